@@ -1,0 +1,1 @@
+"""What every other module may use and no user sees."""
