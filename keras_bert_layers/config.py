@@ -1,0 +1,308 @@
+"""`BertConfig`: the numbers that fix the shape and the arithmetic of a BERT encoder."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from keras_bert_layers._internal import checks
+
+ACTIVATIONS = (
+    "gelu_erf",
+    "gelu_tanh",
+    "relu",
+    "relu6",
+    "silu",
+    "mish",
+    "tanh",
+    "sigmoid",
+    "linear",
+)
+"""Activation names that a config may hold; `layers.activations` has one function for each."""
+
+_TWO_GELUS = (
+    'Say "gelu_erf" (what HuggingFace calls "gelu") or "gelu_tanh" '
+    '(what Google\'s code calls "gelu" and HuggingFace "gelu_new").'
+)
+
+# transformers 5, activations.py: which of the two forms of GELU each word means there. "quick_gelu", "gelu_10" and
+# "leaky_relu" (slope 0.01 there, another in Keras) are other functions and are refused.
+_HUGGINGFACE_ACTIVATIONS = {
+    "gelu": "gelu_erf",
+    "gelu_python": "gelu_erf",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_python_tanh": "gelu_tanh",
+    "swish": "silu",
+    **{name: name for name in ("relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear")},
+}
+
+# google-research/bert, modeling.py, get_activation and gelu: these four words, and the tanh form of GELU.
+_GOOGLE_ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "tanh": "tanh", "linear": "linear"}
+
+# Both sources use these words; the value is ours.
+_SHARED_NAMES = {
+    "vocab_size": "vocabulary_size",
+    "hidden_size": "hidden_dim",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "intermediate_size": "intermediate_dim",
+    "hidden_act": "activation",
+    "max_position_embeddings": "max_sequence_length",
+    "type_vocab_size": "num_segments",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+    "initializer_range": "initializer_range",
+    "embedding_size": "embedding_dim",
+}
+# No checkpoint is read on a guess: a wrong head count, say, fits every weight and gives wrong numbers.
+_REQUIRED = tuple(list(_SHARED_NAMES)[:8])
+
+_HUGGINGFACE_NAMES = {**_SHARED_NAMES, "layer_norm_eps": "layer_norm_epsilon"}
+
+# Keys that may stand there only with a value under which the encoder is plain BERT.
+_HUGGINGFACE_ONLY = {
+    "model_type": ("bert",),
+    "position_embedding_type": ("absolute",),
+    "is_decoder": (False,),
+    "is_encoder_decoder": (False,),
+    "add_cross_attention": (False,),
+    "cross_attention_hidden_size": (None,),
+    "pruned_heads": ({}, None),
+    "auto_map": (None,),
+    "quantization_config": (None,),
+    "per_layer_config": (None,),
+    "directionality": ("bidi",),
+    "pooler_type": ("first_token_transform",),
+}
+_GOOGLE_ONLY = {"directionality": ("bidi",), "pooler_type": ("first_token_transform",)}
+
+# Google's multilingual and Chinese releases carry these; neither Google's code nor transformers reads them.
+_UNREAD_POOLER_KEYS = frozenset({"pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"}) | {
+    "pooler_size_per_head"
+}
+
+# Bookkeeping: what transformers writes into config.json that no number of the encoder depends on.
+_HUGGINGFACE_IGNORED = _UNREAD_POOLER_KEYS | {
+    *("_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_name_or_path", "name_or_path"),
+    *("attn_implementation", "architectures", "transformers_version", "tokenizer_class", "torch_dtype", "dtype"),
+    *("model_name", "revision", "sentence_transformers", "adapters_version", "xla_device", "torchscript"),
+    "use_bfloat16",
+    # Heads and training.
+    *("classifier_dropout", "id2label", "label2id", "num_labels", "_num_labels", "problem_type", "finetuning_task"),
+    *("gradient_checkpointing", "tie_word_embeddings", "tie_encoder_decoder", "tie_last_hidden_states"),
+    *("task_specific_params", "tf_legacy_loss"),
+    # What a call gives back, and how it is cut into pieces.
+    *("output_attentions", "output_hidden_states", "output_past", "return_dict", "use_cache", "use_return_dict"),
+    *("chunk_size_feed_forward", "keys_to_ignore_at_inference"),
+    # Special token ids; the tokenizer knows them.
+    *("pad_token_id", "bos_token_id", "eos_token_id", "eos_token_ids", "sep_token_id", "cls_token_id"),
+    *("mask_token_id", "unk_token_id", "decoder_start_token_id", "prefix"),
+    # Text generation.
+    *("bad_words_ids", "begin_suppress_tokens", "diversity_penalty", "do_sample", "early_stopping"),
+    *("encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "forced_bos_token_id"),
+    *("forced_eos_token_id", "length_penalty", "max_length", "min_length", "no_repeat_ngram_size"),
+    *("num_beam_groups", "num_beams", "num_return_sequences", "output_scores", "remove_invalid_values"),
+    *("repetition_penalty", "return_dict_in_generate", "suppress_tokens", "temperature", "top_k", "top_p"),
+    *("typical_p",),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BertConfig:
+    """The numbers that fix the shape and the arithmetic of a BERT encoder.
+
+    A config holds no weights and reads no files; the readers in `keras_bert_layers.checkpoints` turn files into
+    dictionaries and give these to `from_huggingface` or `from_google`. It is immutable and hashable;
+    `dataclasses.replace(config, num_layers=3)` makes a changed copy, checked like a new one.
+
+    Args:
+        vocabulary_size: number of token ids, that is, rows of the token embedding matrix.
+        hidden_dim: width of the hidden states.
+        num_layers: number of encoder blocks.
+        num_heads: attention heads of a block; divides `hidden_dim`.
+        intermediate_dim: width inside the feed-forward layer.
+        activation: function inside the feed-forward layer, one of `ACTIVATIONS`. GELU has two forms that differ by up
+            to 4.7e-4, so "gelu" alone is refused.
+        dropout: rate on the embeddings and on the output of each sub-layer, in [0, 1).
+        attention_dropout: rate on the attention probabilities, in [0, 1).
+        max_sequence_length: rows of the position embedding matrix, in tokens.
+        num_segments: rows of the segment embedding matrix.
+        layer_norm_epsilon: what LayerNorm adds to the variance.
+        embedding_dim: width of the embeddings where it is smaller than `hidden_dim`: they are then projected.
+        initializer_range: standard deviation of fresh weights.
+
+    Raises:
+        ValueError: if a value is out of its range, or `num_heads` does not divide `hidden_dim`.
+        TypeError: if a value is of the wrong type.
+
+    Examples:
+        >>> config = BertConfig(vocabulary_size=30522, hidden_dim=128, num_layers=2, num_heads=2, intermediate_dim=512)
+        >>> config.activation
+        'gelu_erf'
+        >>> BertConfig.from_dict(config.to_dict()) == config
+        True
+
+    References:
+        Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3. The factorised embedding is that of Lan et
+        al. 2019, https://arxiv.org/abs/1909.11942, section 3.1.
+    """
+
+    vocabulary_size: int
+    hidden_dim: int
+    num_layers: int
+    num_heads: int
+    intermediate_dim: int
+    activation: str = "gelu_erf"
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    max_sequence_length: int = 512
+    num_segments: int = 2
+    layer_norm_epsilon: float = 1e-12
+    embedding_dim: int | None = None
+    initializer_range: float = 0.02
+
+    def __post_init__(self) -> None:
+        for name in ("vocabulary_size", "hidden_dim", "num_layers", "num_heads", "intermediate_dim"):
+            self._check(checks.positive_integer, name)
+        for name in ("max_sequence_length", "num_segments"):
+            self._check(checks.positive_integer, name)
+        for name in ("dropout", "attention_dropout"):
+            self._check(checks.fraction, name)
+        for name in ("layer_norm_epsilon", "initializer_range"):
+            self._check(checks.positive_number, name)
+        check_activation("BertConfig", self.activation)
+        checks.divides("BertConfig", "num_heads", self.num_heads, "hidden_dim", self.hidden_dim)
+        if self.embedding_dim is not None:
+            self._check(checks.positive_integer, "embedding_dim")
+            if self.embedding_dim > self.hidden_dim:
+                rule = f"not be greater than `hidden_dim` ({self.hidden_dim})"
+                raise ValueError(checks.message("BertConfig", "embedding_dim", rule, self.embedding_dim))
+            if self.embedding_dim == self.hidden_dim:  # equal models get equal configs
+                object.__setattr__(self, "embedding_dim", None)
+
+    def _check(self, check: Any, name: str) -> None:
+        object.__setattr__(self, name, check("BertConfig", name, getattr(self, name)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The config as a dictionary of plain Python values; `from_dict` takes it back.
+
+        Returns:
+            Every field by its name, in the order of the class.
+        """
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> BertConfig:
+        """The config that `to_dict` wrote.
+
+        Args:
+            values: fields by name; those with a default may be left out.
+
+        Returns:
+            The config.
+
+        Raises:
+            ValueError: if a key is no field, or a field without a default is missing.
+        """
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        for key in values:
+            if key not in fields:
+                raise ValueError(_unknown_key("BertConfig.from_dict", key, values[key], fields))
+        required = [name for name, field in fields.items() if field.default is dataclasses.MISSING]
+        _check_present("BertConfig.from_dict", values, required)
+        return cls(**values)
+
+    @classmethod
+    def from_huggingface(cls, values: Mapping[str, Any]) -> BertConfig:
+        """The config that a HuggingFace `config.json` describes.
+
+        Every key is honoured, or is known not to change the encoder (special token ids, labels, settings of text
+        generation, ...), or is refused. Older files have no `model_type`; they are read as BERT.
+
+        Args:
+            values: the parsed `config.json`.
+
+        Returns:
+            The config. The dropout rates, `initializer_range` and `layer_norm_eps` default as in transformers.
+
+        Raises:
+            ValueError: if a key is missing, unknown, or has a value that BERT's encoder here does not implement.
+
+        Examples:
+            >>> values = {"model_type": "bert", "vocab_size": 30522, "hidden_size": 128, "num_hidden_layers": 2,
+            ...           "num_attention_heads": 2, "intermediate_size": 512, "hidden_act": "gelu_new",
+            ...           "max_position_embeddings": 512, "type_vocab_size": 2}
+            >>> BertConfig.from_huggingface(values).activation
+            'gelu_tanh'
+        """
+        owner = "BertConfig.from_huggingface"
+        _check_only(owner, values, _HUGGINGFACE_ONLY)
+        known = {*_HUGGINGFACE_NAMES, *_HUGGINGFACE_ONLY, *_HUGGINGFACE_IGNORED}
+        return cls._from_foreign(owner, values, _HUGGINGFACE_NAMES, known, _HUGGINGFACE_ACTIVATIONS)
+
+    @classmethod
+    def from_google(cls, values: Mapping[str, Any]) -> BertConfig:
+        """The config that a `bert_config.json` of google-research/bert describes.
+
+        Args:
+            values: the parsed `bert_config.json`. "gelu" there is the tanh form.
+
+        Returns:
+            The config, with Google's fixed LayerNorm epsilon of 1e-12.
+
+        Raises:
+            ValueError: if a key is missing, unknown, or has a value that BERT's encoder here does not implement.
+        """
+        owner = "BertConfig.from_google"
+        _check_only(owner, values, _GOOGLE_ONLY)
+        known = {*_SHARED_NAMES, *_GOOGLE_ONLY, *_UNREAD_POOLER_KEYS}
+        return cls._from_foreign(owner, values, _SHARED_NAMES, known, _GOOGLE_ACTIVATIONS)
+
+    @classmethod
+    def _from_foreign(
+        cls,
+        owner: str,
+        values: Mapping[str, Any],
+        names: Mapping[str, str],
+        known: set[str],
+        activations: Mapping[str, str],
+    ) -> BertConfig:
+        for key in values:
+            if key not in known:
+                raise ValueError(_unknown_key(owner, key, values[key], known))
+        _check_present(owner, values, _REQUIRED)
+        checks.one_of(owner, "hidden_act", values["hidden_act"], activations)
+        ours = {names[key]: value for key, value in values.items() if key in names}
+        return cls(**{**ours, "activation": activations[values["hidden_act"]]})
+
+
+def check_activation(owner: str, activation: Any) -> str:
+    """`activation` if it is one of `ACTIVATIONS`; ValueError otherwise."""
+    return checks.one_of(owner, "activation", activation, ACTIVATIONS, _TWO_GELUS if activation == "gelu" else "")
+
+
+def _check_present(owner: str, values: Mapping[str, Any], required: Any) -> None:
+    missing = [key for key in required if key not in values]
+    if missing:
+        rule = f"have the keys {missing}, which have no default"
+        raise ValueError(checks.message(owner, "values", rule, sorted(values)))
+
+
+def _check_only(owner: str, values: Mapping[str, Any], only: Mapping[str, tuple[Any, ...]]) -> None:
+    for key, allowed in only.items():
+        if key in values and values[key] not in allowed:
+            rule = f"be {' or '.join(repr(value) for value in allowed)}"
+            cure = "This package has BERT's own encoder only; what this key asks for would change its numbers."
+            raise ValueError(checks.message(owner, key, rule, values[key], cure))
+
+
+def _unknown_key(owner: str, key: str, value: Any, known: Any) -> str:
+    close = difflib.get_close_matches(key, sorted(known), n=1)
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    cure = f"{hint}If it does not change the encoder, remove it from the dictionary and call again."
+    return checks.message(owner, key, "be a known key", value, cure)

@@ -1,0 +1,71 @@
+"""Configs of the published BERT encoders, by name; no weights and no addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.config import BertConfig
+
+_UNCASED, _CASED, _MULTILINGUAL_CASED = 30522, 28996, 119547
+
+
+def _google(*, num_layers: int, hidden_dim: int, vocabulary_size: int = _UNCASED) -> BertConfig:
+    """Heads are 64 wide and the feed-forward layer is four times as wide as the hidden states in every release."""
+    return BertConfig(
+        vocabulary_size=vocabulary_size,
+        hidden_dim=hidden_dim,
+        num_layers=num_layers,
+        num_heads=hidden_dim // 64,
+        intermediate_dim=4 * hidden_dim,
+        activation="gelu_tanh",
+    )
+
+
+PRESETS: Mapping[str, BertConfig] = MappingProxyType(
+    {
+        **{
+            f"bert_uncased_L-{num_layers}_H-{hidden_dim}_A-{hidden_dim // 64}": _google(
+                num_layers=num_layers, hidden_dim=hidden_dim
+            )
+            for num_layers in (2, 4, 6, 8, 10, 12)
+            for hidden_dim in (128, 256, 512, 768)
+        },
+        "bert_base_uncased": _google(num_layers=12, hidden_dim=768),
+        "bert_base_cased": _google(num_layers=12, hidden_dim=768, vocabulary_size=_CASED),
+        "bert_base_multilingual_cased": _google(num_layers=12, hidden_dim=768, vocabulary_size=_MULTILINGUAL_CASED),
+        "bert_large_uncased": _google(num_layers=24, hidden_dim=1024),
+        "bert_large_cased": _google(num_layers=24, hidden_dim=1024, vocabulary_size=_CASED),
+    }
+)
+"""Name -> config: the 24 small BERTs (their names as in Google's releases), base and large.
+
+All are as Google trained them, so with the tanh form of GELU; a checkpoint converted by HuggingFace says "gelu", the
+erf form, in its own `config.json`, and that file decides when it is loaded.
+
+References:
+    Turc et al. 2019, https://arxiv.org/abs/1908.08962, table 1 (L 2 to 12, H 128 to 768, A = H / 64).
+    Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3 (base and large).
+    Vocabulary sizes: lines of `vocab.txt` in Google's releases (uncased, cased, multilingual cased).
+"""
+
+
+def preset_config(name: str) -> BertConfig:
+    """The config of a published BERT.
+
+    Args:
+        name: a key of `PRESETS`.
+
+    Returns:
+        The config; `dataclasses.replace` makes a changed copy.
+
+    Raises:
+        ValueError: if there is no such preset.
+
+    Examples:
+        >>> preset_config("bert_uncased_L-2_H-128_A-2").num_heads
+        2
+    """
+    checks.one_of("preset_config", "name", name, PRESETS)
+    return PRESETS[name]
