@@ -53,3 +53,10 @@ def divides(owner: str, argument: str, value: int, whole_name: str, whole: int) 
         rule = f"divide `{whole_name}` ({whole})"
         raise ValueError(message(owner, argument, rule, value))
     return value
+
+
+def boolean(owner: str, argument: str, value: Any) -> bool:
+    """`value` if it is True or False; TypeError otherwise."""
+    if not isinstance(value, bool):
+        raise TypeError(message(owner, argument, "be True or False", value))
+    return value

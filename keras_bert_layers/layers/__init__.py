@@ -1,1 +1,22 @@
-"""layers"""
+"""The bricks: Keras layers that use `keras` and `keras.ops` only, so that they run on every Keras backend."""
+
+from keras_bert_layers.layers.activations import gelu_erf, gelu_tanh
+from keras_bert_layers.layers.bert_embedding import BertEmbedding
+from keras_bert_layers.layers.classification_head import ClassificationHead
+from keras_bert_layers.layers.feed_forward import FeedForward
+from keras_bert_layers.layers.pooler import Pooler
+from keras_bert_layers.layers.self_attention import SelfAttention
+from keras_bert_layers.layers.sequence_pooling import SequencePooling
+from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock
+
+__all__ = [
+    "BertEmbedding",
+    "ClassificationHead",
+    "FeedForward",
+    "Pooler",
+    "SelfAttention",
+    "SequencePooling",
+    "TransformerEncoderBlock",
+    "gelu_erf",
+    "gelu_tanh",
+]

@@ -1,0 +1,146 @@
+"""`BertBackbone`: the encoder as a functional Keras model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.config import BertConfig
+from keras_bert_layers.layers import BertEmbedding, Pooler, TransformerEncoderBlock
+
+
+@register
+class BertBackbone(keras.Model):
+    """The BERT encoder: ids in, hidden states out.
+
+    A functional model of the layers `embedding`, `encoder_block_0`, `encoder_block_1`, ... and `pooler`. Fresh weights
+    are random (`keras.utils.set_random_seed` makes them the same again); checkpoints are read by `load_backbone`.
+
+    Args:
+        config: sizes and rates.
+        return_hidden_states: whether the outputs hold `"hidden_states"`.
+        return_attention_scores: whether the outputs hold `"attention_scores"`.
+        dtype: dtype policy of all layers, e.g. "mixed_bfloat16"; None for Keras's global one.
+        name: name of the model.
+        **kwargs: `trainable`.
+
+    Call arguments:
+        inputs: a dictionary of three int32 tensors `(batch, sequence)`: `"token_ids"`, `"segment_ids"` and
+            `"padding_mask"`, 1 = real token. The sequence is at most `config.max_sequence_length` long; a longer one
+            raises (see `layers.BertEmbedding`, also for ids out of range).
+
+    Returns:
+        A dictionary:
+
+        - `"sequence_output"`: float `(batch, sequence, hidden_dim)`, the last hidden states;
+        - `"pooled_output"`: float `(batch, hidden_dim)`;
+        - `"hidden_states"`, if asked: a list of `num_layers + 1` of `(batch, sequence, hidden_dim)`, the output of the
+          embedding first, the last hidden states last;
+        - `"attention_scores"`, if asked: a list of `num_layers` of `(batch, num_heads, sequence, sequence)`.
+
+        What stands at padding positions is finite and has no meaning.
+
+    Raises:
+        TypeError: if `config` is not a `BertConfig`.
+
+    Examples:
+        >>> config = BertConfig(vocabulary_size=99, hidden_dim=8, num_layers=2, num_heads=2, intermediate_dim=12)
+        >>> backbone = BertBackbone(config)
+        >>> ids = keras.ops.ones((1, 5), dtype="int32")
+        >>> outputs = backbone({"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids})
+        >>> tuple(outputs["sequence_output"].shape), tuple(outputs["pooled_output"].shape)
+        ((1, 5, 8), (1, 8))
+
+    References:
+        Devlin et al. 2018, https://arxiv.org/abs/1810.04805; `BertModel` in google-research/bert, modeling.py.
+    """
+
+    def __init__(
+        self,
+        config: BertConfig,
+        *,
+        return_hidden_states: bool = False,
+        return_attention_scores: bool = False,
+        dtype: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ):
+        owner = type(self).__name__
+        if not isinstance(config, BertConfig):
+            cure = "Use BertConfig.from_dict, BertConfig.from_huggingface or BertConfig.from_google on a dictionary."
+            raise TypeError(checks.message(owner, "config", "be a BertConfig", config, cure))
+        checks.boolean(owner, "return_hidden_states", return_hidden_states)
+        checks.boolean(owner, "return_attention_scores", return_attention_scores)
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+
+        names = ("token_ids", "segment_ids", "padding_mask")
+        inputs = {key: keras.Input(shape=(None,), dtype="int32", name=key) for key in names}
+        hidden_states = [_embedding(config, policy)(inputs["token_ids"], inputs["segment_ids"])]
+        attention_scores = []
+        for index in range(config.num_layers):
+            block = _encoder_block(config, policy, index)
+            hidden = block(hidden_states[-1], inputs["padding_mask"], return_attention_scores=return_attention_scores)
+            if return_attention_scores:
+                hidden, scores = hidden
+                attention_scores.append(scores)
+            hidden_states.append(hidden)
+        pooler = Pooler(initializer_range=config.initializer_range, dtype=policy, name="pooler")
+        outputs: dict[str, Any] = {"sequence_output": hidden_states[-1], "pooled_output": pooler(hidden_states[-1])}
+        if return_hidden_states:
+            outputs["hidden_states"] = hidden_states
+        if return_attention_scores:
+            outputs["attention_scores"] = attention_scores
+
+        super().__init__(inputs=inputs, outputs=outputs, name=name, **kwargs)
+        self.config = config
+        self.return_hidden_states = return_hidden_states
+        self.return_attention_scores = return_attention_scores
+        self._policy = policy
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument, the config as a dictionary."""
+        return {
+            "config": self.config.to_dict(),
+            "return_hidden_states": self.return_hidden_states,
+            "return_attention_scores": self.return_attention_scores,
+            "dtype": keras.dtype_policies.serialize(self._policy),
+            "name": self.name,
+            "trainable": self.trainable,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> BertBackbone:
+        """The backbone that `get_config` describes, with fresh weights."""
+        return cls(**{**config, "config": BertConfig.from_dict(config["config"])})
+
+
+def _embedding(config: BertConfig, policy: Any) -> BertEmbedding:
+    return BertEmbedding(
+        config.vocabulary_size,
+        config.hidden_dim,
+        max_sequence_length=config.max_sequence_length,
+        num_segments=config.num_segments,
+        embedding_dim=config.embedding_dim,
+        dropout=config.dropout,
+        layer_norm_epsilon=config.layer_norm_epsilon,
+        initializer_range=config.initializer_range,
+        dtype=policy,
+        name="embedding",
+    )
+
+
+def _encoder_block(config: BertConfig, policy: Any, index: int) -> TransformerEncoderBlock:
+    return TransformerEncoderBlock(
+        config.num_heads,
+        config.intermediate_dim,
+        activation=config.activation,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        layer_norm_epsilon=config.layer_norm_epsilon,
+        initializer_range=config.initializer_range,
+        dtype=policy,
+        name=f"encoder_block_{index}",
+    )

@@ -1,0 +1,160 @@
+"""`BertEmbedding`: from token ids to the first hidden states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers.initializers import truncated_normal
+
+
+@register
+class BertEmbedding(keras.layers.Layer):
+    """Token, segment and position embeddings, summed, normalised and dropped out.
+
+    `dropout(LayerNorm(token[t] + segment[s] + position[p]))`, with a projection to `hidden_dim` behind it where
+    `embedding_dim` is smaller.
+
+    The layer takes ids of any rank, so that it embeds `(batch, sequence)` and, given `position_ids`, `(tokens,)` alike.
+
+    Ids out of range, negative ones too, never pick another row silently: the TensorFlow backend on CPU and the torch
+    backend raise, JAX gives NaN. TensorFlow on GPU gives a row of zeros and under XLA the last row, as its own gather
+    does; the checks there would cost a synchronisation. A sequence longer than `max_sequence_length` raises
+    everywhere: at once where the length is known, else (a TensorFlow graph) when the graph runs, as the reshape of the
+    position rows that are there to those that are needed fails.
+
+    Args:
+        vocabulary_size: rows of the token embedding matrix.
+        hidden_dim: width of the output.
+        max_sequence_length: rows of the position embedding matrix, in tokens.
+        num_segments: rows of the segment embedding matrix.
+        embedding_dim: width of the three matrices; None for `hidden_dim`, which has no projection.
+        dropout: rate on the normalised sum, in [0, 1).
+        layer_norm_epsilon: what LayerNorm adds to the variance.
+        initializer_range: standard deviation of fresh weights.
+        **kwargs: `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        token_ids: int `(..., sequence)`.
+        segment_ids: int, of the shape of `token_ids`; None for segment 0 everywhere.
+        position_ids: int, of the shape of `token_ids` or one that broadcasts to it; None for 0, 1, 2, ... along the
+            last axis.
+
+    Returns:
+        Hidden states, float `(..., sequence, hidden_dim)`.
+
+    Raises:
+        ValueError: if an argument is out of its range, or the sequence is longer than `max_sequence_length`.
+
+    Examples:
+        >>> embedding = BertEmbedding(30522, 8, max_sequence_length=16)
+        >>> tuple(embedding(keras.ops.convert_to_tensor([[101, 7592, 102]])).shape)
+        (1, 3, 8)
+        >>> tuple(embedding.token_embedding.shape)
+        (30522, 8)
+
+    References:
+        Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3 and figure 2. The factorised embedding: Lan et
+        al. 2019, https://arxiv.org/abs/1909.11942, section 3.1.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        hidden_dim: int,
+        *,
+        max_sequence_length: int = 512,
+        num_segments: int = 2,
+        embedding_dim: int | None = None,
+        dropout: float = 0.1,
+        layer_norm_epsilon: float = 1e-12,
+        initializer_range: float = 0.02,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        owner = type(self).__name__
+        self.vocabulary_size = checks.positive_integer(owner, "vocabulary_size", vocabulary_size)
+        self.hidden_dim = checks.positive_integer(owner, "hidden_dim", hidden_dim)
+        self.max_sequence_length = checks.positive_integer(owner, "max_sequence_length", max_sequence_length)
+        self.num_segments = checks.positive_integer(owner, "num_segments", num_segments)
+        if embedding_dim is not None:
+            embedding_dim = checks.positive_integer(owner, "embedding_dim", embedding_dim)
+        self.embedding_dim = embedding_dim
+        self.dropout = checks.fraction(owner, "dropout", dropout)
+        self.layer_norm_epsilon = checks.positive_number(owner, "layer_norm_epsilon", layer_norm_epsilon)
+        self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
+        policy = self.dtype_policy
+        self.layer_norm = keras.layers.LayerNormalization(
+            epsilon=self.layer_norm_epsilon, dtype=policy, name="layer_norm"
+        )
+        self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=policy, name="dropout")
+        self.projection = None
+        if embedding_dim is not None and embedding_dim != self.hidden_dim:
+            self.projection = keras.layers.Dense(
+                self.hidden_dim,
+                kernel_initializer=truncated_normal(self.initializer_range),
+                dtype=policy,
+                name="projection",
+            )
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the three matrices and the weights behind them."""
+        width = self.embedding_dim or self.hidden_dim
+        self.token_embedding = self._add_matrix("token_embedding", self.vocabulary_size, width)
+        self.segment_embedding = self._add_matrix("segment_embedding", self.num_segments, width)
+        self.position_embedding = self._add_matrix("position_embedding", self.max_sequence_length, width)
+        self.layer_norm.build((None, None, width))
+        if self.projection is not None:
+            self.projection.build((None, None, width))
+
+    def _add_matrix(self, name: str, rows: int, width: int) -> Any:
+        return self.add_weight(
+            name=name,
+            shape=(rows, width),
+            initializer=truncated_normal(self.initializer_range),
+            # Rows are picked first and converted after; autocast would convert the whole matrix at every call.
+            autocast=False,
+        )
+
+    def call(self, token_ids: Any, segment_ids: Any = None, position_ids: Any = None) -> Any:
+        """Embeds ids; see the class."""
+        embedded = _rows(self.token_embedding, token_ids)  # [..., S, E]
+        embedded += self.segment_embedding[0] if segment_ids is None else _rows(self.segment_embedding, segment_ids)
+        embedded += (
+            self._first_positions(token_ids) if position_ids is None else _rows(self.position_embedding, position_ids)
+        )
+        hidden = self.dropout_layer(self.layer_norm(embedded))
+        return hidden if self.projection is None else self.projection(hidden)
+
+    def _first_positions(self, token_ids: Any) -> Any:
+        length = ops.shape(token_ids)[-1]
+        if isinstance(length, int) and length > self.max_sequence_length:
+            rule = f"have at most `max_sequence_length` ({self.max_sequence_length}) tokens a row"
+            cure = "Truncate the texts, or split them into windows."
+            shape = tuple(token_ids.shape)
+            raise ValueError(checks.message(type(self).__name__, "token_ids.shape", rule, shape, cure))
+        # The reshape changes nothing, except that it fails where a dynamic length asks for rows that are not there.
+        return ops.reshape(self.position_embedding[:length], (length, self.embedding_dim or self.hidden_dim))  # [S, E]
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "hidden_dim": self.hidden_dim,
+            "max_sequence_length": self.max_sequence_length,
+            "num_segments": self.num_segments,
+            "embedding_dim": self.embedding_dim,
+            "dropout": self.dropout,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "initializer_range": self.initializer_range,
+        }
+
+
+def _rows(matrix: Any, ids: Any) -> Any:
+    # Keras counts negative ids from the end; here they are as wrong as ids past the end.
+    return ops.take(matrix, ops.where(ids < 0, matrix.shape[0], ids), axis=0)

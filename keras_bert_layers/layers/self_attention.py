@@ -1,0 +1,158 @@
+"""`SelfAttention`: scaled dot-product attention of a sequence on itself, in several heads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers.initializers import truncated_normal
+
+# Where `keras.ops.dot_product_attention` is a fused kernel. On TensorFlow it is the same products as below.
+_FUSING_BACKENDS = ("jax", "torch")
+
+# Finite, so that a row of padding only gives a mean and not NaN; and so large that float32 forgets the score that it is
+# added to, so that no weight depends on the content of padding.
+_MASKED = -1e30
+
+
+@register
+class SelfAttention(keras.layers.Layer):
+    """Scaled dot-product attention of a sequence on itself, in several heads.
+
+    `softmax(Q K^T / sqrt(D) + mask) V`, with one product for query, key and value together and an output projection.
+
+    The only layer of this package that knows the layout `(batch, sequence, hidden_dim)`.
+
+    Axes: B batch, S sequence, H hidden, N heads, D head (H = N * D).
+
+    Args:
+        num_heads: number of heads; divides the width of the input.
+        dropout: rate on the attention probabilities, in [0, 1).
+        causal: whether a position sees only itself and those before it.
+        initializer_range: standard deviation of fresh weights.
+        **kwargs: `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        hidden: float `(batch, sequence, hidden_dim)`.
+        padding_mask: int or bool `(batch, sequence)`, 1 = real token, 0 = padding that no position looks at; None
+            where all are real.
+        return_attention_scores: whether to give the probabilities too.
+        training: whether dropout is active.
+
+    Returns:
+        Float `(batch, sequence, hidden_dim)`, with `return_attention_scores` a pair of it and the probabilities
+        (before dropout), `(batch, num_heads, sequence, sequence)`: `[b, n, i, j]` is how much i looks at j. The softmax
+        is computed in float32 under every dtype policy. In a row of padding only, every position looks at all alike.
+
+    Raises:
+        ValueError: if an argument is out of its range, or `num_heads` does not divide `hidden_dim`.
+
+    Examples:
+        >>> hidden = keras.ops.ones((2, 5, 8))
+        >>> output, scores = SelfAttention(num_heads=2)(hidden, return_attention_scores=True)
+        >>> tuple(output.shape), tuple(scores.shape)
+        ((2, 5, 8), (2, 2, 5, 5))
+
+    References:
+        Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 3.2; `attention_layer` in google-research/bert,
+        modeling.py.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        *,
+        dropout: float = 0.0,
+        causal: bool = False,
+        initializer_range: float = 0.02,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        owner = type(self).__name__
+        self.num_heads = checks.positive_integer(owner, "num_heads", num_heads)
+        self.dropout = checks.fraction(owner, "dropout", dropout)
+        self.causal = checks.boolean(owner, "causal", causal)
+        self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the two projections, as wide as the input."""
+        owner = type(self).__name__
+        if len(input_shape) != 3:
+            rule = "be (batch, sequence, hidden_dim)"
+            raise ValueError(checks.message(owner, "hidden.shape", rule, tuple(input_shape)))
+        width = input_shape[-1]
+        checks.divides(owner, "num_heads", self.num_heads, "hidden_dim", width)
+        self.query_key_value = self._dense(3 * width, "query_key_value")
+        self.output_projection = self._dense(width, "output")
+        self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
+        self.query_key_value.build(input_shape)
+        self.output_projection.build(input_shape)
+
+    def _dense(self, width: int, name: str) -> keras.layers.Dense:
+        kernel_initializer = truncated_normal(self.initializer_range)
+        return keras.layers.Dense(width, kernel_initializer=kernel_initializer, dtype=self.dtype_policy, name=name)
+
+    def call(
+        self,
+        hidden: Any,
+        padding_mask: Any = None,
+        *,
+        return_attention_scores: bool = False,
+        training: bool | None = None,
+    ) -> Any:
+        """Attends; see the class."""
+        batch, length, width = ops.shape(hidden)
+        heads = (batch, length, self.num_heads, width // self.num_heads)
+        merged = ops.split(self.query_key_value(hidden), 3, axis=-1)  # 3 x [B, S, H]
+        query, key, value = (ops.reshape(part, heads) for part in merged)  # [B, S, N, D]
+        visible = self._visible(length, padding_mask)
+        fused = keras.backend.backend() in _FUSING_BACKENDS and not (training and self.dropout)
+        if fused and not return_attention_scores:
+            context = ops.dot_product_attention(query, key, value, mask=visible, flash_attention=_flash(visible))
+        else:
+            context, scores = self._attend(query, key, value, visible)
+        output = self.output_projection(ops.reshape(context, (batch, length, width)))
+        return (output, scores) if return_attention_scores else output
+
+    def _visible(self, length: Any, padding_mask: Any) -> Any:
+        """Bool `[B or 1, 1, S or 1, S]`, True where query i may look at key j; None where it always may."""
+        visible = None
+        if padding_mask is not None:
+            visible = ops.cast(padding_mask, "bool")[:, None, None, :]  # [B, 1, 1, S]
+        if self.causal:
+            positions = ops.arange(length)
+            earlier = positions[None, None, :, None] >= positions[None, None, None, :]  # [1, 1, S, S]
+            visible = earlier if visible is None else ops.logical_and(visible, earlier)  # [B, 1, S, S]
+        return visible
+
+    def _attend(self, query: Any, key: Any, value: Any, visible: Any) -> tuple[Any, Any]:
+        query = ops.transpose(query * query.shape[-1] ** -0.5, (0, 2, 1, 3))  # [B, N, S, D]
+        key = ops.transpose(key, (0, 2, 3, 1))  # [B, N, D, S]
+        value = ops.transpose(value, (0, 2, 1, 3))  # [B, N, S, D]
+        logits = ops.matmul(query, key)  # [B, N, S, S]
+        logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32"))
+        if visible is not None:
+            logits += ops.where(visible, ops.cast(0, logits.dtype), ops.cast(_MASKED, logits.dtype))
+        scores = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
+        context = ops.matmul(self.dropout_layer(scores), value)  # [B, N, S, D]
+        return ops.transpose(context, (0, 2, 1, 3)), scores  # [B, S, N, D]
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "dropout": self.dropout,
+            "causal": self.causal,
+            "initializer_range": self.initializer_range,
+        }
+
+
+def _flash(visible: Any) -> bool | None:
+    # On TPU, Keras 3.15 gives its flash kernel the mask of the batch's first row for all rows.
+    on_tpu = keras.backend.backend() == "jax" and keras.distribution.list_devices("tpu")
+    return False if visible is not None and on_tpu else None

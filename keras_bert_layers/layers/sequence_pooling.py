@@ -1,0 +1,70 @@
+"""`SequencePooling`: one vector for a sequence, without weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.registration import register
+
+MODES = ("cls", "mean", "max")
+
+
+@register
+class SequencePooling(keras.layers.Layer):
+    """The first token, the mean or the maximum of the real tokens of a sequence.
+
+    Args:
+        mode: "cls" for the first token, "mean" or "max" over the real tokens.
+        **kwargs: `name`, `dtype`.
+
+    Call arguments:
+        hidden: float `(batch, sequence, hidden_dim)`.
+        padding_mask: int or bool `(batch, sequence)`, 1 = real token; None where all are real. "cls" does not read it.
+
+    Returns:
+        Float `(batch, hidden_dim)`; zeros for a row without real tokens under "mean" and "max". The mean is computed in
+        float32 under every dtype policy.
+
+    Raises:
+        ValueError: if `mode` is not one of the three.
+
+    Examples:
+        >>> hidden = keras.ops.convert_to_tensor([[[1.0], [3.0], [8.0]]])
+        >>> SequencePooling("mean")(hidden, padding_mask=keras.ops.convert_to_tensor([[1, 1, 0]])).numpy().tolist()
+        [[2.0]]
+
+    References:
+        Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084, section 3.
+    """
+
+    def __init__(self, mode: str = "mean", **kwargs: Any):
+        super().__init__(**kwargs)
+        self.mode = checks.one_of(type(self).__name__, "mode", mode, MODES)
+
+    def call(self, hidden: Any, padding_mask: Any = None) -> Any:
+        """Pools; see the class."""
+        if self.mode == "cls":
+            return hidden[:, 0, :]
+        if padding_mask is None:
+            padding_mask = ops.ones(ops.shape(hidden)[:2], dtype="bool")
+        real = ops.cast(padding_mask, "bool")[:, :, None]  # [B, S, 1]
+        return self._mean(hidden, real) if self.mode == "mean" else self._maximum(hidden, real)
+
+    def _mean(self, hidden: Any, real: Any) -> Any:
+        dtype = keras.backend.result_type(hidden.dtype, "float32")
+        count = ops.maximum(ops.sum(ops.cast(real, dtype), axis=1), 1)  # [B, 1]
+        total = ops.sum(ops.where(real, ops.cast(hidden, dtype), 0), axis=1)  # [B, H]
+        return ops.cast(total / count, self.compute_dtype)
+
+    def _maximum(self, hidden: Any, real: Any) -> Any:
+        # A row of padding only must not give the fill value.
+        fill = ops.where(ops.any(real, axis=1, keepdims=True), -float("inf"), 0.0)  # [B, 1, 1]
+        return ops.max(ops.where(real, hidden, ops.cast(fill, hidden.dtype)), axis=1)  # [B, H]
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {**super().get_config(), "mode": self.mode}

@@ -1,0 +1,147 @@
+"""`TransformerEncoderBlock`: self-attention and feed-forward, each with a residual connection and a LayerNorm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.config import check_activation
+from keras_bert_layers.layers.feed_forward import FeedForward
+from keras_bert_layers.layers.self_attention import SelfAttention
+
+
+@register
+class TransformerEncoderBlock(keras.layers.Layer):
+    """Self-attention and feed-forward, each with a residual connection and a LayerNorm.
+
+    With f the attention, then the feed-forward layer:
+
+    - after, as in BERT: `x = LayerNorm(x + dropout(f(x)))`
+    - `normalize_first`, as in tensor2tensor: `x = x + dropout(f(LayerNorm(x)))`; a stack of such blocks wants one more
+      LayerNorm behind the last.
+
+    Args:
+        num_heads: attention heads; divides the width of the input.
+        intermediate_dim: width inside the feed-forward layer.
+        activation: function inside the feed-forward layer, one of `config.ACTIVATIONS`.
+        dropout: rate on the output of either sub-layer, in [0, 1).
+        attention_dropout: rate on the attention probabilities, in [0, 1).
+        layer_norm_epsilon: what LayerNorm adds to the variance; it computes in float32 under every dtype policy.
+        normalize_first: whether LayerNorm comes before each sub-layer.
+        causal: whether a position sees only itself and those before it.
+        initializer_range: standard deviation of fresh weights.
+        **kwargs: `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        hidden: float `(batch, sequence, hidden_dim)`.
+        padding_mask: int or bool `(batch, sequence)`, 1 = real token; None where all are real.
+        return_attention_scores: whether to give the attention probabilities too.
+
+    Returns:
+        Float `(batch, sequence, hidden_dim)`, with `return_attention_scores` a pair of it and the probabilities
+        `(batch, num_heads, sequence, sequence)`.
+
+    Raises:
+        ValueError: if an argument is out of its range, or `num_heads` does not divide `hidden_dim`.
+
+    Examples:
+        >>> block = TransformerEncoderBlock(num_heads=2, intermediate_dim=12)
+        >>> tuple(block(keras.ops.ones((2, 5, 8)), padding_mask=keras.ops.ones((2, 5), "int32")).shape)
+        (2, 5, 8)
+
+    References:
+        Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3; `transformer_model` in google-research/bert,
+        modeling.py. LayerNorm first: Xiong et al. 2020, https://arxiv.org/abs/2002.04745, figure 1.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        intermediate_dim: int,
+        *,
+        activation: str = "gelu_erf",
+        dropout: float = 0.1,
+        attention_dropout: float = 0.1,
+        layer_norm_epsilon: float = 1e-12,
+        normalize_first: bool = False,
+        causal: bool = False,
+        initializer_range: float = 0.02,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        owner = type(self).__name__
+        self.num_heads = checks.positive_integer(owner, "num_heads", num_heads)
+        self.intermediate_dim = checks.positive_integer(owner, "intermediate_dim", intermediate_dim)
+        self.activation = check_activation(owner, activation)
+        self.dropout = checks.fraction(owner, "dropout", dropout)
+        self.attention_dropout = checks.fraction(owner, "attention_dropout", attention_dropout)
+        self.layer_norm_epsilon = checks.positive_number(owner, "layer_norm_epsilon", layer_norm_epsilon)
+        self.normalize_first = checks.boolean(owner, "normalize_first", normalize_first)
+        self.causal = checks.boolean(owner, "causal", causal)
+        self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the two sub-layers and their LayerNorms, as wide as the input."""
+        policy = self.dtype_policy
+        self.attention = SelfAttention(
+            self.num_heads,
+            dropout=self.attention_dropout,
+            causal=self.causal,
+            initializer_range=self.initializer_range,
+            dtype=policy,
+            name="attention",
+        )
+        self.feed_forward = FeedForward(
+            self.intermediate_dim,
+            activation=self.activation,
+            initializer_range=self.initializer_range,
+            dtype=policy,
+            name="feed_forward",
+        )
+        self.attention_layer_norm = self._layer_norm("attention_layer_norm")
+        self.feed_forward_layer_norm = self._layer_norm("feed_forward_layer_norm")
+        self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=policy, name="dropout")
+        for layer in (self.attention, self.attention_layer_norm, self.feed_forward, self.feed_forward_layer_norm):
+            layer.build(input_shape)
+
+    def _layer_norm(self, name: str) -> keras.layers.LayerNormalization:
+        return keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name)
+
+    def call(self, hidden: Any, padding_mask: Any = None, *, return_attention_scores: bool = False) -> Any:
+        """Transforms the sequence; see the class."""
+        scores = None
+        attended = self.attention(
+            self._before(self.attention_layer_norm, hidden),
+            padding_mask,
+            return_attention_scores=return_attention_scores,
+        )
+        if return_attention_scores:
+            attended, scores = attended
+        hidden = self._after(self.attention_layer_norm, hidden + self.dropout_layer(attended))
+        transformed = self.feed_forward(self._before(self.feed_forward_layer_norm, hidden))
+        hidden = self._after(self.feed_forward_layer_norm, hidden + self.dropout_layer(transformed))
+        return (hidden, scores) if return_attention_scores else hidden
+
+    def _before(self, layer_norm: Any, hidden: Any) -> Any:
+        return layer_norm(hidden) if self.normalize_first else hidden
+
+    def _after(self, layer_norm: Any, hidden: Any) -> Any:
+        return hidden if self.normalize_first else layer_norm(hidden)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "activation": self.activation,
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "normalize_first": self.normalize_first,
+            "causal": self.causal,
+            "initializer_range": self.initializer_range,
+        }
