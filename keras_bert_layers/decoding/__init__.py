@@ -1,1 +1,5 @@
-"""decoding"""
+"""From a model's numbers to the answers that a user reads, in TensorFlow graph."""
+
+from keras_bert_layers.decoding.labels import decode_labels
+
+__all__ = ["decode_labels"]

@@ -1,1 +1,6 @@
-"""preprocessing"""
+"""Text to tokens to model inputs, in TensorFlow graph."""
+
+from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
+
+__all__ = ["BertPreprocessor", "BertTokenizer"]

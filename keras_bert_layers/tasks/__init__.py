@@ -1,1 +1,6 @@
-"""tasks"""
+"""One model a task: raw text in, answers out."""
+
+from keras_bert_layers.tasks.classifier import BertClassifier
+from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
+
+__all__ = ["BertClassifier", "BertSentenceEncoder"]

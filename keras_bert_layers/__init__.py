@@ -1,0 +1,84 @@
+"""BERT for Keras 3: raw text in, answers out.
+
+Every public name is imported when it is first used, so that `import keras_bert_layers` is quick and what needs no
+TensorFlow runs without it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from keras_bert_layers._internal.registration import after_keras
+
+if TYPE_CHECKING:
+    from keras_bert_layers import checkpoints, data, decoding, export, layers, preprocessing, presets, tasks
+    from keras_bert_layers.backbone import BertBackbone
+    from keras_bert_layers.checkpoints import load_backbone, load_preprocessor, load_task, load_tokenizer
+    from keras_bert_layers.config import BertConfig
+    from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer
+    from keras_bert_layers.tasks import BertClassifier, BertSentenceEncoder
+
+_HOMES = {
+    "BertBackbone": "backbone",
+    "BertClassifier": "tasks",
+    "BertConfig": "config",
+    "BertPreprocessor": "preprocessing",
+    "BertSentenceEncoder": "tasks",
+    "BertTokenizer": "preprocessing",
+    "load_backbone": "checkpoints",
+    "load_preprocessor": "checkpoints",
+    "load_task": "checkpoints",
+    "load_tokenizer": "checkpoints",
+}
+_SUBPACKAGES = ("checkpoints", "data", "decoding", "export", "layers", "preprocessing", "presets", "tasks")
+
+__all__ = [
+    "BertBackbone",
+    "BertClassifier",
+    "BertConfig",
+    "BertPreprocessor",
+    "BertSentenceEncoder",
+    "BertTokenizer",
+    "checkpoints",
+    "data",
+    "decoding",
+    "export",
+    "layers",
+    "load_backbone",
+    "load_preprocessor",
+    "load_task",
+    "load_tokenizer",
+    "preprocessing",
+    "presets",
+    "tasks",
+]
+
+try:
+    __version__ = version("keras-bert-layers")
+except PackageNotFoundError:  # used from a checkout that is not installed
+    __version__ = "0+unknown"
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
+
+def _register_classes() -> None:
+    """Imports what `keras.models.load_model` must find by name."""
+    for home in ("backbone", "tasks"):
+        importlib.import_module(f"{__name__}.{home}")
+
+
+after_keras(_register_classes)

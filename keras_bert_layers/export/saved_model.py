@@ -1,0 +1,82 @@
+"""One SavedModel with named signatures, written whole or not at all."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_bert_layers._internal.lazy import tf
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One thing that a served model can be asked.
+
+    Args:
+        name: how a client names it, e.g. `"serving_default"`.
+        function: takes the tensors of `inputs` in their order and returns a dictionary of tensors, batch first.
+        inputs: name -> `(shape, dtype)`, e.g. `{"text": ((None,), "string")}`.
+    """
+
+    name: str
+    function: Callable[..., dict[str, Any]]
+    inputs: dict[str, tuple[tuple[int | None, ...], str]]
+
+
+def write_saved_model(path: str | PathLike[str], model: keras.Model, signatures: Sequence[Signature]) -> Path:
+    """Writes `model` with `signatures` as a TensorFlow SavedModel.
+
+    It is written beside `path` first and renamed when complete, so `path` never holds half a model. A SavedModel that
+    is there already is replaced; anything else there is left alone and refused.
+
+    Args:
+        path: the folder to make.
+        model: holds every variable that the signatures use.
+        signatures: at least one; the one named `"serving_default"` is what a client gets who names none.
+
+    Returns:
+        The folder.
+
+    Raises:
+        RuntimeError: Keras runs on a backend other than TensorFlow.
+        FileExistsError: `path` is a file, or a folder that is not a SavedModel.
+
+    References:
+        `keras.export.ExportArchive`; `tf.saved_model.save` of a Keras 3 model loses variables in the C++ loader.
+    """
+    if keras.backend.backend() != "tensorflow":
+        raise RuntimeError(
+            "`export`: a SavedModel with strings can be written on the TensorFlow backend only. Received: "
+            f"KERAS_BACKEND={keras.backend.backend()!r}. Save the model with `model.save('model.keras')`, start again "
+            "with KERAS_BACKEND=tensorflow, load it, and export."
+        )
+    path = Path(path)
+    if path.exists() and not _may_be_replaced(path):
+        raise FileExistsError(
+            f"`export`: `path` must be new, an empty folder, or a SavedModel to replace. Received: path={str(path)!r}, "
+            "which holds something else."
+        )
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    for signature in signatures:
+        specs = [tf.TensorSpec(shape, dtype, name=name) for name, (shape, dtype) in signature.inputs.items()]
+        archive.add_endpoint(signature.name, signature.function, input_signature=specs)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+        unfinished = Path(folder) / "model"
+        archive.write_out(str(unfinished), verbose=False)
+        if path.exists():
+            path.rename(Path(folder) / "replaced")
+        unfinished.rename(path)
+    return path
+
+
+def _may_be_replaced(path: Path) -> bool:
+    """Whether nothing but a SavedModel would be lost."""
+    return path.is_dir() and ((path / "saved_model.pb").is_file() or not any(path.iterdir()))

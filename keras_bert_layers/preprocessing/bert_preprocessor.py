@@ -1,0 +1,221 @@
+"""From raw text to the three integer inputs of a BERT backbone, in graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
+from keras_bert_layers.preprocessing.truncation import TRUNCATIONS, truncate_pair
+
+PADDINGS = ("longest", "max_length", "bucket")
+BUCKETS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+
+
+@register
+class BertPreprocessor(keras.layers.Layer):
+    """Turns strings, or pairs of strings, into `token_ids`, `segment_ids` and `padding_mask`.
+
+    One text becomes `[CLS] text [SEP]`, a pair becomes `[CLS] first [SEP] second [SEP]`, with segment 0 up to and with
+    the first `[SEP]` and segment 1 after it. Texts that do not fit are truncated, short ones padded. The layer holds no
+    weights; it runs eagerly, in `tf.data.Dataset.map`, and inside a functional model behind
+    `keras.Input(shape=(), dtype="string")`. It needs TensorFlow whatever the Keras backend is, and returns
+    TensorFlow tensors.
+
+    Args:
+        tokenizer: a `BertTokenizer`.
+        max_length: the largest number of tokens of a row, special tokens included.
+        padding: `"longest"` pads to the longest row of the batch, which costs least. `"max_length"` pads every batch
+            to `max_length`, for a compiler that wants one shape. `"bucket"` pads to the smallest of 16, 32, 48, 64, 96,
+            128, 192, 256, 384, 512 (and `max_length`) that holds the longest row, for a compiler that may see a few.
+        truncation: which text of a pair gives way. `"longest_first"` shortens the longer one, down to equal lengths and
+            then both; who keeps an odd last token follows the tokenizer's `reference`. `"only_first"` and
+            `"only_second"` shorten that one alone. A single text is shortened under the first two.
+        name: the layer's name.
+        **kwargs: what `keras.layers.Layer` takes.
+
+    Returns:
+        From a call: a dictionary of three int32 tensors `(batch, sequence)`: `"token_ids"`; `"segment_ids"`, 0 or 1;
+        `"padding_mask"`, 1 on tokens and 0 on padding. From one string without a batch: `(sequence,)`.
+
+    Raises:
+        ValueError: an argument out of range; a text that is neither strings nor a tuple of two; a single text under
+            `"only_second"`.
+        tf.errors.InvalidArgumentError: under `"only_first"` or `"only_second"`, when the other text alone is too long.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "##ness", "night"]
+        >>> preprocessor = kbl.BertPreprocessor(kbl.BertTokenizer(vocabulary), max_length=8)
+        >>> preprocessor(["Goodness!", "Good night"])["token_ids"].numpy().tolist()
+        [[2, 4, 5, 1, 3], [2, 4, 6, 3, 0]]
+        >>> preprocessor((["Good"], ["night"]))["segment_ids"].numpy().tolist()
+        [[0, 0, 0, 1, 1]]
+
+    References:
+        Devlin et al. 2018, arXiv:1810.04805, section 3 and figure 2; `_truncate_seq_pair` in google-research/bert
+        `create_pretraining_data.py`.
+    """
+
+    def __init__(
+        self,
+        tokenizer: BertTokenizer,
+        max_length: int = 128,
+        *,
+        padding: str = "longest",
+        truncation: str = "longest_first",
+        name: str | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(name=name, **kwargs)
+        if not isinstance(tokenizer, BertTokenizer):
+            cure = "Make one with `BertTokenizer(vocabulary)` or `load_tokenizer(source)`."
+            raise TypeError(checks.message("BertPreprocessor", "tokenizer", "be a BertTokenizer", tokenizer, cure))
+        checks.positive_integer("BertPreprocessor", "max_length", max_length)
+        if max_length < 3:
+            rule = "be at least 3, for [CLS], one token and [SEP]"
+            raise ValueError(checks.message("BertPreprocessor", "max_length", rule, max_length))
+        self.tokenizer = tokenizer
+        self.max_length = int(max_length)
+        self.padding = checks.one_of("BertPreprocessor", "padding", padding, PADDINGS)
+        self.truncation = checks.one_of("BertPreprocessor", "truncation", truncation, TRUNCATIONS)
+        # Strings stay TensorFlow strings: no other backend has them, and Keras must not convert them.
+        self._convert_input_args = False
+        self._allow_non_tensor_positional_args = True
+        self.built = True
+
+    def call(self, text: Any) -> dict[str, Any]:
+        """Tokenises, truncates, adds special tokens and pads."""
+        first, second = split_pair(text)
+        first = _as_strings(first)
+        second = None if second is None else _as_strings(second)
+        if first.shape.rank == 0:
+            pair = tf.expand_dims(first, 0) if second is None else (first[None], second[None])
+            return {key: value[0] for key, value in self.call(pair).items()}
+        return self._pack(self._truncated(first, second))
+
+    def _truncated(self, first: tf.Tensor, second: tf.Tensor | None) -> list[tf.RaggedTensor]:
+        """One or two ragged int32 `(batch, tokens)` that fit beside the special tokens."""
+        first_ids = self.tokenizer.tokenize(first)
+        if second is None:
+            if self.truncation == "only_second":
+                cure = 'Give a tuple of two texts, or set truncation="longest_first".'
+                raise ValueError(
+                    f'`BertPreprocessor`: truncation="only_second" needs a pair. Received: one text. {cure}'
+                )
+            return [first_ids[:, : self.max_length - 2]]
+        return truncate_pair(
+            first_ids,
+            self.tokenizer.tokenize(second),
+            budget=self.max_length - 3,
+            truncation=self.truncation,
+            reference=self.tokenizer.reference,
+        )
+
+    def _pack(self, segments: list[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
+        """Special tokens and padding round one or two ragged `(batch, tokens)`."""
+        num_rows = segments[0].nrows()
+        start = tf.fill([num_rows, 1], tf.constant(self.tokenizer.start_id, tf.int32))
+        separator = tf.fill([num_rows, 1], tf.constant(self.tokenizer.separator_id, tf.int32))
+        parts = [start, segments[0], separator]
+        for segment in segments[1:]:
+            parts += [segment, separator]
+        row_ids = tf.concat(parts, axis=1)  # ragged [B, (S)]
+        lengths = tf.cast(row_ids.row_lengths(), tf.int32)  # [B]
+        width = self._width(lengths)
+        # [B, S]
+        token_ids = row_ids.to_tensor(default_value=self.tokenizer.pad_id, shape=[None, width])
+        padding_mask = tf.sequence_mask(lengths, width, dtype=tf.int32)
+        if len(segments) == 1:
+            segment_ids = tf.zeros_like(token_ids)
+        else:
+            first_lengths = tf.cast(segments[0].row_lengths(), tf.int32) + 2
+            segment_ids = padding_mask - tf.sequence_mask(first_lengths, width, dtype=tf.int32)
+        return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
+
+    def _width(self, lengths: tf.Tensor) -> tf.Tensor | int:
+        """How many columns the batch gets."""
+        if self.padding == "max_length":
+            return self.max_length
+        # An empty batch has no longest row; [CLS] [SEP] is the shortest there can be.
+        longest = tf.maximum(tf.reduce_max(lengths), 2)
+        if self.padding == "longest":
+            return longest
+        widths = tf.constant([width for width in BUCKETS if width < self.max_length] + [self.max_length], tf.int32)
+        return tf.reduce_min(tf.boolean_mask(widths, widths >= longest))
+
+    def compute_output_spec(self, text: Any) -> dict[str, keras.KerasTensor]:
+        """Shapes and dtypes for a functional model: `(batch, None)`, or `(batch, max_length)`."""
+        first, _ = split_pair(text)
+        width = self.max_length if self.padding == "max_length" else None
+        shape = (*first.shape, width)
+        return {
+            key: keras.KerasTensor(shape, dtype="int32") for key in ("token_ids", "segment_ids", "padding_mask")
+        }
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument; the vocabulary travels with the tokenizer."""
+        config = super().get_config()
+        config.update(
+            tokenizer=keras.saving.serialize_keras_object(self.tokenizer),
+            max_length=self.max_length,
+            padding=self.padding,
+            truncation=self.truncation,
+        )
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> BertPreprocessor:
+        """The layer from `get_config`."""
+        config = dict(config)
+        config["tokenizer"] = keras.saving.deserialize_keras_object(config["tokenizer"])
+        return cls(**config)
+
+
+def split_pair(text: Any) -> tuple[Any, Any | None]:
+    """The first and, for a pair, the second text.
+
+    A pair is a tuple of two, or a list of two tensors (as Keras itself passes several inputs). A list of Python
+    strings is a batch.
+
+    Raises:
+        ValueError: a tuple or list of tensors that does not have two elements; a tuple of two bare strings, which
+            could be a pair or a batch.
+    """
+    is_list_of_tensors = isinstance(text, list) and len(text) > 0 and all(hasattr(item, "shape") for item in text)
+    if not isinstance(text, tuple) and not (is_list_of_tensors and len(text[0].shape) > 0):
+        return text, None
+    cure = "A pair is a tuple of two equally long lists; a batch of single texts is a list."
+    if len(text) != 2:
+        raise ValueError(f"`BertPreprocessor`: a pair must have two texts. Received: {len(text)}. {cure}")
+    if all(isinstance(item, str | bytes) for item in text):
+        raise ValueError(f"`BertPreprocessor`: a pair must be a tuple of two lists. Received: {text!r}. {cure}")
+    return text[0], text[1]
+
+
+def _as_strings(text: Any) -> tf.Tensor:
+    """A string tensor of rank 0 or 1."""
+    tensor = text if tf.is_tensor(text) else _converted(text)
+    cure = "Give a string, or a list, array or tensor `(batch,)` of strings."
+    if tensor.dtype != tf.string:
+        raise TypeError(f"`BertPreprocessor`: text must be strings. Received: dtype={tensor.dtype.name}. {cure}")
+    if tensor.shape.rank is None or tensor.shape.rank > 1:
+        raise ValueError(f"`BertPreprocessor`: text must have rank 0 or 1. Received: shape={tensor.shape}. {cure}")
+    return tensor
+
+
+def _converted(text: Any) -> tf.Tensor:
+    """Python strings as a tensor; an empty list is a batch of no texts."""
+    if isinstance(text, list) and not text:
+        return tf.zeros([0], tf.string)
+    try:
+        return tf.convert_to_tensor(text)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`BertPreprocessor`: text must be strings. Received: {type(text).__name__} that is not "
+            f"({str(error).splitlines()[0]}). Missing values (None, NaN) must be removed or replaced first."
+        ) from error

@@ -1,0 +1,82 @@
+"""Which tokens of a pair stay when both do not fit."""
+
+from __future__ import annotations
+
+from keras_bert_layers._internal.lazy import tf
+
+TRUNCATIONS = ("longest_first", "only_first", "only_second")
+
+
+def truncate_pair(
+    first_ids: tf.RaggedTensor, second_ids: tf.RaggedTensor, *, budget: int, truncation: str, reference: str
+) -> list[tf.RaggedTensor]:
+    """Shortens two ragged rows of tokens from their ends until they fit together.
+
+    Args:
+        first_ids: ragged int32 `(batch, tokens)`.
+        second_ids: ragged int32 `(batch, tokens)`.
+        budget: how many tokens both may have together, at least 0.
+        truncation: `"longest_first"`, `"only_first"` or `"only_second"`.
+        reference: whose rule decides an odd budget under `"longest_first"`: `"google"` pops from the second text at
+            equal lengths, so the first keeps one more; `"huggingface"` (its tokenizers library) gives one more to
+            the text that was longer, and to the second one at a tie.
+
+    Returns:
+        The two shortened ragged tensors.
+
+    Raises:
+        tf.errors.InvalidArgumentError: the text that must not be shortened is longer than `budget`.
+
+    References:
+        `_truncate_seq_pair` in google-research/bert `create_pretraining_data.py`; `truncate_encodings` in
+        huggingface/tokenizers `utils/truncation.rs`.
+    """
+    first_length = tf.cast(first_ids.row_lengths(), tf.int32)  # [B]
+    second_length = tf.cast(second_ids.row_lengths(), tf.int32)  # [B]
+    if truncation == "longest_first":
+        first_kept, second_kept = _longest_first(first_length, second_length, budget, reference)
+    elif truncation == "only_first":
+        first_kept, second_kept = _rest(second_length, budget, "only_first"), second_length
+    else:
+        first_kept, second_kept = first_length, _rest(first_length, budget, "only_second")
+    return [_keep(first_ids, first_kept), _keep(second_ids, second_kept)]
+
+
+def _longest_first(
+    first_length: tf.Tensor, second_length: tf.Tensor, budget: int, reference: str
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """How many tokens of each text stay, int32 `(batch,)` each."""
+    half = budget // 2
+    first_is_longer = first_length > second_length
+    if reference == "google":
+        first_half = tf.fill(tf.shape(first_length), budget - half)
+    else:
+        first_half = tf.where(first_is_longer, budget - half, half)
+    # The shorter text stays whole as long as the longer one still keeps at least as much as it.
+    first_kept = tf.maximum(first_half, budget - second_length)
+    second_kept = tf.maximum(budget - first_half, budget - first_length)
+    return tf.minimum(first_length, first_kept), tf.minimum(second_length, second_kept)
+
+
+def _rest(whole_length: tf.Tensor, budget: int, truncation: str) -> tf.Tensor:
+    """What is left of the budget beside a text that stays whole."""
+    other = "second" if truncation == "only_first" else "first"
+    check = tf.debugging.assert_less_equal(
+        whole_length,
+        budget,
+        message=f'`BertPreprocessor`: under truncation="{truncation}" the {other} text must fit into max_length on its '
+        f"own, that is, have at most {budget} tokens. Shorten it, raise max_length, or "
+        'use truncation="longest_first".',
+    )
+    with tf.control_dependencies([] if check is None else [check]):
+        return budget - whole_length
+
+
+def _keep(ids: tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
+    """The first `kept` tokens of each row; rows that are short already stay as they are."""
+    lengths = tf.cast(ids.row_lengths(), tf.int32)
+    positions = tf.ragged.range(lengths).flat_values
+    is_kept = positions < tf.gather(kept, tf.cast(ids.value_rowids(), tf.int32))
+    return tf.RaggedTensor.from_row_lengths(
+        tf.boolean_mask(ids.flat_values, is_kept), tf.cast(tf.minimum(lengths, kept), ids.row_splits.dtype), validate=False
+    )

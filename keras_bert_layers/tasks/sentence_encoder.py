@@ -1,0 +1,160 @@
+"""One vector a text, near where meanings are near."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.export import Signature
+from keras_bert_layers.layers import SequencePooling
+from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.tasks import _text_data as text_data
+from keras_bert_layers.tasks._text_task import TEXT, TextTask
+
+SIMILARITY = "similarity"
+
+
+@register
+class BertSentenceEncoder(TextTask):
+    """Texts to vectors: the backbone's sequence output, pooled, and scaled to length 1.
+
+    It trains on pairs of texts with a similarity, and then both texts go through the same weights and the loss compares
+    the cosine of their vectors with the given number. It trains on single texts with target vectors too, the way
+    a small model learns from a larger one.
+
+    Args:
+        backbone: a `BertBackbone`.
+        pooling: `"mean"`, `"cls"` or `"max"` over the real tokens.
+        normalize: whether vectors have Euclidean length 1, so that their dot product is the cosine.
+        preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text.
+        name: the model's name.
+
+    Returns:
+        From a call on ids, and from `predict` on texts: float32 `(batch, hidden_dim)`. From `predict` on a tuple of
+        two lists of texts: their cosine similarities, float32 `(rows,)`.
+
+    Raises:
+        ValueError: an unknown pooling; a similarity outside [-1, 1] (its row is named).
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> config = kbl.BertConfig(vocabulary_size=6, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+        >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cat", "dog"])
+        >>> encoder = kbl.BertSentenceEncoder(kbl.BertBackbone(config), preprocessor=kbl.BertPreprocessor(tokenizer))
+        >>> encoder.predict(["cat", "dog cat"], verbose=0).shape
+        (2, 8)
+        >>> encoder.predict((["cat", "dog"], ["cat", "cat"]), verbose=0).shape
+        (2,)
+
+    References:
+        Reimers and Gurevych 2019, Sentence-BERT, arXiv:1908.10084, section 3.
+    """
+
+    def __init__(
+        self,
+        backbone: BertBackbone,
+        pooling: str = "mean",
+        *,
+        normalize: bool = True,
+        preprocessor: BertPreprocessor | None = None,
+        name: str | None = None,
+    ):
+        pool = SequencePooling(pooling, dtype=backbone.dtype_policy, name="pooling")
+        inputs = backbone.input
+        outputs = pool(backbone(inputs)["sequence_output"], padding_mask=inputs["padding_mask"])
+        if normalize:
+            outputs = keras.layers.UnitNormalization(axis=-1, dtype="float32", name="normalize")(outputs)
+        else:
+            outputs = keras.layers.Activation("linear", dtype="float32", name="as_float32")(outputs)
+        super().__init__(backbone, preprocessor, outputs=outputs, name=name)
+        self.pooling = pooling
+        self.normalize = bool(normalize)
+
+    def default_loss(self) -> keras.losses.Loss:
+        """Squared difference between the cosine of a pair and its similarity (or between two vectors)."""
+        return keras.losses.MeanSquaredError()
+
+    def default_metrics(self) -> list[keras.metrics.Metric]:
+        """The mean distance between cosines and similarities, named `"mean_absolute_error"`."""
+        return [keras.metrics.MeanAbsoluteError(name="mean_absolute_error")]
+
+    def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """One batch of text; both sides of a pair go in as single texts, the first sides above the second."""
+        if not isinstance(x, tuple):
+            return super().preprocess(x, y, sample_weight)
+        if y is not None:
+            y = {SIMILARITY: tf.cast(y, tf.float32)}
+        return super().preprocess(tf.concat(x, axis=0), y, sample_weight)
+
+    def encode_labels(self, y: Any) -> Any:
+        """Similarities as they are, checked row by row; target vectors unchecked."""
+        if isinstance(y, np.ndarray) and y.ndim == 1:
+            y = y.astype(np.float32)
+            wrong = ~(np.abs(y) <= 1)
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                raise ValueError(
+                    "`BertSentenceEncoder`: every similarity must be in [-1, 1], the range of a cosine. "
+                    f"Received: {y[row]} in row {row}. Scale the scores first, such as scores / 5 for a scale of 0 to 5."
+                )
+        return y
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """The compiled loss, on the cosines of pairs where the labels are similarities."""
+        y, y_pred = _compared(y, y_pred)
+        return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """The compiled metrics, on the same numbers as the loss."""
+        y, y_pred = _compared(y, y_pred)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
+
+    def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
+        """Vectors `(rows, hidden_dim)` of texts; for a tuple of two lists, the cosines `(rows,)` of the pairs."""
+        if not self._needs_preprocessing(x) or not isinstance(x, tuple):
+            return super().predict(x, batch_size, **kwargs)
+        first, second = text_data.as_columns(type(self).__name__, x)
+        return _cosine(super().predict(first, batch_size, **kwargs), super().predict(second, batch_size, **kwargs))
+
+    def signatures(self) -> list[Signature]:
+        """`serving_default` answers strings with `embedding`."""
+        common = super().signatures()
+        if self.preprocessor is None:
+            return common
+        return [Signature("serving_default", self._serve, {"text": TEXT}), *common]
+
+    def _serve(self, text: Any) -> dict[str, Any]:
+        return self._serve_ids(**self.preprocessor(text))
+
+    def _serve_ids(self, token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
+        ids = {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
+        return {"embedding": self(ids, training=False)}
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        config = super().get_config()
+        config.update(pooling=self.pooling, normalize=self.normalize)
+        return config
+
+
+def _compared(y: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Labels and what they are compared with: `(batch,)` similarities and cosines, or vectors as they are."""
+    if not isinstance(y, dict):
+        return y, y_pred
+    first, second = keras.ops.split(y_pred, 2, axis=0)  # [B, H] each
+    return y[SIMILARITY], _cosine(first, second)
+
+
+def _cosine(first: Any, second: Any) -> Any:
+    """The cosine of each pair of rows; 0 where a vector is 0."""
+    library = np if isinstance(first, np.ndarray) else keras.ops
+    dots = library.sum(first * second, axis=-1)
+    lengths = library.sqrt(library.sum(first * first, axis=-1) * library.sum(second * second, axis=-1))
+    return dots / library.maximum(lengths, 1e-12)

@@ -1,0 +1,45 @@
+"""The shape of the package: who may import whom, and the house rules that a program can check."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "keras_bert_layers"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+ENDS_IN_GRAPH_TABLES = PACKAGE / "preprocessing" / "tables" / "build.py"  # a program, not part of what users import
+
+
+def test_imports_only_go_down():
+    from importlinter import cli
+
+    assert cli.lint_imports(config_filename=str(PACKAGE.parent / "pyproject.toml"), no_cache=True) == 0
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_assert_print_or_bare_except(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        assert not isinstance(node, ast.Assert), f"assert in line {node.lineno}"
+        assert not (isinstance(node, ast.ExceptHandler) and node.type is None), f"bare except in line {node.lineno}"
+        is_print = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+        assert not is_print or path == ENDS_IN_GRAPH_TABLES, f"print in line {node.lineno}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_top_level_import_of_tensorflow(path):
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        assert not any(name.split(".")[0].startswith(("tensorflow", "torch", "jax")) for name in names)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_one_public_class_a_file(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    public = [node.name for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+    assert len(public) <= 1
+
+
+def test_layers_and_backbone_use_keras_only():
+    for path in [*(PACKAGE / "layers").glob("*.py"), PACKAGE / "backbone.py", PACKAGE / "config.py"]:
+        assert "_internal.lazy" not in path.read_text(encoding="utf-8")
