@@ -1,0 +1,110 @@
+"""What each reference makes of a text before WordPiece: the words that it cuts, one reading for each reference.
+
+Only the program that builds the tables uses this; a tokenizer at work reads the tables.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+
+SIGMA = "\N{GREEK CAPITAL LETTER SIGMA}"
+
+Words = Callable[[str], list[str]]
+
+
+def google_words(lowercase: bool, strip_accents: bool) -> Words:
+    """The basic tokenizer of google-research/bert, with the two switches apart.
+
+    References:
+        google-research/bert, `tokenization.py`, class `BasicTokenizer`.
+    """
+
+    def words(text: str) -> list[str]:
+        found: list[str] = []
+        for word in "".join(_google_clean(character) for character in text).split():
+            cased = word.lower() if lowercase else word
+            stripped = _without_marks(cased) if strip_accents else cased
+            found += "".join(f" {c} " if _google_punctuation(c) else c for c in stripped).split()
+        return found
+
+    return words
+
+
+def huggingface_words(lowercase: bool, strip_accents: bool) -> Words:
+    """The normaliser and pre-tokenizer of transformers' fast BertTokenizer, asked of the `tokenizers` library."""
+    from tokenizers.normalizers import BertNormalizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer
+
+    normalizer = BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, strip_accents=strip_accents, lowercase=lowercase
+    )
+    splitter = BertPreTokenizer()
+
+    def words(text: str) -> list[str]:
+        return [word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))]
+
+    return words
+
+
+def final_sigma_pattern(marker: str) -> str:
+    """The RE2 pattern of a final capital sigma in normalised text, where `marker` stands for every capital sigma.
+
+    Python's `str.lower` makes a final sigma of a capital one that follows a cased letter and that no cased letter
+    follows, characters that Unicode calls case-ignorable not counting. The classes are read off `str.lower` itself.
+    The two groups are what stands before and after the marker.
+    """
+    cased, ignorable = [], []
+    for code in range(1, 0x110000):
+        character = chr(code)
+        if f"{character}{SIGMA}".lower()[-1] == "ς":
+            cased.append(code)
+        elif f"A{character}{SIGMA}".lower()[-1] == "ς":
+            ignorable.append(code)
+    letter = re2_class(cased) + marker
+    skipped = re2_class([code for code in ignorable if chr(code) != marker])
+    return rf"([{letter}][{skipped}]*){marker}([{skipped}]*(?:[^{letter}{skipped}]|\z))"
+
+
+def re2_class(codes: list[int]) -> str:
+    """The inside of an RE2 character class that holds exactly `codes` (sorted, without surrogates)."""
+    ranges: list[list[int]] = []
+    for code in codes:
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(rf"\x{{{a:X}}}" if a == b else rf"\x{{{a:X}}}-\x{{{b:X}}}" for a, b in ranges)
+
+
+def is_chinese(code: int) -> bool:
+    """Whether google-research/bert calls the code point a Chinese character."""
+    return (
+        0x4E00 <= code <= 0x9FFF
+        or 0x3400 <= code <= 0x4DBF
+        or 0x20000 <= code <= 0x2A6DF
+        or 0x2A700 <= code <= 0x2B73F
+        or 0x2B740 <= code <= 0x2B81F
+        or 0x2B820 <= code <= 0x2CEAF
+        or 0xF900 <= code <= 0xFAFF
+        or 0x2F800 <= code <= 0x2FA1F
+    )
+
+
+def _google_clean(character: str) -> str:
+    """A character after `_clean_text` and `_tokenize_chinese_chars`."""
+    category = unicodedata.category(character)
+    if character in "\t\n\r" or category == "Zs":
+        return " "
+    if character in "\0\N{REPLACEMENT CHARACTER}" or category in ("Cc", "Cf"):
+        return ""
+    return f" {character} " if is_chinese(ord(character)) else character
+
+
+def _google_punctuation(character: str) -> bool:
+    ascii_symbol = character.isascii() and character.isprintable() and not character.isalnum() and character != " "
+    return ascii_symbol or unicodedata.category(character).startswith("P")
+
+
+def _without_marks(text: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")

@@ -1,0 +1,120 @@
+"""Makes the tables beside this file: `python -m keras_bert_layers.preprocessing.tables.build`.
+
+Needs `dartsclone` and `tokenizers`. The bytes depend on three versions, which `tables.json` records: of Python's
+Unicode database (reference "google"), of `tokenizers` (reference "huggingface"), and of tensorflow-text, whose op
+decides what is punctuation when it cuts a normalised text into words.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+import zlib
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from keras_bert_layers._internal.lazy import tf, tf_text
+from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, file_name
+from keras_bert_layers.preprocessing.tables._flatbuffer import normalizer_model
+from keras_bert_layers.preprocessing.tables._references import (
+    SIGMA,
+    Words,
+    final_sigma_pattern,
+    google_words,
+    huggingface_words,
+    is_chinese,
+    re2_class,
+)
+
+WORDS = {"google": google_words, "huggingface": huggingface_words}
+SWITCHES = [(lowercase, strip) for lowercase in (True, False) for strip in (True, False)]
+SCALARS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+
+# Stand-ins are characters that the reference drops, so that no normalised text holds them for another reason:
+# HuggingFace drops private-use characters, Google format characters, of which the tags are a block of 96.
+FIRST_STAND_IN = {"google": 0xE0020, "huggingface": 0xE000}
+
+
+class Cutter:
+    """How tf.text's FastWordpieceTokenizer cuts a normalised text, probed from the op itself.
+
+    A character between two letters leaves one token (a letter), two (a blank) or three (punctuation).
+    """
+
+    def __init__(self) -> None:
+        tokenizer = tf_text.FastWordpieceTokenizer(["[UNK]", "a"], token_out_type=tf.int32)
+        counts = tokenizer.tokenize([f"a{c}a" for c in SCALARS[1:]]).row_lengths().numpy().tolist()
+        self.blanks = {c for c, count in zip(SCALARS[1:], counts, strict=True) if count == 2}
+        self.punctuation = {c for c, count in zip(SCALARS[1:], counts, strict=True) if count == 3}
+
+    def words(self, text: str) -> list[str]:
+        """The words of `text`, as the op sees them."""
+        spaced = (" " if c in self.blanks else f" {c} " if c in self.punctuation else c for c in text)
+        return [word for word in "".join(spaced).split(" ") if word]
+
+
+def stand_ins(reference: str, cutter: Cutter) -> dict[str, str]:
+    """Letters of the reference that tf.text takes for punctuation -> the letters that stand in for them."""
+    words = WORDS[reference](False, False)
+    letters = [c for c in sorted(cutter.punctuation) if words(f"a{c}b") == [f"a{c}b"]]
+    substitutes = {c: chr(FIRST_STAND_IN[reference] + i) for i, c in enumerate(letters)}
+    for substitute in substitutes.values():
+        if words(f"a{substitute}b") != ["ab"] or cutter.words(f"a{substitute}b") != [f"a{substitute}b"]:
+            raise ValueError(f"U+{ord(substitute):04X} cannot stand in for another letter under {reference}.")
+    return substitutes
+
+
+def replacements(words: Words, cutter: Cutter, substitutes: dict[str, str]) -> dict[str, str]:
+    """Every character that must be replaced before tf.text's op -> its replacement."""
+    table = str.maketrans(substitutes)
+    found = {}
+    for character in SCALARS:
+        wanted = [word.translate(table) for word in words(f"a{character}b")]
+        spaced = " ".join(wanted)[1:-1]
+        plain = spaced.replace(" ", "") or spaced
+        replacement = next((t for t in (plain, spaced) if cutter.words(f"a{t}b") == wanted), None)
+        if replacement is None:
+            raise ValueError(f"U+{ord(character):04X} has no replacement that tf.text cuts into {wanted}.")
+        if replacement != character:
+            found[character] = replacement
+    return found
+
+
+def build_table(reference: str, lowercase: bool, strip_accents: bool, cutter: Cutter) -> bytes:
+    """The normaliser model of one reference under one pair of switches."""
+    words = WORDS[reference](lowercase, strip_accents)
+    found = replacements(words, cutter, stand_ins(reference, cutter))
+    if reference == "google" and lowercase:
+        found[SIGMA] = SIGMA_MARKER  # its lower case depends on its neighbours; decided after normalisation
+    return normalizer_model(found)
+
+
+def build_index(cutter: Cutter) -> dict[str, Any]:
+    """What `tables.json` holds: provenance, stand-ins, and the patterns of the regular expressions."""
+    punctuation = sorted(ord(c) for c in cutter.punctuation if not is_chinese(ord(c)))
+    return {
+        "made_from": {
+            "google": f"unicodedata {unicodedata.unidata_version}",
+            "huggingface": f"tokenizers {version('tokenizers')}",
+            "cutter": f"tensorflow-text {version('tensorflow-text')}",
+        },
+        "stand_ins": {name: {c: s for c, s in stand_ins(name, cutter).items()} for name in WORDS},
+        "punctuation": re2_class(punctuation),
+        "chinese": re2_class([code for code in range(0x110000) if is_chinese(code)]),
+        "final_sigma": final_sigma_pattern(SIGMA_MARKER),
+    }
+
+
+def main() -> None:
+    """Writes every table and the index beside this file."""
+    folder, cutter = Path(__file__).parent, Cutter()
+    for reference in WORDS:
+        for lowercase, strip_accents in SWITCHES:
+            model = build_table(reference, lowercase, strip_accents, cutter)
+            (folder / file_name(reference, lowercase, strip_accents)).write_bytes(zlib.compress(model, 9))
+    (folder / "tables.json").write_text(json.dumps(build_index(cutter), indent=1) + "\n", encoding="ascii")
+
+
+if __name__ == "__main__":
+    main()

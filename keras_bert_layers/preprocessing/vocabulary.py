@@ -1,0 +1,108 @@
+"""Reading WordPiece vocabularies, and refusing broken ones with the line that is wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_bert_layers._internal import checks
+
+PAD = "[PAD]"
+UNKNOWN = "[UNK]"
+START = "[CLS]"
+SEPARATOR = "[SEP]"
+MASK = "[MASK]"
+REQUIRED_TOKENS = (PAD, UNKNOWN, START, SEPARATOR)
+SPECIAL_TOKENS = (*REQUIRED_TOKENS, MASK)
+
+OWNER = "BertTokenizer"
+
+
+class _Shown(str):
+    """What an error shows of a vocabulary: a summary, without the quotes of a string."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def load_vocabulary(source: str | os.PathLike[str] | Sequence[str]) -> list[str]:
+    """The tokens of a vocabulary, checked; a token's place in the list is its id.
+
+    Args:
+        source: a list of tokens, or the path of a `vocab.txt`: UTF-8, one token a line, ended by LF or CR LF. A file
+            may begin with a byte order mark.
+
+    Returns:
+        The tokens.
+
+    Raises:
+        TypeError: `source` is neither, or an entry is not a string.
+        ValueError: no token at all; an empty token; a token twice; a line that is not UTF-8; one of `[PAD]`, `[UNK]`,
+            `[CLS]` and `[SEP]` missing. The message names the lines (counted from 1) or the entries (from 0).
+        FileNotFoundError: no such file.
+
+    Examples:
+        >>> load_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"])
+        ['[PAD]', '[UNK]', '[CLS]', '[SEP]', 'a']
+    """
+    if isinstance(source, (str, os.PathLike)):
+        tokens = _read(Path(source))
+        place, first = "line", 1
+        shown = _Shown(f"{str(source)!r}")
+    elif isinstance(source, Sequence) and not isinstance(source, bytes):
+        tokens = list(source)
+        place, first = "entry", 0
+        shown = _Shown(f"<{len(tokens)} tokens>")
+    else:
+        raise TypeError(checks.message(OWNER, "vocabulary", "be a list of tokens or the path of a vocab.txt", source))
+    _check_entries(tokens, shown, place, first)
+    _check_required(tokens, shown)
+    return tokens
+
+
+def _read(path: Path) -> list[str]:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        rule = "be a list of tokens or the path of a vocab.txt"
+        raise FileNotFoundError(checks.message(OWNER, "vocabulary", rule, str(path), "There is no such file.")) from error
+    # Only LF ends a line: real vocabularies hold U+2028 and U+0085, at which `str.splitlines` would cut.
+    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    tokens = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            tokens.append(line.removesuffix(b"\r").decode())
+        except UnicodeDecodeError as error:
+            cure = f"Line {number} holds {line!r}; save the file as UTF-8."
+            raise ValueError(checks.message(OWNER, "vocabulary", "be UTF-8", str(path), cure)) from error
+    return tokens
+
+
+def _check_entries(tokens: list[Any], shown: _Shown, place: str, first: int) -> None:
+    """Every token is a string, not empty, and there once."""
+    if not tokens:
+        raise ValueError(checks.message(OWNER, "vocabulary", "hold at least one token", shown))
+    seen: dict[str, int] = {}
+    for number, token in enumerate(tokens, start=first):
+        if not isinstance(token, str):
+            cure = f"{place.capitalize()} {number} is {token!r}."
+            raise TypeError(checks.message(OWNER, "vocabulary", "hold strings only", shown, cure))
+        if not token:
+            cure = f"{place.capitalize()} {number} is empty; remove it, or write a token that no text holds, as [unused0]."
+            raise ValueError(checks.message(OWNER, "vocabulary", "hold no empty token", shown, cure))
+        if seen.setdefault(token, number) != number:
+            cure = f"{token!r} is on {place} {seen[token]} and on {place} {number}; keep one of them."
+            raise ValueError(checks.message(OWNER, "vocabulary", "hold each token once", shown, cure))
+
+
+def _check_required(tokens: list[str], shown: _Shown) -> None:
+    missing = [token for token in REQUIRED_TOKENS if token not in set(tokens)]
+    if missing:
+        cure = f"Add {' and '.join(missing)}: a text cannot become BERT's input without."
+        raise ValueError(checks.message(OWNER, "vocabulary", f"hold {', '.join(REQUIRED_TOKENS)}", shown, cure))
