@@ -52,6 +52,10 @@ class BertTokenizer:
 
     def tokenize(self, text: Any) -> Any:
         """Ragged int32 ids."""
+        if not isinstance(text, tf.RaggedTensor):
+            text = tf.convert_to_tensor(text)
+        if text.shape.rank == 0:
+            return self.tokenize(text[None])[0]
         return self._word_pieces.tokenize(self._normalizer.normalize(text))
 
     __call__ = tokenize
