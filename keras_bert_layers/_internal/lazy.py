@@ -20,6 +20,8 @@ class LazyModule(ModuleType):
         self._distribution = distribution
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):  # what inspect and doctest probe for; no user of the module asks for it
+            raise AttributeError(attribute)
         try:
             module = importlib.import_module(self.__name__)
         except ModuleNotFoundError as error:
