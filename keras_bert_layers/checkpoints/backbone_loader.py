@@ -1,0 +1,70 @@
+"""`load_backbone`: the encoder of a checkpoint."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
+from keras_bert_layers.checkpoints.load_report import LoadReport, load_report
+from keras_bert_layers.checkpoints.weight_loading import load_weights
+from keras_bert_layers.checkpoints.weight_table import backbone_rows
+
+
+def load_backbone(source: str | os.PathLike[str], **options: Any) -> BertBackbone:
+    """The encoder of a checkpoint, with its weights.
+
+    Reads directories in HuggingFace's layout, sentence-transformers' included: `config.json` with
+    `model.safetensors`, whole or in shards, in float32, float16 or bfloat16; with or without the prefix `bert.`. A
+    `pytorch_model.bin` is read only where torch is installed, and only as plain tensors. Nothing is downloaded, and no
+    program in a checkpoint is run.
+
+    Reading is strict: every weight finds its tensor, every tensor its weight, or this raises before any model is
+    returned. Heads and buffers are left out by name. A checkpoint without a pooler gives a fresh one, and a warning.
+    What happened to each tensor is logged at level INFO (logger `keras_bert_layers.checkpoints`), and
+    `checkpoints.load_report(backbone)` gives it again.
+
+    Args:
+        source: the directory.
+        **options: what else `BertBackbone` takes: `dtype`, `name`, `return_hidden_states`, ...
+
+    Returns:
+        The backbone.
+
+    Raises:
+        CheckpointError: a file is missing, damaged, or says what this package does not implement; a tensor is missing,
+            unexpected, of another shape, not of floats, or holds NaN or infinity.
+        TypeError: `source` is not a path.
+
+    Examples:
+        >>> from keras_bert_layers.checkpoints import load_backbone, load_report
+        >>> backbone = load_backbone(minilm)
+        >>> backbone.config.num_layers, backbone.config.hidden_dim
+        (6, 384)
+        >>> load_report(backbone).ignored
+        {'embeddings.position_ids': 'a buffer: the numbers 0, 1, 2, ...'}
+    """
+    backbone = read_backbone(HuggingFaceDirectory(source, owner="load_backbone"), **options)
+    warn_of_fresh_pooler(load_report(backbone))
+    return backbone
+
+
+def read_backbone(directory: HuggingFaceDirectory, **options: Any) -> BertBackbone:
+    """The encoder, without a warning; the files are opened and checked before the model is made."""
+    config = directory.config
+    tensors = directory.open_weights()
+    backbone = BertBackbone(config, **options)
+    load_weights(backbone, backbone_rows(config), tensors, source=str(directory))
+    return backbone
+
+
+def warn_of_fresh_pooler(report: LoadReport) -> None:
+    """Says that `pooled_output` means nothing yet, where the checkpoint had no pooler."""
+    if any(path.startswith("pooler/") for path in report.fresh):
+        warnings.warn(
+            f"{report.source} has no pooler, so the pooler's weights are random: `pooled_output` means nothing before "
+            "training. `sequence_output` is the checkpoint's.",
+            stacklevel=3,
+        )

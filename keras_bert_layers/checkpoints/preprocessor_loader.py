@@ -1,0 +1,48 @@
+"""`load_preprocessor`: the tokenizer of a checkpoint, and how long its texts may be."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
+from keras_bert_layers.checkpoints.tokenizer_files import stated_max_length
+from keras_bert_layers.checkpoints.tokenizer_loader import read_tokenizer
+from keras_bert_layers.preprocessing import BertPreprocessor
+
+
+def load_preprocessor(source: str | os.PathLike[str], **options: Any) -> BertPreprocessor:
+    """The preprocessor that belongs to a checkpoint.
+
+    Args:
+        source: a directory in HuggingFace's layout; weights are not needed.
+        **options: what `BertPreprocessor` takes beside the tokenizer. Without `max_length`, texts may be as long as the
+            checkpoint says: `max_seq_length` of sentence-transformers, else the tokenizer's `model_max_length`, and
+            never longer than the encoder has positions. Padding is to the longest text of a batch, so a large
+            `max_length` costs nothing on short texts.
+
+    Returns:
+        The preprocessor.
+
+    Raises:
+        CheckpointError: as for `load_tokenizer`; no `config.json`, or one that is not read.
+        TypeError, ValueError: as for `BertPreprocessor`.
+
+    Examples:
+        >>> from keras_bert_layers.checkpoints import load_preprocessor
+        >>> preprocessor = load_preprocessor(minilm)
+        >>> preprocessor.max_length
+        256
+        >>> preprocessor(["Hello, world!"])["token_ids"].numpy().tolist()
+        [[101, 7592, 1010, 2088, 999, 102]]
+    """
+    return read_preprocessor(HuggingFaceDirectory(source, owner="load_preprocessor"), **options)
+
+
+def read_preprocessor(directory: HuggingFaceDirectory, **options: Any) -> BertPreprocessor:
+    """The preprocessor of an opened directory."""
+    if "max_length" not in options:
+        config = directory.optional_json("tokenizer_config.json")
+        positions = directory.config.max_sequence_length
+        options["max_length"] = stated_max_length(directory.folder, config, positions=positions)
+    return BertPreprocessor(read_tokenizer(directory), **options)

@@ -1,0 +1,98 @@
+"""`TorchFile`: the tensors of a `pytorch_model.bin`, read without running what a pickle may hold."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.tensor_file import FLOAT_DTYPES, TensorInfo
+
+# Before 2.6 a prepared file ran code under weights_only=True too: CVE-2025-32434.
+SAFE_TORCH = (2, 6)
+
+CONVERT = (
+    "Use a checkpoint that has model.safetensors, which holds numbers only; or make one where torch and transformers "
+    'are installed: AutoModel.from_pretrained("DIRECTORY").save_pretrained("NEW_DIRECTORY").'
+)
+
+_DTYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64", "int64": "I64"}
+
+
+class TorchFile:
+    """The tensors of a `pytorch_model.bin`.
+
+    The file is a Python pickle, and an ordinary unpickler runs whatever program its author put in. So it is read by
+    `torch.load(weights_only=True)` alone, which builds tensors and refuses everything else, and only if torch is
+    installed; this package does not depend on torch.
+
+    Args:
+        path: the file.
+
+    Raises:
+        CheckpointError: torch is not installed or too old to be safe; the file is damaged, or holds more than tensors.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._tensors = _load(path)
+        self.infos = {name: self._info(name, tensor) for name, tensor in self._tensors.items()}
+
+    def read(self, name: str) -> np.ndarray:
+        """One tensor of a float format as float32.
+
+        Args:
+            name: a key of `infos` with a dtype in `FLOAT_DTYPES`.
+
+        Returns:
+            A float32 array of the stored shape.
+        """
+        dtype = self.infos[name].dtype
+        if dtype not in FLOAT_DTYPES:
+            raise CheckpointError(f"{self.path}: tensor {name!r} must be one of {FLOAT_DTYPES}. Received: {dtype}.")
+        return self._tensors[name].detach().float().numpy()
+
+    def _info(self, name: str, tensor: Any) -> TensorInfo:
+        if not hasattr(tensor, "dtype") or not hasattr(tensor, "shape"):
+            kind = type(tensor).__name__
+            raise CheckpointError(f"{self.path}: {name!r} must be a tensor. Received: {kind}. {CONVERT}")
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        return TensorInfo(_DTYPES.get(dtype, dtype), tuple(tensor.shape))
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """The pickled dictionary of tensors."""
+    torch = _safe_torch(path)
+    try:
+        tensors = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, AttributeError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise CheckpointError(
+            f"{path}: torch.load(weights_only=True) refuses this file: it is damaged or holds more than tensors "
+            f"({reason}). {CONVERT}"
+        ) from error
+    if not isinstance(tensors, dict):
+        kind = type(tensors).__name__
+        raise CheckpointError(f"{path}: must hold a dictionary of tensors. Received: {kind}. {CONVERT}")
+    return tensors
+
+
+def _safe_torch(path: Path) -> Any:
+    """The module torch, if it is installed and reads a hostile file safely."""
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise CheckpointError(
+            f"{path}: this file is a pickle, which can run any program; it is read by torch's "
+            f"torch.load(weights_only=True) only, and torch is not installed here. {CONVERT}"
+        ) from error
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if version < SAFE_TORCH:
+        raise CheckpointError(
+            f"{path}: this file is a pickle; torch older than 2.6 runs code from it even under weights_only=True. "
+            f"Received: torch {torch.__version__}. {CONVERT}"
+        )
+    return torch
