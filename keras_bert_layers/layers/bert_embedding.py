@@ -21,11 +21,10 @@ class BertEmbedding(keras.layers.Layer):
 
     The layer takes ids of any rank, so that it embeds `(batch, sequence)` and, given `position_ids`, `(tokens,)` alike.
 
-    Ids out of range, negative ones too, never pick another row silently: the TensorFlow backend on CPU and the torch
-    backend raise, JAX gives NaN. TensorFlow on GPU gives a row of zeros and under XLA the last row, as its own gather
-    does; the checks there would cost a synchronisation. A sequence longer than `max_sequence_length` raises
-    everywhere: at once where the length is known, else (a TensorFlow graph) when the graph runs, as the reshape of the
-    position rows that are there to those that are needed fails.
+    No id out of range, negative ones included, silently picks another row: TensorFlow on CPU and torch raise, the rest
+    (JAX, TensorFlow on GPU or under XLA, which cannot raise) gives NaN at that token. A sequence longer than
+    `max_sequence_length` raises everywhere: at once where the length is known, else (in a TensorFlow graph) when the
+    graph runs.
 
     Args:
         vocabulary_size: rows of the token embedding matrix.
@@ -137,8 +136,8 @@ class BertEmbedding(keras.layers.Layer):
             cure = "Truncate the texts, or split them into windows."
             shape = tuple(token_ids.shape)
             raise ValueError(checks.message(type(self).__name__, "token_ids.shape", rule, shape, cure))
-        # The reshape changes nothing, except that it fails where a dynamic length asks for rows that are not there.
-        return ops.reshape(self.position_embedding[:length], (length, self.embedding_dim or self.hidden_dim))  # [S, E]
+        # `matrix[:length]` would give fewer rows than asked for where a dynamic length is too long; this raises.
+        return ops.slice(self.position_embedding, (0, 0), (length, self.position_embedding.shape[1]))  # [S, E]
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
@@ -156,5 +155,7 @@ class BertEmbedding(keras.layers.Layer):
 
 
 def _rows(matrix: Any, ids: Any) -> Any:
+    count = matrix.shape[0]
     # Keras counts negative ids from the end; here they are as wrong as ids past the end.
-    return ops.take(matrix, ops.where(ids < 0, matrix.shape[0], ids), axis=0)
+    ids = ops.where(ids < 0, count, ids)
+    return ops.where((ids >= count)[..., None], float("nan"), ops.take(matrix, ids, axis=0))

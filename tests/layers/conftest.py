@@ -1,0 +1,55 @@
+"""What the layer tests share: the contract that every layer keeps, and the NumPy reference."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent
+
+
+def _load(path):
+    spec = importlib.util.spec_from_file_location(f"keras_bert_layers_tests_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def check_layer():
+    """`layer_contract.check_layer`."""
+    return _load(FOLDER / "layer_contract.py").check_layer
+
+
+@pytest.fixture(scope="session")
+def numpy_bert():
+    """The NumPy BERT, as a module."""
+    return _load(FOLDER.parent / "numpy_bert.py")
+
+
+@pytest.fixture
+def draw():
+    """A function that draws floats of a shape; the same ones in every test."""
+    import numpy as np
+
+    generator = np.random.default_rng(5)
+    return lambda *shape: generator.normal(size=shape).astype("float32")
+
+
+@pytest.fixture
+def named_weights():
+    """A function: layer, name -> {path under the name: array}, all weights replaced by draws of visible size."""
+    import numpy as np
+
+    def randomise(layer, name):
+        generator = np.random.default_rng(7)
+        values = {}
+        for weight in layer.weights:
+            weight.assign(generator.normal(scale=0.4, size=weight.shape))
+            path = weight.path.split(f"{layer.name}/", 1)[-1]
+            values[f"{name}/{path}"] = np.asarray(weight)
+        return values
+
+    return randomise

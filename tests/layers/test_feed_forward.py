@@ -1,0 +1,70 @@
+import re
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert_layers.config import ACTIVATIONS
+from keras_bert_layers.layers import FeedForward
+
+# float32 sums of some twenty products, against float64.
+FLOAT32 = 5e-6
+
+
+def test_contract(check_layer, draw, tmp_path):
+    def make(**kwargs):
+        return FeedForward(11, activation="gelu_tanh", initializer_range=0.3, **kwargs)
+
+    check_layer(make, {"hidden": draw(2, 5, 7)}, output_shape=(2, 5, 7), num_weights=4, tmp_path=tmp_path)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_values(activation, draw, numpy_bert, named_weights):
+    layer = FeedForward(11, activation=activation)
+    hidden = draw(2, 5, 7)
+    layer.build(hidden.shape)
+    expected = numpy_bert.transform(named_weights(layer, "ff"), "ff", hidden, activation)
+    np.testing.assert_allclose(np.asarray(layer(hidden)), expected, atol=FLOAT32)
+
+
+def test_tokens_without_a_batch_axis(draw):
+    layer = FeedForward(11)
+    hidden = draw(2, 5, 7)
+    whole = np.asarray(layer(hidden))
+    np.testing.assert_allclose(np.asarray(layer(hidden.reshape(10, 7))), whole.reshape(10, 7), atol=FLOAT32)
+
+
+def test_a_token_does_not_see_another(draw):
+    layer = FeedForward(11)
+    hidden = draw(2, 5, 7)
+    before = np.asarray(layer(hidden))
+    hidden[:, 3] += 1
+    after = np.asarray(layer(hidden))
+    np.testing.assert_allclose(np.delete(after, 3, axis=1), np.delete(before, 3, axis=1), atol=FLOAT32)
+    assert np.abs(after[:, 3] - before[:, 3]).min() > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"intermediate_dim": 0}, ValueError, "`FeedForward`: `intermediate_dim` must be at least 1"),
+        ({"intermediate_dim": 1.5}, TypeError, "`FeedForward`: `intermediate_dim` must be an integer"),
+        ({"activation": "gelu"}, ValueError, "Received: activation='gelu'. Say \"gelu_erf\""),
+        ({"activation": "swoosh"}, ValueError, "`FeedForward`: `activation` must be one of ['gelu_erf'"),
+        ({"initializer_range": 0}, ValueError, "`FeedForward`: `initializer_range` must be greater than 0"),
+    ],
+)
+def test_errors(arguments, error, text):
+    with pytest.raises(error, match=re.escape(text)):
+        FeedForward(**{"intermediate_dim": 11, **arguments})
+
+
+def test_weight_paths():
+    layer = FeedForward(11, name="feed_forward")
+    layer(keras.ops.ones((2, 7)))
+    assert [weight.path for weight in layer.weights] == [
+        "feed_forward/intermediate/kernel",
+        "feed_forward/intermediate/bias",
+        "feed_forward/output/kernel",
+        "feed_forward/output/bias",
+    ]

@@ -1,0 +1,43 @@
+import re
+
+import numpy as np
+import pytest
+
+from keras_bert_layers.layers import Pooler
+
+# One float32 product, against float64.
+FLOAT32 = 2e-6
+
+
+def test_contract(check_layer, draw, tmp_path):
+    check_layer(
+        lambda **kwargs: Pooler(initializer_range=0.3, **kwargs),
+        {"hidden": draw(3, 5, 7)},
+        output_shape=(3, 7),
+        num_weights=2,
+        tmp_path=tmp_path,
+    )
+
+
+def test_values(draw, numpy_bert, named_weights):
+    layer = Pooler()
+    hidden = draw(3, 5, 7)
+    layer.build(hidden.shape)
+    expected = np.tanh(numpy_bert.dense(named_weights(layer, "pooler"), "pooler/dense", hidden[:, 0]))
+    np.testing.assert_allclose(np.asarray(layer(hidden)), expected, atol=FLOAT32)
+    np.testing.assert_allclose(np.asarray(layer(hidden[:, 0])), expected, atol=FLOAT32)
+
+
+def test_only_the_first_token_counts(draw):
+    layer = Pooler()
+    hidden = draw(3, 5, 7)
+    before = np.asarray(layer(hidden))
+    hidden[:, 1:] = 9.0
+    np.testing.assert_array_equal(np.asarray(layer(hidden)), before)
+
+
+def test_errors(draw):
+    with pytest.raises(ValueError, match="`Pooler`: `initializer_range` must be greater than 0"):
+        Pooler(initializer_range=0)
+    with pytest.raises(ValueError, match=re.escape("`hidden.shape` must be (batch, sequence, hidden_dim) or")):
+        Pooler()(draw(3, 5, 7, 2))

@@ -1,0 +1,113 @@
+import re
+
+import numpy as np
+import pytest
+
+from keras_bert_layers.layers import TransformerEncoderBlock
+
+# Two LayerNorms and six float32 products, against float64.
+FLOAT32 = 1e-5
+MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 0, 0, 0, 0]], "int32")
+
+
+def make(**kwargs):
+    return TransformerEncoderBlock(
+        **{
+            "num_heads": 3,
+            "intermediate_dim": 11,
+            "dropout": 0.0,
+            "attention_dropout": 0.0,
+            "initializer_range": 0.4,
+            **kwargs,
+        }
+    )
+
+
+@pytest.mark.parametrize("normalize_first", [False, True])
+def test_contract(normalize_first, check_layer, draw, tmp_path):
+    check_layer(
+        lambda **kwargs: make(normalize_first=normalize_first, activation="gelu_tanh", **kwargs),
+        {"hidden": draw(3, 5, 12), "padding_mask": MASK},
+        output_shape=(3, 5, 12),
+        num_weights=12,
+        tmp_path=tmp_path,
+    )
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("normalize_first", [False, True])
+def test_values(normalize_first, causal, draw, numpy_bert, named_weights):
+    layer = make(normalize_first=normalize_first, causal=causal, layer_norm_epsilon=0.01)
+    hidden = draw(3, 5, 12)
+    layer.build(hidden.shape)
+    expected, expected_scores = numpy_bert.encode(
+        named_weights(layer, "block"),
+        "block",
+        hidden,
+        MASK,
+        num_heads=3,
+        activation="gelu_erf",
+        epsilon=0.01,
+        normalize_first=normalize_first,
+        causal=causal,
+    )
+    output, scores = layer(hidden, MASK, return_attention_scores=True)
+    np.testing.assert_allclose(np.asarray(output), expected, atol=FLOAT32)
+    np.testing.assert_allclose(np.asarray(scores), expected_scores, atol=FLOAT32)
+    np.testing.assert_allclose(np.asarray(layer(hidden, MASK)), expected, atol=FLOAT32)
+
+
+@pytest.mark.parametrize("normalize_first", [False, True])
+def test_padding_content_changes_nothing(normalize_first, draw):
+    layer = make(normalize_first=normalize_first)
+    hidden = draw(3, 5, 12)
+    before = np.asarray(layer(hidden, MASK))
+    hidden[1, 3:] = -50.0
+    np.testing.assert_array_equal(np.asarray(layer(hidden, MASK))[1, :3], before[1, :3])
+
+
+def test_post_norm_output_is_normal(draw):
+    output = np.asarray(make()(draw(2, 5, 12)))
+    np.testing.assert_allclose(output.mean(axis=-1), 0, atol=FLOAT32)
+    np.testing.assert_allclose(output.std(axis=-1), 1, atol=1e-4)  # epsilon and the fresh gamma of 1
+
+
+def test_pre_norm_with_dead_sub_layers_is_the_identity(draw):
+    layer = make(normalize_first=True)
+    hidden = draw(2, 5, 12)
+    layer.build(hidden.shape)
+    for weight in layer.weights:
+        if "/output/" in weight.path:
+            weight.assign(np.zeros(weight.shape))
+    np.testing.assert_array_equal(np.asarray(layer(hidden)), hidden)
+
+
+def test_dropout_only_in_training(draw):
+    layer = make(dropout=0.5)
+    hidden = draw(2, 5, 12)
+    np.testing.assert_array_equal(np.asarray(layer(hidden)), np.asarray(layer(hidden, training=False)))
+    assert np.abs(np.asarray(layer(hidden, training=True)) - np.asarray(layer(hidden))).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"num_heads": 0}, ValueError, "`num_heads` must be at least 1"),
+        ({"intermediate_dim": 0}, ValueError, "`intermediate_dim` must be at least 1"),
+        ({"activation": "gelu"}, ValueError, "`activation` must be one of ['gelu_erf'"),
+        ({"dropout": 1}, ValueError, "`dropout` must be at least 0 and less than 1"),
+        ({"attention_dropout": 1}, ValueError, "`attention_dropout` must be at least 0 and less than 1"),
+        ({"layer_norm_epsilon": 0}, ValueError, "`layer_norm_epsilon` must be greater than 0"),
+        ({"normalize_first": 1}, TypeError, "`normalize_first` must be True or False"),
+        ({"causal": None}, TypeError, "`causal` must be True or False"),
+        ({"initializer_range": 0}, ValueError, "`initializer_range` must be greater than 0"),
+    ],
+)
+def test_errors(arguments, error, text):
+    with pytest.raises(error, match=re.escape(f"`TransformerEncoderBlock`: {text}")):
+        make(**arguments)
+
+
+def test_heads_that_do_not_divide(draw):
+    with pytest.raises(ValueError, match=re.escape("`num_heads` must divide `hidden_dim` (13)")):
+        make()(draw(2, 5, 13))

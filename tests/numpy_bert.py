@@ -1,0 +1,130 @@
+"""A small BERT in NumPy, the reference of the tests: one matrix product at a time, in float64, and no cleverness.
+
+Written from the papers and google-research/bert's modeling.py, apart from the package: query, key and value are three
+products, each head of each row of the batch is computed alone, and padding is cut out and not masked.
+
+Weights come as a dictionary from the paths that Keras gives them in a backbone.
+"""
+
+import math
+
+import numpy as np
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def gelu_erf(x):
+    return x * (1 + _erf(x / math.sqrt(2))) / 2
+
+
+def gelu_tanh(x):
+    return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
+
+
+ACTIVATIONS = {
+    "gelu_erf": gelu_erf,
+    "gelu_tanh": gelu_tanh,
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "linear": lambda x: x,
+}
+
+
+def dense(weights, name, x):
+    return x @ weights[f"{name}/kernel"].astype("float64") + weights[f"{name}/bias"]
+
+
+def layer_norm(weights, name, x, epsilon):
+    centered = x - x.mean(axis=-1, keepdims=True)
+    deviation = np.sqrt((centered**2).mean(axis=-1, keepdims=True) + epsilon)
+    return centered / deviation * weights[f"{name}/gamma"] + weights[f"{name}/beta"]
+
+
+def softmax(x):
+    powers = np.exp(x - x.max())
+    return powers / powers.sum()
+
+
+def embed(weights, name, token_ids, segment_ids, epsilon):
+    token, segment, position = (
+        weights[f"{name}/{kind}_embedding"].astype("float64") for kind in ("token", "segment", "position")
+    )
+    rows = []
+    for ids, segments in zip(token_ids, segment_ids, strict=True):
+        rows.append([token[t] + segment[s] + position[p] for p, (t, s) in enumerate(zip(ids, segments, strict=True))])
+    hidden = layer_norm(weights, f"{name}/layer_norm", np.array(rows), epsilon)
+    return dense(weights, f"{name}/projection", hidden) if f"{name}/projection/kernel" in weights else hidden
+
+
+def attend(weights, name, hidden, padding_mask, num_heads, causal=False):
+    """Self-attention; gives the output and the probabilities."""
+    hidden = np.asarray(hidden, "float64")
+    batch, length, width = hidden.shape
+    head = width // num_heads
+    kernel = weights[f"{name}/query_key_value/kernel"].astype("float64")
+    bias = weights[f"{name}/query_key_value/bias"]
+    query, key, value = (
+        hidden @ kernel[:, part * width : (part + 1) * width] + bias[part * width : (part + 1) * width]
+        for part in range(3)
+    )
+    context = np.zeros_like(hidden)
+    scores = np.zeros((batch, num_heads, length, length))
+    for b in range(batch):
+        for n in range(num_heads):
+            columns = slice(n * head, (n + 1) * head)
+            for i in range(length):
+                seen = [j for j in range(length) if padding_mask[b][j] and (j <= i or not causal)]
+                logits = key[b, seen, columns] @ query[b, i, columns] / math.sqrt(head)
+                if not seen:  # nothing to look at: all alike
+                    seen, logits = list(range(length)), np.zeros(length)
+                scores[b, n, i, seen] = softmax(logits)
+            context[b, :, columns] = scores[b, n] @ value[b, :, columns]
+    return dense(weights, f"{name}/output", context), scores
+
+
+def transform(weights, name, hidden, activation):
+    inner = ACTIVATIONS[activation](dense(weights, f"{name}/intermediate", hidden))
+    return dense(weights, f"{name}/output", inner)
+
+
+def encode(weights, name, hidden, padding_mask, *, num_heads, activation, epsilon, normalize_first=False, causal=False):
+    """One encoder block; gives the output and the attention probabilities."""
+    first, second = f"{name}/attention_layer_norm", f"{name}/feed_forward_layer_norm"
+    if normalize_first:
+        normed = layer_norm(weights, first, hidden, epsilon)
+        attended, scores = attend(weights, f"{name}/attention", normed, padding_mask, num_heads, causal)
+        hidden = hidden + attended
+        normed = layer_norm(weights, second, hidden, epsilon)
+        return hidden + transform(weights, f"{name}/feed_forward", normed, activation), scores
+    attended, scores = attend(weights, f"{name}/attention", hidden, padding_mask, num_heads, causal)
+    hidden = layer_norm(weights, first, hidden + attended, epsilon)
+    transformed = transform(weights, f"{name}/feed_forward", hidden, activation)
+    return layer_norm(weights, second, hidden + transformed, epsilon), scores
+
+
+def bert(weights, inputs, *, num_layers, num_heads, activation="gelu_erf", epsilon=1e-12):
+    """The whole encoder: all outputs of a backbone."""
+    hidden_states = [embed(weights, "embedding", inputs["token_ids"], inputs["segment_ids"], epsilon)]
+    attention_scores = []
+    for index in range(num_layers):
+        hidden, scores = encode(
+            weights,
+            f"encoder_block_{index}",
+            hidden_states[-1],
+            inputs["padding_mask"],
+            num_heads=num_heads,
+            activation=activation,
+            epsilon=epsilon,
+        )
+        hidden_states.append(hidden)
+        attention_scores.append(scores)
+    return {
+        "sequence_output": hidden_states[-1],
+        "pooled_output": np.tanh(dense(weights, "pooler/dense", hidden_states[-1][:, 0])),
+        "hidden_states": hidden_states,
+        "attention_scores": attention_scores,
+    }
