@@ -1,27 +1,79 @@
-"""BERT's WordPiece tokenizer, in graph."""
+"""BERT's tokenizer: text to WordPiece ids, in graph."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.lazy import tf, tf_text
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.preprocessing import tables, vocabulary as vocabularies
+from keras_bert_layers.preprocessing import tables
+from keras_bert_layers.preprocessing._encoder import Encoder
+from keras_bert_layers.preprocessing.vocabulary import (
+    MASK,
+    PAD,
+    SEPARATOR,
+    SPECIAL_TOKENS,
+    START,
+    UNKNOWN,
+    load_vocabulary,
+)
 
-REFERENCES = ("google", "huggingface")
+# The longest word, in characters: `max_input_chars_per_word` in google-research/bert `tokenization.py`, and in the
+# WordPiece model that transformers' BertTokenizer builds.
 MAX_WORD_LENGTH = {"google": 200, "huggingface": 100}
 
 
 @register
 class BertTokenizer:
-    """Turns text into WordPiece ids.
+    """Turns text into WordPiece ids, exactly as the code that a checkpoint was trained with.
 
-    First working version: the interface is final, the exactness work is under way.
+    A text is cleaned, lower-cased and stripped of accents where asked, cut at blanks, punctuation and Chinese
+    characters, and each word is matched greedily with the longest pieces of the vocabulary. Runs eagerly, in
+    `tf.data.Dataset.map`, inside a `tf.function` and in an exported SavedModel, vocabulary included. Needs TensorFlow
+    and tensorflow-text, whatever the Keras backend is.
+
+    Every input has an answer. An empty text has no tokens; bytes that are not UTF-8 are skipped; a word longer than
+    the reference's limit is `[UNK]`.
+
+    Args:
+        vocabulary: a list of tokens, a token's place being its id, or the path of a `vocab.txt` (one token a line, UTF-8,
+            Unix or Windows line ends). It must hold `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`, each token once.
+        lowercase: whether text becomes lower case: True for "uncased" checkpoints.
+        strip_accents: whether combining marks are dropped. None: as `lowercase`.
+        split_chinese: whether every Chinese character is a word by itself. False costs speed.
+        reference: whose code to follow where the two differ. `"google"` is `tokenization.py` of google-research/bert:
+            words of up to 200 characters, private-use characters are letters, a special token that is written in the
+            text is plain text. `"huggingface"` is transformers' fast BertTokenizer: words of up to 100 characters,
+            private-use and unassigned characters are dropped, `[SEP]` and the other special tokens written in the text
+            become their ids.
+
+    Attributes:
+        lowercase: as given.
+        strip_accents: as given.
+        split_chinese: as given.
+        reference: as given.
+
+    Raises:
+        TypeError: an argument of the wrong type.
+        ValueError: `vocabulary` is broken (the message says where), or `reference` is neither of the two.
+        FileNotFoundError: there is no such vocabulary file.
+
+    Examples:
+        >>> vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "un", "##aff", "##able", "!"]
+        >>> tokenizer = BertTokenizer(vocabulary)
+        >>> tokenizer.tokenize(["Unaffable!", "what?"])
+        <tf.RaggedTensor [[4, 5, 6, 7], [1, 1]]>
+        >>> ids, starts, ends = tokenizer.tokenize_with_offsets("Ünaffable")
+        >>> starts.numpy().tolist(), ends.numpy().tolist()
+        ([0, 3, 6], [3, 6, 10])
+        >>> tokenizer.detokenize(ids).numpy()
+        b'unaffable'
+
+    References:
+        Devlin et al. 2018, arXiv:1810.04805; Song et al. 2020, arXiv:2012.15524 (the matching in linear time).
     """
 
     def __init__(
@@ -33,92 +85,131 @@ class BertTokenizer:
         split_chinese: bool = True,
         reference: str = "google",
     ):
-        self.reference = checks.one_of("BertTokenizer", "reference", reference, REFERENCES)
-        self.lowercase = lowercase
+        self.lowercase = checks.boolean("BertTokenizer", "lowercase", lowercase)
         self.strip_accents = strip_accents
-        self.split_chinese = split_chinese
-        self._vocabulary = vocabularies.load_vocabulary(vocabulary)
-        self._ids = {token: index for index, token in enumerate(self._vocabulary)}
-        table = tables.load(reference, lowercase, lowercase if strip_accents is None else strip_accents)
+        if strip_accents is not None:
+            checks.boolean("BertTokenizer", "strip_accents", strip_accents)
+        self.split_chinese = checks.boolean("BertTokenizer", "split_chinese", split_chinese)
+        self.reference = checks.one_of("BertTokenizer", "reference", reference, tuple(MAX_WORD_LENGTH))
+        self._vocabulary = load_vocabulary(vocabulary)
+        self._ids = {token: token_id for token_id, token in enumerate(self._vocabulary)}
+        # The tables are eager tensors, also where a graph is being built: what captures them shares one copy.
         with tf.init_scope():
-            self._normalizer = tf_text.FastBertNormalizer(model_buffer=tf.constant(np.frombuffer(table.model, np.uint8)))
-            translated = [token.translate(table.stand_ins) for token in self._vocabulary]
-            from tensorflow_text.core.pybinds import pywrap_fast_wordpiece_tokenizer_model_builder as builder
-
-            model = builder.build_fast_wordpiece_model(translated, 4 * MAX_WORD_LENGTH[reference], "##", "[UNK]", False, False)
-            self._word_pieces = tf_text.FastWordpieceTokenizer(
-                model_buffer=tf.constant(np.frombuffer(model, np.uint8)), token_out_type=tf.int32
+            self._encoder = Encoder(
+                self._vocabulary,
+                tables.load(reference, lowercase, lowercase if strip_accents is None else strip_accents),
+                max_word_length=MAX_WORD_LENGTH[reference],
+                split_chinese=split_chinese,
+                special_tokens=self._written_special_tokens(),
             )
+            self._tokens = tf.constant(self._vocabulary)
 
-    def tokenize(self, text: Any) -> Any:
-        """Ragged int32 ids."""
-        if not isinstance(text, tf.RaggedTensor):
-            text = tf.convert_to_tensor(text)
-        if text.shape.rank == 0:
-            return self.tokenize(text[None])[0]
-        return self._word_pieces.tokenize(self._normalizer.normalize(text))
+    def _written_special_tokens(self) -> dict[str, int]:
+        if self.reference == "google":
+            return {}
+        return {token: self._ids[token] for token in SPECIAL_TOKENS if token in self._ids}
+
+    def tokenize(self, text: Any) -> tf.RaggedTensor | tf.Tensor:
+        """The ids of each text.
+
+        Args:
+            text: strings `(batch,)`: a list, a NumPy array or a tensor. Also one string `()`, or more axes
+                `(batch, choices, …)`, dense or ragged.
+
+        Returns:
+            int32 ids, ragged `(batch, tokens)`; `(tokens,)` for one string; `(batch, choices, tokens)` for two axes.
+
+        Raises:
+            TypeError: `text` is not of strings.
+        """
+        texts, restore = _flatten(text)
+        tokens = self._encoder.encode(texts, with_offsets=False)
+        return restore(tf.RaggedTensor.from_row_splits(tokens.ids, tokens.row_splits, validate=False))
 
     __call__ = tokenize
 
-    def tokenize_with_offsets(self, text: Any) -> Any:
-        """Ids, starts, ends."""
-        text = tf.convert_to_tensor(text)
-        if text.shape.rank == 0:
-            ids, starts, ends = self.tokenize_with_offsets(text[None])
-            return ids[0], starts[0], ends[0]
-        normalized, sources = self._normalizer.normalize_with_offsets(text)
-        ids, starts, ends = self._word_pieces.tokenize_with_offsets(normalized)
-        sources = tf.cast(sources, tf.int32)
-        return (
-            ids,
-            tf.gather(sources, starts, batch_dims=1),
-            tf.gather(sources, ends - 1, batch_dims=1) + 1,
+    def tokenize_with_offsets(self, text: Any) -> tuple[tf.RaggedTensor | tf.Tensor, ...]:
+        """The ids of each text, and where in the text each token stands.
+
+        Offsets count bytes of the text as it was given, before any normalisation, so `text[start:end]` is what a token
+        was made from. A combining mark that was dropped behind a token is not part of it. Tokens made from parts of
+        one character, as the halves of a Korean syllable, all cover that character.
+
+        Args:
+            text: as for `tokenize`.
+
+        Returns:
+            Ids, starts, ends, each as `tokenize` returns ids.
+
+        Raises:
+            TypeError: `text` is not of strings.
+        """
+        texts, restore = _flatten(text)
+        tokens = self._encoder.encode(texts, with_offsets=True)
+        parts = (tokens.ids, tf.cast(tokens.starts, tf.int32), tf.cast(tokens.ends, tf.int32))
+        return tuple(
+            restore(tf.RaggedTensor.from_row_splits(part, tokens.row_splits, validate=False)) for part in parts
         )
 
-    def detokenize(self, ids: Any) -> Any:
-        """Strings."""
-        tokens = tf.gather(tf.constant(self._vocabulary), ids)
+    def detokenize(self, ids: Any) -> tf.Tensor | tf.RaggedTensor:
+        """Text with the same tokens: pieces joined, blanks between words, `[PAD]` left out.
+
+        Args:
+            ids: int ids `(…, tokens)`: a tensor, dense or ragged, an array or nested lists.
+
+        Returns:
+            Strings `(…)`.
+        """
+        ids = tf.ragged.constant(ids, dtype=tf.int32) if isinstance(ids, (list, tuple)) else ids
+        ids = ids if isinstance(ids, tf.RaggedTensor) else tf.convert_to_tensor(ids)
+        tokens = tf.ragged.boolean_mask(tf.gather(self._tokens, ids), ids != self.pad_id)
         return tf.strings.regex_replace(tf.strings.reduce_join(tokens, axis=-1, separator=" "), " ##", "")
 
-    def id_to_token(self, id: int) -> str:  # noqa: A002
-        """The token of an id."""
-        return self._vocabulary[id]
+    def id_to_token(self, token_id: int) -> str:
+        """The token with this id; ValueError if there is none."""
+        if not 0 <= token_id < len(self._vocabulary):
+            rule = f"be at least 0 and less than {len(self._vocabulary)}, the size of the vocabulary"
+            raise ValueError(checks.message("BertTokenizer", "token_id", rule, token_id))
+        return self._vocabulary[token_id]
 
     def token_to_id(self, token: str) -> int:
-        """The id of a token."""
+        """The id of a token; ValueError if the vocabulary does not hold it."""
+        if token not in self._ids:
+            cure = f"Text that no token matches becomes {UNKNOWN}, id {self.unknown_id}."
+            raise ValueError(checks.message("BertTokenizer", "token", "be a token of the vocabulary", token, cure))
         return self._ids[token]
 
     def vocabulary_size(self) -> int:
-        """How many tokens."""
+        """How many tokens the vocabulary holds."""
         return len(self._vocabulary)
 
     @property
     def pad_id(self) -> int:
         """Id of `[PAD]`."""
-        return self._ids[vocabularies.PAD]
+        return self._ids[PAD]
 
     @property
     def unknown_id(self) -> int:
         """Id of `[UNK]`."""
-        return self._ids[vocabularies.UNKNOWN]
+        return self._ids[UNKNOWN]
 
     @property
     def start_id(self) -> int:
         """Id of `[CLS]`."""
-        return self._ids[vocabularies.START]
+        return self._ids[START]
 
     @property
     def separator_id(self) -> int:
         """Id of `[SEP]`."""
-        return self._ids[vocabularies.SEPARATOR]
+        return self._ids[SEPARATOR]
 
     @property
     def mask_id(self) -> int:
-        """Id of `[MASK]`."""
-        return self._ids[vocabularies.MASK]
+        """Id of `[MASK]`; ValueError if the vocabulary does not hold it."""
+        return self.token_to_id(MASK)
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument, the vocabulary as a list."""
+        """Every constructor argument, the vocabulary as a list of tokens."""
         return {
             "vocabulary": list(self._vocabulary),
             "lowercase": self.lowercase,
@@ -129,5 +220,27 @@ class BertTokenizer:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> BertTokenizer:
-        """A tokenizer from `get_config`."""
+        """The tokenizer from `get_config`."""
         return cls(**config)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_config, (self.get_config(),)
+
+
+def _flatten(text: Any) -> tuple[tf.Tensor, Callable[[tf.RaggedTensor], Any]]:
+    """The strings on one axis, and what gives ragged tokens `(strings, tokens)` the axes of `text`."""
+    if isinstance(text, tf.RaggedTensor):
+        return text.flat_values, text.with_flat_values
+    try:
+        text = tf.convert_to_tensor(text, tf.string)
+    except (TypeError, ValueError) as error:
+        cure = "Give strings, a list, an array or a tensor of them; rows of different lengths as a tf.RaggedTensor."
+        raise TypeError(checks.message("BertTokenizer", "text", "be strings", text, cure)) from error
+    if text.shape.rank is None:
+        raise ValueError(checks.message("BertTokenizer", "text", "have a known number of axes", text))
+    if text.shape.rank == 0:
+        return text[None], lambda tokens: tokens.values
+    if text.shape.rank == 1:
+        return text, lambda tokens: tokens
+    ragged = tf.RaggedTensor.from_tensor(text, ragged_rank=text.shape.rank - 1)
+    return ragged.flat_values, ragged.with_flat_values

@@ -1,0 +1,81 @@
+"""Flat tokens, and how the tokens of parts of a text become tokens of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from keras_bert_layers._internal.lazy import tf
+
+# A text that any vocabulary makes one token of, if only [UNK]: what is encoded in place of a span whose id is given.
+ONE_TOKEN_TEXT = "."
+NOT_FORCED = -1
+
+
+class Tokens(NamedTuple):
+    """The tokens of B texts, T in all, without ragged tensors' bookkeeping.
+
+    Attributes:
+        ids: int32 `[T]`.
+        row_splits: int64 `[B + 1]`; text `b` has the tokens `row_splits[b]` to `row_splits[b + 1]`.
+        starts: int64 `[T]`, the byte of its text at which a token starts.
+        ends: int64 `[T]`, the byte after its last.
+    """
+
+    ids: tf.Tensor
+    row_splits: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+
+    def texts_of(self) -> tf.Tensor:
+        """Which text each token belongs to, int64 `[T]`."""
+        return tf.ragged.row_splits_to_segment_ids(self.row_splits)
+
+    def gather(self, texts: tf.Tensor) -> Tokens:
+        """The tokens of some texts, in the order asked for."""
+        places = tf.RaggedTensor.from_row_splits(tf.range(tf.size(self.ids)), self.row_splits)
+        chosen = tf.gather(places, texts)
+        ids, starts, ends = (tf.gather(part, chosen.values) for part in self._parts())
+        return Tokens(ids, chosen.row_splits, starts, ends)
+
+    def append(self, other: Tokens) -> Tokens:
+        """The tokens of these texts, then of the other ones."""
+        ids, starts, ends = (tf.concat(pair, 0) for pair in zip(self._parts(), other._parts(), strict=True))
+        return Tokens(ids, tf.concat([self.row_splits, self.row_splits[-1] + other.row_splits[1:]], 0), starts, ends)
+
+    def _parts(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return self.ids, self.starts, self.ends
+
+
+class Spans(NamedTuple):
+    """B texts cut into P spans.
+
+    Attributes:
+        texts: string `[P]`.
+        row_splits: int64 `[B + 1]`, the spans of each text.
+        starts: int64 `[P]`, bytes in the text.
+        ends: int64 `[P]`.
+        forced_ids: int32 `[P]`, the one id that a whole span becomes, or -1.
+    """
+
+    texts: tf.Tensor
+    row_splits: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+    forced_ids: tf.Tensor
+
+
+def encode_spans(spans: Spans, encode: Callable[[tf.Tensor], Tokens]) -> Tokens:
+    """Encodes each span by itself, except those whose id is given, and counts bytes from the start of the text."""
+    is_forced = spans.forced_ids != NOT_FORCED
+    tokens = encode(tf.where(is_forced, ONE_TOKEN_TEXT, spans.texts))
+    span = tokens.texts_of()
+    forced_ids = tf.gather(spans.forced_ids, span)
+    is_forced = forced_ids != NOT_FORCED
+    starts = tf.gather(spans.starts, span)
+    return Tokens(
+        ids=tf.where(is_forced, forced_ids, tokens.ids),
+        row_splits=tf.gather(tokens.row_splits, spans.row_splits),
+        starts=tf.where(is_forced, starts, starts + tokens.starts),
+        ends=tf.where(is_forced, tf.gather(spans.ends, span), starts + tokens.ends),
+    )

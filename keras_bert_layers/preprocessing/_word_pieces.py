@@ -1,0 +1,124 @@
+"""Normalised text to WordPiece ids."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf, tf_text
+from keras_bert_layers.preprocessing._tokens import NOT_FORCED, Spans, Tokens, encode_spans
+from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, NormalizationTable
+from keras_bert_layers.preprocessing.vocabulary import UNKNOWN
+
+SUFFIX = "##"
+MAX_CHARACTER_BYTES = 4
+# tensorflow/text, `fast_wordpiece_tokenizer_utils.h`: a token's length is stored in eight bits.
+MAX_TOKEN_BYTES = 256
+# tensorflow/text, `fast_wordpiece_tokenizer_model.fbs`: the place of `max_bytes_per_token` among the fields.
+MAX_BYTES_FIELD = 4
+# Begins what takes the place of a token that no text can hold: both references drop this control character.
+NEVER = "\x01"
+
+
+class WordPieces:
+    """Greedy longest-match-first over a vocabulary, as an op of tf.text does it, with the reference's limit on words.
+
+    The references count a word's characters, the op its bytes. Whole texts are therefore encoded with the limit taken
+    as bytes: what comes out is right unless some word is longer than that, and such a word shows, since the op makes
+    one [UNK] of it. Texts that hold one are encoded again word by word, with the op's own limit out of the way.
+
+    Args:
+        vocabulary: the tokens.
+        table: the reference's table.
+        max_word_length: the longest word, in characters, that does not become [UNK] at once.
+        split_chinese: whether every Chinese character is a word.
+    """
+
+    def __init__(
+        self, vocabulary: Sequence[str], table: NormalizationTable, *, max_word_length: int, split_chinese: bool
+    ):
+        tokens = list(_matchable(vocabulary, table, max_word_length))
+        max_bytes = max_word_length if split_chinese else MAX_CHARACTER_BYTES * max_word_length
+        model = _build_model(tokens, max_bytes, split_texts=split_chinese)
+        self.unknown_id = list(vocabulary).index(UNKNOWN)
+        self.splits_texts = split_chinese
+        self._max_word_length = max_word_length
+        self._model = tf.constant(np.frombuffer(model, np.uint8))
+        self._max_bytes_position = _field_position(model, MAX_BYTES_FIELD)
+        boundaries = table.punctuation + (table.chinese if split_chinese else "")
+        self._boundary, self._kept_boundary = f"[ {boundaries}]", f"[{boundaries}]"
+
+    def encode_texts(self, normalized: tf.Tensor) -> Tokens:
+        """The tokens of whole texts `[B]`; those of texts that `has_long_word` are wrong."""
+        return _encode(normalized, self._model)
+
+    def has_long_word(self, tokens: Tokens, num_texts: tf.Tensor) -> tf.Tensor:
+        """Which texts hold a word of more bytes than the limit has characters; bool `[B]`, from `encode_texts`."""
+        long_tokens = tf.where(tokens.ends - tokens.starts > self._max_word_length)[:, 0]
+        texts = tf.gather(tokens.texts_of(), long_tokens)
+        return tf.math.unsorted_segment_sum(tf.ones_like(texts), texts, num_texts) > 0
+
+    def encode_words(self, normalized: tf.Tensor) -> Tokens:
+        """The tokens of texts `[B]`, right for every text."""
+        words, starts, ends = tf_text.regex_split_with_offsets(normalized, self._boundary, self._kept_boundary)
+        is_long = tf.strings.length(words.values, unit="UTF8_CHAR") > self._max_word_length
+        forced_ids = tf.where(is_long, self.unknown_id, NOT_FORCED)
+        spans = Spans(words.values, words.row_splits, starts.values, ends.values, forced_ids)
+        model = self._model
+        if self.splits_texts:
+            limit = np.array([MAX_CHARACTER_BYTES * self._max_word_length], "<i4").view(np.uint8)
+            places = np.arange(self._max_bytes_position, self._max_bytes_position + limit.size)
+            model = tf.tensor_scatter_nd_update(model, places[:, None], limit)
+        return encode_spans(spans, lambda texts: _encode(texts, model))
+
+
+def _encode(texts: tf.Tensor, model: tf.Tensor) -> Tokens:
+    tokenizer = tf_text.FastWordpieceTokenizer(model_buffer=model, token_out_type=tf.int32)
+    ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
+    return Tokens(ids.values, ids.row_splits, starts.values, ends.values)
+
+
+def _matchable(vocabulary: Sequence[str], table: NormalizationTable, max_word_length: int) -> Iterator[str]:
+    """The vocabulary as the op must have it: stand-ins in place, and what no word can hold out of the way.
+
+    The op would match a token with a blank across two words, refuse one that is too long, and match one that holds a
+    stand-in by itself.
+    """
+    impossible = re.compile(f"[\x00-\x20\x7f-\x9f{SIGMA_MARKER}{''.join(map(chr, table.stand_ins.values()))}]")
+    for index, token in enumerate(vocabulary):
+        piece = token.translate(table.stand_ins).removeprefix(SUFFIX)
+        if impossible.search(token) or len(piece) > max_word_length:
+            yield f"{NEVER}{index}"
+        elif len(piece.encode()) > MAX_TOKEN_BYTES:
+            rule = f"hold no token of more than {MAX_TOKEN_BYTES} bytes, {SUFFIX} not counted"
+            cure = f"Token {index} is {token!r}; the WordPiece op of tensorflow-text cannot hold it."
+            raise ValueError(checks.message("BertTokenizer", "vocabulary", rule, f"{len(vocabulary)} tokens", cure))
+        else:
+            yield token.translate(table.stand_ins)
+    yield NEVER  # the op wants at least one token that is not punctuation
+
+
+def _build_model(tokens: list[str], max_bytes: int, *, split_texts: bool) -> bytes:
+    """The flatbuffer of the op's model, from the builder under `FastWordpieceTokenizer`.
+
+    The class itself would make a Python list of the bytes, which takes longer than building them.
+    """
+    builder = importlib.import_module("tensorflow_text.core.pybinds.pywrap_fast_wordpiece_tokenizer_model_builder")
+    return builder.build_fast_wordpiece_model(tokens, max_bytes, SUFFIX, UNKNOWN, not split_texts, False)
+
+
+def _field_position(model: bytes, field: int) -> int:
+    """Where in a flatbuffer a scalar field of the root table lies.
+
+    References:
+        FlatBuffers, "Internals": the root's place is the first four bytes; a table begins with the distance back to
+        its list of fields, whose entries after the first two are distances from the table, two bytes each.
+    """
+    root = int.from_bytes(model[:4], "little")
+    fields = root - int.from_bytes(model[root : root + 4], "little", signed=True)
+    entry = fields + 2 * (2 + field)
+    return root + int.from_bytes(model[entry : entry + 2], "little")
