@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal import foreign_config_keys as foreign
 
 ACTIVATIONS = (
     "gelu_erf",
@@ -27,97 +28,13 @@ _TWO_GELUS = (
     '(what Google\'s code calls "gelu" and HuggingFace "gelu_new").'
 )
 
-# transformers 5, activations.py: which of the two forms of GELU each word means there. "quick_gelu", "gelu_10" and
-# "leaky_relu" (slope 0.01 there, another in Keras) are other functions and are refused.
-_HUGGINGFACE_ACTIVATIONS = {
-    "gelu": "gelu_erf",
-    "gelu_python": "gelu_erf",
-    "gelu_new": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "gelu_accurate": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_python_tanh": "gelu_tanh",
-    "swish": "silu",
-    **{name: name for name in ("relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear")},
-}
-
-# google-research/bert, modeling.py, get_activation and gelu: these four words, and the tanh form of GELU.
-_GOOGLE_ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "tanh": "tanh", "linear": "linear"}
-
-# Both sources use these words; the value is ours.
-_SHARED_NAMES = {
-    "vocab_size": "vocabulary_size",
-    "hidden_size": "hidden_dim",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "intermediate_size": "intermediate_dim",
-    "hidden_act": "activation",
-    "max_position_embeddings": "max_sequence_length",
-    "type_vocab_size": "num_segments",
-    "hidden_dropout_prob": "dropout",
-    "attention_probs_dropout_prob": "attention_dropout",
-    "initializer_range": "initializer_range",
-    "embedding_size": "embedding_dim",
-}
-# No checkpoint is read on a guess: a wrong head count, say, fits every weight and gives wrong numbers.
-_REQUIRED = tuple(list(_SHARED_NAMES)[:8])
-
-_HUGGINGFACE_NAMES = {**_SHARED_NAMES, "layer_norm_eps": "layer_norm_epsilon"}
-
-# Keys that may stand there only with a value under which the encoder is plain BERT.
-_HUGGINGFACE_ONLY = {
-    "model_type": ("bert",),
-    "position_embedding_type": ("absolute",),
-    "is_decoder": (False,),
-    "is_encoder_decoder": (False,),
-    "add_cross_attention": (False,),
-    "cross_attention_hidden_size": (None,),
-    "pruned_heads": ({}, None),
-    "auto_map": (None,),
-    "quantization_config": (None,),
-    "per_layer_config": (None,),
-    "directionality": ("bidi",),
-    "pooler_type": ("first_token_transform",),
-}
-_GOOGLE_ONLY = {"directionality": ("bidi",), "pooler_type": ("first_token_transform",)}
-
-# Google's multilingual and Chinese releases carry these; neither Google's code nor transformers reads them.
-_UNREAD_POOLER_KEYS = frozenset({"pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"}) | {
-    "pooler_size_per_head"
-}
-
-# Bookkeeping: what transformers writes into config.json that no number of the encoder depends on.
-_HUGGINGFACE_IGNORED = _UNREAD_POOLER_KEYS | {
-    *("_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_name_or_path", "name_or_path"),
-    *("attn_implementation", "architectures", "transformers_version", "tokenizer_class", "torch_dtype", "dtype"),
-    *("model_name", "revision", "sentence_transformers", "adapters_version", "xla_device", "torchscript"),
-    "use_bfloat16",
-    # Heads and training.
-    *("classifier_dropout", "id2label", "label2id", "num_labels", "_num_labels", "problem_type", "finetuning_task"),
-    *("gradient_checkpointing", "tie_word_embeddings", "tie_encoder_decoder", "tie_last_hidden_states"),
-    *("task_specific_params", "tf_legacy_loss"),
-    # What a call gives back, and how it is cut into pieces.
-    *("output_attentions", "output_hidden_states", "output_past", "return_dict", "use_cache", "use_return_dict"),
-    *("chunk_size_feed_forward", "keys_to_ignore_at_inference"),
-    # Special token ids; the tokenizer knows them.
-    *("pad_token_id", "bos_token_id", "eos_token_id", "eos_token_ids", "sep_token_id", "cls_token_id"),
-    *("mask_token_id", "unk_token_id", "decoder_start_token_id", "prefix"),
-    # Text generation.
-    *("bad_words_ids", "begin_suppress_tokens", "diversity_penalty", "do_sample", "early_stopping"),
-    *("encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "forced_bos_token_id"),
-    *("forced_eos_token_id", "length_penalty", "max_length", "min_length", "no_repeat_ngram_size"),
-    *("num_beam_groups", "num_beams", "num_return_sequences", "output_scores", "remove_invalid_values"),
-    *("repetition_penalty", "return_dict_in_generate", "suppress_tokens", "temperature", "top_k", "top_p"),
-    *("typical_p",),
-}
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BertConfig:
     """The numbers that fix the shape and the arithmetic of a BERT encoder.
 
-    A config holds no weights and reads no files; the readers in `keras_bert_layers.checkpoints` turn files into
-    dictionaries and give these to `from_huggingface` or `from_google`. It is immutable and hashable;
+    A config holds no weights and reads no files; who reads them gives their content to `from_huggingface` or
+    `from_google`. It is immutable and hashable;
     `dataclasses.replace(config, num_layers=3)` makes a changed copy, checked like a new one.
 
     Args:
@@ -209,6 +126,7 @@ class BertConfig:
         Raises:
             ValueError: if a key is no field, or a field without a default is missing.
         """
+        _check_mapping("BertConfig.from_dict", values)
         fields = {field.name: field for field in dataclasses.fields(cls)}
         for key in values:
             if key not in fields:
@@ -241,9 +159,13 @@ class BertConfig:
             'gelu_tanh'
         """
         owner = "BertConfig.from_huggingface"
-        _check_only(owner, values, _HUGGINGFACE_ONLY)
-        known = {*_HUGGINGFACE_NAMES, *_HUGGINGFACE_ONLY, *_HUGGINGFACE_IGNORED}
-        return cls._from_foreign(owner, values, _HUGGINGFACE_NAMES, known, _HUGGINGFACE_ACTIVATIONS)
+        _check_mapping(owner, values)
+        if "model_type" not in values and not all(str(n).startswith("Bert") for n in values.get("architectures") or ()):
+            rule = "name BERT's classes where there is no `model_type`"
+            raise ValueError(checks.message(owner, "architectures", rule, values["architectures"], foreign.OTHER_MODEL))
+        _check_only(owner, values, foreign.HUGGINGFACE_ONLY)
+        known = {*foreign.HUGGINGFACE_NAMES, *foreign.HUGGINGFACE_ONLY, *foreign.HUGGINGFACE_IGNORED}
+        return cls._from_foreign(owner, values, foreign.HUGGINGFACE_NAMES, known, foreign.HUGGINGFACE_ACTIVATIONS)
 
     @classmethod
     def from_google(cls, values: Mapping[str, Any]) -> BertConfig:
@@ -259,9 +181,10 @@ class BertConfig:
             ValueError: if a key is missing, unknown, or has a value that BERT's encoder here does not implement.
         """
         owner = "BertConfig.from_google"
-        _check_only(owner, values, _GOOGLE_ONLY)
-        known = {*_SHARED_NAMES, *_GOOGLE_ONLY, *_UNREAD_POOLER_KEYS}
-        return cls._from_foreign(owner, values, _SHARED_NAMES, known, _GOOGLE_ACTIVATIONS)
+        _check_mapping(owner, values)
+        _check_only(owner, values, foreign.GOOGLE_ONLY)
+        known = {*foreign.GOOGLE_NAMES, *foreign.GOOGLE_ONLY, *foreign.GOOGLE_IGNORED}
+        return cls._from_foreign(owner, values, foreign.GOOGLE_NAMES, known, foreign.GOOGLE_ACTIVATIONS)
 
     @classmethod
     def _from_foreign(
@@ -275,8 +198,8 @@ class BertConfig:
         for key in values:
             if key not in known:
                 raise ValueError(_unknown_key(owner, key, values[key], known))
-        _check_present(owner, values, _REQUIRED)
-        checks.one_of(owner, "hidden_act", values["hidden_act"], activations)
+        _check_present(owner, values, foreign.REQUIRED)
+        checks.one_of(owner, "hidden_act", values["hidden_act"], list(activations))
         ours = {names[key]: value for key, value in values.items() if key in names}
         return cls(**{**ours, "activation": activations[values["hidden_act"]]})
 
@@ -284,6 +207,12 @@ class BertConfig:
 def check_activation(owner: str, activation: Any) -> str:
     """`activation` if it is one of `ACTIVATIONS`; ValueError otherwise."""
     return checks.one_of(owner, "activation", activation, ACTIVATIONS, _TWO_GELUS if activation == "gelu" else "")
+
+
+def _check_mapping(owner: str, values: Any) -> None:
+    if not isinstance(values, Mapping):
+        cure = "Read the file first, say with json.load; a config does no input or output."
+        raise TypeError(checks.message(owner, "values", "be a dictionary", values, cure))
 
 
 def _check_present(owner: str, values: Mapping[str, Any], required: Any) -> None:
@@ -297,8 +226,7 @@ def _check_only(owner: str, values: Mapping[str, Any], only: Mapping[str, tuple[
     for key, allowed in only.items():
         if key in values and values[key] not in allowed:
             rule = f"be {' or '.join(repr(value) for value in allowed)}"
-            cure = "This package has BERT's own encoder only; what this key asks for would change its numbers."
-            raise ValueError(checks.message(owner, key, rule, values[key], cure))
+            raise ValueError(checks.message(owner, key, rule, values[key], foreign.OTHER_MODEL))
 
 
 def _unknown_key(owner: str, key: str, value: Any, known: Any) -> str:
