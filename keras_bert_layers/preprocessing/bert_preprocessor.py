@@ -128,8 +128,10 @@ class BertPreprocessor(keras.layers.Layer):
         lengths = tf.cast(row_ids.row_lengths(), tf.int32)  # [B]
         width = self._width(lengths)
         # [B, S]
-        token_ids = row_ids.to_tensor(default_value=self.tokenizer.pad_id, shape=[None, width])
+        token_ids = row_ids.to_tensor(default_value=self.tokenizer.pad_id, shape=tf.stack([-1, width]))
         padding_mask = tf.sequence_mask(lengths, width, dtype=tf.int32)
+        if self.padding == "max_length":
+            token_ids.set_shape([None, width])
         if len(segments) == 1:
             segment_ids = tf.zeros_like(token_ids)
         else:

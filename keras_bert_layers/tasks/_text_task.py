@@ -177,7 +177,8 @@ class TextTask(keras.Model):
         if validation_data is not None:
             validation_data = self._validation_batches(validation_data, kwargs.get("validation_batch_size", batch_size))
         batches = self._batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
-        return super().fit(batches, validation_data=validation_data, **kwargs)
+        # The dataset shuffles itself; Keras warns if it is asked to.
+        return super().fit(batches, validation_data=validation_data, shuffle=False, **kwargs)
 
     def evaluate(
         self, x: Any = None, y: Any = None, batch_size: int | None = None, *, sample_weight: Any = None, **kwargs: Any
@@ -185,9 +186,7 @@ class TextTask(keras.Model):
         """Loss and metrics, as `keras.Model.evaluate`; `x`, `y` and `sample_weight` as in `fit`."""
         if not self._needs_preprocessing(x):
             return super().evaluate(x, y, batch_size=batch_size, sample_weight=sample_weight, **kwargs)
-        return super().evaluate(
-            self._batches(x, y, sample_weight, batch_size=batch_size, shuffle=False), **kwargs
-        )
+        return super().evaluate(self._batches(x, y, sample_weight, batch_size=batch_size, shuffle=False), **kwargs)
 
     def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
         """The model's outputs as NumPy arrays, as `keras.Model.predict`; `x` as in `fit`, without labels."""

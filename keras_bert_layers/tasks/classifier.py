@@ -77,7 +77,7 @@ class BertClassifier(TextTask):
         head = ClassificationHead(
             num_classes,
             dropout=dropout,
-            kernel_initializer=keras.initializers.TruncatedNormal(stddev=backbone.config.initializer_range),
+            initializer_range=backbone.config.initializer_range,
             dtype=backbone.dtype_policy,
             name="classification_head",
         )

@@ -75,6 +75,17 @@ class BertSentenceEncoder(TextTask):
         self.pooling = pooling
         self.normalize = bool(normalize)
 
+    @property
+    def trainable_weights(self) -> list[Any]:
+        """The weights that training changes: not the backbone's pooler, which no vector passes through."""
+        unused = {id(weight) for weight in self.backbone.get_layer("pooler").weights}
+        return [weight for weight in super().trainable_weights if id(weight) not in unused]
+
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """The same as `trainable_weights`; the layers hold no other trainable variables."""
+        return self.trainable_weights
+
     def default_loss(self) -> keras.losses.Loss:
         """Squared difference between the cosine of a pair and its similarity (or between two vectors)."""
         return keras.losses.MeanSquaredError()
