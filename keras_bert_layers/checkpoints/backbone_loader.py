@@ -8,7 +8,7 @@ from typing import Any
 
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
-from keras_bert_layers.checkpoints.load_report import LoadReport, load_report
+from keras_bert_layers.checkpoints.reports import LoadReport, load_report
 from keras_bert_layers.checkpoints.weight_loading import load_weights
 from keras_bert_layers.checkpoints.weight_table import backbone_rows
 

@@ -100,10 +100,15 @@ def _modules(path: Path) -> list[tuple[str, str]]:
                 f"{path}: a module's type must be a class of sentence_transformers. Received: {kind!r}. "
                 "A checkpoint's own code is never run."
             )
-        if not isinstance(folder, str) or Path(folder).name != folder or folder == ".." or "\\" in folder:
+        if not isinstance(folder, str) or not _is_bare_name(folder):
             raise CheckpointError(f"{path}: a module's path must be a folder of the checkpoint. Received: {folder!r}.")
         found.append((kind.rpartition(".")[2], folder))
     return found
+
+
+def _is_bare_name(folder: str) -> bool:
+    """Whether a path stays in its directory: "" or one name."""
+    return Path(folder).name == folder and folder != ".." and "\\" not in folder and "\0" not in folder
 
 
 def _pooling(path: Path, hidden_dim: int) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.huggingface_names import ignored_reason, stored_names
-from keras_bert_layers.checkpoints.load_report import LoadReport, remember_report
+from keras_bert_layers.checkpoints.reports import LoadReport, remember_report
 from keras_bert_layers.checkpoints.tensor_file import FLOAT_DTYPES, TensorFile
 from keras_bert_layers.checkpoints.weight_table import POOLER_ROWS, WeightRow
 

@@ -124,7 +124,7 @@ POOLER_ROWS = _dense("pooler/dense", "pooler.dense")  # [H, H] [H]
 
 
 def backbone_rows(config: BertConfig) -> tuple[WeightRow, ...]:
-    """The rows of every weight of `BertBackbone(config)`, in the model's order.
+    """The rows of every weight of `BertBackbone(config)`, from the ids to the pooler.
 
     Args:
         config: the backbone's config; its number of layers and its `embedding_dim` decide which rows there are.

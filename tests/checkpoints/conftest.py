@@ -1,0 +1,25 @@
+"""What the checkpoint tests share."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def huggingface():
+    """The module `huggingface_checkpoint.py`: writes small random checkpoints."""
+    spec = importlib.util.spec_from_file_location("huggingface_checkpoint", FOLDER / "huggingface_checkpoint.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def checkpoint(huggingface, tmp_path):
+    """A small random checkpoint of a bare encoder; tests change its files."""
+    return huggingface.write(tmp_path / "checkpoint")

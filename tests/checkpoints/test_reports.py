@@ -1,0 +1,27 @@
+import gc
+
+import keras
+import pytest
+
+from keras_bert_layers.checkpoints import LoadReport, load_report, reports
+
+
+def test_reads_as_a_summary():
+    report = LoadReport(source="here", loaded=("a",), fresh=("b", "c"), ignored={"d": "a head"})
+    assert str(report) == (
+        "here: 1 tensor loaded, 2 weights fresh, 1 tensor ignored\n  fresh: b\n  fresh: c\n  ignored: d (a head)"
+    )
+
+
+def test_a_model_that_was_not_loaded_has_none(backbone):
+    with pytest.raises(ValueError, match=r"`load_report`: `model` must come from `load_backbone` or `load_task`"):
+        load_report(backbone)
+
+
+def test_a_report_does_not_keep_its_model_alive():
+    model = keras.layers.Dense(2)
+    reports.remember_report(model, LoadReport(source="here"))
+    assert load_report(model).source == "here"
+    del model
+    gc.collect()
+    assert "here" not in {report.source for report in reports._reports.values()}

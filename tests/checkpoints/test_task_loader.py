@@ -1,0 +1,192 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_bert_layers import BertClassifier, BertSentenceEncoder, load_backbone, load_task
+from keras_bert_layers.checkpoints import CheckpointError, load_report
+
+TEXTS = ["a good film", "bad, bad night", "good"]
+# Two ways through the same float32 sums.
+TOLERANCE = 1e-5
+
+
+@pytest.fixture
+def sentence_encoder(checkpoint, huggingface):
+    huggingface.write_json(checkpoint / "sentence_bert_config.json", {"max_seq_length": 6, "do_lower_case": False})
+    return huggingface.add_modules(checkpoint)
+
+
+@pytest.fixture
+def classifier(huggingface, tmp_path):
+    config = {**huggingface.CONFIG, **huggingface.CLASSIFIER, "classifier_dropout": 0.3}
+    tensors = huggingface.random_tensors(prefix="bert.", head=3)
+    return huggingface.write(tmp_path / "classifier", config=config, tensors=tensors)
+
+
+def test_sentence_transformers_directory(sentence_encoder):
+    task = load_task(sentence_encoder)
+    assert isinstance(task, BertSentenceEncoder)
+    assert (task.pooling, task.normalize, task.preprocessor.max_length) == ("cls", True, 6)
+    vectors = task.predict(TEXTS, verbose=0)
+    sequence = load_backbone(sentence_encoder).predict(task.preprocessor(TEXTS), verbose=0)["sequence_output"]
+    expected = sequence[:, 0] / np.linalg.norm(sequence[:, 0], axis=-1, keepdims=True)
+    np.testing.assert_allclose(vectors, expected, atol=TOLERANCE)
+
+
+def test_report_of_a_sentence_encoder(sentence_encoder):
+    report = load_report(load_task(sentence_encoder))
+    assert (len(report.loaded), report.fresh, report.ignored) == (39, (), {})
+
+
+def test_sentence_encoder_without_a_pooler_does_not_warn(sentence_encoder, huggingface):
+    huggingface.write(sentence_encoder, tensors=huggingface.random_tensors(pooler=False))
+    assert len(load_report(load_task(sentence_encoder)).fresh) == 2
+
+
+def test_sentence_encoder_of_a_plain_bert(checkpoint):
+    task = load_task(checkpoint, "sentence_encoder", pooling="max", normalize=False)
+    assert (task.pooling, task.normalize, task.preprocessor.max_length) == ("max", False, 17)
+
+
+def test_trained_classifier(classifier, huggingface):
+    task = load_task(classifier)
+    assert isinstance(task, BertClassifier)
+    assert (task.class_names, task.dropout) == (["bad", "fair", "good"], 0.3)
+    tensors = huggingface.random_tensors(prefix="bert.", head=3)
+    pooled = task.backbone.predict(task.preprocessor(TEXTS), verbose=0)["pooled_output"]
+    logits = task.predict(TEXTS, verbose=0)
+    expected = pooled @ tensors["classifier.weight"].T + tensors["classifier.bias"]
+    np.testing.assert_allclose(logits, expected, atol=TOLERANCE)
+    report = load_report(task)
+    assert (len(report.loaded), report.fresh, report.ignored) == (41, (), {})
+    assert load_report(task.backbone) == report
+
+
+def test_trained_classifier_without_class_names(classifier, huggingface):
+    config = {**huggingface.CONFIG, "architectures": ["BertForSequenceClassification"]}
+    tensors = huggingface.random_tensors(prefix="bert.", head=2)
+    huggingface.write(classifier, config=config, tensors=tensors)
+    assert load_task(classifier).class_names == ["LABEL_0", "LABEL_1"]
+
+
+def test_dropout_of_the_head_defaults_to_the_encoders(classifier, huggingface):
+    huggingface.write_json(classifier / "config.json", {**huggingface.CONFIG, **huggingface.CLASSIFIER})
+    assert load_task(classifier).dropout == huggingface.CONFIG["hidden_dropout_prob"]
+
+
+def test_other_names_for_the_classes(classifier):
+    assert load_task(classifier, class_names=["-", "0", "+"]).class_names == ["-", "0", "+"]
+
+
+def test_head_that_does_not_fit_the_labels(classifier, huggingface):
+    config = {**huggingface.CONFIG, **huggingface.CLASSIFIER, "id2label": {"0": "bad", "1": "good"}}
+    huggingface.write_json(classifier / "config.json", config)
+    with pytest.raises(
+        CheckpointError, match=r"'classifier\.weight' must have shape \(2, 15\)\. Received: shape=\(3, 15\)"
+    ):
+        load_task(classifier)
+
+
+def test_classifier_without_its_head(classifier, huggingface):
+    config = {**huggingface.CONFIG, **huggingface.CLASSIFIER}
+    huggingface.write(classifier, config=config, tensors=huggingface.random_tensors(prefix="bert."))
+    with pytest.raises(CheckpointError, match=r"lacks: classifier\.weight, classifier\.bias"):
+        load_task(classifier)
+
+
+def test_fresh_classifier(checkpoint):
+    task = load_task(checkpoint, task="classifier", num_classes=4)
+    assert task.predict(TEXTS, verbose=0).shape == (3, 4)
+    assert load_report(task).fresh == ("classification_head/dense/kernel", "classification_head/dense/bias")
+
+
+def test_fresh_classifier_of_a_sentence_encoder(sentence_encoder):
+    task = load_task(sentence_encoder, task="classifier", class_names=["bad", "good"])
+    assert (task.num_classes, task.preprocessor.max_length) == (2, 6)
+
+
+def test_fresh_classifier_without_a_pooler_warns(checkpoint, huggingface):
+    huggingface.write(checkpoint, tensors=huggingface.random_tensors(pooler=False))
+    with pytest.warns(UserWarning, match=r"has no pooler"):
+        task = load_task(checkpoint, "classifier", num_classes=2)
+    assert len(load_report(task).fresh) == 4
+
+
+def test_fresh_classifier_needs_a_number_of_classes(checkpoint):
+    with pytest.raises(ValueError, match=r"`load_task`: `num_classes` must be given.*or their names"):
+        load_task(checkpoint, "classifier")
+
+
+def test_number_of_classes_unlike_the_checkpoint(classifier):
+    with pytest.raises(
+        ValueError, match=r"`num_classes` must be the checkpoint's 3\. Received: num_classes=5\. For a fresh head"
+    ):
+        load_task(classifier, num_classes=5)
+
+
+def test_preprocessor_of_ones_own(checkpoint, preprocessor):
+    assert load_task(checkpoint, "sentence_encoder", preprocessor=preprocessor).preprocessor is preprocessor
+
+
+def test_without_a_preprocessor_no_vocabulary_is_needed(checkpoint):
+    (checkpoint / "vocab.txt").unlink()
+    assert load_task(checkpoint, "classifier", num_classes=2, preprocessor=None).preprocessor is None
+
+
+def test_checkpoint_that_does_not_say(checkpoint):
+    with pytest.raises(
+        CheckpointError,
+        match=r"does not say which task.*\['BertModel'\].*task=\"classifier\".*task=\"sentence_encoder\"",
+    ):
+        load_task(checkpoint)
+
+
+def test_unknown_task(checkpoint):
+    with pytest.raises(ValueError, match=r"`load_task`: `task` must be one of \['classifier', 'sentence_encoder'\]"):
+        load_task(checkpoint, "translator")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"problem_type": "multi_label_classification"}, "`problem_type` must be 'single_label_classification'"),
+        ({"id2label": {"0": "score"}}, "`id2label` must hold at least 2 labels"),
+        ({"id2label": {"0": "a", "2": "b"}}, "`id2label` must give a label for each of 0, 1, 2"),
+        ({"id2label": ["a", "b"]}, "`id2label` must give a label"),
+    ],
+)
+def test_other_heads_are_refused(classifier, huggingface, changes, message):
+    huggingface.write_json(classifier / "config.json", {**huggingface.CONFIG, **huggingface.CLASSIFIER, **changes})
+    with pytest.raises(CheckpointError, match=rf"config\.json: {message}"):
+        load_task(classifier)
+
+
+def test_saved_task(checkpoint, tmp_path):
+    task = load_task(checkpoint, "classifier", num_classes=2)
+    path = tmp_path / "task.keras"
+    task.save(path)
+    for wanted in (None, "classifier"):
+        again = load_task(path, wanted)
+        np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0))
+
+
+def test_saved_task_of_another_kind(checkpoint, tmp_path):
+    path = tmp_path / "task.keras"
+    load_task(checkpoint, "classifier", num_classes=2).save(path)
+    with pytest.raises(CheckpointError, match=r"must hold a BertSentenceEncoder. Received: a BertClassifier"):
+        load_task(path, "sentence_encoder")
+    with pytest.raises(ValueError, match=r"a \.keras file takes no options. Received: \['num_classes'\]"):
+        load_task(path, num_classes=2)
+
+
+def test_saved_model_that_is_no_task(tmp_path):
+    keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(tmp_path / "x.keras")
+    with pytest.raises(
+        CheckpointError, match=r"must hold a BertClassifier or BertSentenceEncoder. Received: a Sequential"
+    ):
+        load_task(tmp_path / "x.keras")
+
+
+def test_no_such_saved_task(tmp_path):
+    with pytest.raises(CheckpointError, match=r"`load_task`: `source` must be an existing file"):
+        load_task(tmp_path / "x.keras")
