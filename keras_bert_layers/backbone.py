@@ -98,7 +98,7 @@ class BertBackbone(keras.Model):
         self.config = config
         self.return_hidden_states = return_hidden_states
         self.return_attention_scores = return_attention_scores
-        self._policy = policy
+        self.dtype_policy = policy
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the config as a dictionary."""
@@ -106,7 +106,7 @@ class BertBackbone(keras.Model):
             "config": self.config.to_dict(),
             "return_hidden_states": self.return_hidden_states,
             "return_attention_scores": self.return_attention_scores,
-            "dtype": keras.dtype_policies.serialize(self._policy),
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             "name": self.name,
             "trainable": self.trainable,
         }

@@ -137,7 +137,7 @@ class SelfAttention(keras.layers.Layer):
         logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32"))
         if visible is not None:
             logits += ops.where(visible, ops.cast(0, logits.dtype), ops.cast(_MASKED, logits.dtype))
-        scores = ops.cast(ops.softmax(logits, axis=-1), self.compute_dtype)
+        scores = ops.cast(_softmax(logits), self.compute_dtype)
         context = ops.matmul(self.dropout_layer(scores), value)  # [B, N, S, D]
         return ops.transpose(context, (0, 2, 1, 3)), scores  # [B, S, N, D]
 
@@ -156,3 +156,8 @@ def _flash(visible: Any) -> bool | None:
     # On TPU, Keras 3.15 gives its flash kernel the mask of the batch's first row for all rows.
     on_tpu = keras.backend.backend() == "jax" and keras.distribution.list_devices("tpu")
     return False if visible is not None and on_tpu else None
+
+
+def _softmax(logits: Any) -> Any:
+    # Keras warns about a softmax over one value, which is right for a sequence of one token.
+    return ops.ones_like(logits) if logits.shape[-1] == 1 else ops.softmax(logits, axis=-1)

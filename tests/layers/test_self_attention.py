@@ -60,6 +60,14 @@ def test_padding_content_changes_nothing(dtype, draw):
     np.testing.assert_array_equal(after[1, :3], before[1, :3])
 
 
+def test_a_sequence_of_one_token(draw):
+    layer = make()
+    hidden = draw(2, 1, 12)
+    output, scores = layer(hidden, return_attention_scores=True)
+    np.testing.assert_array_equal(np.asarray(scores), np.ones((2, 3, 1, 1)))
+    np.testing.assert_allclose(np.asarray(output), np.asarray(layer(hidden)), atol=FLOAT32)
+
+
 def test_longer_padding_changes_nothing(draw):
     layer = make()
     hidden = draw(3, 5, 12)
