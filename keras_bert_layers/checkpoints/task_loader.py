@@ -14,8 +14,8 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.backbone_loader import read_backbone, warn_of_fresh_pooler
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
-from keras_bert_layers.checkpoints.reports import load_report, remember_report
 from keras_bert_layers.checkpoints.preprocessor_loader import read_preprocessor
+from keras_bert_layers.checkpoints.reports import load_report, remember_report
 from keras_bert_layers.checkpoints.sentence_transformers import sentence_encoder_settings
 from keras_bert_layers.checkpoints.weight_loading import load_weights
 from keras_bert_layers.checkpoints.weight_table import CLASSIFIER_ROWS, backbone_rows
