@@ -10,7 +10,7 @@ import importlib
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from keras_bert_layers._internal.registration import after_keras
+from keras_bert_layers._internal.registration import register_stand_ins
 
 if TYPE_CHECKING:
     from keras_bert_layers import checkpoints, data, decoding, export, layers, preprocessing, presets, tasks
@@ -33,6 +33,22 @@ _HOMES = {
     "load_tokenizer": "checkpoints",
 }
 _SUBPACKAGES = ("checkpoints", "data", "decoding", "export", "layers", "preprocessing", "presets", "tasks")
+
+# What `keras.models.load_model` must find by name; `_internal.registration` says how.
+_REGISTERED = {
+    "BertBackbone": "backbone",
+    "BertClassifier": "tasks",
+    "BertEmbedding": "layers",
+    "BertPreprocessor": "preprocessing",
+    "BertSentenceEncoder": "tasks",
+    "BertTokenizer": "preprocessing",
+    "ClassificationHead": "layers",
+    "FeedForward": "layers",
+    "Pooler": "layers",
+    "SelfAttention": "layers",
+    "SequencePooling": "layers",
+    "TransformerEncoderBlock": "layers",
+}
 
 __all__ = [
     "BertBackbone",
@@ -75,10 +91,4 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
 
 
-def _register_classes() -> None:
-    """Imports what `keras.models.load_model` must find by name."""
-    for home in ("backbone", "tasks"):
-        importlib.import_module(f"{__name__}.{home}")
-
-
-after_keras(_register_classes)
+register_stand_ins({name: f"{__name__}.{home}" for name, home in _REGISTERED.items()})

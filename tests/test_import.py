@@ -28,13 +28,37 @@ def test_import_brings_no_framework():
 
 @pytest.mark.parametrize("order", ["import keras, keras_bert_layers", "import keras_bert_layers, keras"])
 def test_import_registers_classes_in_either_order(order):
-    names = [f"keras_bert_layers>{name}" for name in ("BertBackbone", "BertClassifier", "BertPreprocessor", "BertTokenizer")]
+    names = [
+        f"keras_bert_layers>{name}" for name in ("BertBackbone", "BertClassifier", "BertPreprocessor", "BertTokenizer")
+    ]
     code = f"{order}\nprint(all(keras.saving.get_registered_object(name) is not None for name in {names}))"
     assert run(code) == "True\n"
 
 
+@pytest.mark.parametrize("module", ["backbone", "checkpoints", "export", "layers", "preprocessing", "tasks"])
+def test_each_module_can_be_the_first_import(module):
+    assert run(f"import keras_bert_layers.{module}, keras; print(keras.__name__)") == "keras\n"
+
+
+def test_stand_ins_name_every_registered_class():
+    code = (
+        "import keras, keras_bert_layers as k; objects = keras.saving.get_custom_objects();"
+        "ours = lambda: {n: c for n, c in objects.items() if n.startswith('keras_bert_layers>')};"
+        "before = ours(); [getattr(k, name) for name in k.__all__]; after = ours();"
+        "print(set(before) == set(after), any(before[n] is after[n] for n in before), len(before) > 9)"
+    )
+    assert run(code) == "True False True\n"
+
+
+def test_a_saved_model_loads_where_nothing_but_the_package_was_imported(tmp_path, backbone):
+    backbone.save(tmp_path / "backbone.keras")
+    code = "import keras_bert_layers, keras; print(type(keras.models.load_model({path!r})).__module__)"
+    code = code.format(path=str(tmp_path / "backbone.keras"))
+    assert run(code) == "keras_bert_layers.backbone\n"
+
+
 def test_import_hook_leaves_keras_as_it_is():
-    code = "import keras_bert_layers, keras, sys; import keras.layers; print(keras.__spec__.name, keras.layers.Dense(3).units)"
+    code = "import keras_bert_layers, keras.layers; print(keras.__spec__.name, keras.layers.Dense(3).units)"
     assert run(code) == "keras 3\n"
 
 
