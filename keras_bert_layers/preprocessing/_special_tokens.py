@@ -29,6 +29,8 @@ class SpecialTokens:
 
     def cut(self, texts: tf.Tensor) -> Spans:
         """The texts `[B]` as spans: special tokens with their ids, and what is between them."""
+        # The op ends a string at NUL. Start of heading is dropped as NUL is, and is one byte too.
+        texts = tf.strings.regex_replace(texts, r"\x00", "\x01")
         spans, starts, ends = tf_text.regex_split_with_offsets(texts, self._pattern, self._pattern)
         forced_ids = tf.fill(tf.shape(spans.values), NOT_FORCED)
         for token, token_id in self._ids.items():
