@@ -130,14 +130,24 @@ class BertEmbedding(keras.layers.Layer):
         return hidden if self.projection is None else self.projection(hidden)
 
     def _first_positions(self, token_ids: Any) -> Any:
+        self._check_length(token_ids.shape)
         length = ops.shape(token_ids)[-1]
-        if isinstance(length, int) and length > self.max_sequence_length:
+        matrix = ops.convert_to_tensor(self.position_embedding)
+        # `matrix[:length]` would give fewer rows than asked for where a dynamic length is too long; this raises.
+        return ops.slice(matrix, (0, 0), (length, matrix.shape[1]))  # [S, E]
+
+    def _check_length(self, shape: Any) -> None:
+        if isinstance(shape[-1], int) and shape[-1] > self.max_sequence_length:
             rule = f"have at most `max_sequence_length` ({self.max_sequence_length}) tokens a row"
             cure = "Truncate the texts, or split them into windows."
-            shape = tuple(token_ids.shape)
-            raise ValueError(checks.message(type(self).__name__, "token_ids.shape", rule, shape, cure))
-        # `matrix[:length]` would give fewer rows than asked for where a dynamic length is too long; this raises.
-        return ops.slice(self.position_embedding, (0, 0), (length, self.position_embedding.shape[1]))  # [S, E]
+            raise ValueError(checks.message(type(self).__name__, "token_ids.shape", rule, tuple(shape), cure))
+
+    def compute_output_spec(self, token_ids: Any, segment_ids: Any = None, position_ids: Any = None) -> Any:
+        """Shape and dtype of the hidden states."""
+        # Keras would try a call, on JAX and torch with made-up lengths, for which there may be too few positions.
+        if position_ids is None:
+            self._check_length(token_ids.shape)
+        return keras.KerasTensor((*token_ids.shape, self.hidden_dim), dtype=self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""

@@ -63,6 +63,10 @@ class ClassificationHead(keras.layers.Layer):
         """Gives logits; see the class."""
         return self.dense(self.dropout_layer(hidden))
 
+    def compute_output_spec(self, hidden: Any) -> Any:
+        """Shape and dtype of the logits."""
+        return keras.KerasTensor((*hidden.shape[:-1], self.num_classes), dtype="float32")
+
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         return {

@@ -71,6 +71,10 @@ class FeedForward(keras.layers.Layer):
         """Transforms each token; see the class."""
         return self.output_projection(self._activate(self.intermediate(hidden)))
 
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """That of the input."""
+        return input_shape
+
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         return {

@@ -60,6 +60,10 @@ class Pooler(keras.layers.Layer):
         """Pools; see the class."""
         return self.dense(hidden if len(hidden.shape) == 2 else hidden[:, 0, :])
 
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The input's, without the axis of the sequence."""
+        return (input_shape[0], input_shape[-1])
+
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         return {**super().get_config(), "initializer_range": self.initializer_range}

@@ -141,6 +141,15 @@ class SelfAttention(keras.layers.Layer):
         context = ops.matmul(self.dropout_layer(scores), value)  # [B, N, S, D]
         return ops.transpose(context, (0, 2, 1, 3)), scores  # [B, S, N, D]
 
+    def compute_output_spec(
+        self, hidden: Any, padding_mask: Any = None, *, return_attention_scores: bool = False, training: Any = None
+    ) -> Any:
+        """Shapes and dtypes of the output and the scores."""
+        output = keras.KerasTensor(hidden.shape, dtype=self.compute_dtype)
+        batch, length, _ = hidden.shape
+        scores = keras.KerasTensor((batch, self.num_heads, length, length), dtype=self.compute_dtype)
+        return (output, scores) if return_attention_scores else output
+
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         return {
@@ -154,7 +163,7 @@ class SelfAttention(keras.layers.Layer):
 
 def _flash(visible: Any) -> bool | None:
     # On TPU, Keras 3.15 gives its flash kernel the mask of the batch's first row for all rows.
-    on_tpu = keras.backend.backend() == "jax" and keras.distribution.list_devices("tpu")
+    on_tpu = keras.backend.backend() == "jax" and keras.distribution.list_devices()[0].startswith("tpu")
     return False if visible is not None and on_tpu else None
 
 

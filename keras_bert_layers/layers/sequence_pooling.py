@@ -65,6 +65,10 @@ class SequencePooling(keras.layers.Layer):
         fill = ops.where(ops.any(real, axis=1, keepdims=True), -float("inf"), 0.0)  # [B, 1, 1]
         return ops.max(ops.where(real, hidden, ops.cast(fill, hidden.dtype)), axis=1)  # [B, H]
 
+    def compute_output_spec(self, hidden: Any, padding_mask: Any = None) -> Any:
+        """The input's shape, without the axis of the sequence."""
+        return keras.KerasTensor((hidden.shape[0], hidden.shape[-1]), dtype=self.compute_dtype)
+
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         return {**super().get_config(), "mode": self.mode}

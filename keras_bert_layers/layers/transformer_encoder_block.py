@@ -131,6 +131,12 @@ class TransformerEncoderBlock(keras.layers.Layer):
     def _after(self, layer_norm: Any, hidden: Any) -> Any:
         return hidden if self.normalize_first else layer_norm(hidden)
 
+    def compute_output_spec(
+        self, hidden: Any, padding_mask: Any = None, *, return_attention_scores: bool = False
+    ) -> Any:
+        """Shapes and dtypes of the output and the scores."""
+        return self.attention.compute_output_spec(hidden, return_attention_scores=return_attention_scores)
+
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         return {

@@ -1,0 +1,146 @@
+"""Runs layers and backbone on the backend that KERAS_BACKEND names; test_backends.py starts it in a process of its own.
+
+`python tests/backend_outputs.py FILE` writes FILE, an .npz of weights and outputs by name. It fails where TensorFlow
+was imported on another backend.
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import keras_bert_layers
+from keras_bert_layers import layers
+
+MASK = np.array([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0]], "int32")
+
+
+def to_numpy(value):
+    import keras
+
+    return keras.ops.convert_to_numpy(keras.ops.cast(value, "float32"))
+
+
+def randomise(model):
+    """The same visible weights on every backend."""
+    generator = np.random.default_rng(12)
+    model.set_weights([generator.normal(scale=0.3, size=weight.shape).astype("float32") for weight in model.weights])
+
+
+def inputs():
+    generator = np.random.default_rng(4)
+    return {
+        "token_ids": generator.integers(0, 29, (3, 7)).astype("int32"),
+        "segment_ids": generator.integers(0, 4, (3, 7)).astype("int32"),
+        "padding_mask": MASK,
+    }
+
+
+def backbone_outputs(found):
+    config = keras_bert_layers.BertConfig(
+        vocabulary_size=29,
+        hidden_dim=12,
+        num_layers=2,
+        num_heads=3,
+        intermediate_dim=20,
+        max_sequence_length=11,
+        num_segments=4,
+        embedding_dim=5,
+    )
+    backbone = keras_bert_layers.BertBackbone(config)
+    randomise(backbone)
+    found.update({f"weight:{weight.path}": to_numpy(weight) for weight in backbone.weights})
+    outputs = backbone(inputs())
+    found.update({f"backbone:{key}": to_numpy(value) for key, value in outputs.items()})
+    predicted = backbone.predict(inputs(), verbose=0)  # compiled
+    found.update({f"predicted:{key}": to_numpy(value) for key, value in predicted.items()})
+    # With scores asked, attention goes its own way instead of through the fused kernel.
+    own = keras_bert_layers.BertBackbone(config, return_attention_scores=True)
+    own.set_weights(backbone.get_weights())
+    outputs = own(inputs())
+    scores = outputs.pop("attention_scores")
+    found.update({f"own:{key}": to_numpy(value) for key, value in outputs.items()})
+    found.update({f"scores:{index}": to_numpy(value) for index, value in enumerate(scores)})
+    half = keras_bert_layers.BertBackbone(config, dtype="mixed_bfloat16")
+    half.set_weights(backbone.get_weights())
+    found.update({f"half:{key}": to_numpy(value) for key, value in half(inputs()).items()})
+    return backbone
+
+
+def saving(found, backbone):
+    import keras
+
+    with tempfile.TemporaryDirectory() as folder:
+        backbone.save(Path(folder) / "backbone.keras")
+        loaded = keras.models.load_model(Path(folder) / "backbone.keras")
+    found.update({f"loaded:{key}": to_numpy(value) for key, value in loaded(inputs()).items()})
+
+
+def layer_outputs(found):
+    hidden = np.random.default_rng(3).normal(size=(3, 7, 12)).astype("float32")
+    found["hidden"] = hidden
+    for causal in (False, True):
+        for masked in (False, True):
+            attention = layers.SelfAttention(3, causal=causal)
+            attention.build(hidden.shape)
+            randomise(attention)
+            mask = MASK if masked else None
+            name = f"attention:{causal}:{masked}"
+            found[f"{name}:fused"] = to_numpy(attention(hidden, mask))
+            found[f"{name}:own"] = to_numpy(attention(hidden, mask, return_attention_scores=True)[0])
+    block = layers.TransformerEncoderBlock(3, 11, normalize_first=True, activation="gelu_tanh")
+    block.build(hidden.shape)
+    randomise(block)
+    found["block"] = to_numpy(block(hidden, MASK))
+    for mode in ("cls", "mean", "max"):
+        found[f"pooling:{mode}"] = to_numpy(layers.SequencePooling(mode)(hidden, MASK))
+    for name in ("gelu_erf", "gelu_tanh"):
+        found[name] = to_numpy(getattr(layers, name)(hidden))
+
+
+def training(found):
+    """One compiled step with dropout; every weight must move and stay finite."""
+    import keras
+
+    config = keras_bert_layers.BertConfig(
+        vocabulary_size=29, hidden_dim=12, num_layers=1, num_heads=3, intermediate_dim=20, num_segments=4
+    )
+    backbone = keras_bert_layers.BertBackbone(config)
+    randomise(backbone)
+    logits = layers.ClassificationHead(5)(backbone.output["pooled_output"])
+    model = keras.Model(backbone.input, logits)
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    before = model.get_weights()
+    history = model.fit(inputs(), np.array([0, 3, 1]), epochs=1, verbose=0)
+    found["training:loss"] = np.array(history.history["loss"])
+    moved = [np.abs(new - old).max() for new, old in zip(model.get_weights(), before, strict=True)]
+    found["training:moved"] = np.array(moved)
+
+
+def wrong_id(found):
+    """An id out of range raises or gives NaN, and never picks another row."""
+    for name, token in (("negative", -1), ("large", 17)):
+        embedding = layers.BertEmbedding(17, 7)
+        try:
+            found[f"wrong:{name}"] = to_numpy(embedding(np.array([[3, token]], "int32")))[0, 1]
+        except Exception:  # each backend has its own class
+            found[f"wrong:{name}"] = np.full(7, np.nan)
+
+
+def main(path):
+    found = {}
+    backbone = backbone_outputs(found)
+    layer_outputs(found)
+    training(found)
+    wrong_id(found)
+    backend = os.environ["KERAS_BACKEND"]
+    if backend != "tensorflow" and any(name.split(".")[0].startswith("tensorflow") for name in sys.modules):
+        sys.exit(f"TensorFlow was imported on the backend {backend}.")
+    saving(found, backbone)  # last: where TensorFlow is installed, Keras itself imports it here
+    np.savez(path, **found)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

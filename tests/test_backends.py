@@ -1,0 +1,93 @@
+"""The layers and the backbone on every Keras backend, each in a process of its own, against the NumPy BERT."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# The issue's bound between backends.
+EQUAL = 1e-5
+# bfloat16 keeps 8 bits; LayerNorm holds the values near 1, the weights above are drawn large.
+HALF_PRECISION = 0.2
+MASK = np.array([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0]], "int32")
+
+
+def _module(name):
+    spec = importlib.util.spec_from_file_location(f"keras_bert_layers_tests_{name}", ROOT / "tests" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module", params=["tensorflow", "jax", "torch"])
+def found(request, tmp_path_factory):
+    if importlib.util.find_spec(request.param) is None:
+        pytest.skip(f"the backend {request.param} is not installed here")
+    path = tmp_path_factory.mktemp(request.param) / "outputs.npz"
+    environment = {**os.environ, "KERAS_BACKEND": request.param, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "2"}
+    command = [sys.executable, str(ROOT / "tests" / "backend_outputs.py"), str(path)]
+    process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    with np.load(path) as outputs:
+        return dict(outputs)
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    generator = np.random.default_rng(4)
+    return {
+        "token_ids": generator.integers(0, 29, (3, 7)),
+        "segment_ids": generator.integers(0, 4, (3, 7)),
+        "padding_mask": MASK,
+    }
+
+
+@pytest.fixture(scope="module")
+def numpy_bert():
+    return _module("numpy_bert")
+
+
+def test_backbone(found, inputs, numpy_bert):
+    weights = {key.removeprefix("weight:"): value for key, value in found.items() if key.startswith("weight:")}
+    expected = numpy_bert.bert(weights, inputs, num_layers=2, num_heads=3)
+    for key in ("sequence_output", "pooled_output"):
+        for way in ("backbone", "predicted", "own", "loaded"):
+            np.testing.assert_allclose(found[f"{way}:{key}"], expected[key], atol=EQUAL, err_msg=way)
+        np.testing.assert_allclose(found[f"half:{key}"], expected[key], atol=HALF_PRECISION)
+    for index, scores in enumerate(expected["attention_scores"]):
+        np.testing.assert_allclose(found[f"scores:{index}"], scores, atol=EQUAL)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+def test_both_ways_through_attention_are_equal(causal, masked, found):
+    name = f"attention:{causal}:{masked}"
+    np.testing.assert_allclose(found[f"{name}:fused"], found[f"{name}:own"], atol=EQUAL)
+
+
+def test_layers_without_weights(found, numpy_bert):
+    hidden = found["hidden"]
+    np.testing.assert_array_equal(found["pooling:cls"], hidden[:, 0])
+    means = [hidden[0].mean(axis=0), hidden[1, :4].mean(axis=0), np.zeros(12)]
+    np.testing.assert_allclose(found["pooling:mean"], means, atol=EQUAL)
+    maxima = [hidden[0].max(axis=0), hidden[1, :4].max(axis=0), np.zeros(12)]
+    np.testing.assert_allclose(found["pooling:max"], maxima, atol=EQUAL)
+    for name in ("gelu_erf", "gelu_tanh"):
+        np.testing.assert_allclose(found[name], numpy_bert.ACTIVATIONS[name](hidden.astype("float64")), atol=EQUAL)
+    assert np.isfinite(found["block"]).all()
+
+
+def test_training(found):
+    assert np.isfinite(found["training:loss"]).all()
+    assert np.isfinite(found["training:moved"]).all()
+    assert (found["training:moved"] > 0).all()
+
+
+def test_ids_out_of_range_are_loud(found):
+    assert np.isnan(found["wrong:negative"]).all()
+    assert np.isnan(found["wrong:large"]).all()
