@@ -113,7 +113,15 @@ def tokenizer_json(vocabulary=VOCABULARY):
             "lowercase": True,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": {"type": "TemplateProcessing", "single": first, "pair": first + second},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": first,
+            "pair": first + second,
+            "special_tokens": {
+                token: {"id": token, "ids": [vocabulary.index(token)], "tokens": [token]}
+                for token in ("[CLS]", "[SEP]")
+            },
+        },
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
         "model": {
             "type": "WordPiece",

@@ -166,11 +166,9 @@ def test_minilm_on_own_texts(torch, transformers, minilm, record_property):
 
 def test_minilm_on_real_texts(torch, transformers, minilm, shared_data, record_property):
     """32 sentences of film reviews and 32 paragraphs of an encyclopedia, in one batch."""
-    with gzip.open(next((shared_data / "glue" / "SST-2").glob("dev*")), "rt", encoding="utf-8") as file:
+    with gzip.open(shared_data / "glue" / "SST-2" / "dev.tsv.gz", "rt", encoding="utf-8") as file:
         sentences = [row["sentence"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
-    path = next(path for path in (shared_data / "squad").rglob("*") if "v1.1" in path.name and path.is_file())
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as file:
+    with gzip.open(shared_data / "squad" / "v1.1-dev.json.gz", "rt", encoding="utf-8") as file:
         articles = json.load(file)["data"]
     paragraphs = [article["paragraphs"][0]["context"] for article in articles]
     texts = [*sentences[:32], *paragraphs[:32]]
