@@ -106,15 +106,16 @@ class SelfAttention(keras.layers.Layer):
     ) -> Any:
         """Attends; see the class."""
         batch, length, width = ops.shape(hidden)
-        heads = (batch, length, self.num_heads, width // self.num_heads)
-        merged = ops.split(self.query_key_value(hidden), 3, axis=-1)  # 3 x [B, S, H]
-        query, key, value = (ops.reshape(part, heads) for part in merged)  # [B, S, N, D]
+        heads = (batch, length, 3, self.num_heads, width // self.num_heads)
+        merged = ops.reshape(self.query_key_value(hidden), heads)  # [B, S, 3, N, D]
         visible = self._visible(length, padding_mask)
         fused = keras.backend.backend() in _FUSING_BACKENDS and not (training and self.dropout)
+        scores = None
         if fused and not return_attention_scores:
+            query, key, value = ops.unstack(merged, axis=2)  # [B, S, N, D]
             context = ops.dot_product_attention(query, key, value, mask=visible, flash_attention=_flash(visible))
         else:
-            context, scores = self._attend(query, key, value, visible)
+            context, scores = self._attend(merged, visible)
         output = self.output_projection(ops.reshape(context, (batch, length, width)))
         return (output, scores) if return_attention_scores else output
 
@@ -129,11 +130,9 @@ class SelfAttention(keras.layers.Layer):
             visible = earlier if visible is None else ops.logical_and(visible, earlier)  # [B, 1, S, S]
         return visible
 
-    def _attend(self, query: Any, key: Any, value: Any, visible: Any) -> tuple[Any, Any]:
-        query = ops.transpose(query * query.shape[-1] ** -0.5, (0, 2, 1, 3))  # [B, N, S, D]
-        key = ops.transpose(key, (0, 2, 3, 1))  # [B, N, D, S]
-        value = ops.transpose(value, (0, 2, 1, 3))  # [B, N, S, D]
-        logits = ops.matmul(query, key)  # [B, N, S, S]
+    def _attend(self, merged: Any, visible: Any) -> tuple[Any, Any]:
+        query, key, value = ops.unstack(ops.transpose(merged, (2, 0, 3, 1, 4)))  # [B, N, S, D]
+        logits = ops.matmul(query * query.shape[-1] ** -0.5, ops.swapaxes(key, 2, 3))  # [B, N, S, S]
         logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32"))
         if visible is not None:
             logits += ops.where(visible, ops.cast(0, logits.dtype), ops.cast(_MASKED, logits.dtype))
