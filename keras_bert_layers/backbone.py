@@ -78,15 +78,7 @@ class BertBackbone(keras.Model):
 
         names = ("token_ids", "segment_ids", "padding_mask")
         inputs = {key: keras.Input(shape=(None,), dtype="int32", name=key) for key in names}
-        hidden_states = [_embedding(config, policy)(inputs["token_ids"], inputs["segment_ids"])]
-        attention_scores = []
-        for index in range(config.num_layers):
-            block = _encoder_block(config, policy, index)
-            hidden = block(hidden_states[-1], inputs["padding_mask"], return_attention_scores=return_attention_scores)
-            if return_attention_scores:
-                hidden, scores = hidden
-                attention_scores.append(scores)
-            hidden_states.append(hidden)
+        hidden_states, attention_scores = _encode(config, policy, inputs, return_attention_scores)
         pooler = Pooler(initializer_range=config.initializer_range, dtype=policy, name="pooler")
         outputs: dict[str, Any] = {"sequence_output": hidden_states[-1], "pooled_output": pooler(hidden_states[-1])}
         if return_hidden_states:
@@ -115,6 +107,20 @@ class BertBackbone(keras.Model):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> BertBackbone:
         """The backbone that `get_config` describes, with fresh weights."""
         return cls(**{**config, "config": BertConfig.from_dict(config["config"])})
+
+
+def _encode(config: BertConfig, policy: Any, inputs: dict[str, Any], with_scores: bool) -> tuple[list[Any], list[Any]]:
+    """All hidden states, the embedding first, and the attention scores of all blocks where they are asked for."""
+    hidden_states = [_embedding(config, policy)(inputs["token_ids"], inputs["segment_ids"])]
+    attention_scores = []
+    for index in range(config.num_layers):
+        block = _encoder_block(config, policy, index)
+        hidden = block(hidden_states[-1], inputs["padding_mask"], return_attention_scores=with_scores)
+        if with_scores:
+            hidden, scores = hidden
+            attention_scores.append(scores)
+        hidden_states.append(hidden)
+    return hidden_states, attention_scores
 
 
 def _embedding(config: BertConfig, policy: Any) -> BertEmbedding:
