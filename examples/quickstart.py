@@ -55,7 +55,9 @@ print(json.dumps({
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--weights", help="a HuggingFace or sentence-transformers directory (default: all-MiniLM-L6-v2)")
+    parser.add_argument(
+        "--weights", help="a HuggingFace or sentence-transformers directory (default: all-MiniLM-L6-v2)"
+    )
     parser.add_argument("--data", type=Path, help="a UTF-8 CSV file with a header (default: movie review sentences)")
     parser.add_argument("--text-column", default="text", help="the column of texts (default: text)")
     parser.add_argument("--label-column", default="label", help="the column of labels (default: label)")
@@ -75,7 +77,9 @@ def find_weights(directory: str | None) -> Path:
     path = Path(bundled_model_path(WEIGHTS_NAME))
     found = hashlib.sha256((path / "model.safetensors").read_bytes()).hexdigest()
     if found != WEIGHTS_SHA256:
-        sys.exit(f"quickstart: {path}/model.safetensors is not the published file: sha256 {found}, not {WEIGHTS_SHA256}.")
+        sys.exit(
+            f"quickstart: {path}/model.safetensors is not the published file: sha256 {found}, not {WEIGHTS_SHA256}."
+        )
     return path
 
 
@@ -139,7 +143,8 @@ def main() -> None:
 
     keras.utils.set_random_seed(SEED)
     weights = find_weights(arguments.weights)
-    classifier = kbl.load_task(weights, task="classifier", class_names=class_names, max_length=MAX_LENGTH)
+    preprocessor = kbl.load_preprocessor(weights, max_length=MAX_LENGTH)
+    classifier = kbl.load_task(weights, task="classifier", class_names=class_names, preprocessor=preprocessor)
     say(f"weights read from {weights.name}: {classifier.count_params():,} parameters")
 
     classifier.fit(train_texts, train_labels, batch_size=32, epochs=arguments.epochs)
@@ -167,4 +172,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # what a user's file or folder can be wrong in; the message says it all
+        sys.exit(f"quickstart: {error}")

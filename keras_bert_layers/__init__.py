@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from keras_bert_layers._internal.registration import register_stand_ins
 
 if TYPE_CHECKING:
-    from keras_bert_layers import checkpoints, data, decoding, export, layers, preprocessing, presets, tasks
+    from keras_bert_layers import checkpoints, data, decoding, export, layers, optimizers, preprocessing, presets, tasks
     from keras_bert_layers.backbone import BertBackbone
     from keras_bert_layers.checkpoints import load_backbone, load_preprocessor, load_task, load_tokenizer
     from keras_bert_layers.config import BertConfig
@@ -32,7 +32,17 @@ _HOMES = {
     "load_task": "checkpoints",
     "load_tokenizer": "checkpoints",
 }
-_SUBPACKAGES = ("checkpoints", "data", "decoding", "export", "layers", "preprocessing", "presets", "tasks")
+_SUBPACKAGES = (
+    "checkpoints",
+    "data",
+    "decoding",
+    "export",
+    "layers",
+    "optimizers",
+    "preprocessing",
+    "presets",
+    "tasks",
+)
 
 # What `keras.models.load_model` must find by name; `_internal.registration` says how.
 _REGISTERED = {
@@ -48,6 +58,7 @@ _REGISTERED = {
     "SelfAttention": "layers",
     "SequencePooling": "layers",
     "TransformerEncoderBlock": "layers",
+    "WarmupLinearDecay": "optimizers",
 }
 
 __all__ = [
@@ -66,6 +77,7 @@ __all__ = [
     "load_preprocessor",
     "load_task",
     "load_tokenizer",
+    "optimizers",
     "preprocessing",
     "presets",
     "tasks",

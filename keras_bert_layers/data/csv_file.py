@@ -31,7 +31,8 @@ def read_csv(
     Examples:
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "reviews.csv"
-        >>> _ = path.write_text('review,stars\\n"Good, really.",5\\n')
+        >>> with path.open("w") as file:
+        ...     csv.writer(file).writerows([["review", "stars"], ["Good, really.", "5"]])
         >>> read_csv(path, "review", "stars")
         (['Good, really.'], ['5'])
 
@@ -55,7 +56,9 @@ def read_csv(
                     continue
                 for kept, column in zip(values, columns, strict=True):
                     if not row[column].strip():
-                        raise ValueError(f"{path}, line {reader.line_num}: column {column!r} is empty. Fill or remove the row.")
+                        raise ValueError(
+                            f"{path}, line {reader.line_num}: column {column!r} is empty. Fill or remove the row."
+                        )
                     kept.append(row[column])
         except csv.Error as error:
             raise ValueError(f"{path}, line {reader.line_num}: {error}. Check the quotes of this row.") from error

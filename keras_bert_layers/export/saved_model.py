@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import keras
 
 from keras_bert_layers._internal.lazy import tf
-
-
-@dataclass(frozen=True)
-class Signature:
-    """One thing that a served model can be asked.
-
-    Args:
-        name: how a client names it, e.g. `"serving_default"`.
-        function: takes the tensors of `inputs` in their order and returns a dictionary of tensors, batch first.
-        inputs: name -> `(shape, dtype)`, e.g. `{"text": ((None,), "string")}`.
-    """
-
-    name: str
-    function: Callable[..., dict[str, Any]]
-    inputs: dict[str, tuple[tuple[int | None, ...], str]]
+from keras_bert_layers.export.signature import Signature
 
 
 def write_saved_model(path: str | PathLike[str], model: keras.Model, signatures: Sequence[Signature]) -> Path:

@@ -155,9 +155,7 @@ class BertPreprocessor(keras.layers.Layer):
         first, _ = split_pair(text)
         width = self.max_length if self.padding == "max_length" else None
         shape = (*first.shape, width)
-        return {
-            key: keras.KerasTensor(shape, dtype="int32") for key in ("token_ids", "segment_ids", "padding_mask")
-        }
+        return {key: keras.KerasTensor(shape, dtype="int32") for key in ("token_ids", "segment_ids", "padding_mask")}
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument; the vocabulary travels with the tokenizer."""

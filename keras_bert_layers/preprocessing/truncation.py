@@ -78,5 +78,7 @@ def _keep(ids: tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
     positions = tf.ragged.range(lengths).flat_values
     is_kept = positions < tf.gather(kept, tf.cast(ids.value_rowids(), tf.int32))
     return tf.RaggedTensor.from_row_lengths(
-        tf.boolean_mask(ids.flat_values, is_kept), tf.cast(tf.minimum(lengths, kept), ids.row_splits.dtype), validate=False
+        tf.boolean_mask(ids.flat_values, is_kept),
+        tf.cast(tf.minimum(lengths, kept), ids.row_splits.dtype),
+        validate=False,
     )

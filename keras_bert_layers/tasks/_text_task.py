@@ -11,22 +11,12 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, write_saved_model
+from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _text_data as text_data
 
 TEXT = ((None,), "string")
 IDS = ((None, None), "int32")
-
-
-def default_optimizer() -> keras.optimizers.Optimizer:
-    """AdamW as BERT is fine-tuned: no decay on biases and LayerNorm, gradients clipped to a global norm of 1.
-
-    References:
-        Devlin et al. 2018, arXiv:1810.04805, appendix A.3 (rates); `optimization.py` of google-research/bert.
-    """
-    optimizer = keras.optimizers.AdamW(learning_rate=5e-5, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0)
-    optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
-    return optimizer
 
 
 class TextTask(keras.Model):
@@ -71,7 +61,7 @@ class TextTask(keras.Model):
         """Sets how to train, as `keras.Model.compile`; a task is made compiled with the defaults.
 
         Args:
-            optimizer: `"auto"` is `default_optimizer()`: AdamW at a rate of 5e-5.
+            optimizer: `"auto"` is `optimizers.adamw()`, at a rate of 5e-5.
             loss: `"auto"` is the task's own.
             metrics: `"auto"` is the task's own.
             jit_compile: `"auto"` leaves XLA off on TensorFlow when batches are padded to their longest row, as XLA
@@ -81,7 +71,7 @@ class TextTask(keras.Model):
         if jit_compile == "auto" and keras.backend.backend() == "tensorflow" and self._has_many_lengths():
             jit_compile = False
         super().compile(
-            optimizer=default_optimizer() if _is_auto(optimizer) else optimizer,
+            optimizer=adamw() if _is_auto(optimizer) else optimizer,
             loss=self.default_loss() if _is_auto(loss) else loss,
             metrics=self.default_metrics() if _is_auto(metrics) else metrics,
             jit_compile=jit_compile,

@@ -111,7 +111,7 @@ class BertSentenceEncoder(TextTask):
                 row = int(np.argmax(wrong))
                 raise ValueError(
                     "`BertSentenceEncoder`: every similarity must be in [-1, 1], the range of a cosine. "
-                    f"Received: {y[row]} in row {row}. Scale the scores first, such as scores / 5 for a scale of 0 to 5."
+                    f"Received: {y[row]} in row {row}. Scale the scores first: divide by 5 if they run from 0 to 5."
                 )
         return y
 

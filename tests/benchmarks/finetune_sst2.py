@@ -89,23 +89,14 @@ def train_keras_bert_layers(weights: str, train, dev, seed: int) -> dict:
     import keras
 
     import keras_bert_layers as kbl
+    from keras_bert_layers.optimizers import WarmupLinearDecay, adamw
 
     keras.utils.set_random_seed(seed)
-    classifier = kbl.load_task(weights, task="classifier", num_classes=2, max_length=MAX_LENGTH)
+    preprocessor = kbl.load_preprocessor(weights, max_length=MAX_LENGTH)
+    classifier = kbl.load_task(weights, task="classifier", num_classes=2, preprocessor=preprocessor)
     num_steps = NUM_TRAINING_SENTENCES // BATCH_SIZE
-    num_warmup_steps = int(num_steps * WARMUP_SHARE)
-    rate = keras.optimizers.schedules.PolynomialDecay(PEAK_RATE, num_steps - num_warmup_steps, end_learning_rate=0.0)
-
-    class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
-        def __call__(self, step):
-            step = keras.ops.cast(step, "float32")
-            return keras.ops.where(
-                step < num_warmup_steps, PEAK_RATE * step / num_warmup_steps, rate(step - num_warmup_steps)
-            )
-
-    optimizer = keras.optimizers.AdamW(WarmUp(), weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0)
-    optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
-    classifier.compile(optimizer=optimizer)
+    rate = WarmupLinearDecay(PEAK_RATE, num_steps, num_warmup_steps=int(num_steps * WARMUP_SHARE))
+    classifier.compile(optimizer=adamw(rate))
     start = time.perf_counter()
     classifier.fit(train[0], train[1], batch_size=BATCH_SIZE, epochs=1, verbose=2)
     seconds = time.perf_counter() - start
@@ -121,7 +112,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--contender", choices=CONTENDERS, required=True)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--glue", type=Path, required=True, help="a folder that holds SST-2/train.tsv.gz and dev.tsv.gz")
+    parser.add_argument(
+        "--glue", type=Path, required=True, help="a folder that holds SST-2/train.tsv.gz and dev.tsv.gz"
+    )
     parser.add_argument("--weights", help="a HuggingFace directory; default: all-MiniLM-L6-v2")
     options = parser.parse_args()
     if options.weights is None:

@@ -10,7 +10,9 @@ LOGITS = np.array([[0.0, 2.0, -1.0], [5.0, -5.0, 5.5]], "float32")
 def test_against_numpy():
     answer = decode_labels(LOGITS, ["bad", "good", "so-so"])
     exponentials = np.exp(LOGITS - LOGITS.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(answer["probabilities"], exponentials / exponentials.sum(axis=1, keepdims=True), atol=1e-6)
+    np.testing.assert_allclose(
+        answer["probabilities"], exponentials / exponentials.sum(axis=1, keepdims=True), atol=1e-6
+    )
     assert answer["label"].numpy().tolist() == [b"good", b"so-so"]
 
 

@@ -25,7 +25,10 @@ def test_single_text(preprocessor, vocabulary):
 def test_pair(preprocessor, vocabulary):
     outputs = preprocessor((["good", "a"], ["film night", ""]))
     good, film, night, a = (vocabulary.index(word) for word in ("good", "film", "night", "a"))
-    assert rows(outputs) == [[START, good, SEPARATOR, film, night, SEPARATOR], [START, a, SEPARATOR, SEPARATOR, PAD, PAD]]
+    assert rows(outputs) == [
+        [START, good, SEPARATOR, film, night, SEPARATOR],
+        [START, a, SEPARATOR, SEPARATOR, PAD, PAD],
+    ]
     assert rows(outputs, "segment_ids") == [[0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 0, 0]]
     assert rows(outputs, "padding_mask") == [[1] * 6, [1, 1, 1, 1, 0, 0]]
 
@@ -170,7 +173,9 @@ class TestPlaces:
 
 class TestErrors:
     def test_tokenizer(self):
-        with pytest.raises(TypeError, match="`BertPreprocessor`: `tokenizer` must be a BertTokenizer. Received: tokenizer='vocab"):
+        with pytest.raises(
+            TypeError, match="`BertPreprocessor`: `tokenizer` must be a BertTokenizer. Received: tokenizer='vocab"
+        ):
             BertPreprocessor("vocab.txt")
 
     @pytest.mark.parametrize("max_length", [0, 2, -5])

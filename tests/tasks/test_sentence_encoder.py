@@ -90,7 +90,9 @@ def test_export(encoder, tmp_path):
     encoder.export(tmp_path / "model")
     served = tf.saved_model.load(str(tmp_path / "model")).signatures
     expected = encoder.predict(TEXTS, verbose=0)
-    np.testing.assert_allclose(served["serving_default"](text=tf.constant(TEXTS))["embedding"], expected, atol=TOLERANCE)
+    np.testing.assert_allclose(
+        served["serving_default"](text=tf.constant(TEXTS))["embedding"], expected, atol=TOLERANCE
+    )
     ids = served["tokenize"](text=tf.constant(TEXTS))
     np.testing.assert_allclose(served["token_ids"](**ids)["embedding"], expected, atol=TOLERANCE)
 

@@ -1,0 +1,35 @@
+"""Keras's AdamW with the settings that BERT is fine-tuned with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+
+def adamw(learning_rate: Any = 5e-5, *, weight_decay: float = 0.01, clip_norm: float = 1.0) -> keras.optimizers.AdamW:
+    """AdamW that leaves biases and LayerNorm undecayed and clips gradients to a global norm.
+
+    Unlike Google's own, it corrects the bias of its moments, as transformers' and Keras's do.
+
+    Args:
+        learning_rate: a number or a schedule, such as `WarmupLinearDecay`. The paper fine-tunes at 2e-5 to 5e-5.
+        weight_decay: the share of a weight taken off a step, times the learning rate.
+        clip_norm: the largest norm of all gradients together.
+
+    Returns:
+        A new optimizer, with epsilon 1e-6.
+
+    Examples:
+        >>> adamw(3e-5).get_config()["epsilon"]
+        1e-06
+
+    References:
+        Loshchilov and Hutter 2017, arXiv:1711.05101; Devlin et al. 2018, arXiv:1810.04805, appendix A.3;
+        `create_optimizer` in google-research/bert `optimization.py`.
+    """
+    optimizer = keras.optimizers.AdamW(
+        learning_rate=learning_rate, weight_decay=weight_decay, epsilon=1e-6, global_clipnorm=clip_norm
+    )
+    optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
+    return optimizer
