@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from keras_bert_layers._internal.lazy import tf
@@ -37,16 +38,29 @@ class Encoder:
         special_tokens: dict[str, int],
     ):
         self._normalizer = Normalizer(table)
-        self._word_pieces = WordPieces(
-            vocabulary, table, max_word_length=max_word_length, split_chinese=split_chinese
-        )
+        self._word_pieces = WordPieces(vocabulary, table, max_word_length=max_word_length, split_chinese=split_chinese)
         self._special_tokens = SpecialTokens(special_tokens) if special_tokens else None
         self._suspicious_ids = [self._word_pieces.unknown_id]
         if special_tokens and "[" in vocabulary:
             self._suspicious_ids.append(list(vocabulary).index("["))
 
+        # Functions of their own, so that each is traced once, however often and wherever a model calls it.
+        signature = [tf.TensorSpec([None], tf.string)]
+        self._functions = {
+            with_offsets: tf.function(
+                functools.partial(self._encode, with_offsets=with_offsets), input_signature=signature, autograph=False
+            )
+            for with_offsets in (False, True)
+        }
+
     def encode(self, texts: tf.Tensor, *, with_offsets: bool) -> Tokens:
         """The tokens of texts `[B]`; their starts and ends mean something only `with_offsets`."""
+        tokens = self._functions[with_offsets](texts)
+        num_texts = texts.shape[0]
+        tokens.row_splits.set_shape([None if num_texts is None else num_texts + 1])
+        return tokens
+
+    def _encode(self, texts: tf.Tensor, with_offsets: bool) -> Tokens:
         # On an accelerator the integers between the string ops would travel there and back.
         with tf.device("CPU:0"):
             if not self._word_pieces.splits_texts:

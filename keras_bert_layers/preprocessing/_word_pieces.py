@@ -90,6 +90,9 @@ def _matchable(vocabulary: Sequence[str], table: NormalizationTable, max_word_le
     """
     impossible = re.compile(f"[\x00-\x20\x7f-\x9f{SIGMA_MARKER}{''.join(map(chr, table.stand_ins.values()))}]")
     for index, token in enumerate(vocabulary):
+        if token.isascii() and token.isprintable() and " " not in token and len(token) <= max_word_length:
+            yield token  # most of them, and sooner than by what follows
+            continue
         piece = token.translate(table.stand_ins).removeprefix(SUFFIX)
         if impossible.search(token) or len(piece) > max_word_length:
             yield f"{NEVER}{index}"

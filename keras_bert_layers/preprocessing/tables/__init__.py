@@ -10,6 +10,7 @@ import json
 import zlib
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 # Stands for a capital sigma in a normalised text. A soft hyphen: Google's clean-up drops it, so no text brings its own,
 # and it is as many bytes as the two small sigmas, one of which takes its place.
@@ -39,7 +40,7 @@ class NormalizationTable:
 @functools.cache
 def load(reference: str, lowercase: bool, strip_accents: bool) -> NormalizationTable:
     """The table of one reference ("google" or "huggingface") under one pair of switches."""
-    index = json.loads((files(__name__) / "tables.json").read_text(encoding="ascii"))
+    index = _index()
     compressed = (files(__name__) / file_name(reference, lowercase, strip_accents)).read_bytes()
     return NormalizationTable(
         model=zlib.decompress(compressed),
@@ -55,3 +56,13 @@ def file_name(reference: str, lowercase: bool, strip_accents: bool) -> str:
     case = "lowercase" if lowercase else "cased"
     accents = "stripped" if strip_accents else "accents"
     return f"{reference}-{case}-{accents}.z"
+
+
+def made_from() -> dict[str, str]:
+    """What the tables were read off, with versions: "google", "huggingface", and "cutter", the op that cuts words."""
+    return dict(_index()["made_from"])
+
+
+@functools.cache
+def _index() -> dict[str, Any]:
+    return json.loads((files(__name__) / "tables.json").read_text(encoding="ascii"))

@@ -47,22 +47,22 @@ def huggingface_words(lowercase: bool, strip_accents: bool) -> Words:
     return words
 
 
-def final_sigma_pattern(marker: str) -> str:
+def final_sigma_pattern(marker: str, stand_ins: dict[str, str]) -> str:
     """The RE2 pattern of a final capital sigma in normalised text, where `marker` stands for every capital sigma.
 
     Python's `str.lower` makes a final sigma of a capital one that follows a cased letter and that no cased letter
-    follows, characters that Unicode calls case-ignorable not counting. The classes are read off `str.lower` itself.
-    The two groups are what stands before and after the marker.
+    follows, characters that Unicode calls case-ignorable not counting. The classes are read off `str.lower` itself;
+    a stand-in counts as the letter that it stands for. The two groups are what is before and after the marker.
     """
+    letters = {stand_in: letter for letter, stand_in in stand_ins.items()} | {marker: SIGMA}
     cased, ignorable = [], []
     for code in range(1, 0x110000):
-        character = chr(code)
+        character = letters.get(chr(code), chr(code))
         if f"{character}{SIGMA}".lower()[-1] == "ς":
             cased.append(code)
         elif f"A{character}{SIGMA}".lower()[-1] == "ς":
             ignorable.append(code)
-    letter = re2_class(cased) + marker
-    skipped = re2_class([code for code in ignorable if chr(code) != marker])
+    letter, skipped = re2_class(cased), re2_class(ignorable)
     return rf"([{letter}][{skipped}]*){marker}([{skipped}]*(?:[^{letter}{skipped}]|\z))"
 
 

@@ -99,10 +99,10 @@ def build_index(cutter: Cutter) -> dict[str, Any]:
             "huggingface": f"tokenizers {version('tokenizers')}",
             "cutter": f"tensorflow-text {version('tensorflow-text')}",
         },
-        "stand_ins": {name: {c: s for c, s in stand_ins(name, cutter).items()} for name in WORDS},
+        "stand_ins": {name: stand_ins(name, cutter) for name in WORDS},
         "punctuation": re2_class(punctuation),
         "chinese": re2_class([code for code in range(0x110000) if is_chinese(code)]),
-        "final_sigma": final_sigma_pattern(SIGMA_MARKER),
+        "final_sigma": final_sigma_pattern(SIGMA_MARKER, stand_ins("google", cutter)),
     }
 
 

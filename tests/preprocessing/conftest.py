@@ -1,0 +1,66 @@
+"""What the preprocessing tests share: the plain-Python reference, real texts, and hard random ones."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent
+SCALARS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+# The contexts `ab{c}cd`, `{c}` (which blanks round it make ` {c} ` too) and `a{c}{c}b` in one text.
+CONTEXTS = "ab{c}cd {c} a{c}{c}b"
+
+
+def _load(name):
+    spec = importlib.util.spec_from_file_location(f"keras_bert_layers_tests_{name}", FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def google_tokenizer():
+    """The class `GoogleTokenizer`."""
+    return _load("google_tokenization").GoogleTokenizer
+
+
+@pytest.fixture(scope="session")
+def real_texts(shared_data):
+    """A function of a step that reads every step-th text of the data folder."""
+    texts = _load("real_texts").texts
+    return lambda step: texts(shared_data, step)
+
+
+@pytest.fixture(scope="session")
+def hard_texts():
+    """A function of a seed and a number that draws texts full of what tokenizers get wrong."""
+    return _load("hard_texts").hard_texts
+
+
+@pytest.fixture(scope="session")
+def minilm_vocabulary(minilm):
+    return (minilm / "vocab.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+
+
+@pytest.fixture(scope="session")
+def rich_vocabulary(minilm_vocabulary):
+    """A real vocabulary with tokens added that are easy to get wrong."""
+    return list(dict.fromkeys([*minilm_vocabulary, *_load("hard_texts").HARD_TOKENS]))
+
+
+@pytest.fixture(scope="session")
+def probes():
+    """For every Unicode scalar value, one text with all contexts in it."""
+    return [CONTEXTS.replace("{c}", c) for c in SCALARS]
+
+
+@pytest.fixture(scope="session")
+def differences():
+    """A function that names the code points whose ids differ."""
+
+    def compare(found, expected):
+        return [f"U+{ord(c):04X}" for c, a, b in zip(SCALARS, found, expected, strict=True) if a != b]
+
+    return compare

@@ -1,0 +1,127 @@
+"""`reference="huggingface"` against the `tokenizers` library, which is what transformers' fast BertTokenizer runs."""
+
+from importlib.metadata import version
+
+import pytest
+
+from keras_bert_layers.preprocessing import BertTokenizer, tables
+
+tokenizers = pytest.importorskip("tokenizers", reason="keras-hub brings the tokenizers library")
+
+SWITCHES = [(lowercase, strip) for lowercase in (True, False) for strip in (True, False)]
+MADE_FROM = tables.made_from()["huggingface"]
+RUNS_ON = f"tokenizers {version('tokenizers')}"
+
+
+def normalizer(lowercase, strip_accents=None, split_chinese=True):
+    return tokenizers.normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=split_chinese, strip_accents=strip_accents, lowercase=lowercase
+    )
+
+
+@pytest.fixture
+def library(minilm):
+    """The tokenizer.json of all-MiniLM-L6-v2 as the library reads it."""
+    tokenizer = tokenizers.Tokenizer.from_file(str(minilm / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+@pytest.fixture
+def library_of():
+    """A function that makes the library's BERT tokenizer of a vocabulary, as transformers does."""
+
+    def make(vocabulary, **switches):
+        ids = {token: token_id for token_id, token in enumerate(vocabulary)}
+        model = tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100)
+        tokenizer = tokenizers.Tokenizer(model)
+        tokenizer.normalizer = normalizer(**switches)
+        tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+        special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+        tokenizer.add_special_tokens([tokenizers.AddedToken(token, normalized=False) for token in special])
+        return tokenizer
+
+    return make
+
+
+def ids_of(library, texts):
+    return [encoding.ids for encoding in library.encode_batch_fast(texts, add_special_tokens=False)]
+
+
+def assert_none(different):
+    if different and MADE_FROM != RUNS_ON:
+        pytest.xfail(f"The tables are of {MADE_FROM}, installed is {RUNS_ON}: {different} differ.")
+    assert different == []
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_every_scalar_value(lowercase, library, minilm, probes, differences):
+    library.normalizer = normalizer(lowercase)
+    tokenizer = BertTokenizer(minilm / "vocab.txt", lowercase, reference="huggingface")
+    assert_none(differences(tokenizer.tokenize(probes).to_list(), ids_of(library, probes)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("context", ["ab{c}cd", "{c}", " {c} ", "a{c}{c}b"])
+@pytest.mark.parametrize("name", ["uncased", "cased"])
+def test_every_scalar_value_alone(name, context, library_of, shared_data, differences):
+    """Each context as a text of its own, under Google's published vocabularies."""
+    path = shared_data / f"vocab/bert-base-{name}.txt"
+    tokenizer = BertTokenizer(path, name == "uncased", reference="huggingface")
+    vocabulary = tokenizer.get_config()["vocabulary"]
+    scalars = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    texts = [context.replace("{c}", c) for c in scalars]
+    expected = ids_of(library_of(vocabulary, lowercase=name == "uncased"), texts)
+    assert_none(differences(tokenizer.tokenize(texts).to_list(), expected))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("lowercase", "strip_accents"), SWITCHES)
+def test_every_scalar_value_with_switches_apart(
+    lowercase, strip_accents, library_of, rich_vocabulary, probes, differences
+):
+    expected = ids_of(library_of(rich_vocabulary, lowercase=lowercase, strip_accents=strip_accents), probes)
+    tokenizer = BertTokenizer(rich_vocabulary, lowercase, strip_accents=strip_accents, reference="huggingface")
+    assert_none(differences(tokenizer.tokenize(probes).to_list(), expected))
+
+
+@pytest.mark.parametrize(("lowercase", "strip_accents"), SWITCHES)
+@pytest.mark.parametrize("split_chinese", [True, False])
+def test_hard_texts(lowercase, strip_accents, split_chinese, library_of, rich_vocabulary, hard_texts):
+    """Ids and offsets; the library's offsets count characters."""
+    switches = {"lowercase": lowercase, "strip_accents": strip_accents, "split_chinese": split_chinese}
+    texts = hard_texts(seed=23, number=1200)
+    tokenizer = BertTokenizer(rich_vocabulary, **switches, reference="huggingface")
+    assert_same(tokenizer, library_of(rich_vocabulary, **switches), texts)
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_real_texts(lowercase, library, minilm, real_texts):
+    library.normalizer = normalizer(lowercase)
+    tokenizer = BertTokenizer(minilm / "vocab.txt", lowercase, reference="huggingface")
+    assert_same(tokenizer, library, real_texts(step=29))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_all_real_texts(lowercase, library, minilm, real_texts):
+    library.normalizer = normalizer(lowercase)
+    tokenizer = BertTokenizer(minilm / "vocab.txt", lowercase, reference="huggingface")
+    assert_same(tokenizer, library, real_texts(step=1))
+
+
+def assert_same(tokenizer, library, texts):
+    """Equal ids, with and without offsets, and equal offsets."""
+    for first in range(0, len(texts), 1000):
+        batch = texts[first : first + 1000]
+        found = [part.to_list() for part in tokenizer.tokenize_with_offsets(batch)]
+        expected = library.encode_batch(batch, add_special_tokens=False)
+        rows = zip(batch, expected, tokenizer.tokenize(batch).to_list(), *found, strict=True)
+        for text, encoding, plain_ids, ids, starts, ends in rows:
+            assert plain_ids == ids == encoding.ids, text
+            places = [0]
+            for character in text:
+                places.append(places[-1] + len(character.encode()))
+            offsets = [(places[start], places[end]) for start, end in encoding.offsets]
+            assert list(zip(starts, ends, strict=True)) == offsets, text
