@@ -13,15 +13,14 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.export.signature import Signature
 
 
-def write_saved_model(path: str | PathLike[str], model: keras.Model, signatures: Sequence[Signature]) -> Path:
-    """Writes `model` with `signatures` as a TensorFlow SavedModel.
+def write_saved_model(path: str | PathLike[str], signatures: Sequence[Signature]) -> Path:
+    """Writes `signatures`, and the variables that they use, as a TensorFlow SavedModel.
 
     It is written beside `path` first and renamed when complete, so `path` never holds half a model. A SavedModel that
     is there already is replaced; anything else there is left alone and refused.
 
     Args:
         path: the folder to make.
-        model: holds every variable that the signatures use.
         signatures: at least one; the one named `"serving_default"` is what a client gets who names none.
 
     Returns:
@@ -46,8 +45,8 @@ def write_saved_model(path: str | PathLike[str], model: keras.Model, signatures:
             f"`export`: `path` must be new, an empty folder, or a SavedModel to replace. Received: path={str(path)!r}, "
             "which holds something else."
         )
+    # The archive finds the variables that its endpoints use; one that tracks the model too writes them twice.
     archive = keras.export.ExportArchive()
-    archive.track(model)
     for signature in signatures:
         specs = [tf.TensorSpec(shape, dtype, name=name) for name, (shape, dtype) in signature.inputs.items()]
         archive.add_endpoint(signature.name, signature.function, input_signature=specs)

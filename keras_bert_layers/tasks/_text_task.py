@@ -252,7 +252,7 @@ class TextTask(keras.Model):
         checks.one_of(owner, "format", kwargs.pop("format", "tf_saved_model"), ["tf_saved_model"])
         if kwargs:
             raise TypeError(f"`{owner}`: `export` takes a path only. Received: {sorted(kwargs)}.")
-        write_saved_model(filepath, self, self.signatures())
+        write_saved_model(filepath, self.signatures())
 
     def get_config(self) -> dict[str, Any]:
         """What all tasks are made of; a subclass adds its own arguments."""

@@ -17,39 +17,45 @@ def signature(model):
 
 
 def test_signature_answers(model, signature, tmp_path):
-    path = write_saved_model(tmp_path / "deep" / "model", model, [signature])
+    path = write_saved_model(tmp_path / "deep" / "model", [signature])
     served = tf.saved_model.load(str(path)).signatures
     x = np.ones((4, 3), "float32")
     np.testing.assert_allclose(served["double"](x=tf.constant(x))["y"], 2 * model(x), atol=1e-6)
     assert "serving_default" in served
 
 
-def test_replaces_a_saved_model(model, signature, tmp_path):
+def test_every_variable_is_written_once(signature, tmp_path):
+    path = write_saved_model(tmp_path / "model", [signature])
+    shapes = tf.train.load_checkpoint(str(path / "variables" / "variables")).get_variable_to_shape_map()
+    assert sorted(map(len, shapes.values())) == [0, 1, 2]  # the checkpoint's own counter, bias and kernel
+
+
+def test_replaces_a_saved_model(signature, tmp_path):
     for _ in range(2):
-        write_saved_model(tmp_path / "model", model, [signature])
+        write_saved_model(tmp_path / "model", [signature])
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-def test_refuses_to_replace_anything_else(model, signature, tmp_path):
+def test_refuses_to_replace_anything_else(signature, tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
     for name in ("thesis", "thesis/chapter.txt"):
         with pytest.raises(FileExistsError, match="`path` must be new, an empty folder, or a SavedModel to replace"):
-            write_saved_model(tmp_path / name, model, [signature])
+            write_saved_model(tmp_path / name, [signature])
     assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
 
 
-def test_a_failed_export_leaves_nothing(model, tmp_path):
+def test_a_failed_export_leaves_nothing(tmp_path):
     def fail(x):
         raise ValueError("this signature cannot be traced")
 
     with pytest.raises(ValueError, match="cannot be traced"):
-        write_saved_model(tmp_path / "model", model, [Signature("bad", fail, {"x": ((None, 3), "float32")})])
+        write_saved_model(tmp_path / "model", [Signature("bad", fail, {"x": ((None, 3), "float32")})])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failed_export_keeps_the_model_that_was_there(model, signature, tmp_path, monkeypatch):
-    path = write_saved_model(tmp_path / "model", model, [signature])
+def test_a_failed_export_keeps_the_model_that_was_there(signature, tmp_path, monkeypatch):
+    path = write_saved_model(tmp_path / "model", [signature])
     before = (path / "saved_model.pb").read_bytes()
 
     def full_disk(self, filepath, **kwargs):
@@ -57,12 +63,12 @@ def test_a_failed_export_keeps_the_model_that_was_there(model, signature, tmp_pa
 
     monkeypatch.setattr(type(keras.export.ExportArchive()), "write_out", full_disk)
     with pytest.raises(OSError, match="No space left"):
-        write_saved_model(tmp_path / "model", model, [signature])
+        write_saved_model(tmp_path / "model", [signature])
     assert (path / "saved_model.pb").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-def test_other_backends_are_told_what_to_do(model, signature, tmp_path, monkeypatch):
+def test_other_backends_are_told_what_to_do(signature, tmp_path, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(RuntimeError, match="on the TensorFlow backend only. Received: KERAS_BACKEND='jax'"):
-        write_saved_model(tmp_path / "model", model, [signature])
+        write_saved_model(tmp_path / "model", [signature])
