@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,9 @@ def _load(path: Path) -> dict[str, Any]:
     """The pickled dictionary of tensors."""
     torch = _safe_torch(path)
     try:
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
+        # Mapped where the format allows it (a zip, since torch 1.6): the checkpoint is not in memory twice.
+        mapped = zipfile.is_zipfile(path)
+        tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, AttributeError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CheckpointError(
