@@ -34,7 +34,8 @@ class Normalizer:
     """
 
     def __init__(self, table: NormalizationTable):
-        self._normalizer = tf_text.FastBertNormalizer(model_buffer=tf.constant(np.frombuffer(table.model, np.uint8)))
+        self.model = tf.constant(np.frombuffer(table.model, np.uint8))
+        self._normalizer = tf_text.FastBertNormalizer(model_buffer=self.model)
         self._final_sigma = table.final_sigma
         self.marks_sigmas = table.final_sigma is not None
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from keras_bert_layers._internal.lazy import tf, tf_text
-from keras_bert_layers.preprocessing._tokens import NOT_FORCED, Spans
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing._tokens import Spans, cut
 
 
 class SpecialTokens:
@@ -29,10 +29,10 @@ class SpecialTokens:
 
     def cut(self, texts: tf.Tensor) -> Spans:
         """The texts `[B]` as spans: special tokens with their ids, and what is between them."""
-        # The op ends a string at NUL. Start of heading is dropped as NUL is, and is one byte too.
+        # "Start of heading" is dropped as NUL is, and is one byte too.
         texts = tf.strings.regex_replace(texts, r"\x00", "\x01")
-        spans, starts, ends = tf_text.regex_split_with_offsets(texts, self._pattern, self._pattern)
-        forced_ids = tf.fill(tf.shape(spans.values), NOT_FORCED)
+        spans = cut(texts, self._pattern, self._pattern)
+        forced_ids = spans.forced_ids
         for token, token_id in self._ids.items():
-            forced_ids = tf.where(spans.values == token, token_id, forced_ids)
-        return Spans(spans.values, spans.row_splits, starts.values, ends.values, forced_ids)
+            forced_ids = tf.where(spans.texts == token, token_id, forced_ids)
+        return spans._replace(forced_ids=forced_ids)

@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf, tf_text
-from keras_bert_layers.preprocessing._tokens import NOT_FORCED, Spans, Tokens, encode_spans
+from keras_bert_layers.preprocessing._tokens import NOT_FORCED, Tokens, cut, encode_spans
 from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, NormalizationTable
 from keras_bert_layers.preprocessing.vocabulary import UNKNOWN
 
@@ -64,16 +64,15 @@ class WordPieces:
 
     def encode_words(self, normalized: tf.Tensor) -> Tokens:
         """The tokens of texts `[B]`, right for every text."""
-        words, starts, ends = tf_text.regex_split_with_offsets(normalized, self._boundary, self._kept_boundary)
-        is_long = tf.strings.length(words.values, unit="UTF8_CHAR") > self._max_word_length
-        forced_ids = tf.where(is_long, self.unknown_id, NOT_FORCED)
-        spans = Spans(words.values, words.row_splits, starts.values, ends.values, forced_ids)
+        words = cut(normalized, self._boundary, self._kept_boundary)
+        is_long = tf.strings.length(words.texts, unit="UTF8_CHAR") > self._max_word_length
+        words = words._replace(forced_ids=tf.where(is_long, self.unknown_id, NOT_FORCED))
         model = self._model
         if self.splits_texts:
             limit = np.array([MAX_CHARACTER_BYTES * self._max_word_length], "<i4").view(np.uint8)
             places = np.arange(self._max_bytes_position, self._max_bytes_position + limit.size)
             model = tf.tensor_scatter_nd_update(model, places[:, None], limit)
-        return encode_spans(spans, lambda texts: _encode(texts, model))
+        return encode_spans(words, lambda texts: _encode(texts, model))
 
 
 def _encode(texts: tf.Tensor, model: tf.Tensor) -> Tokens:

@@ -39,8 +39,8 @@ class BertTokenizer:
     the reference's limit is `[UNK]`.
 
     Args:
-        vocabulary: a list of tokens, a token's place being its id, or the path of a `vocab.txt` (one token a line, UTF-8,
-            Unix or Windows line ends). It must hold `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`, each token once.
+        vocabulary: a list of tokens, a token's place being its id, or the path of a `vocab.txt` (UTF-8, one token a
+            line, Unix or Windows line ends). It must hold `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`, and no token twice.
         lowercase: whether text becomes lower case: True for "uncased" checkpoints.
         strip_accents: whether combining marks are dropped. None: as `lowercase`.
         split_chinese: whether every Chinese character is a word by itself. False costs speed.

@@ -44,6 +44,7 @@ def load_vocabulary(source: str | os.PathLike[str] | Sequence[str]) -> list[str]
         ValueError: no token at all; an empty token; a token twice; a line that is not UTF-8; one of `[PAD]`, `[UNK]`,
             `[CLS]` and `[SEP]` missing. The message names the lines (counted from 1) or the entries (from 0).
         FileNotFoundError: no such file.
+        IsADirectoryError: a directory.
 
     Examples:
         >>> load_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"])
@@ -67,10 +68,11 @@ def load_vocabulary(source: str | os.PathLike[str] | Sequence[str]) -> list[str]
 def _read(path: Path) -> list[str]:
     try:
         content = path.read_bytes()
-    except FileNotFoundError as error:
+    except (FileNotFoundError, IsADirectoryError) as error:
         rule = "be a list of tokens or the path of a vocab.txt"
-        raise FileNotFoundError(checks.message(OWNER, "vocabulary", rule, str(path), "There is no such file.")) from error
-    # Only LF ends a line: real vocabularies hold U+2028 and U+0085, at which `str.splitlines` would cut.
+        cure = "That is a directory. Name the file in it." if path.is_dir() else "There is no such file."
+        raise type(error)(checks.message(OWNER, "vocabulary", rule, str(path), cure)) from error
+    # Only LF ends a line: a token may hold U+2028 or U+0085, at which `str.splitlines` would cut.
     lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -93,8 +95,15 @@ def _check_entries(tokens: list[Any], shown: _Shown, place: str, first: int) -> 
         if not isinstance(token, str):
             cure = f"{place.capitalize()} {number} is {token!r}."
             raise TypeError(checks.message(OWNER, "vocabulary", "hold strings only", shown, cure))
+        if not token.isascii() and any("\ud800" <= character <= "\udfff" for character in token):
+            cure = f"{place.capitalize()} {number} is {token!r}."
+            raise ValueError(
+                checks.message(OWNER, "vocabulary", "be Unicode text, without lone surrogates", shown, cure)
+            )
         if not token:
-            cure = f"{place.capitalize()} {number} is empty; remove it, or write a token that no text holds, as [unused0]."
+            cure = (
+                f"{place.capitalize()} {number} is empty; remove it, or write a token that no text holds, as [unused0]."
+            )
             raise ValueError(checks.message(OWNER, "vocabulary", "hold no empty token", shown, cure))
         if seen.setdefault(token, number) != number:
             cure = f"{token!r} is on {place} {seen[token]} and on {place} {number}; keep one of them."

@@ -5,8 +5,8 @@ import json
 
 
 def read(path):
-    content = gzip.open(path).read() if path.suffix == ".gz" else path.read_bytes()
-    return content.decode("utf-8-sig")
+    content = path.read_bytes()
+    return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
 
 
 def texts(folder, step=1):

@@ -45,13 +45,14 @@ class Cutter:
     def __init__(self) -> None:
         tokenizer = tf_text.FastWordpieceTokenizer(["[UNK]", "a"], token_out_type=tf.int32)
         counts = tokenizer.tokenize([f"a{c}a" for c in SCALARS[1:]]).row_lengths().numpy().tolist()
-        self.blanks = {c for c, count in zip(SCALARS[1:], counts, strict=True) if count == 2}
-        self.punctuation = {c for c, count in zip(SCALARS[1:], counts, strict=True) if count == 3}
+        kinds = dict(zip(SCALARS[1:], counts, strict=True))
+        self.punctuation = {c for c, count in kinds.items() if count == 3}
+        apart = {c: " " if count == 2 else f" {c} " for c, count in kinds.items() if count > 1}
+        self._apart = str.maketrans(apart)
 
-    def words(self, text: str) -> list[str]:
-        """The words of `text`, as the op sees them."""
-        spaced = (" " if c in self.blanks else f" {c} " if c in self.punctuation else c for c in text)
-        return [word for word in "".join(spaced).split(" ") if word]
+    def cuts(self, text: str, words: list[str]) -> bool:
+        """Whether the op cuts `text` between the letters a and b into `words`."""
+        return [word for word in f"a{text.translate(self._apart)}b".split(" ") if word] == words
 
 
 def stand_ins(reference: str, cutter: Cutter) -> dict[str, str]:
@@ -60,7 +61,7 @@ def stand_ins(reference: str, cutter: Cutter) -> dict[str, str]:
     letters = [c for c in sorted(cutter.punctuation) if words(f"a{c}b") == [f"a{c}b"]]
     substitutes = {c: chr(FIRST_STAND_IN[reference] + i) for i, c in enumerate(letters)}
     for substitute in substitutes.values():
-        if words(f"a{substitute}b") != ["ab"] or cutter.words(f"a{substitute}b") != [f"a{substitute}b"]:
+        if words(f"a{substitute}b") != ["ab"] or not cutter.cuts(substitute, [f"a{substitute}b"]):
             raise ValueError(f"U+{ord(substitute):04X} cannot stand in for another letter under {reference}.")
     return substitutes
 
@@ -73,7 +74,7 @@ def replacements(words: Words, cutter: Cutter, substitutes: dict[str, str]) -> d
         wanted = [word.translate(table) for word in words(f"a{character}b")]
         spaced = " ".join(wanted)[1:-1]
         plain = spaced.replace(" ", "") or spaced
-        replacement = next((t for t in (plain, spaced) if cutter.words(f"a{t}b") == wanted), None)
+        replacement = next((text for text in (plain, spaced) if cutter.cuts(text, wanted)), None)
         if replacement is None:
             raise ValueError(f"U+{ord(character):04X} has no replacement that tf.text cuts into {wanted}.")
         if replacement != character:
@@ -106,6 +107,11 @@ def build_index(cutter: Cutter) -> dict[str, Any]:
     }
 
 
+def to_json(index: dict[str, Any]) -> str:
+    """The text of `tables.json`."""
+    return json.dumps(index, indent=1) + "\n"
+
+
 def main() -> None:
     """Writes every table and the index beside this file."""
     folder, cutter = Path(__file__).parent, Cutter()
@@ -113,7 +119,7 @@ def main() -> None:
         for lowercase, strip_accents in SWITCHES:
             model = build_table(reference, lowercase, strip_accents, cutter)
             (folder / file_name(reference, lowercase, strip_accents)).write_bytes(zlib.compress(model, 9))
-    (folder / "tables.json").write_text(json.dumps(build_index(cutter), indent=1) + "\n", encoding="ascii")
+    (folder / "tables.json").write_text(to_json(build_index(cutter)), encoding="ascii")
 
 
 if __name__ == "__main__":
