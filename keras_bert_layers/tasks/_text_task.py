@@ -78,10 +78,20 @@ class TextTask(keras.Model):
             **kwargs,
         )
 
+    def get_compile_config(self) -> dict[str, Any]:
+        """How the model is compiled, and whether its optimizer has state yet."""
+        return {
+            **super().get_compile_config(),
+            "has_optimizer_state": self.optimizer is not None and self.optimizer.built,
+        }
+
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles as the saved model was; Keras calls it when it loads a `.keras` file."""
+        config = dict(config)
+        has_optimizer_state = config.pop("has_optimizer_state", False)
         self.compile(**keras.saving.deserialize_keras_object(config))
-        if self.optimizer is not None:
+        # Only where there is state to read: Keras warns of an optimizer that has slots and a file that has none.
+        if has_optimizer_state:
             self.optimizer.build(self.trainable_variables)
 
     def _has_many_lengths(self) -> bool:

@@ -157,6 +157,11 @@ class TestFiles:
             classifier.evaluate(TEXTS, LABELS, verbose=0)
         )
 
+    def test_untrained_round_trip(self, classifier, tmp_path):
+        classifier.save(tmp_path / "model.keras")
+        again = keras.models.load_model(tmp_path / "model.keras")
+        np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), classifier.predict(TEXTS, verbose=0))
+
     def test_own_compile_arguments_survive(self, classifier, tmp_path):
         classifier.compile(optimizer=keras.optimizers.SGD(0.125), metrics=[])
         classifier.save(tmp_path / "model.keras")
