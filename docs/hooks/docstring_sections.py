@@ -7,7 +7,9 @@ from typing import Any
 import griffe
 
 # A title alone in its line, and the deeper lines behind it.
-SECTION = re.compile(r"^(?P<title>Call arguments|Returns|References):\n(?P<body>(?:(?:    [^\n]*)?(?:\n|\Z))+)", re.MULTILINE)
+SECTION = re.compile(
+    r"^(?P<title>Call arguments|Returns|References):\n(?P<body>(?:(?:    [^\n]*)?(?:\n|\Z))+)", re.MULTILINE
+)
 ARGUMENT = re.compile(r"^(\w+): ", re.MULTILINE)
 
 
