@@ -13,7 +13,7 @@ from keras_bert_layers.config import BertConfig
 
 # Two blocks of float32 products and LayerNorms, against float64.
 FLOAT32 = 1e-5
-# What the issue allows padding and batch company to change.
+# What padding and batch company may change: sums of float32 in another order.
 COMPANY = 1e-5
 # bfloat16 keeps 8 bits, float16 11; LayerNorm holds the values near 1.
 HALF_PRECISION = {"mixed_bfloat16": 0.15, "mixed_float16": 0.02}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# The bound between backends.
+# Float32 sums in another order, over two blocks.
 EQUAL = 1e-5
 # bfloat16 keeps 8 bits; LayerNorm holds the values near 1, the weights above are drawn large.
 HALF_PRECISION = 0.2

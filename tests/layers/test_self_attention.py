@@ -8,7 +8,7 @@ from keras_bert_layers.layers import SelfAttention
 
 # float32 products of some ten numbers and a softmax, against float64.
 FLOAT32 = 5e-6
-# What the issue allows padding and batch company to change; we measure an exact 0 for padding.
+# Float32 sums in another order; padding measures an exact 0.
 COMPANY = 1e-5
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 0, 0, 0, 0]], "int32")
 
