@@ -9,6 +9,7 @@ import numpy as np
 from keras_bert_layers._internal.lazy import tf, tf_text
 from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, NormalizationTable
 
+CAPITAL_SIGMA = "Σ"
 SMALL_SIGMA = "σ"
 FINAL_SIGMA = "ς"
 
@@ -48,9 +49,9 @@ class Normalizer:
         normalized, positions = self._normalizer.normalize_with_offsets(texts)
         return normalized, Sources(positions.values, positions.row_splits)
 
-    def has_marked_sigma(self, normalized: tf.Tensor) -> tf.Tensor:
-        """Which of the normalised texts `[B]` hold a capital sigma."""
-        return tf.strings.regex_full_match(normalized, f"(?s).*{SIGMA_MARKER}.*")
+    def has_sigma(self, texts: tf.Tensor) -> tf.Tensor:
+        """Which of the original texts `[B]` hold a capital sigma, which normalisation marks."""
+        return tf.strings.regex_full_match(texts, rf"\C*{CAPITAL_SIGMA}\C*")
 
     def lower_sigmas(self, normalized: tf.Tensor) -> tf.Tensor:
         """Puts the right small sigma for each marked one; every byte keeps its place."""

@@ -25,7 +25,8 @@ class SpecialTokens:
 
     def has_any(self, texts: tf.Tensor) -> tf.Tensor:
         """Which of the texts `[B]` hold a special token."""
-        return tf.strings.regex_full_match(texts, f"(?s).*(?:{self._pattern}).*")
+        # \C is a byte; a dot would stop at bytes that are not UTF-8.
+        return tf.strings.regex_full_match(texts, rf"\C*(?:{self._pattern})\C*")
 
     def cut(self, texts: tf.Tensor) -> Spans:
         """The texts `[B]` as spans: special tokens with their ids, and what is between them."""

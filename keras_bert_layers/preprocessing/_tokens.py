@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from keras_bert_layers._internal.lazy import tf
@@ -39,16 +39,21 @@ class Tokens(NamedTuple):
         """The tokens of some texts, in the order asked for."""
         places = tf.RaggedTensor.from_row_splits(tf.range(tf.size(self.ids)), self.row_splits, validate=False)
         chosen = tf.gather(places, texts)
-        ids, starts, ends = (tf.gather(part, chosen.values) for part in self._parts())
+        ids, starts, ends = (tf.gather(part, chosen.values) for part in self.parts())
         return Tokens(ids, chosen.row_splits, starts, ends)
 
-    def append(self, other: Tokens) -> Tokens:
-        """The tokens of these texts, then of the other ones."""
-        ids, starts, ends = (tf.concat(pair, 0) for pair in zip(self._parts(), other._parts(), strict=True))
-        return Tokens(ids, tf.concat([self.row_splits, self.row_splits[-1] + other.row_splits[1:]], 0), starts, ends)
-
-    def _parts(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def parts(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """What there is of each token: ids, starts, ends."""
         return self.ids, self.starts, self.ends
+
+
+def concatenate(batches: Sequence[Tokens]) -> Tokens:
+    """The tokens of the texts of several batches, one batch after the other."""
+    row_splits = [batches[0].row_splits]
+    for batch in batches[1:]:
+        row_splits.append(batch.row_splits[1:] + row_splits[-1][-1])
+    ids, starts, ends = (tf.concat(parts, 0) for parts in zip(*(batch.parts() for batch in batches), strict=True))
+    return Tokens(ids, tf.concat(row_splits, 0), starts, ends)
 
 
 class Spans(NamedTuple):

@@ -230,7 +230,8 @@ class BertTokenizer:
 def _flatten(text: Any) -> tuple[tf.Tensor, Callable[[tf.RaggedTensor], Any]]:
     """The strings on one axis, and what gives ragged tokens `(strings, tokens)` the axes of `text`."""
     if isinstance(text, tf.RaggedTensor):
-        return text.flat_values, text.with_flat_values
+        texts, restore = _flatten(text.flat_values)
+        return texts, lambda tokens: text.with_flat_values(restore(tokens))
     try:
         text = tf.convert_to_tensor(text, tf.string)
     except (TypeError, ValueError) as error:
@@ -242,5 +243,4 @@ def _flatten(text: Any) -> tuple[tf.Tensor, Callable[[tf.RaggedTensor], Any]]:
         return text[None], lambda tokens: tokens.values
     if text.shape.rank == 1:
         return text, lambda tokens: tokens
-    ragged = tf.RaggedTensor.from_tensor(text, ragged_rank=text.shape.rank - 1)
-    return ragged.flat_values, ragged.with_flat_values
+    return _flatten(tf.RaggedTensor.from_tensor(text, ragged_rank=text.shape.rank - 1))

@@ -80,6 +80,7 @@ def test_one_string(text, tokenizer):
 
 def test_two_axes(tokenizer):
     ids, starts, ends = tokenizer.tokenize_with_offsets([["what", "a b"], ["", "b!"], ["?", "ab"]])
+    assert ids.shape.as_list() == [3, 2, None]
     assert ids.to_list() == [[[9], [11, 12]], [[], [12, 8]], [[10], [14]]]
     assert starts.to_list() == [[[0], [0, 2]], [[], [0, 1]], [[0], [0]]]
     assert ends.to_list() == [[[4], [1, 3]], [[], [1, 2]], [[1], [2]]]
@@ -88,6 +89,11 @@ def test_two_axes(tokenizer):
 def test_ragged(tokenizer):
     text = tf.ragged.constant([["what", "a b", ""], [], ["b!"]])
     assert tokenizer.tokenize(text).to_list() == [[[9], [11, 12], []], [], [[12, 8]]]
+
+
+def test_ragged_with_a_dense_last_axis(tokenizer):
+    text = tf.RaggedTensor.from_row_splits([["a", "b"], ["what", ""], ["!", "ab"]], [0, 1, 3])
+    assert tokenizer.tokenize(text).to_list() == [[[[11], [12]]], [[[9], []], [[8], [14]]]]
 
 
 @pytest.mark.parametrize("text", [[], tf.constant([], tf.string), np.array([], object)])
@@ -120,6 +126,16 @@ def test_in_a_dataset(huggingface):
     data = tf.data.Dataset.from_tensor_slices(["a", "what [SEP] b", "[sep]"])
     assert [ids.numpy().tolist() for ids in data.map(huggingface)] == [[11], [9, 3, 12], [15, 17, 16]]
     assert [ids.to_list() for ids in data.batch(2).map(huggingface)] == [[[11], [9, 3, 12]], [[15, 17, 16]]]
+
+
+def test_with_functions_run_eagerly(huggingface):
+    texts = ["ab [SEP]", "x" * 101, "what"]
+    expected = [part.to_list() for part in huggingface.tokenize_with_offsets(texts)]
+    tf.config.run_functions_eagerly(True)
+    try:
+        assert [part.to_list() for part in huggingface.tokenize_with_offsets(texts)] == expected
+    finally:
+        tf.config.run_functions_eagerly(False)
 
 
 def test_made_inside_a_graph():

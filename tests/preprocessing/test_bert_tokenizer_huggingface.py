@@ -1,5 +1,6 @@
 """`reference="huggingface"` against the `tokenizers` library, which is what transformers' fast BertTokenizer runs."""
 
+import random
 from importlib.metadata import version
 
 import pytest
@@ -94,6 +95,18 @@ def test_hard_texts(lowercase, strip_accents, split_chinese, library_of, rich_vo
     texts = hard_texts(seed=23, number=1200)
     tokenizer = BertTokenizer(rich_vocabulary, **switches, reference="huggingface")
     assert_same(tokenizer, library_of(rich_vocabulary, **switches), texts)
+
+
+def test_ill_formed_bytes_are_skipped(library, minilm):
+    """Also beside special tokens. The library takes text only: what is left of the bytes without the bad ones."""
+    pieces = [b"[SEP]", b"[MASK]", b"\xff", b"\xed\xa0\x80", b"\xe2\x82", "\u03a3".encode(), b"ab", b" ", b"\x00", b"["]
+    generator = random.Random(19)
+    texts = [b"".join(generator.choices(pieces, k=generator.randrange(10))) for _ in range(2000)]
+    ids, starts, ends = BertTokenizer(minilm / "vocab.txt", reference="huggingface").tokenize_with_offsets(texts)
+    assert ids.to_list() == ids_of(library, [text.decode("utf-8", "ignore") for text in texts])
+    for text, *rows in zip(texts, ids.to_list(), starts.to_list(), ends.to_list(), strict=True):
+        cuts = [text[start:end] for token_id, start, end in zip(*rows, strict=True) if token_id in (102, 103)]
+        assert set(cuts) <= {b"[SEP]", b"[MASK]"}
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
