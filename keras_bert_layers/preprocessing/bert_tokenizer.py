@@ -36,7 +36,9 @@ class BertTokenizer:
     and tensorflow-text, whatever the Keras backend is.
 
     Every input has an answer. An empty text has no tokens; bytes that are not UTF-8 are skipped; a word longer than
-    the reference's limit is `[UNK]`.
+    the reference's limit is `[UNK]`. One thing is not as in the references: where accents are stripped, neighbouring
+    spacing marks (as U+302E, U+1D165) are not put into Unicode's canonical order. The vocabularies of bert-base hold
+    none of them, so that the word is `[UNK]` either way.
 
     Args:
         vocabulary: a list of tokens, a token's place being its id, or the path of a `vocab.txt` (UTF-8, one token a
@@ -49,12 +51,6 @@ class BertTokenizer:
             text is plain text. `"huggingface"` is transformers' fast BertTokenizer: words of up to 100 characters,
             private-use and unassigned characters are dropped, `[SEP]` and the other special tokens written in the text
             become their ids.
-
-    Attributes:
-        lowercase: as given.
-        strip_accents: as given.
-        split_chinese: as given.
-        reference: as given.
 
     Raises:
         TypeError: an argument of the wrong type.
@@ -93,8 +89,9 @@ class BertTokenizer:
         self.reference = checks.one_of("BertTokenizer", "reference", reference, tuple(MAX_WORD_LENGTH))
         self._vocabulary = load_vocabulary(vocabulary)
         self._ids = {token: token_id for token_id, token in enumerate(self._vocabulary)}
-        # The tables are eager tensors, also where a graph is being built: what captures them shares one copy.
-        with tf.init_scope():
+        # The tables are eager tensors, also where a graph is being built: what captures them shares one copy. The ops
+        # that read them run on the processor; on an accelerator the tables would be copied back at every call.
+        with tf.init_scope(), tf.device("CPU:0"):
             self._encoder = Encoder(
                 self._vocabulary,
                 tables.load(reference, lowercase, lowercase if strip_accents is None else strip_accents),

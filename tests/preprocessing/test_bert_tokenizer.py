@@ -465,8 +465,8 @@ def test_marks_whose_order_is_not_restored(minilm_vocabulary, google_tokenizer):
     """The one limit: spacing marks that Unicode's canonical order would swap keep the order of the text.
 
     Decomposition sorts neighbouring marks by their class; a table of single characters cannot. Marks of category Mn
-    are dropped anyway, and no published vocabulary holds one of the others, so that the word is [UNK] either way. A
-    vocabulary has to hold two of these characters, in different classes, for a difference to show.
+    are dropped anyway, and bert-base's vocabularies hold none of the others, so that the word is [UNK] either way. A
+    vocabulary has to hold two of these characters, of different classes, for a difference to show.
     """
     import unicodedata
 
