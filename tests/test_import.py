@@ -57,6 +57,14 @@ def test_a_saved_model_loads_where_nothing_but_the_package_was_imported(tmp_path
     assert run(code) == "keras_bert_layers.backbone\n"
 
 
+def test_to_ask_for_keras_is_not_to_import_it():
+    code = (
+        "import keras_bert_layers, importlib.util; importlib.util.find_spec('keras'); import keras;"
+        "print(keras.saving.get_registered_object('keras_bert_layers>BertBackbone') is not None)"
+    )
+    assert run(code) == "True\n"
+
+
 def test_import_hook_leaves_keras_as_it_is():
     code = "import keras_bert_layers, keras.layers; print(keras.__spec__.name, keras.layers.Dense(3).units)"
     assert run(code) == "keras 3\n"

@@ -64,24 +64,33 @@ def after_keras(action: Callable[[], None]) -> None:
 
 
 class _AfterKeras(importlib.abc.MetaPathFinder):
-    """Finds nothing itself: it steps aside at the first `import keras` and runs an action after it."""
+    """Finds nothing itself: it lets the others find Keras, and runs an action after the first import of it.
+
+    It stays until then: many libraries only ask, with `importlib.util.find_spec`, whether Keras is there.
+    """
 
     def __init__(self, action: Callable[[], None]):
         self._action = action
+        self._is_looking = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != "keras":
+        if fullname != "keras" or self._is_looking:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        self._is_looking = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._is_looking = False
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
             def execute_then_act(module: ModuleType) -> None:
                 execute(module)
-                self._action()
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                    self._action()
 
             spec.loader.exec_module = execute_then_act  # type: ignore[method-assign]
         return spec
