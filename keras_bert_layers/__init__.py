@@ -46,6 +46,7 @@ _SUBPACKAGES = (
 
 # What `keras.models.load_model` must find by name; `_internal.registration` says how.
 _REGISTERED = {
+    "BertAdamW": "optimizers.adamw",
     "BertBackbone": "backbone",
     "BertClassifier": "tasks",
     "BertEmbedding": "layers",

@@ -6,9 +6,25 @@ from typing import Any
 
 import keras
 
+from keras_bert_layers._internal.registration import register
+
+UNDECAYED = ("bias", "gamma", "beta")
+
+
+@register
+class BertAdamW(keras.optimizers.AdamW):
+    """Keras's AdamW with the weights that it leaves undecayed in its class.
+
+    Keras's own config does not hold them, so an AdamW read from a `.keras` file would decay everything from then on.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.exclude_from_weight_decay(var_names=UNDECAYED)
+
 
 def adamw(learning_rate: Any = 5e-5, *, weight_decay: float = 0.01, clip_norm: float = 1.0) -> keras.optimizers.AdamW:
-    """AdamW that leaves biases and LayerNorm undecayed and clips gradients to a global norm.
+    """AdamW that leaves biases and LayerNorm undecayed, also after a reload, and clips gradients to a global norm.
 
     Unlike Google's own, it corrects the bias of its moments, as transformers' and Keras's do.
 
@@ -28,8 +44,4 @@ def adamw(learning_rate: Any = 5e-5, *, weight_decay: float = 0.01, clip_norm: f
         Loshchilov and Hutter 2017, arXiv:1711.05101; Devlin et al. 2018, arXiv:1810.04805, appendix A.3;
         `create_optimizer` in google-research/bert `optimization.py`.
     """
-    optimizer = keras.optimizers.AdamW(
-        learning_rate=learning_rate, weight_decay=weight_decay, epsilon=1e-6, global_clipnorm=clip_norm
-    )
-    optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
-    return optimizer
+    return BertAdamW(learning_rate=learning_rate, weight_decay=weight_decay, epsilon=1e-6, global_clipnorm=clip_norm)

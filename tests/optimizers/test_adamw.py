@@ -21,5 +21,8 @@ def test_first_step_against_numpy():
 def test_excludes_norms_and_biases(backbone):
     optimizer = adamw()
     optimizer.build(backbone.trainable_variables)
-    undecayed = {weight.name for weight in backbone.trainable_variables if not optimizer._use_weight_decay(weight)}
-    assert undecayed == {"bias", "gamma", "beta"}
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(optimizer))
+    assert again.get_config() == optimizer.get_config()
+    for one in (optimizer, again):
+        undecayed = {weight.name for weight in backbone.trainable_variables if not one._use_weight_decay(weight)}
+        assert undecayed == {"bias", "gamma", "beta"}
