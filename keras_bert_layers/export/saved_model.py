@@ -9,6 +9,7 @@ from pathlib import Path
 
 import keras
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.export.signature import Signature
 
@@ -28,6 +29,7 @@ def write_saved_model(path: str | PathLike[str], signatures: Sequence[Signature]
 
     Raises:
         RuntimeError: Keras runs on a backend other than TensorFlow.
+        ValueError: `path` names another machine, as `gs://` does; such a path would become a local folder `gs:`.
         FileExistsError: `path` is a file, or a folder that is not a SavedModel.
 
     References:
@@ -39,6 +41,9 @@ def write_saved_model(path: str | PathLike[str], signatures: Sequence[Signature]
             f"KERAS_BACKEND={keras.backend.backend()!r}. Save the model with `model.save('model.keras')`, start again "
             "with KERAS_BACKEND=tensorflow, load it, and export."
         )
+    if "://" in str(path):
+        cure = "Export to a local folder, and copy it there."
+        raise ValueError(checks.message("export", "path", "be a local folder", str(path), cure))
     path = Path(path)
     if path.exists() and not _may_be_replaced(path):
         raise FileExistsError(

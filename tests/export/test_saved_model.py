@@ -45,6 +45,13 @@ def test_refuses_to_replace_anything_else(signature, tmp_path):
     assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
 
 
+def test_refuses_other_machines(signature, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="`path` must be a local folder. Received: path='gs://bucket/model'"):
+        write_saved_model("gs://bucket/model", [signature])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_failed_export_leaves_nothing(tmp_path):
     def fail(x):
         raise ValueError("this signature cannot be traced")
