@@ -15,7 +15,8 @@ def read_csv(
     """Reads named columns; a row that cannot be used is an error that names file and line.
 
     Args:
-        path: a UTF-8 file, a byte order mark allowed, whose first row names the columns.
+        path: a UTF-8 file, a byte order mark allowed, whose first row names the columns. Blank lines are skipped, as
+            `csv.DictReader` does.
         *columns: the columns to read, in the order in which they are returned.
         delimiter: what stands between two columns, one character.
         where: column -> value; rows that hold another value are left out.
@@ -50,6 +51,8 @@ def read_csv(
             header = next(reader, None)
             _check_header(path, header, (*columns, *where))
             for cells in reader:
+                if not cells:
+                    continue
                 row = dict(zip(header, cells, strict=False))
                 _check_row(path, reader.line_num, header, cells)
                 if any(row[column] != value for column, value in where.items()):

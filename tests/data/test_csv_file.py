@@ -25,6 +25,10 @@ def test_where_keeps_matching_rows(write):
     assert read_csv(path, "text", where={"source": "x"}) == (["a", "c"],)
 
 
+def test_blank_lines_are_skipped(write):
+    assert read_csv(write("text,label\na,b\n\nc,d\n\n"), "text", "label") == (["a", "c"], ["b", "d"])
+
+
 def test_other_delimiter(write):
     assert read_csv(write("a\tb\n1\t2,3\n"), "b", delimiter="\t") == (["2,3"],)
 
