@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
@@ -33,13 +34,29 @@ class TextTask(keras.Model):
         name: the model's name.
     """
 
+    #: What the model's outputs are called in the signature `token_ids`.
+    output_name = "logits"
+
     def __init__(
         self, backbone: BertBackbone, preprocessor: BertPreprocessor | None, *, outputs: Any, name: str | None = None
     ):
         super().__init__(inputs=backbone.input, outputs=outputs, name=name)
         self.backbone = backbone
         self.preprocessor = preprocessor
+        self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
         self.compile()
+
+    @classmethod
+    def _check_parts(cls, backbone: Any, preprocessor: Any) -> None:
+        """Refuses what is not a backbone or a preprocessor, before a subclass makes its graph."""
+        if not isinstance(backbone, BertBackbone):
+            cure = "Make one with `BertBackbone(config)` or `load_backbone(source)`."
+            raise TypeError(checks.message(cls.__name__, "backbone", "be a BertBackbone", backbone, cure))
+        if preprocessor is not None and not isinstance(preprocessor, BertPreprocessor):
+            cure = "Make one with `BertPreprocessor(tokenizer)` or `load_preprocessor(source)`."
+            raise TypeError(
+                checks.message(cls.__name__, "preprocessor", "be a BertPreprocessor or None", preprocessor, cure)
+            )
 
     def default_loss(self) -> keras.losses.Loss:
         """The loss of `compile(loss="auto")`."""
@@ -79,19 +96,29 @@ class TextTask(keras.Model):
         )
 
     def get_compile_config(self) -> dict[str, Any]:
-        """How the model is compiled, and whether its optimizer has state yet."""
-        return {
-            **super().get_compile_config(),
-            "has_optimizer_state": self.optimizer is not None and self.optimizer.built,
-        }
+        """How the model is compiled, whether its optimizer has state yet, and which weights it leaves alone.
+
+        The last two stand beside the optimizer's own keys, where Keras passes over them: `keras.models.clone_model`
+        hands this dictionary to a plain model.
+        """
+        config = super().get_compile_config()
+        if self.optimizer is not None:
+            config["optimizer"] = {
+                **keras.saving.serialize_keras_object(self.optimizer),
+                "has_state": self.optimizer.built,
+                "frozen_weights": [index for index, weight in enumerate(self.weights) if not weight.trainable],
+            }
+        return config
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles as the saved model was; Keras calls it when it loads a `.keras` file."""
-        config = dict(config)
-        has_optimizer_state = config.pop("has_optimizer_state", False)
+        optimizer = config.get("optimizer") or {}
+        weights = self.weights
+        for index in optimizer.get("frozen_weights", ()):
+            weights[index].trainable = False
         self.compile(**keras.saving.deserialize_keras_object(config))
         # Only where there is state to read: Keras warns of an optimizer that has slots and a file that has none.
-        if has_optimizer_state:
+        if optimizer.get("has_state", False):
             self.optimizer.build(self.trainable_variables)
 
     def _has_many_lengths(self) -> bool:
@@ -116,19 +143,43 @@ class TextTask(keras.Model):
 
     def _batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
         """A dataset of model inputs from columns of text, or from a dataset of text."""
-        if not text_data.is_dataset(x):
-            owner = type(self).__name__
+        owner = type(self).__name__
+        if text_data.is_dataset(x):
+            text_data.check_dataset(owner, x, y=y, sample_weight=sample_weight)
+            if not isinstance(x.element_spec, tuple):
+                x = x.map(lambda text: (text,))
+        else:
             columns = text_data.as_columns(owner, x)
+            if not text_data.num_rows(columns):
+                raise ValueError(checks.message(owner, "x", "hold at least one text", x))
             y = None if y is None else self.encode_labels(text_data.as_array(y))
             x = text_data.as_dataset(owner, columns, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
-        elif not isinstance(x.element_spec, tuple):
-            x = x.map(lambda text: (text,))
         return x.map(self.preprocess, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
+    def _one_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
+        """One batch of text, with labels and weights, as arrays for the model; ids as they are."""
+        if not self._needs_preprocessing(x):
+            return x, y, sample_weight
+        columns = text_data.as_columns(type(self).__name__, x)
+        if y is not None:
+            y = tf.convert_to_tensor(self.encode_labels(text_data.as_array(y)))
+        batch = keras.tree.map_structure(np.asarray, self.preprocess(columns, y, sample_weight))
+        return keras.utils.unpack_x_y_sample_weight(batch)
+
     def _needs_preprocessing(self, x: Any) -> bool:
+        if self.preprocessor is None and text_data.holds_text(x):
+            cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`, or give it token ids."
+            raise ValueError(checks.message(type(self).__name__, "preprocessor", "be given for raw text", None, cure))
         return self.preprocessor is not None and x is not None and not text_data.holds_ids(x)
 
     # Keras's own entry points, with text in place of ids -------------------------------------------------------------
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The model's outputs for token ids; text is refused, as a call may happen inside a compiled program."""
+        if text_data.holds_text(inputs):
+            cure = "Use `predict` on texts, or call the model on `preprocessor(texts)`."
+            raise TypeError(checks.message(type(self).__name__, "inputs", "be token ids", type(inputs), cure))
+        return super().__call__(inputs, *args, **kwargs)
 
     def fit(
         self,
@@ -151,7 +202,8 @@ class TextTask(keras.Model):
             batch_size: texts a step, 32 if None; not for a dataset.
             sample_weight: one number a text.
             validation_data: `(x, y)`, `(x, y, sample_weight)` or a dataset, like the above.
-            validation_split: the share of the last rows to validate on, in [0, 1).
+            validation_split: the share of the last rows to validate on, in [0, 1); not looked at where there is
+                `validation_data`.
             shuffle: whether every epoch has its own order.
             **kwargs: what else `keras.Model.fit` takes.
 
@@ -159,7 +211,8 @@ class TextTask(keras.Model):
             Keras's `History`.
 
         Raises:
-            TypeError, ValueError: text that is not strings (the row is named), lengths that differ.
+            TypeError, ValueError: text that is not strings (the row is named), no text, lengths that differ, a
+                generator or a `PyDataset` where there is a preprocessor.
         """
         if not self._needs_preprocessing(x):
             return super().fit(
@@ -172,7 +225,7 @@ class TextTask(keras.Model):
                 shuffle=shuffle,
                 **kwargs,
             )
-        if validation_split:
+        if validation_split and validation_data is None:
             x, y, sample_weight, validation_data = self._split(x, y, sample_weight, validation_split)
         if validation_data is not None:
             validation_data = self._validation_batches(validation_data, kwargs.get("validation_batch_size", batch_size))
@@ -189,10 +242,24 @@ class TextTask(keras.Model):
         return super().evaluate(self._batches(x, y, sample_weight, batch_size=batch_size, shuffle=False), **kwargs)
 
     def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
-        """The model's outputs as NumPy arrays, as `keras.Model.predict`; `x` as in `fit`, without labels."""
+        """The model's outputs as NumPy arrays, as `keras.Model.predict`; `x` as in `fit`, and it may be empty."""
         if not self._needs_preprocessing(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
+        if not text_data.is_dataset(x) and not text_data.num_rows(text_data.as_columns(type(self).__name__, x)):
+            return keras.tree.map_structure(_no_rows, self.output)
         return super().predict(self._batches(x, None, None, batch_size=batch_size, shuffle=False), **kwargs)
+
+    def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
+        """One step on one batch, as `keras.Model.train_on_batch`; lists or arrays of text, or ids."""
+        return super().train_on_batch(*self._one_batch(x, y, sample_weight), **kwargs)
+
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
+        """Loss and metrics of one batch, as `keras.Model.test_on_batch`; `x` as in `train_on_batch`."""
+        return super().test_on_batch(*self._one_batch(x, y, sample_weight), **kwargs)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """The outputs for one batch, as `keras.Model.predict_on_batch`; `x` as in `train_on_batch`."""
+        return super().predict_on_batch(self._one_batch(x)[0])
 
     def _validation_batches(self, validation_data: Any, batch_size: int | None) -> Any:
         if text_data.is_dataset(validation_data):
@@ -207,23 +274,10 @@ class TextTask(keras.Model):
     def _split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[Any, Any, Any, tuple[Any, ...]]:
         """The first rows to train on and the last rows to validate on."""
         owner = type(self).__name__
-        share = checks.fraction(owner, "validation_split", share)
         if text_data.is_dataset(x):
             raise ValueError(f"`{owner}`: `validation_split` must be 0 for a dataset. Give `validation_data`.")
-        columns = text_data.as_columns(owner, x)
-        border = int(text_data.num_rows(columns) * (1 - share))
-
-        def parts(values: Any) -> tuple[Any, Any]:
-            if isinstance(values, tuple):
-                heads, tails = zip(*(parts(side) for side in values), strict=True)
-                return heads, tails
-            if values is None:
-                return None, None
-            values = text_data.as_array(values)
-            return values[:border], values[border:]
-
-        (x, last_x), (y, last_y), (weight, last_weight) = parts(columns), parts(y), parts(sample_weight)
-        return x, y, weight, (last_x, last_y, last_weight)
+        first, last = text_data.split_rows(owner, share, text_data.as_columns(owner, x), y, sample_weight)
+        return first[0], first[1], first[2], tuple(last)
 
     # Files -----------------------------------------------------------------------------------------------------------
 
@@ -281,6 +335,11 @@ class TextTask(keras.Model):
             if config[key] is not None:
                 config[key] = keras.saving.deserialize_keras_object(config[key], custom_objects=custom_objects)
         return cls(**config)
+
+
+def _no_rows(output: Any) -> np.ndarray:
+    """What `predict` gives for no texts: an array with the output's axes and dtype, and nothing in it."""
+    return np.zeros((0, *(size or 0 for size in output.shape[1:])), output.dtype)
 
 
 def _is_auto(value: Any) -> bool:

@@ -16,6 +16,7 @@ from keras_bert_layers.decoding import decode_labels
 from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.tasks import _text_data as text_data
 from keras_bert_layers.tasks._text_task import TEXT, TextTask
 
 
@@ -68,10 +69,14 @@ class BertClassifier(TextTask):
         pairs: bool | None = None,
         name: str | None = None,
     ):
+        self._check_parts(backbone, preprocessor)
         if num_classes is None and class_names is not None:
             num_classes = len(class_names)
-        if checks.positive_integer("BertClassifier", "num_classes", num_classes) < 2:
+        num_classes = checks.positive_integer("BertClassifier", "num_classes", num_classes)
+        if num_classes < 2:
             raise ValueError(checks.message("BertClassifier", "num_classes", "be at least 2", num_classes))
+        if pairs is not None:
+            checks.boolean("BertClassifier", "pairs", pairs)
         self._check_names(class_names, num_classes)
         dropout = backbone.config.dropout if dropout is None else dropout
         head = ClassificationHead(
@@ -108,9 +113,14 @@ class BertClassifier(TextTask):
 
     def fit(self, x: Any = None, y: Any = None, batch_size: int | None = None, **kwargs: Any) -> Any:
         """Trains, as `keras.Model.fit`, on raw text where there is a preprocessor; see `TextTask.fit`."""
-        if self.pairs is None and self._needs_preprocessing(x):
-            self.pairs = _is_pair(x)
-        return super().fit(x, y, batch_size, **kwargs)
+        known = self.pairs
+        if known is None and self._needs_preprocessing(x):
+            self.pairs = text_data.is_pair(x)
+        try:
+            return super().fit(x, y, batch_size, **kwargs)
+        except (TypeError, ValueError):
+            self.pairs = known  # data that were refused do not say what the model is for
+            raise
 
     def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """One batch of text (and labels) as what the model trains on; runs inside `tf.data.Dataset.map`."""
@@ -144,6 +154,7 @@ class BertClassifier(TextTask):
         """A column of class names or integers as integers, checked row by row."""
         if not isinstance(y, np.ndarray):
             return y
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if y.dtype.kind in "SO":
             self._require_names()
             ids = {class_name: index for index, class_name in enumerate(self.class_names)}
@@ -155,11 +166,12 @@ class BertClassifier(TextTask):
                         f"Received: {label!r} in row {row}."
                     )
             return np.array([ids[label] for label in names], np.int32)
-        if y.ndim == 1 and y.dtype.kind in "iu" and y.size and not 0 <= y.min() <= y.max() < self.num_classes:
-            row = int(np.argmax((y < 0) | (y >= self.num_classes)))
+        wrong = ~((y >= 0) & (y < self.num_classes) & (y == np.floor(y)))  # a missing label, NaN, is wrong too
+        if y.ndim == 1 and wrong.any():
+            row = int(np.argmax(wrong))
             raise ValueError(
-                f"`BertClassifier`: every label must be at least 0 and less than num_classes={self.num_classes}. "
-                f"Received: {y[row]} in row {row}."
+                "`BertClassifier`: every label must be an integer, at least 0 and less than "
+                f"num_classes={self.num_classes}. Received: {y[row]} in row {row}."
             )
         return y
 
@@ -178,10 +190,6 @@ class BertClassifier(TextTask):
         names = self.class_names or [str(index) for index in range(self.num_classes)]
         return decode_labels(self(self._serve_tokens(*texts), training=False), names)
 
-    def _serve_ids(self, token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
-        ids = {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
-        return {"logits": self(ids, training=False)}
-
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         config = super().get_config()
@@ -189,11 +197,3 @@ class BertClassifier(TextTask):
             num_classes=self.num_classes, class_names=self.class_names, dropout=self.dropout, pairs=self.pairs
         )
         return config
-
-
-def _is_pair(x: Any) -> bool:
-    """Whether columns or a dataset hold pairs of texts."""
-    spec = getattr(x, "element_spec", x)
-    if spec is not x:
-        spec = spec[0] if isinstance(spec, tuple) else spec
-    return isinstance(spec, tuple)

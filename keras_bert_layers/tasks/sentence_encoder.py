@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
@@ -55,6 +56,8 @@ class BertSentenceEncoder(TextTask):
         Reimers and Gurevych 2019, Sentence-BERT, arXiv:1908.10084, section 3.
     """
 
+    output_name = "embedding"
+
     def __init__(
         self,
         backbone: BertBackbone,
@@ -64,6 +67,8 @@ class BertSentenceEncoder(TextTask):
         preprocessor: BertPreprocessor | None = None,
         name: str | None = None,
     ):
+        self._check_parts(backbone, preprocessor)
+        checks.boolean("BertSentenceEncoder", "normalize", normalize)
         pool = SequencePooling(pooling, dtype=backbone.dtype_policy, name="pooling")
         inputs = backbone.input
         outputs = pool(backbone(inputs)["sequence_output"], padding_mask=inputs["padding_mask"])
@@ -73,7 +78,7 @@ class BertSentenceEncoder(TextTask):
             outputs = keras.layers.Activation("linear", dtype="float32", name="as_float32")(outputs)
         super().__init__(backbone, preprocessor, outputs=outputs, name=name)
         self.pooling = pooling
-        self.normalize = bool(normalize)
+        self.normalize = normalize
 
     @property
     def trainable_weights(self) -> list[Any]:
@@ -95,12 +100,21 @@ class BertSentenceEncoder(TextTask):
         return [keras.metrics.MeanAbsoluteError(name="mean_absolute_error")]
 
     def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
-        """One batch of text; both sides of a pair go in as single texts, the first sides above the second."""
+        """One batch of text; a pair goes in as two single texts, one row after the other."""
         if not isinstance(x, tuple):
+            self._check_targets(y)
             return super().preprocess(x, y, sample_weight)
         if y is not None:
             y = {SIMILARITY: tf.cast(y, tf.float32)}
-        return super().preprocess(tf.concat(x, axis=0), y, sample_weight)
+        return super().preprocess(tf.reshape(tf.stack(x, axis=1), [-1]), y, sample_weight)
+
+    def _check_targets(self, y: Any) -> None:
+        """Refuses, beside single texts, anything but target vectors."""
+        hidden_dim = self.backbone.config.hidden_dim
+        if y is not None and y.shape.rank is not None and (y.shape.rank, y.shape[-1]) != (2, hidden_dim):
+            rule = f"be target vectors `(batch, {hidden_dim})` where texts are single"
+            cure = "To train on similarities, give a tuple of two lists of texts."
+            raise ValueError(checks.message("BertSentenceEncoder", "y", rule, tuple(y.shape), cure))
 
     def encode_labels(self, y: Any) -> Any:
         """Similarities as they are, checked row by row; target vectors unchecked."""
@@ -128,11 +142,18 @@ class BertSentenceEncoder(TextTask):
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
-        """Vectors `(rows, hidden_dim)` of texts; for a tuple of two lists, the cosines `(rows,)` of the pairs."""
-        if not self._needs_preprocessing(x) or not isinstance(x, tuple):
-            return super().predict(x, batch_size, **kwargs)
-        first, second = text_data.as_columns(type(self).__name__, x)
-        return _cosine(super().predict(first, batch_size, **kwargs), super().predict(second, batch_size, **kwargs))
+        """Vectors `(rows, hidden_dim)` of texts; of pairs, in a tuple or from a dataset, the cosines `(rows,)`."""
+        return self._answers(x, super().predict(x, batch_size, **kwargs))
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """The vectors of one batch of texts, or the cosines of one batch of pairs."""
+        return self._answers(x, super().predict_on_batch(x))
+
+    def _answers(self, x: Any, vectors: Any) -> Any:
+        """Vectors as they are, or the cosines of the pairs that they were made of."""
+        if not self._needs_preprocessing(x) or not text_data.is_pair(x):
+            return vectors
+        return _cosine(vectors[0::2], vectors[1::2])
 
     def signatures(self) -> list[Signature]:
         """`serving_default` answers strings with `embedding`."""
@@ -143,10 +164,6 @@ class BertSentenceEncoder(TextTask):
 
     def _serve(self, text: Any) -> dict[str, Any]:
         return self._serve_ids(**self.preprocessor(text))
-
-    def _serve_ids(self, token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
-        ids = {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
-        return {"embedding": self(ids, training=False)}
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
@@ -159,8 +176,7 @@ def _compared(y: Any, y_pred: Any) -> tuple[Any, Any]:
     """Labels and what they are compared with: `(batch,)` similarities and cosines, or vectors as they are."""
     if not isinstance(y, dict):
         return y, y_pred
-    first, second = keras.ops.split(y_pred, 2, axis=0)  # [B, H] each
-    return y[SIMILARITY], _cosine(first, second)
+    return y[SIMILARITY], _cosine(y_pred[0::2], y_pred[1::2])  # [B, H] each
 
 
 def _cosine(first: Any, second: Any) -> Any:

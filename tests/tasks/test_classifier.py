@@ -90,6 +90,35 @@ def test_validation_data_and_weights(classifier):
     assert classifier.evaluate(TEXTS, LABELS, sample_weight=weights, verbose=0)[0] != pytest.approx(unweighted)
 
 
+def test_validation_data_go_before_validation_split(classifier):
+    history = classifier.fit(TEXTS, LABELS, validation_split=0.5, validation_data=(TEXTS[:3], LABELS[:3]), verbose=0)
+    expected = classifier.evaluate(TEXTS[:3], LABELS[:3], verbose=0)[0]
+    assert history.history["val_loss"][0] == pytest.approx(expected, abs=TRACE_TOLERANCE)
+
+
+def test_single_batches(classifier):
+    expected = classifier.predict(TEXTS, verbose=0)
+    np.testing.assert_allclose(classifier.predict_on_batch(TEXTS), expected, atol=TRACE_TOLERANCE)
+    assert classifier.test_on_batch(np.array(TEXTS), LABEL_NAMES) == pytest.approx(
+        classifier.evaluate(TEXTS, LABELS, verbose=0), abs=TRACE_TOLERANCE
+    )
+    before = classifier.get_weights()
+    loss = classifier.train_on_batch(tf.constant(TEXTS), LABELS, sample_weight=np.ones(len(TEXTS)))
+    assert np.isfinite(loss).all()
+    assert not all(np.array_equal(old, new) for old, new in zip(before, classifier.get_weights(), strict=True))
+
+
+def test_no_texts_have_no_answers(classifier):
+    logits = classifier.predict([], verbose=0)
+    assert (logits.shape, logits.dtype) == ((0, 2), np.float32)
+
+
+@pytest.mark.parametrize("column", [np.array(LABELS, object), np.array(LABEL_NAMES)[:, None], np.array(LABELS, float)])
+def test_odd_columns_of_labels(classifier, column):
+    expected = classifier.evaluate(TEXTS, LABELS, verbose=0)
+    assert classifier.evaluate(TEXTS, column, verbose=0) == pytest.approx(expected)
+
+
 def test_class_weight(classifier):
     history = classifier.fit(TEXTS, LABELS, class_weight={0: 0.0, 1: 0.0}, verbose=0).history
     assert history["loss"] == [0.0]
@@ -138,6 +167,12 @@ class TestPairs:
         with pytest.raises(ValueError, match="made for, or fitted on, pairs of texts. Received: single texts"):
             again.predict(TEXTS, verbose=0)
 
+    def test_refused_data_do_not_make_a_model_of_pairs(self, classifier):
+        with pytest.raises(ValueError, match="a pair of texts must be a tuple of two lists"):
+            classifier.fit(tuple(TEXTS[:2]), LABELS[:2])
+        classifier.fit(TEXTS, LABELS, verbose=0)
+        assert classifier.pairs is False
+
     def test_single_model_refuses_pairs(self, classifier):
         classifier.fit(TEXTS, LABELS, verbose=0)
         with pytest.raises(ValueError, match="made for, or fitted on, single texts. Received: pairs of texts"):
@@ -168,6 +203,32 @@ class TestFiles:
         again = keras.models.load_model(tmp_path / "model.keras")
         assert isinstance(again.optimizer, keras.optimizers.SGD)
         assert float(again.optimizer.learning_rate) == 0.125
+
+    def test_training_goes_on_as_before(self, classifier, tmp_path):
+        """What is frozen stays frozen, the optimizer has its state, and biases and norms stay undecayed."""
+        classifier.backbone.get_layer("embedding").trainable = False
+        classifier.compile()
+        classifier.fit(TEXTS, LABELS, verbose=0)
+        classifier.save(tmp_path / "model.keras")
+        again = keras.models.load_model(tmp_path / "model.keras")
+
+        def state(model):
+            trained = [weight.path.split("/", 1)[-1] for weight in model.trainable_weights]
+            undecayed = [index for index, weight in enumerate(model.weights) if not decays(model.optimizer, weight)]
+            return trained, undecayed, [np.array(slot) for slot in model.optimizer.variables]
+
+        def decays(optimizer, weight):
+            return optimizer._use_weight_decay(weight)
+
+        keras.tree.map_structure(np.testing.assert_array_equal, state(again), state(classifier))
+        assert 0 < len(again.trainable_weights) < len(again.weights)
+
+    def test_clone_is_a_plain_model_of_ids(self, classifier, preprocessor):
+        clone = keras.models.clone_model(classifier)
+        clone.set_weights(classifier.get_weights())
+        ids = preprocessor(TEXTS)
+        np.testing.assert_allclose(clone(ids), classifier(ids), atol=TRACE_TOLERANCE)
+        assert clone.weights[0] is not classifier.weights[0]
 
     def test_config_holds_every_argument(self, classifier):
         import inspect
@@ -203,6 +264,12 @@ def test_bfloat16(vocabulary, preprocessor):
     assert classifier.predict(TEXTS, verbose=0).dtype == np.float32
 
 
+def test_loss_is_scaled_under_float16(backbone):
+    config = {**backbone.get_config(), "dtype": "mixed_float16"}
+    classifier = BertClassifier(type(backbone).from_config(config), 2)
+    assert isinstance(classifier.optimizer, keras.optimizers.LossScaleOptimizer)
+
+
 def test_compiler_never_sees_many_lengths(backbone, tokenizer):
     longest = BertClassifier(backbone, 2, preprocessor=BertPreprocessor(tokenizer))
     assert longest.jit_compile is False
@@ -223,6 +290,73 @@ class TestErrors:
     def test_class_names(self, backbone, names):
         with pytest.raises(ValueError, match="`class_names` must hold 3 different names"):
             BertClassifier(backbone, 3, class_names=names)
+
+    def test_backbone(self):
+        with pytest.raises(
+            TypeError, match="`backbone` must be a BertBackbone. Received: backbone='bert'.*load_backbone"
+        ):
+            BertClassifier("bert", 2)
+
+    def test_preprocessor(self, backbone, tokenizer):
+        with pytest.raises(
+            TypeError, match="`preprocessor` must be a BertPreprocessor or None. Received: preprocessor="
+        ):
+            BertClassifier(backbone, 2, preprocessor=tokenizer)
+
+    def test_pairs(self, backbone):
+        with pytest.raises(TypeError, match="`pairs` must be True or False. Received: pairs='yes'"):
+            BertClassifier(backbone, 2, pairs="yes")
+
+    def test_call_on_text(self, classifier):
+        for texts in ("good", TEXTS, (TEXTS, TEXTS), np.array(TEXTS), tf.constant(TEXTS)):
+            with pytest.raises(
+                TypeError, match="`BertClassifier`: `inputs` must be token ids. .* Use `predict` on texts"
+            ):
+                classifier(texts)
+
+    def test_text_without_preprocessor(self, backbone):
+        classifier = BertClassifier(backbone, 2)
+        for texts in (TEXTS, tf.data.Dataset.from_tensors(TEXTS)):
+            with pytest.raises(ValueError, match="`preprocessor` must be given for raw text"):
+                classifier.predict(texts)
+
+    def test_neither_columns_nor_dataset(self, classifier):
+        class Batches(keras.utils.PyDataset):
+            def __len__(self):
+                return 1
+
+            def __getitem__(self, index):
+                return np.array(TEXTS), np.array(LABELS)
+
+        for x in (iter([(TEXTS, LABELS)]), {"text": TEXTS}, Batches()):
+            with pytest.raises(TypeError, match="`BertClassifier`: `x` must be a list, array, .* Received: x=<class"):
+                classifier.fit(x)
+
+    @pytest.mark.parametrize(
+        ("elements", "cure"),
+        [((TEXTS, LABELS), "batch"), ({"text": [TEXTS]}, "row"), (([LABELS], [LABELS]), "row")],
+        ids=["unbatched", "dictionary", "numbers"],
+    )
+    def test_dataset_of_something_else(self, classifier, elements, cure):
+        with pytest.raises(ValueError, match=f"`x` must yield `text`, .*{cure}"):
+            classifier.fit(tf.data.Dataset.from_tensor_slices(elements))
+
+    def test_labels_beside_a_dataset(self, classifier):
+        dataset = tf.data.Dataset.from_tensors((TEXTS, LABELS))
+        with pytest.raises(ValueError, match="`y` must be None where `x` is a dataset"):
+            classifier.fit(dataset, LABELS)
+
+    def test_nothing_to_train_on(self, classifier):
+        with pytest.raises(ValueError, match=r"`x` must hold at least one text. Received: x=\[\]"):
+            classifier.fit([], [])
+
+    def test_split_leaves_nothing(self, classifier):
+        with pytest.raises(ValueError, match="`validation_split` must leave a row of 1 to train on"):
+            classifier.fit(["good"], [1], validation_split=0.5)
+
+    def test_missing_label(self, classifier):
+        with pytest.raises(ValueError, match="every label must be an integer, .* Received: nan in row 1"):
+            classifier.fit(["a", "a"], [1.0, float("nan")])
 
     def test_unknown_label(self, classifier):
         with pytest.raises(ValueError, match=r"one of \['negative', 'positive'\]. Received: 'neutral' in row 2"):

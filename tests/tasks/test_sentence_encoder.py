@@ -62,6 +62,20 @@ def test_dataset_of_scored_pairs(encoder):
     dataset = tf.data.Dataset.from_tensor_slices(((TEXTS, OTHERS), SCORES)).batch(2)
     expected = encoder.evaluate((TEXTS, OTHERS), SCORES, batch_size=2, verbose=0)
     assert encoder.evaluate(dataset, verbose=0) == pytest.approx(expected, abs=TOLERANCE)
+    cosines = encoder.predict((TEXTS, OTHERS), verbose=0)
+    np.testing.assert_allclose(encoder.predict(dataset, verbose=0), cosines, atol=TOLERANCE)
+
+
+def test_single_batches(encoder):
+    cosines = encoder.predict((TEXTS, OTHERS), verbose=0)
+    np.testing.assert_allclose(encoder.predict_on_batch((TEXTS, OTHERS)), cosines, atol=TOLERANCE)
+    expected = encoder.evaluate((TEXTS, OTHERS), SCORES, verbose=0)
+    assert encoder.test_on_batch((TEXTS, OTHERS), SCORES) == pytest.approx(expected, abs=TOLERANCE)
+
+
+def test_no_texts_have_no_vectors(encoder):
+    assert encoder.predict([], verbose=0).shape == (0, 15)
+    assert encoder.predict(([], []), verbose=0).shape == (0,)
 
 
 def test_training_leaves_the_pooler_alone(encoder):
@@ -100,6 +114,17 @@ def test_export(encoder, tmp_path):
 def test_score_out_of_range(encoder):
     with pytest.raises(ValueError, match=r"in \[-1, 1\], the range of a cosine. Received: 4.0 in row 1"):
         encoder.fit((TEXTS[:2], OTHERS[:2]), [0.5, 4.0])
+
+
+@pytest.mark.parametrize("targets", [SCORES, np.array(SCORES)[:, None]], ids=["row", "column"])
+def test_scores_of_single_texts(encoder, targets):
+    with pytest.raises(ValueError, match=r"`y` must be target vectors `\(batch, 15\)` where texts are single"):
+        encoder.fit(TEXTS, targets)
+
+
+def test_normalize(backbone):
+    with pytest.raises(TypeError, match="`normalize` must be True or False. Received: normalize='no'"):
+        BertSentenceEncoder(backbone, normalize="no")
 
 
 def test_missing_score(encoder):
