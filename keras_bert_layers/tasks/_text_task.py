@@ -42,7 +42,7 @@ class TextTask(keras.Model):
     ):
         super().__init__(inputs=backbone.input, outputs=outputs, name=name)
         self.backbone = backbone
-        self.preprocessor = preprocessor
+        self.preprocessor: Any = preprocessor
         self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
         self.compile()
 
@@ -96,7 +96,7 @@ class TextTask(keras.Model):
         )
 
     def get_compile_config(self) -> dict[str, Any]:
-        """How the model is compiled, whether its optimizer has state yet, and which weights it leaves alone.
+        """How the model is compiled, whether its optimizer has state yet, and which layers it leaves alone.
 
         The last two stand beside the optimizer's own keys, where Keras passes over them: `keras.models.clone_model`
         hands this dictionary to a plain model.
@@ -106,16 +106,16 @@ class TextTask(keras.Model):
             config["optimizer"] = {
                 **keras.saving.serialize_keras_object(self.optimizer),
                 "has_state": self.optimizer.built,
-                "frozen_weights": [index for index, weight in enumerate(self.weights) if not weight.trainable],
+                "frozen_layers": [index for index, layer in enumerate(self._flatten_layers()) if not layer.trainable],
             }
         return config
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles as the saved model was; Keras calls it when it loads a `.keras` file."""
         optimizer = config.get("optimizer") or {}
-        weights = self.weights
-        for index in optimizer.get("frozen_weights", ()):
-            weights[index].trainable = False
+        frozen = set(optimizer.get("frozen_layers", ()))
+        for index, layer in enumerate(list(self._flatten_layers())):
+            layer.trainable = index not in frozen  # outer layers come first, and pass it on to their inner ones
         self.compile(**keras.saving.deserialize_keras_object(config))
         # Only where there is state to read: Keras warns of an optimizer that has slots and a file that has none.
         if optimizer.get("has_state", False):
@@ -230,6 +230,7 @@ class TextTask(keras.Model):
         if validation_data is not None:
             validation_data = self._validation_batches(validation_data, kwargs.get("validation_batch_size", batch_size))
         batches = self._batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+        self._require_labels(x, y)
         # The dataset shuffles itself; Keras warns if it is asked to.
         return super().fit(batches, validation_data=validation_data, shuffle=False, **kwargs)
 
@@ -239,7 +240,9 @@ class TextTask(keras.Model):
         """Loss and metrics, as `keras.Model.evaluate`; `x`, `y` and `sample_weight` as in `fit`."""
         if not self._needs_preprocessing(x):
             return super().evaluate(x, y, batch_size=batch_size, sample_weight=sample_weight, **kwargs)
-        return super().evaluate(self._batches(x, y, sample_weight, batch_size=batch_size, shuffle=False), **kwargs)
+        batches = self._batches(x, y, sample_weight, batch_size=batch_size, shuffle=False)
+        self._require_labels(x, y)
+        return super().evaluate(batches, **kwargs)
 
     def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
         """The model's outputs as NumPy arrays, as `keras.Model.predict`; `x` as in `fit`, and it may be empty."""
@@ -260,6 +263,10 @@ class TextTask(keras.Model):
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for one batch, as `keras.Model.predict_on_batch`; `x` as in `train_on_batch`."""
         return super().predict_on_batch(self._one_batch(x)[0])
+
+    def _require_labels(self, x: Any, y: Any) -> None:
+        if y is None and self.loss is not None and not text_data.is_dataset(x):
+            raise ValueError(checks.message(type(self).__name__, "y", "hold one label for each text", y))
 
     def _validation_batches(self, validation_data: Any, batch_size: int | None) -> Any:
         if text_data.is_dataset(validation_data):
@@ -283,7 +290,7 @@ class TextTask(keras.Model):
 
     def signatures(self) -> list[Signature]:
         """What the exported model can be asked; a subclass puts its own before these two, which every task has."""
-        ids = dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), IDS)
+        ids: dict[str, Any] = dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), IDS)
         signatures = [Signature("token_ids", self._serve_ids, ids)]
         if self.preprocessor is not None:
             signatures.append(Signature("tokenize", self._serve_tokens, self.text_inputs()))

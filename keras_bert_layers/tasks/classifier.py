@@ -39,6 +39,7 @@ class BertClassifier(TextTask):
         From a call on ids, and from `predict`: float32 logits `(batch, classes)`.
 
     Raises:
+        TypeError: a backbone or a preprocessor that is none; a call on text; text in a generator or a dictionary.
         ValueError: an argument out of range; names that repeat, or not one for each class; a label that is none of
             them (its row is named); single texts for a model of pairs, and the other way round.
 
@@ -134,21 +135,22 @@ class BertClassifier(TextTask):
 
     def _class_ids(self, names: Any) -> Any:
         """Class names `(batch,)` as integers, in graph."""
-        self._require_names()
-        matches = tf.equal(tf.reshape(names, [-1, 1]), tf.constant([self.class_names]))  # [B, C]
+        class_names = self._require_names()
+        matches = tf.equal(tf.reshape(names, [-1, 1]), tf.constant([class_names]))  # [B, C]
         known = tf.debugging.Assert(
             tf.reduce_all(tf.reduce_any(matches, axis=-1)),
-            [f"`BertClassifier`: every label must be one of {self.class_names}. Received: ", names],
+            [f"`BertClassifier`: every label must be one of {class_names}. Received: ", names],
         )
         with tf.control_dependencies([] if known is None else [known]):
             return tf.argmax(matches, axis=-1, output_type=tf.int32)
 
-    def _require_names(self) -> None:
+    def _require_names(self) -> list[str]:
         if self.class_names is None:
             raise ValueError(
                 "`BertClassifier`: labels must be integers where no class names are known. Received: strings. "
                 "Give `class_names` to the classifier."
             )
+        return self.class_names
 
     def encode_labels(self, y: Any) -> Any:
         """A column of class names or integers as integers, checked row by row."""
@@ -156,8 +158,7 @@ class BertClassifier(TextTask):
             return y
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if y.dtype.kind in "SO":
-            self._require_names()
-            ids = {class_name: index for index, class_name in enumerate(self.class_names)}
+            ids = {class_name: index for index, class_name in enumerate(self._require_names())}
             names = [label.decode() if isinstance(label, bytes) else label for label in y]
             for row, label in enumerate(names):
                 if label not in ids:

@@ -36,11 +36,12 @@ class BertSentenceEncoder(TextTask):
         name: the model's name.
 
     Returns:
-        From a call on ids, and from `predict` on texts: float32 `(batch, hidden_dim)`. From `predict` on a tuple of
-        two lists of texts: their cosine similarities, float32 `(rows,)`.
+        From a call on ids, and from `predict` on texts: float32 `(batch, hidden_dim)`. From `predict` on pairs, a tuple
+        of two lists of texts or a dataset of such tuples: their cosine similarities, float32 `(rows,)`.
 
     Raises:
-        ValueError: an unknown pooling; a similarity outside [-1, 1] (its row is named).
+        TypeError: a backbone or a preprocessor that is none; a call on text; text in a generator or a dictionary.
+        ValueError: an unknown pooling; a similarity outside [-1, 1] (its row is named), or beside single texts.
 
     Examples:
         >>> import keras_bert_layers as kbl

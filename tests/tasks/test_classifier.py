@@ -222,6 +222,8 @@ class TestFiles:
 
         keras.tree.map_structure(np.testing.assert_array_equal, state(again), state(classifier))
         assert 0 < len(again.trainable_weights) < len(again.weights)
+        again.backbone.get_layer("embedding").trainable = True
+        assert len(again.trainable_weights) == len(again.weights)
 
     def test_clone_is_a_plain_model_of_ids(self, classifier, preprocessor):
         clone = keras.models.clone_model(classifier)
@@ -345,6 +347,11 @@ class TestErrors:
         dataset = tf.data.Dataset.from_tensors((TEXTS, LABELS))
         with pytest.raises(ValueError, match="`y` must be None where `x` is a dataset"):
             classifier.fit(dataset, LABELS)
+
+    @pytest.mark.parametrize("method", ["fit", "evaluate"])
+    def test_no_labels(self, classifier, method):
+        with pytest.raises(ValueError, match="`y` must hold one label for each text. Received: y=None"):
+            getattr(classifier, method)(TEXTS)
 
     def test_nothing_to_train_on(self, classifier):
         with pytest.raises(ValueError, match=r"`x` must hold at least one text. Received: x=\[\]"):
