@@ -26,18 +26,20 @@ def fraction(owner: str, argument: str, value: Any) -> float:
     """`value` as a float in [0, 1); TypeError or ValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(message(owner, argument, "be a number", value))
-    if not 0 <= value < 1:
+    number = float(value)
+    if not 0 <= number < 1:
         raise ValueError(message(owner, argument, "be at least 0 and less than 1", value))
-    return float(value)
+    return number
 
 
 def positive_number(owner: str, argument: str, value: Any) -> float:
     """`value` as a float above 0; TypeError or ValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(message(owner, argument, "be a number", value))
-    if not value > 0:
+    number = float(value)
+    if not number > 0:
         raise ValueError(message(owner, argument, "be greater than 0", value))
-    return float(value)
+    return number
 
 
 def one_of(owner: str, argument: str, value: Any, options: Collection[Any], cure: str = "") -> Any:

@@ -48,8 +48,7 @@ def read_csv(
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=delimiter, strict=True)
         try:
-            header = next(reader, None)
-            _check_header(path, header, (*columns, *where))
+            header = _checked_header(path, next(reader, None), (*columns, *where))
             for cells in reader:
                 if not cells:
                     continue
@@ -75,13 +74,15 @@ def read_csv(
     return tuple(values)
 
 
-def _check_header(path: Path, header: list[str] | None, columns: tuple[str, ...]) -> None:
+def _checked_header(path: Path, header: list[str] | None, columns: tuple[str, ...]) -> list[str]:
+    """The names of the columns, each of those asked for among them once."""
     if header is None:
         raise ValueError(f"{path}: the file is empty. Its first row must name the columns.")
     for column in columns:
         if header.count(column) != 1:
             found = "no column" if column not in header else f"{header.count(column)} columns"
             raise ValueError(f"{path}, line 1: {found} named {column!r}. The columns are {header}.")
+    return header
 
 
 def _check_row(path: Path, line: int, header: list[str], cells: list[str]) -> None:
