@@ -9,6 +9,9 @@ import keras
 from keras_bert_layers._internal.registration import register
 
 UNDECAYED = ("bias", "gamma", "beta")
+# Keras adds epsilon before the second moment is corrected for its start at zero, PyTorch after: in the first step, that
+# is as if Keras's were 30 times as large. At 1e-6, MiniLM's weights moved 0.7 times as far in 40 steps as in PyTorch.
+EPSILON = 1e-8
 
 
 @register
@@ -34,14 +37,14 @@ def adamw(learning_rate: Any = 5e-5, *, weight_decay: float = 0.01, clip_norm: f
         clip_norm: the largest norm of all gradients together.
 
     Returns:
-        A new optimizer, with epsilon 1e-6.
+        A new optimizer, with epsilon 1e-8, which is transformers' default.
 
     Examples:
         >>> adamw(3e-5).get_config()["epsilon"]
-        1e-06
+        1e-08
 
     References:
         Loshchilov and Hutter 2017, arXiv:1711.05101; Devlin et al. 2018, arXiv:1810.04805, appendix A.3;
         `create_optimizer` in google-research/bert `optimization.py`.
     """
-    return BertAdamW(learning_rate=learning_rate, weight_decay=weight_decay, epsilon=1e-6, global_clipnorm=clip_norm)
+    return BertAdamW(learning_rate=learning_rate, weight_decay=weight_decay, epsilon=EPSILON, global_clipnorm=clip_norm)

@@ -3,7 +3,7 @@
     python tests/benchmarks/finetune_sst2.py --contender transformers --seed 0 --glue ../shared/data/glue
     python tests/benchmarks/finetune_sst2.py --contender keras_bert_layers --seed 0 --glue ../shared/data/glue
 
-The recipe, for both: 16,000 training sentences drawn with a fixed seed, one epoch, batch 32, AdamW (epsilon 1e-6,
+The recipe, for both: 16,000 training sentences drawn with a fixed seed, one epoch, batch 32, AdamW (epsilon 1e-8,
 weight decay 0.01 except on biases and LayerNorm), global norm clip 1.0, linear warm-up over a tenth of the steps to the
 peak rate, then linear decay to zero, at most 128 tokens, dropout 0.1. The seed draws the head's weights and the order,
 the same for both, and the dropout, which differs; the drawn sentences stay the same. `transformers` needs the extra
@@ -59,7 +59,7 @@ def train_transformers(weights: str, train, dev, seed: int) -> dict:
     decayed = [p for name, p in model.named_parameters() if not (name.endswith("bias") or "LayerNorm" in name)]
     plain = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
     optimizer = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}], lr=PEAK_RATE, eps=1e-6
+        [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}], lr=PEAK_RATE, eps=1e-8
     )
     num_steps = NUM_TRAINING_SENTENCES // BATCH_SIZE
     schedule = get_linear_schedule_with_warmup(optimizer, int(num_steps * WARMUP_SHARE), num_steps)
