@@ -103,7 +103,9 @@ def main():
     parser.add_argument("--texts", type=Path, default=TEXTS, help="a GLUE table, text in the first column, gzip")
     arguments = parser.parse_args()
     seconds = measure(read_batches(arguments.texts), arguments.rounds)
-    medians = {name: [statistics.median(values) for values in zip(*pairs)] for name, pairs in seconds.items()}
+    medians = {
+        name: [statistics.median(values) for values in zip(*pairs, strict=True)] for name, pairs in seconds.items()
+    }
     ours = medians["ours, huggingface"][0]
     print(f"{BATCH} texts a batch, {NUM_BATCHES} batches a round, {arguments.rounds} rounds, {os.cpu_count()} cores")
     print(f"{'':30}{'ms a batch':>12}{'best':>9}{'CPU ms':>9}{'texts/s':>12}{'ours is':>10}")
