@@ -25,7 +25,7 @@ class BertBackbone(keras.Model):
         return_attention_scores: whether the outputs hold `"attention_scores"`.
         dtype: dtype policy of all layers, e.g. "mixed_bfloat16"; None for Keras's global one.
         name: name of the model.
-        **kwargs: `trainable`.
+        trainable: whether training changes the weights.
 
     Call arguments:
         inputs: a dictionary of three int32 tensors `(batch, sequence)`: `"token_ids"`, `"segment_ids"` and
@@ -66,7 +66,7 @@ class BertBackbone(keras.Model):
         return_attention_scores: bool = False,
         dtype: Any = None,
         name: str | None = None,
-        **kwargs: Any,
+        trainable: bool = True,
     ):
         owner = type(self).__name__
         if not isinstance(config, BertConfig):
@@ -86,11 +86,12 @@ class BertBackbone(keras.Model):
         if return_attention_scores:
             outputs["attention_scores"] = attention_scores
 
-        super().__init__(inputs=inputs, outputs=outputs, name=name, **kwargs)
+        super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.config = config
         self.return_hidden_states = return_hidden_states
         self.return_attention_scores = return_attention_scores
         self.dtype_policy = policy
+        self.trainable = trainable  # only now are there layers to pass it on to
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the config as a dictionary."""

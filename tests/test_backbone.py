@@ -301,3 +301,12 @@ def test_flags_are_checked():
         BertBackbone(CONFIG, return_hidden_states=1)
     with pytest.raises(TypeError, match="`BertBackbone`: `return_attention_scores` must be True or False"):
         BertBackbone(CONFIG, return_attention_scores="yes")
+
+
+def test_not_trainable_freezes_every_layer():
+    config = BertConfig(vocabulary_size=17, hidden_dim=6, num_layers=1, num_heads=3, intermediate_dim=10)
+    backbone = BertBackbone(config, trainable=False)
+    assert not any(layer.trainable for layer in backbone._flatten_layers())
+    again = BertBackbone.from_config(backbone.get_config())
+    assert again.trainable_weights == []
+    assert len(again.non_trainable_weights) == len(backbone.weights) == 19

@@ -1,8 +1,7 @@
-"""What every task has in common: raw text through `fit`, `evaluate` and `predict`, `.keras` files, and `export`."""
+"""Raw text through Keras's own entry points: `fit`, `evaluate`, `predict` and their single batches."""
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import Any
 
 import keras
@@ -10,121 +9,17 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.export import Signature, write_saved_model
-from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _text_data as text_data
-
-TEXT = ((None,), "string")
-IDS = ((None, None), "int32")
+from keras_bert_layers.tasks._task import Task
 
 
-class TextTask(keras.Model):
-    """A functional model over the backbone's three inputs, with a preprocessor in front of its data.
+class TextTask(Task):
+    """A task whose data are texts.
 
-    The model itself takes ids, so that a compiler never meets a string. With a preprocessor, `fit`, `evaluate` and
-    `predict` take raw text and run the preprocessor on the way, in `tf.data`, beside the training step; ids are taken
-    as they are. A subclass makes the graph, and says what its signatures answer.
-
-    Args:
-        backbone: a `BertBackbone`.
-        preprocessor: a `BertPreprocessor`, or None for a task that takes ids only.
-        outputs: the functional model's outputs.
-        name: the model's name.
+    With a preprocessor, `fit`, `evaluate` and `predict` take raw text and run the preprocessor on the way, in
+    `tf.data`, beside the training step; ids are taken as they are.
     """
-
-    #: What the model's outputs are called in the signature `token_ids`.
-    output_name = "logits"
-
-    def __init__(
-        self, backbone: BertBackbone, preprocessor: BertPreprocessor | None, *, outputs: Any, name: str | None = None
-    ):
-        super().__init__(inputs=backbone.input, outputs=outputs, name=name)
-        self.backbone = backbone
-        self.preprocessor: Any = preprocessor
-        self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
-        self.compile()
-
-    @classmethod
-    def _check_parts(cls, backbone: Any, preprocessor: Any) -> None:
-        """Refuses what is not a backbone or a preprocessor, before a subclass makes its graph."""
-        if not isinstance(backbone, BertBackbone):
-            cure = "Make one with `BertBackbone(config)` or `load_backbone(source)`."
-            raise TypeError(checks.message(cls.__name__, "backbone", "be a BertBackbone", backbone, cure))
-        if preprocessor is not None and not isinstance(preprocessor, BertPreprocessor):
-            cure = "Make one with `BertPreprocessor(tokenizer)` or `load_preprocessor(source)`."
-            raise TypeError(
-                checks.message(cls.__name__, "preprocessor", "be a BertPreprocessor or None", preprocessor, cure)
-            )
-
-    def default_loss(self) -> keras.losses.Loss:
-        """The loss of `compile(loss="auto")`."""
-        raise NotImplementedError
-
-    def default_metrics(self) -> list[keras.metrics.Metric]:
-        """The metrics of `compile(metrics="auto")`."""
-        raise NotImplementedError
-
-    def compile(
-        self,
-        optimizer: Any = "auto",
-        loss: Any = "auto",
-        *,
-        metrics: Any = "auto",
-        jit_compile: bool | str = "auto",
-        **kwargs: Any,
-    ) -> None:
-        """Sets how to train, as `keras.Model.compile`; a task is made compiled with the defaults.
-
-        Args:
-            optimizer: `"auto"` is `optimizers.adamw()`, at a rate of 5e-5.
-            loss: `"auto"` is the task's own.
-            metrics: `"auto"` is the task's own.
-            jit_compile: `"auto"` leaves XLA off on TensorFlow when batches are padded to their longest row, as XLA
-                compiles again for every new length.
-            **kwargs: what else `keras.Model.compile` takes.
-        """
-        if jit_compile == "auto" and keras.backend.backend() == "tensorflow" and self._has_many_lengths():
-            jit_compile = False
-        super().compile(
-            optimizer=adamw() if _is_auto(optimizer) else optimizer,
-            loss=self.default_loss() if _is_auto(loss) else loss,
-            metrics=self.default_metrics() if _is_auto(metrics) else metrics,
-            jit_compile=jit_compile,
-            **kwargs,
-        )
-
-    def get_compile_config(self) -> dict[str, Any]:
-        """How the model is compiled, whether its optimizer has state yet, and which layers it leaves alone.
-
-        The last two stand beside the optimizer's own keys, where Keras passes over them: `keras.models.clone_model`
-        hands this dictionary to a plain model.
-        """
-        config = super().get_compile_config()
-        if self.optimizer is not None:
-            config["optimizer"] = {
-                **keras.saving.serialize_keras_object(self.optimizer),
-                "has_state": self.optimizer.built,
-                "frozen_layers": [index for index, layer in enumerate(self._flatten_layers()) if not layer.trainable],
-            }
-        return config
-
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles as the saved model was; Keras calls it when it loads a `.keras` file."""
-        optimizer = config.get("optimizer") or {}
-        frozen = set(optimizer.get("frozen_layers", ()))
-        for index, layer in enumerate(list(self._flatten_layers())):
-            layer.trainable = index not in frozen  # outer layers come first, and pass it on to their inner ones
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        # Only where there is state to read: Keras warns of an optimizer that has slots and a file that has none.
-        if optimizer.get("has_state", False):
-            self.optimizer.build(self.trainable_variables)
-
-    def _has_many_lengths(self) -> bool:
-        return self.preprocessor is None or self.preprocessor.padding == "longest"
-
-    # How texts become the model's inputs -----------------------------------------------------------------------------
 
     def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """One batch of text (and labels) as what the model trains on; runs inside `tf.data.Dataset.map`."""
@@ -171,8 +66,6 @@ class TextTask(keras.Model):
             cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`, or give it token ids."
             raise ValueError(checks.message(type(self).__name__, "preprocessor", "be given for raw text", None, cure))
         return self.preprocessor is not None and x is not None and not text_data.holds_ids(x)
-
-    # Keras's own entry points, with text in place of ids -------------------------------------------------------------
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The model's outputs for token ids; text is refused, as a call may happen inside a compiled program."""
@@ -286,68 +179,7 @@ class TextTask(keras.Model):
         first, last = text_data.split_rows(owner, share, text_data.as_columns(owner, x), y, sample_weight)
         return first[0], first[1], first[2], tuple(last)
 
-    # Files -----------------------------------------------------------------------------------------------------------
-
-    def signatures(self) -> list[Signature]:
-        """What the exported model can be asked; a subclass puts its own before these two, which every task has."""
-        ids: dict[str, Any] = dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), IDS)
-        signatures = [Signature("token_ids", self._serve_ids, ids)]
-        if self.preprocessor is not None:
-            signatures.append(Signature("tokenize", self._serve_tokens, self.text_inputs()))
-        return signatures
-
-    def text_inputs(self) -> dict[str, tuple[tuple[int | None, ...], str]]:
-        """The string inputs of the task's signatures."""
-        return {"text": TEXT}
-
-    def _serve_ids(self, token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
-        ids = {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
-        return {self.output_name: self(ids, training=False)}
-
-    def _serve_tokens(self, *texts: Any) -> dict[str, Any]:
-        return self.preprocessor(texts if len(texts) > 1 else texts[0])
-
-    def export(self, filepath: str | PathLike[str], **kwargs: Any) -> None:
-        """Writes a TensorFlow SavedModel that takes strings, with the vocabulary inside.
-
-        Args:
-            filepath: the folder to make. It is written whole or not at all; a SavedModel there is replaced.
-            **kwargs: nothing; `format` may be `"tf_saved_model"`.
-
-        Raises:
-            RuntimeError: Keras runs on a backend other than TensorFlow.
-            FileExistsError: the folder holds something that is not a SavedModel.
-            ValueError: another format is asked for.
-        """
-        owner = type(self).__name__
-        checks.one_of(owner, "format", kwargs.pop("format", "tf_saved_model"), ["tf_saved_model"])
-        if kwargs:
-            raise TypeError(f"`{owner}`: `export` takes a path only. Received: {sorted(kwargs)}.")
-        write_saved_model(filepath, self.signatures())
-
-    def get_config(self) -> dict[str, Any]:
-        """What all tasks are made of; a subclass adds its own arguments."""
-        preprocessor = self.preprocessor
-        return {
-            "backbone": keras.saving.serialize_keras_object(self.backbone),
-            "preprocessor": None if preprocessor is None else keras.saving.serialize_keras_object(preprocessor),
-            "name": self.name,
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> TextTask:
-        """The task from `get_config`, with fresh weights."""
-        config = dict(config)
-        for key in ("backbone", "preprocessor"):
-            if config[key] is not None:
-                config[key] = keras.saving.deserialize_keras_object(config[key], custom_objects=custom_objects)
-        return cls(**config)
-
 
 def _no_rows(output: Any) -> np.ndarray:
     """What `predict` gives for no texts: an array with the output's axes and dtype, and nothing in it."""
     return np.zeros((0, *(size or 0 for size in output.shape[1:])), output.dtype)
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"

@@ -15,7 +15,8 @@ from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import SequencePooling
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _text_data as text_data
-from keras_bert_layers.tasks._text_task import TEXT, TextTask
+from keras_bert_layers.tasks._task import TEXT
+from keras_bert_layers.tasks._text_task import TextTask
 
 SIMILARITY = "similarity"
 

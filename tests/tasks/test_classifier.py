@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers import BertClassifier, BertPreprocessor
+from keras_bert_layers import BertClassifier, BertPreprocessor, BertTokenizer
 
 TEXTS = ["good film", "bad film", "a good night", "unhappy night", "good , good !", "bad", "a film"]
 NAMES = ["negative", "positive"]
@@ -273,7 +273,7 @@ def test_loss_is_scaled_under_float16(backbone):
 
 
 def test_compiler_never_sees_many_lengths(backbone, tokenizer):
-    longest = BertClassifier(backbone, 2, preprocessor=BertPreprocessor(tokenizer))
+    longest = BertClassifier(backbone, 2, preprocessor=BertPreprocessor(tokenizer, max_length=9))
     assert longest.jit_compile is False
     longest.compile(jit_compile=True)
     assert longest.jit_compile is True
@@ -283,6 +283,15 @@ class TestErrors:
     def test_num_classes(self, backbone):
         with pytest.raises(ValueError, match="`num_classes` must be at least 2. Received: num_classes=1"):
             BertClassifier(backbone, 1)
+
+    def test_preprocessor_that_is_too_long(self, backbone, tokenizer):
+        with pytest.raises(ValueError, match=r"`max_sequence_length` \(13\). Received: preprocessor.max_length=14"):
+            BertClassifier(backbone, 2, preprocessor=BertPreprocessor(tokenizer, 14))
+
+    def test_vocabulary_that_is_too_large(self, backbone, vocabulary):
+        preprocessor = BertPreprocessor(BertTokenizer([*vocabulary, "extra"]), 9)
+        with pytest.raises(ValueError, match=r"`vocabulary_size` \(18\). Received: .*=19. Text and weights must"):
+            BertClassifier(backbone, 2, preprocessor=preprocessor)
 
     def test_neither_number_nor_names(self, backbone):
         with pytest.raises(TypeError, match="`num_classes` must be an integer. Received: num_classes=None"):
