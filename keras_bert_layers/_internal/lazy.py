@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_text as tf_text
 else:
-    tf = LazyModule("tensorflow", "tensorflow")
+    # tensorflow-text brings the TensorFlow that it was built for.
+    tf = LazyModule("tensorflow", "tensorflow-text")
     tf_text = LazyModule("tensorflow_text", "tensorflow-text")
 
 __all__ = ["LazyModule", "tf", "tf_text"]

@@ -49,7 +49,7 @@ class BertTokenizer:
         reference: whose code to follow where the two differ. `"google"` is `tokenization.py` of google-research/bert:
             words of up to 200 characters, private-use characters are letters, a special token that is written in the
             text is plain text. `"huggingface"` is transformers' fast BertTokenizer: words of up to 100 characters,
-            private-use and unassigned characters are dropped, `[SEP]` and the other special tokens written in the text
+            private-use characters are dropped, `[SEP]` and the other special tokens written in the text
             become their ids.
 
     Raises:
