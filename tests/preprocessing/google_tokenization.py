@@ -5,7 +5,7 @@ original loops over characters, `str.translate` with a lazily filled table does 
 """
 
 import unicodedata
-from functools import cache
+from functools import lru_cache
 
 MAX_WORD_CHARACTERS = 200
 CHINESE_BLOCKS = [
@@ -69,7 +69,7 @@ class GoogleTokenizer:
         self.split_chinese = split_chinese
         # A word with a character that no token holds cannot be matched; saves the search for most of Unicode.
         self.alphabet = {character for token in vocabulary for character in token}
-        self.word_ids = cache(self.match)
+        self.word_ids = lru_cache(maxsize=2**16)(self.match)
 
     def words(self, text):
         """What `BasicTokenizer` makes of a text."""
