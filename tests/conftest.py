@@ -1,5 +1,6 @@
 """Fixtures that several test folders share."""
 
+import gc
 import importlib.util
 import os
 from pathlib import Path
@@ -10,6 +11,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"a good bad film night ##ness ##s un ##happy , . ! ?".split()]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def free_models():
+    """Frees the models of a test file; they hold each other in cycles, and a MiniLM takes 90 MB without its optimizer."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

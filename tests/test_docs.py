@@ -6,6 +6,7 @@ is what that block prints, compared as doctest compares, `...` included.
 
 import contextlib
 import doctest
+import gc
 import importlib
 import inspect
 import io
@@ -91,6 +92,8 @@ def test_blocks_run_and_print_what_the_page_shows(path, users_folder):
             assert checker.check_output(shown, printed.getvalue(), flags), (
                 f"{path}, line {line}:\n{checker.output_difference(example, printed.getvalue(), flags)}"
             )
+    del namespace
+    gc.collect()  # a page leaves several MiniLMs
 
 
 @pytest.mark.parametrize("path", PAGES, ids=page_id)
