@@ -15,7 +15,7 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"a good bad film night #
 
 @pytest.fixture(autouse=True, scope="module")
 def free_models():
-    """Frees the models of a test file; they hold each other in cycles, and a MiniLM takes 90 MB without its optimizer."""
+    """Frees the models of a test file, which hold each other in cycles."""
     yield
     gc.collect()
 
