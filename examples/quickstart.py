@@ -32,7 +32,7 @@ MAX_LENGTH = 128
 LARGEST_DIFFERENCE = 1e-5
 QUESTIONS = [
     "A warm, funny film that I would gladly see again.",
-    "Two hours of my life that nobody will give back.",
+    "A dull and lifeless mess that goes on for two hours.",
     "The plot is thin, but the actors are a joy to watch.",
     "",
 ]
