@@ -137,12 +137,18 @@ class Task(keras.Model):
         return self.preprocessor is None or self.preprocessor.padding == "longest"
 
     def signatures(self) -> list[Signature]:
-        """What the exported model can be asked; a subclass puts its own before these two, which every task has."""
+        """What the exported model can be asked: with a preprocessor, strings by `serving_default`; always, ids."""
         ids: dict[str, Any] = dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), IDS)
-        signatures = [Signature("token_ids", self._serve_ids, ids)]
-        if self.preprocessor is not None:
-            signatures.append(Signature("tokenize", self._serve_tokens, self.text_inputs()))
-        return signatures
+        of_ids = Signature("token_ids", self._serve_ids, ids)
+        if self.preprocessor is None:
+            return [of_ids]
+        texts = self.text_inputs()
+        answers = Signature("serving_default", self._serve, texts)
+        return [answers, of_ids, Signature("tokenize", self._serve_tokens, texts)]
+
+    def _serve(self, *texts: Any) -> dict[str, Any]:
+        """The task's answers to batches of strings, in the order of `text_inputs`."""
+        raise NotImplementedError
 
     def text_inputs(self) -> dict[str, tuple[tuple[int | None, ...], str]]:
         """The string inputs of the task's signatures."""

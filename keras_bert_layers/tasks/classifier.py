@@ -13,7 +13,6 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_labels
-from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _text_data as text_data
@@ -181,14 +180,8 @@ class BertClassifier(TextTask):
         """`text`, and `text_pair` for a model of pairs."""
         return {"text": TEXT, "text_pair": TEXT} if self.pairs else {"text": TEXT}
 
-    def signatures(self) -> list[Signature]:
-        """`serving_default` answers strings with `label` and `probabilities`."""
-        common = super().signatures()
-        if self.preprocessor is None:
-            return common
-        return [Signature("serving_default", self._serve, self.text_inputs()), *common]
-
     def _serve(self, *texts: Any) -> dict[str, Any]:
+        """Strings to `label` and `probabilities`."""
         names = self.class_names or [str(index) for index in range(self.num_classes)]
         return decode_labels(self(self._serve_tokens(*texts), training=False), names)
 

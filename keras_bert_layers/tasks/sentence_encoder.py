@@ -11,11 +11,9 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import SequencePooling
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _text_data as text_data
-from keras_bert_layers.tasks._task import TEXT
 from keras_bert_layers.tasks._text_task import TextTask
 
 SIMILARITY = "similarity"
@@ -157,15 +155,9 @@ class BertSentenceEncoder(TextTask):
             return vectors
         return _cosine(vectors[0::2], vectors[1::2])
 
-    def signatures(self) -> list[Signature]:
-        """`serving_default` answers strings with `embedding`."""
-        common = super().signatures()
-        if self.preprocessor is None:
-            return common
-        return [Signature("serving_default", self._serve, {"text": TEXT}), *common]
-
-    def _serve(self, text: Any) -> dict[str, Any]:
-        return self._serve_ids(**self.preprocessor(text))
+    def _serve(self, *texts: Any) -> dict[str, Any]:
+        """Strings to `embedding`."""
+        return self._serve_ids(**self._serve_tokens(*texts))
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
