@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any
 from keras_bert_layers._internal.registration import register_stand_ins
 
 if TYPE_CHECKING:
-    from keras_bert_layers import checkpoints, data, decoding, export, layers, optimizers, preprocessing, presets, tasks
+    from keras_bert_layers import (
+        checkpoints,
+        data,
+        decoding,
+        export,
+        layers,
+        metrics,
+        optimizers,
+        preprocessing,
+        presets,
+        tasks,
+    )
     from keras_bert_layers.backbone import BertBackbone
     from keras_bert_layers.checkpoints import load_backbone, load_preprocessor, load_task, load_tokenizer
     from keras_bert_layers.config import BertConfig
@@ -38,6 +49,7 @@ _SUBPACKAGES = (
     "decoding",
     "export",
     "layers",
+    "metrics",
     "optimizers",
     "preprocessing",
     "presets",
@@ -78,6 +90,7 @@ __all__ = [
     "load_preprocessor",
     "load_task",
     "load_tokenizer",
+    "metrics",
     "optimizers",
     "preprocessing",
     "presets",

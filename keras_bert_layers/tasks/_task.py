@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.export import Signature, write_saved_model
@@ -156,7 +157,14 @@ class Task(keras.Model):
 
     def _serve_ids(self, token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
         ids = {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
-        return {self.output_name: self(ids, training=False)}
+        return {self.output_name: self._run_model(ids)}
+
+    def _run_model(self, ids: dict[str, Any]) -> Any:
+        """The model's outputs as TensorFlow tensors, for the strings to be made of them; eager on other backends."""
+        outputs = self(ids, training=False)
+        if keras.backend.backend() == "tensorflow":
+            return outputs
+        return keras.tree.map_structure(lambda output: tf.constant(keras.ops.convert_to_numpy(output)), outputs)
 
     def _serve_tokens(self, *texts: Any) -> dict[str, Any]:
         return self.preprocessor(texts if len(texts) > 1 else texts[0])

@@ -21,6 +21,10 @@ class TextTask(Task):
     `tf.data`, beside the training step; ids are taken as they are.
     """
 
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._serve_functions: dict[Any, Any] = {}
+
     def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """One batch of text (and labels) as what the model trains on; runs inside `tf.data.Dataset.map`."""
         return tuple(part for part in (self._stream_preprocessor()(x), y, sample_weight) if part is not None)
@@ -157,6 +161,53 @@ class TextTask(Task):
         """The outputs for one batch, as `keras.Model.predict_on_batch`; `x` as in `train_on_batch`."""
         return super().predict_on_batch(self._one_batch(x)[0])
 
+    def answer(self, x: Any, batch_size: int = 32) -> dict[str, np.ndarray]:
+        """The answers of the exported model's `serving_default`, without exporting it.
+
+        Args:
+            x: texts as in `predict`: a list, array or tensor, or a tuple with one of them for each text input.
+            batch_size: rows a step.
+
+        Returns:
+            One array for each answer, rows first, strings as `bytes` in an array of objects. An answer of as many
+            columns as a batch needs is padded to the widest batch, with `b""` for strings and -1 for numbers.
+
+        Raises:
+            ValueError: the task has no preprocessor; what `predict` refuses.
+        """
+        if self.preprocessor is None:
+            cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
+            raise ValueError(checks.message(type(self).__name__, "preprocessor", "be given for raw text", None, cure))
+        checks.positive_integer(type(self).__name__, "batch_size", batch_size)
+        columns = self._answer_columns(x)
+        num_rows = len(columns[0])
+        serve = self._compiled_serve()
+        starts = range(0, max(num_rows, 1), batch_size)
+        batches = [
+            serve(*(tf.convert_to_tensor(column[start : start + batch_size], tf.string) for column in columns))
+            for start in starts
+        ]
+        return {name: _stacked([np.asarray(batch[name]) for batch in batches]) for name in batches[0]}
+
+    def _answer_columns(self, x: Any) -> list[Any]:
+        """One column of strings for each of `text_inputs`."""
+        columns = text_data.as_columns(type(self).__name__, x)
+        columns = list(columns) if isinstance(columns, tuple) else [columns]
+        names = list(self.text_inputs())
+        if len(columns) != len(names):
+            rule = f"hold {len(names)} texts a row: {names}"
+            raise ValueError(checks.message(type(self).__name__, "x", rule, f"{len(columns)} columns"))
+        return columns
+
+    def _compiled_serve(self) -> Any:
+        """`_serve` as a graph that takes all sizes, traced once; as it is where TensorFlow cannot trace the model."""
+        if keras.backend.backend() != "tensorflow":
+            return self._serve
+        specs = tuple(tf.TensorSpec(shape, dtype) for shape, dtype in self.text_inputs().values())
+        if specs not in self._serve_functions:
+            self._serve_functions[specs] = tf.function(self._serve, input_signature=specs, autograph=False)
+        return self._serve_functions[specs]
+
     def _require_labels(self, x: Any, y: Any) -> None:
         if y is None and self.loss is not None and not text_data.is_dataset(x):
             raise ValueError(checks.message(type(self).__name__, "y", "hold one label for each text", y))
@@ -183,3 +234,17 @@ class TextTask(Task):
 def _no_rows(output: Any) -> np.ndarray:
     """What `predict` gives for no texts: an array with the output's axes and dtype, and nothing in it."""
     return np.zeros((0, *(size or 0 for size in output.shape[1:])), output.dtype)
+
+
+def _stacked(batches: list[np.ndarray]) -> np.ndarray:
+    """Batches of answers as one array, those with fewer columns padded."""
+    shape = np.max([batch.shape[1:] for batch in batches], axis=0, initial=0).astype(int)
+    filled = [
+        np.pad(
+            batch,
+            [(0, 0), *((0, widest - size) for widest, size in zip(shape, batch.shape[1:], strict=True))],
+            constant_values=b"" if batch.dtype == object else -1,
+        )
+        for batch in batches
+    ]
+    return np.concatenate(filled)

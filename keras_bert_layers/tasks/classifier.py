@@ -183,7 +183,7 @@ class BertClassifier(TextTask):
     def _serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `label` and `probabilities`."""
         names = self.class_names or [str(index) for index in range(self.num_classes)]
-        return decode_labels(self(self._serve_tokens(*texts), training=False), names)
+        return decode_labels(self._run_model(self._serve_tokens(*texts)), names)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""

@@ -1,0 +1,3 @@
+"""Metrics of BERT's tasks, as `keras.metrics.Metric`."""
+
+__all__: list[str] = []

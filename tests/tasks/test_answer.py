@@ -1,0 +1,43 @@
+"""`answer`: what the exported model would say, asked from Keras."""
+
+import numpy as np
+import pytest
+
+from keras_bert_layers import BertClassifier
+from keras_bert_layers.tasks._text_task import _stacked
+
+
+@pytest.fixture
+def classifier(backbone, preprocessor):
+    return BertClassifier(backbone, class_names=["bad", "good"], preprocessor=preprocessor, pairs=True)
+
+
+def test_equals_the_softmax_of_predict(classifier):
+    pairs = (["a good film", "night", ""], ["a bad film", "", "good !"])
+    answers = classifier.answer(pairs, batch_size=2)
+    logits = classifier.predict(pairs, verbose=0)
+    expected = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(answers["probabilities"], expected, atol=1e-6)  # float32 rounding of other batches
+    assert answers["label"].tolist() == [[b"bad", b"good"][column] for column in expected.argmax(axis=-1)]
+
+
+def test_no_texts(classifier):
+    answers = classifier.answer(([], []))
+    assert answers["label"].shape == (0,)
+    assert answers["probabilities"].shape == (0, 2)
+
+
+def test_refuses(backbone, classifier):
+    with pytest.raises(ValueError, match=r"`x` must hold 2 texts a row: \['text', 'text_pair'\]"):
+        classifier.answer(["a"])
+    with pytest.raises(ValueError, match="`batch_size`"):
+        classifier.answer((["a"], ["good"]), batch_size=0)
+    with pytest.raises(ValueError, match="`preprocessor` must be given for raw text"):
+        BertClassifier(backbone, 2).answer(["a"])
+
+
+def test_batches_of_different_widths_are_padded():
+    words = _stacked([np.array([[b"a", b"b"]], object), np.array([[b"c"], [b"d"]], object)])
+    assert words.tolist() == [[b"a", b"b"], [b"c", b""], [b"d", b""]]
+    numbers = _stacked([np.zeros((1, 1, 3), np.int32), np.ones((1, 2, 1), np.int32)])
+    assert numbers.tolist() == [[[0, 0, 0], [-1, -1, -1]], [[1, -1, -1], [1, -1, -1]]]
