@@ -1,5 +1,7 @@
 """Readers of the files in which people keep their texts."""
 
+from keras_bert_layers.data.columns import Columns
 from keras_bert_layers.data.csv_file import read_csv
+from keras_bert_layers.data.jsonl_file import read_jsonl
 
-__all__ = ["read_csv"]
+__all__ = ["Columns", "read_csv", "read_jsonl"]
