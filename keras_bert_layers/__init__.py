@@ -66,6 +66,7 @@ _REGISTERED = {
     "BertSentenceEncoder": "tasks",
     "BertTokenizer": "preprocessing",
     "ClassificationHead": "layers",
+    "EntityF1": "metrics",
     "FeedForward": "layers",
     "Pooler": "layers",
     "SelfAttention": "layers",

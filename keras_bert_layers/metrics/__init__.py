@@ -1,3 +1,5 @@
-"""Metrics of BERT's tasks, as `keras.metrics.Metric`."""
+"""What the tasks are measured by: streaming `keras.metrics.Metric`, and scores of whole collections."""
 
-__all__: list[str] = []
+from keras_bert_layers.metrics.entity_f1 import EntityF1
+
+__all__ = ["EntityF1"]

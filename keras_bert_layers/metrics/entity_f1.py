@@ -1,0 +1,144 @@
+"""`EntityF1`: how many whole entities of a row of tags are found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.metrics._tags import OUTSIDE, is_break, parse_tag
+
+IGNORED = -100
+
+
+@register
+class EntityF1(keras.metrics.Metric):
+    """The micro-averaged F1 of entities, each right only with its type, its first and its last word.
+
+    `f1 = 2 * correct / (gold + predicted)`, counted over all batches; 0 where there are no entities. Tags are read as
+    seqeval's default mode and conlleval read them: `I-` after `O`, or after another type, starts an entity.
+
+    Args:
+        tag_names: one name a tag, in the order of the ids: "O", or one of "B-", "I-", "E-", "S-" and a type.
+        name: the metric's name.
+        dtype: of the counts; float32 counts exactly up to 16,777,216.
+
+    Call arguments:
+        y_true: int `(batch, sequence)`, tag ids; -100 at positions that do not count.
+        y_pred: float `(batch, sequence, tags)`, logits, or int `(batch, sequence)`, tag ids.
+        sample_weight: `(batch, sequence)` or `(batch,)`; positions of weight 0 do not count, and all others count once.
+
+    A position that does not count is skipped as if it were not there: its prediction neither adds to an entity nor
+    breaks one. The result is NaN once a tag id that counts was none of `tag_names`.
+
+    Raises:
+        TypeError, ValueError: tag names that repeat or are no tags; shapes other than these.
+
+    Examples:
+        >>> metric = EntityF1(["O", "B-person", "I-person"])
+        >>> metric.update_state([[1, 2, 0, 1]], [[1, 2, 0, 0]])
+        >>> print(f"{float(metric.result()):.3f} {float(metric.precision()):.3f} {float(metric.recall()):.3f}")
+        0.667 1.000 0.500
+
+    References:
+        Tjong Kim Sang and De Meulder 2003, https://aclanthology.org/W03-0419; `seqeval.metrics.f1_score`.
+    """
+
+    def __init__(self, tag_names: Sequence[str], name: str = "f1", *, dtype: Any = None):
+        super().__init__(name=name, dtype=dtype)
+        self.tag_names = _check_names(tag_names)
+        parsed = [*(parse_tag("EntityF1", "tag_names", tag) for tag in self.tag_names), (OUTSIDE, "")]
+        types = sorted({tag[1] for tag in parsed if tag[0] != OUTSIDE})
+        # Behind the last tag stands one more, for what lies outside the row.
+        self._breaks = np.array([[is_break(before, tag) for tag in parsed] for before in parsed]).reshape(-1)
+        self._types = np.array([0 if tag[0] == OUTSIDE else 1 + types.index(tag[1]) for tag in parsed], "int32")
+        self.correct = self.add_variable((), "zeros", name="correct")
+        self.gold = self.add_variable((), "zeros", name="gold")
+        self.predicted = self.add_variable((), "zeros", name="predicted")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Adds a batch; see the class."""
+        y_true, y_pred, counted = self._read(y_true, y_pred, sample_weight)
+        known = ops.all(self._is_known(y_true) & self._is_known(y_pred) | ~counted)
+        order = _kept_first(counted)
+        gold_breaks, gold_types = self._mark(y_true, counted, order)  # [B, S + 1]
+        breaks, types = self._mark(y_pred, counted, order)
+        starts = gold_breaks & breaks & (gold_types == types) & (types > 0)
+        # An entity is right if both read it to start here, and the next break of either is a break of both.
+        order = _kept_first(gold_breaks | breaks)
+        starts = ops.take_along_axis(ops.cast(starts, "int32"), order, axis=1)
+        ends = ops.take_along_axis(ops.cast(gold_breaks & breaks, "int32"), order, axis=1)
+        self._add(self.correct, starts[:, :-1] * ends[:, 1:], known)
+        self._add(self.gold, gold_breaks & (gold_types > 0), known)
+        self._add(self.predicted, breaks & (types > 0), known)
+
+    def _read(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Ids of both sides, int32 `(batch, sequence)`, and which positions count."""
+        y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+        num_tags = len(self.tag_names)
+        if len(y_true.shape) != 2:
+            raise ValueError(checks.message("EntityF1", "y_true", "be tag ids (batch, sequence)", y_true.shape))
+        is_logits = len(y_pred.shape) == 3
+        if (is_logits and y_pred.shape[-1] not in (None, num_tags)) or len(y_pred.shape) not in (2, 3):
+            rule = f"be logits (batch, sequence, {num_tags}) or tag ids (batch, sequence)"
+            raise ValueError(checks.message("EntityF1", "y_pred", rule, y_pred.shape))
+        y_pred = ops.argmax(y_pred, axis=-1) if is_logits else y_pred
+        y_true, y_pred = ops.cast(y_true, "int32"), ops.cast(y_pred, "int32")
+        counted = y_true != IGNORED
+        if sample_weight is not None:
+            weight = ops.convert_to_tensor(sample_weight)
+            counted &= (weight if len(weight.shape) == 2 else weight[:, None]) != 0
+        return y_true, y_pred, counted
+
+    def _is_known(self, ids: Any) -> Any:
+        return (ids >= 0) & (ids < len(self.tag_names))
+
+    def _mark(self, ids: Any, counted: Any, order: Any) -> tuple[Any, Any]:
+        """Whether a break lies before each position, and the position's type, 0 for none; one outside is added."""
+        outside = len(self.tag_names)
+        ids = ops.where(counted & self._is_known(ids), ids, outside)
+        ids = ops.take_along_axis(ids, order, axis=1)
+        ids = ops.pad(ids, [[0, 0], [1, 1]], constant_values=outside)  # [B, S + 2]
+        breaks = ops.take(ops.convert_to_tensor(self._breaks), ids[:, :-1] * (outside + 1) + ids[:, 1:])
+        return breaks, ops.take(ops.convert_to_tensor(self._types), ids[:, 1:])
+
+    def _add(self, count: Any, marks: Any, known: Any) -> None:
+        added = ops.sum(ops.cast(marks, self.dtype))
+        count.assign_add(ops.where(known, added, float("nan")))
+
+    def precision(self) -> Any:
+        """The share of the predicted entities that are right; 0 where none are predicted."""
+        return ops.divide_no_nan(self.correct.value, self.predicted.value)
+
+    def recall(self) -> Any:
+        """The share of the gold entities that are found; 0 where there are none."""
+        return ops.divide_no_nan(self.correct.value, self.gold.value)
+
+    def result(self) -> Any:
+        """The F1 of all batches, a scalar."""
+        return ops.divide_no_nan(2 * self.correct.value, self.gold.value + self.predicted.value)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {**super().get_config(), "tag_names": list(self.tag_names)}
+
+
+def _kept_first(kept: Any) -> Any:
+    """For each row, the positions of what is kept, in order, and then those of the rest."""
+    position = ops.cumsum(ops.ones_like(kept, dtype="int32"), axis=1)
+    return ops.argsort(ops.where(kept, position, position + ops.shape(kept)[1]), axis=1)
+
+
+def _check_names(tag_names: Any) -> list[str]:
+    """The names as a list, none of them twice."""
+    if isinstance(tag_names, str | bytes) or not isinstance(tag_names, Sequence | np.ndarray):
+        raise TypeError(checks.message("EntityF1", "tag_names", "be a list of tag names", tag_names))
+    names = list(tag_names)
+    if not names or len(set(names)) != len(names):
+        raise ValueError(checks.message("EntityF1", "tag_names", "be different names, at least one", names))
+    return names

@@ -1,0 +1,17 @@
+"""What the tests of the metrics share."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+_PATH = Path(__file__).with_name("metric_contract.py")
+_SPEC = importlib.util.spec_from_file_location("keras_bert_layers_tests_metric_contract", _PATH)
+_CONTRACT = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(_CONTRACT)
+
+
+@pytest.fixture(scope="session")
+def check_metric():
+    """The contract of every metric; see `metric_contract.check_metric`."""
+    return _CONTRACT.check_metric
