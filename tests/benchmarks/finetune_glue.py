@@ -3,9 +3,9 @@
     python tests/benchmarks/finetune_glue.py --task MRPC --contender transformers --data ../shared/data/glue
     python tests/benchmarks/finetune_glue.py --task MRPC --contender keras_bert_layers --data ../shared/data/glue
 
-The recipe, for both: two epochs (CoLA: one), batch 32, at most 128 tokens, peak rate 1e-4, the dev file's metrics by scikit-learn
-and SciPy. STS-B is a regression: the mean squared error of a single output and a fifth of the score. The rest of the
-recipe is told in `_recipe.py`. `transformers` needs the extra `peers`. Prints one JSON line.
+The recipe, for both: two epochs (CoLA: one), batch 32, at most 128 tokens, peak rate 1e-4, the dev file's metrics by
+scikit-learn and SciPy. STS-B is a regression: the mean squared error of a single output and a fifth of the score. The
+rest of the recipe is told in `_recipe.py`. `transformers` needs the extra `peers`. Prints one JSON line.
 """
 
 from __future__ import annotations
