@@ -52,3 +52,13 @@ def csv_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str], str]]
                 continue
             if cells:
                 yield line, cells, not_utf8(*cells)
+
+
+def wrong_number(header: list[str], cells: list[str]) -> str:
+    """What is wrong with a row of more or fewer cells than the header has, or `""`."""
+    if len(cells) == len(header):
+        return ""
+    return (
+        f"{len(cells)} cells where the header names {len(header)} columns. "
+        "A text that holds the delimiter or a line break must stand in double quotes."
+    )

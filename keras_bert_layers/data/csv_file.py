@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.data._csv_rows import csv_rows
+from keras_bert_layers.data._csv_rows import csv_rows, wrong_number
 from keras_bert_layers.data._row_collector import RowCollector
 from keras_bert_layers.data.columns import Columns
 
@@ -57,7 +57,7 @@ def read_csv(
     rows = csv_rows(path, delimiter)
     header = _checked_header(path, next(rows, None), (*columns, *where))
     for line, cells, not_readable in rows:
-        problem = not_readable or _wrong_number(header, cells)
+        problem = not_readable or wrong_number(header, cells)
         row = dict(zip(header, cells, strict=False))
         if not problem and any(row[column] != value for column, value in where.items()):
             continue
@@ -81,15 +81,6 @@ def _checked_header(path: Path, row: tuple[int, list[str], str] | None, columns:
             found = "no column" if column not in header else f"{header.count(column)} columns"
             raise ValueError(f"{path}, line {line}: {found} named {column!r}. The columns are {header}.")
     return header
-
-
-def _wrong_number(header: list[str], cells: list[str]) -> str:
-    if len(cells) == len(header):
-        return ""
-    return (
-        f"{len(cells)} cells where the header names {len(header)} columns. "
-        "A text that holds the delimiter or a line break must stand in double quotes."
-    )
 
 
 def _empty(column: str) -> str:
