@@ -1,0 +1,180 @@
+"""Exact match and F1 of answers, as SQuAD's official scripts count them, and the threshold of "no answer"."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+
+METRICS = ("exact_match", "f1")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+
+# Exact match and F1 of one answer, each in [0, 1].
+_Scores = tuple[float, float]
+
+
+def squad_scores(
+    answers: Sequence[str | bytes], gold_answers: Sequence[Sequence[str | bytes]], *, version: str = "2.0"
+) -> dict[str, float]:
+    """Exact match and F1 of a whole collection of answers, in percent.
+
+    Both sides are lower-cased and lose ASCII punctuation, the words "a", "an", "the" and needless blanks; F1 is over
+    the words that are left. The best of a question's gold answers counts.
+
+    Args:
+        answers: one answer a question, bytes in UTF-8; "" says that there is none.
+        gold_answers: for each question all that people answered; `[]` or `[""]` where the text has no answer.
+        version: whose rules hold where nothing is left of an answer. "2.0" leaves such a gold answer out, and calls two
+            such answers equal; "1.1" keeps it, with an F1 of 0, and knows no question without an answer.
+
+    Returns:
+        `"exact_match"` and `"f1"`; if some questions have no answer, also the same of the questions that have one
+        (`"has_answer_exact_match"`, `"has_answer_f1"`) and of those that have none (`"no_answer_exact_match"`,
+        `"no_answer_f1"`), each only where there are such questions.
+
+    Raises:
+        TypeError: answers that are no strings; a string in place of a list of gold answers.
+        ValueError: no questions; not one list of gold answers for each; in version "1.1", a question without any.
+
+    Examples:
+        >>> squad_scores(["the Norman", ""], [["Normans", "Norman"], []])["exact_match"]
+        100.0
+        >>> squad_scores([b"in the 10th century"], [["10th century"]])
+        {'exact_match': 0.0, 'f1': 80.0}
+
+    References:
+        Rajpurkar et al. 2016, arXiv:1606.05250, section 6.1, and 2018, arXiv:1806.03822; the official scripts
+        `evaluate-v1.1.py` and `evaluate-v2.0.py`.
+    """
+    owner = "squad_scores"
+    checks.one_of(owner, "version", version, ("1.1", "2.0"))
+    texts, golds = _read(owner, answers, gold_answers)
+    if version == "1.1" and not all(golds):
+        rule = 'hold an answer for every question in version "1.1"'
+        raise ValueError(checks.message(owner, f"gold_answers[{golds.index([])}]", rule, [], 'Use version "2.0".'))
+    scores = 100 * np.array([_score(*pair, version) for pair in zip(texts, golds, strict=True)])
+    has_answer = np.array([bool(gold) for gold in golds])
+    parts = {"": np.ones_like(has_answer)}
+    if not has_answer.all():
+        parts.update({"has_answer_": has_answer, "no_answer_": ~has_answer})
+    return {
+        f"{part}{metric}": float(scores[rows, column].mean())
+        for part, rows in parts.items()
+        for column, metric in enumerate(METRICS)
+        if rows.any()
+    }
+
+
+def best_no_answer_threshold(
+    answers: Sequence[str | bytes],
+    no_answer_scores: Sequence[float] | np.ndarray,
+    gold_answers: Sequence[Sequence[str | bytes]],
+    *,
+    metric: str = "f1",
+) -> tuple[float, float]:
+    """The threshold on the score of "no answer" above which to answer "", found on data with known answers.
+
+    Every score that occurs is tried in one sorted sweep; of equally good thresholds the lowest wins. Questions of equal
+    score are decided together, as they will be when the threshold is used.
+
+    Args:
+        answers: the best answer of each question that is not "".
+        no_answer_scores: how sure the model is that there is no answer, a probability or any other finite number.
+        gold_answers: for each question all that people answered; `[]` or `[""]` where the text has no answer.
+        metric: what to make large, "f1" or "exact_match".
+
+    Returns:
+        The threshold, and the metric in percent once every answer whose score is greater is "". If it is best never to
+        answer, the threshold is 0, or 1 below the lowest score where that is not above 0. The metric is that of
+        `squad_scores`, but an answer in place of none is wrong here even if it is only an article or punctuation.
+
+    Raises:
+        TypeError, ValueError: as `squad_scores`; not one finite score for each question; another metric.
+
+    Examples:
+        >>> best_no_answer_threshold(["Normans", "10", "Rollo"], [0.1, 0.9, 0.3], [["Normans"], [], ["Rollo"]])
+        (0.3, 100.0)
+
+    References:
+        `find_best_thresh` of the official `evaluate-v2.0.py`, which also tries to part questions of equal score.
+    """
+    owner = "best_no_answer_threshold"
+    checks.one_of(owner, "metric", metric, METRICS)
+    texts, golds = _read(owner, answers, gold_answers)
+    certainty = np.asarray(no_answer_scores, "float64")
+    if certainty.shape != (len(texts),) or not np.isfinite(certainty).all():
+        rule = f"be one finite number for each of the {len(texts)} questions"
+        raise ValueError(checks.message(owner, "no_answer_scores", rule, no_answer_scores))
+    column = METRICS.index(metric)
+    # What is won, or lost, by giving an answer in place of "".
+    gains = [
+        _score(text, gold, "2.0")[column] if gold else -float(bool(text))
+        for text, gold in zip(texts, golds, strict=True)
+    ]
+    order = np.argsort(certainty, kind="stable")
+    levels = certainty[order]
+    totals = np.cumsum([golds.count([]), *np.array(gains)[order]])
+    usable = np.append(True, np.append(levels[:-1] != levels[1:], True))
+    best = int(np.argmax(np.where(usable, totals, -np.inf)))
+    never = 0.0 if levels[0] > 0 else levels[0] - 1
+    return float(levels[best - 1] if best else never), float(100 * totals[best] / len(texts))
+
+
+def _read(owner: str, answers: Any, gold_answers: Any) -> tuple[list[str], list[list[str]]]:
+    """Both sides as strings; a question without an answer has an empty list."""
+    if isinstance(answers, str | bytes) or not len(answers):
+        rule = "be a list of answers, one for each question and at least one"
+        raise ValueError(checks.message(owner, "answers", rule, answers))
+    if len(gold_answers) != len(answers):
+        raise ValueError(
+            f"`{owner}`: `gold_answers` must hold one list for each of the {len(answers)} answers. "
+            f"Received: {len(gold_answers)} lists."
+        )
+    texts = [_text(owner, f"answers[{row}]", answer) for row, answer in enumerate(answers)]
+    golds = []
+    for row, gold in enumerate(gold_answers):
+        name = f"gold_answers[{row}]"
+        if isinstance(gold, str | bytes):
+            raise TypeError(checks.message(owner, name, "be a list of answers", gold, f"Write [{gold!r}]."))
+        golds.append([text for text in (_text(owner, name, answer) for answer in gold) if text])
+    return texts, golds
+
+
+def _text(owner: str, argument: str, value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    if not isinstance(value, str):
+        raise TypeError(checks.message(owner, argument, "be a string", value))
+    return value
+
+
+def _score(answer: str, golds: Sequence[str], version: str) -> _Scores:
+    """The best exact match and the best F1 of one answer."""
+    words = _words(answer)
+    gold_words = [_words(gold) for gold in golds]
+    if version == "2.0":
+        gold_words = [gold for gold in gold_words if gold] or [[]]
+    exact_match = float(words in gold_words)
+    if version == "2.0" and not words:
+        return exact_match, exact_match
+    return exact_match, max(_f1(words, gold) for gold in gold_words)
+
+
+def _words(answer: str) -> list[str]:
+    """The words that count."""
+    return _ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split()
+
+
+def _f1(words: Sequence[str], gold: Sequence[str]) -> float:
+    same = sum((Counter(words) & Counter(gold)).values())
+    if not same:
+        return 0.0
+    precision, recall = same / len(words), same / len(gold)
+    return 2 * precision * recall / (precision + recall)
