@@ -66,11 +66,13 @@ _REGISTERED = {
     "BertSentenceEncoder": "tasks",
     "BertTokenizer": "preprocessing",
     "ClassificationHead": "layers",
+    "ConditionalRandomField": "layers",
     "EntityF1": "metrics",
     "FeedForward": "layers",
     "Pooler": "layers",
     "SelfAttention": "layers",
     "SequencePooling": "layers",
+    "TokenClassificationHead": "layers",
     "TransformerEncoderBlock": "layers",
     "WarmupLinearDecay": "optimizers",
 }

@@ -3,19 +3,23 @@
 from keras_bert_layers.layers.activations import gelu_erf, gelu_tanh
 from keras_bert_layers.layers.bert_embedding import BertEmbedding
 from keras_bert_layers.layers.classification_head import ClassificationHead
+from keras_bert_layers.layers.conditional_random_field import ConditionalRandomField
 from keras_bert_layers.layers.feed_forward import FeedForward
 from keras_bert_layers.layers.pooler import Pooler
 from keras_bert_layers.layers.self_attention import SelfAttention
 from keras_bert_layers.layers.sequence_pooling import SequencePooling
+from keras_bert_layers.layers.token_classification_head import TokenClassificationHead
 from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock
 
 __all__ = [
     "BertEmbedding",
     "ClassificationHead",
+    "ConditionalRandomField",
     "FeedForward",
     "Pooler",
     "SelfAttention",
     "SequencePooling",
+    "TokenClassificationHead",
     "TransformerEncoderBlock",
     "gelu_erf",
     "gelu_tanh",

@@ -1,0 +1,54 @@
+"""The tags of words: "O" outside of all entities, "B-person" on a person's first word, "I-person" on the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras_bert_layers._internal import checks
+
+OUTSIDE = "O"
+BEGIN = "B-"
+INSIDE = "I-"
+
+
+def check_tag_names(owner: str, tag_names: Any) -> list[str]:
+    """The tag names as a list.
+
+    Args:
+        owner: the class that asks, for errors.
+        tag_names: one name a tag, in the order of their ids.
+
+    Raises:
+        TypeError: not a list of strings.
+        ValueError: a name twice, no "O", no other tag, a name of another form, or an "I-" without its "B-".
+    """
+    if isinstance(tag_names, str | bytes) or not isinstance(tag_names, Sequence):
+        raise TypeError(checks.message(owner, "tag_names", "be a list of strings", tag_names))
+    names = list(tag_names)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(checks.message(owner, "tag_names", "be a list of strings", names))
+    if len(set(names)) != len(names) or len(names) < 2 or OUTSIDE not in names:
+        rule = f'hold "{OUTSIDE}" and at least one other name, each once'
+        raise ValueError(checks.message(owner, "tag_names", rule, names))
+    for name in names:
+        if name != OUTSIDE and not label_of(name):
+            cure = "Write tags of another scheme in this one first."
+            rule = f'hold "{OUTSIDE}" and names as "{BEGIN}person" and "{INSIDE}person"'
+            raise ValueError(checks.message(owner, "tag_names", rule, name, cure))
+        if name.startswith(INSIDE) and BEGIN + label_of(name) not in names:
+            cure = f"Add {BEGIN + label_of(name)!r}; every entity begins with one."
+            raise ValueError(checks.message(owner, "tag_names", f'hold a "{BEGIN}" for each "{INSIDE}"', names, cure))
+    return names
+
+
+def label_of(tag: str) -> str:
+    """The entity's label, "person" of "B-person"; "" of what is no tag of an entity."""
+    return tag[len(BEGIN) :] if tag.startswith((BEGIN, INSIDE)) else ""
+
+
+def may_follow(previous: str | None, tag: str) -> bool:
+    """Whether a tag may stand behind another, or at the start (None): an "I-" only inside an entity of its label."""
+    if not tag.startswith(INSIDE):
+        return True
+    return previous is not None and label_of(previous) == label_of(tag)

@@ -1,0 +1,192 @@
+"""`ConditionalRandomField`: the tags of a sequence scored together, not each for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert_layers._internal import bio_tags, checks
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._chain import best_futures, flipped, marginals, total_futures
+
+# The score of what must not be. Its exponential is 0 in float32, and sums of it over any length stay finite, so that
+# a row which holds such a transition all the same has a finite loss.
+_FORBIDDEN = -1e4
+
+
+@register
+class ConditionalRandomField(keras.layers.Layer):
+    """A linear chain over tags: every tag is scored together with the one before it.
+
+    `score(y) = start[y_1] + sum_t emission_t[y_t] + sum_t transition[y_(t-1), y_t] + end[y_last]`, and the probability
+    of a whole row of tags is `exp(score(y))`, divided by the sum of that over all rows of tags. Fresh weights are zero:
+    then every position is by itself a softmax of its emissions, but for the tags that `tag_names` rules out.
+
+    A call gives the probabilities of each position's tag. `log_likelihood` is what training maximises, `viterbi` is the
+    best row of tags. All numbers are float32 under every dtype policy, and stay small at any length.
+
+    Axes: B batch, S sequence, C tags.
+
+    Args:
+        num_tags: number of tags, at least 2.
+        tag_names: None, or one name a tag in the order of their ids, "O", "B-person", "I-person" and so on. With names,
+            an "I-" is possible only behind a "B-" or an "I-" of the same label.
+        **kwargs: `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        emissions: float `(batch, sequence, num_tags)`, the logits of each position's tag.
+        padding_mask: int or bool `(batch, sequence)`, 1 = position that has a tag; None where all have. Positions
+            without a tag may stand anywhere; the chain goes on behind them as if they were not there.
+
+    Returns:
+        The probabilities of each position's tag over all rows of tags, float32 `(batch, sequence, num_tags)`; 0 where
+        `padding_mask` is 0.
+
+    Raises:
+        TypeError: `tag_names` is no list of strings.
+        ValueError: `num_tags` is below 2, or `tag_names` are not so many names of that form.
+
+    Examples:
+        >>> field = ConditionalRandomField(3, tag_names=["O", "B-person", "I-person"])
+        >>> emissions = keras.ops.convert_to_tensor([[[0.0, 2.0, 3.0], [0.0, 0.0, 4.0]]])
+        >>> field.viterbi(emissions).numpy().tolist()
+        [[1, 2]]
+
+    References:
+        Lafferty et al. 2001, Conditional Random Fields; Rabiner 1989, A Tutorial on Hidden Markov Models, section III.
+    """
+
+    def __init__(self, num_tags: int, *, tag_names: Sequence[str] | None = None, **kwargs: Any):
+        super().__init__(autocast=False, **kwargs)
+        owner = type(self).__name__
+        self.num_tags = checks.positive_integer(owner, "num_tags", num_tags)
+        if self.num_tags < 2:
+            raise ValueError(checks.message(owner, "num_tags", "be at least 2", num_tags))
+        self.tag_names = None if tag_names is None else bio_tags.check_tag_names(owner, tag_names)
+        if self.tag_names is not None and len(self.tag_names) != self.num_tags:
+            raise ValueError(checks.message(owner, "tag_names", f"be {self.num_tags} names", self.tag_names))
+        self._penalties = _penalties(self.num_tags, self.tag_names)
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the scores of neighbours, of the first tag and of the last."""
+        if len(input_shape) != 3 or input_shape[-1] != self.num_tags:
+            rule = f"be (batch, sequence, {self.num_tags})"
+            raise ValueError(checks.message(type(self).__name__, "emissions.shape", rule, tuple(input_shape)))
+        shapes = {"transitions": (self.num_tags, self.num_tags), "starts": (self.num_tags,), "ends": (self.num_tags,)}
+        for name, shape in shapes.items():
+            setattr(self, name, self.add_weight(shape=shape, initializer="zeros", autocast=False, name=name))
+
+    def call(self, emissions: Any, padding_mask: Any = None) -> Any:
+        """Gives each position's probabilities; see the class."""
+        emissions, real = self._prepare(emissions, padding_mask)
+        return marginals(self._scores(emissions.dtype), emissions + self._total_futures(emissions, real), real)
+
+    def log_likelihood(self, emissions: Any, tags: Any, padding_mask: Any = None) -> Any:
+        """The logarithm of the probability of whole rows of tags.
+
+        Args:
+            emissions: as in a call.
+            tags: int `(batch, sequence)`; not looked at where `padding_mask` is 0.
+            padding_mask: as in a call.
+
+        Returns:
+            Float32 `(batch,)`, at most 0; 0 for a row without tags.
+        """
+        emissions, real = self._prepare(emissions, padding_mask)
+        tags = ops.where(real, ops.cast(tags, "int32"), 0)
+        choices = ops.log_softmax(self.logits_given_past(emissions, tags, real), axis=-1)
+        chosen = ops.take_along_axis(choices, tags[:, :, None], axis=-1)[:, :, 0]  # [B, S]
+        return ops.sum(ops.where(real, chosen, 0), axis=-1)
+
+    def logits_given_past(self, emissions: Any, tags: Any, padding_mask: Any = None) -> Any:
+        """The logits of each position's tag where the tags before it are known, and all that can follow is weighed.
+
+        By the chain rule the log-likelihood of a row is the sum of the logarithms of their softmax at the given tags.
+        So the usual cross entropy of these logits, weights and all, is the loss of the field.
+
+        Args:
+            emissions: as in a call.
+            tags: int `(batch, sequence)`; not looked at where `padding_mask` is 0.
+            padding_mask: as in a call.
+
+        Returns:
+            Float32 `(batch, sequence, num_tags)`.
+        """
+        emissions, real = self._prepare(emissions, padding_mask)
+        tags = ops.where(real, ops.cast(tags, "int32"), 0)
+
+        def step(previous: Any, position: Any) -> tuple[Any, Any]:
+            tag, is_real = position
+            return ops.where(is_real, tag, previous), previous
+
+        _, previous = ops.scan(step, self._start_row(emissions), (flipped(tags), flipped(real)))
+        past = ops.take(self._scores(emissions.dtype), flipped(previous), axis=0)  # [B, S, C]
+        return past + emissions + self._total_futures(emissions, real)
+
+    def viterbi(self, emissions: Any, padding_mask: Any = None) -> Any:
+        """The most probable row of tags.
+
+        Args:
+            emissions: as in a call.
+            padding_mask: as in a call.
+
+        Returns:
+            Int32 `(batch, sequence)`; 0 where `padding_mask` is 0.
+        """
+        emissions, real = self._prepare(emissions, padding_mask)
+        scores = self._scores(emissions.dtype)
+
+        def step(previous: Any, position: Any) -> tuple[Any, Any]:
+            score, is_real = position  # [B, C], [B]
+            tag = ops.cast(ops.argmax(ops.take(scores, previous, axis=0) + score, axis=-1), "int32")
+            return ops.where(is_real, tag, previous), ops.where(is_real, tag, 0)
+
+        futures = best_futures(scores[:-1], emissions, self._ends(emissions.dtype), real)
+        _, tags = ops.scan(step, self._start_row(emissions), (flipped(emissions + futures), flipped(real)))
+        return flipped(tags)
+
+    def _total_futures(self, emissions: Any, real: Any) -> Any:
+        dtype = emissions.dtype
+        return total_futures(self._scores(dtype)[:-1], emissions, self._ends(dtype), real)
+
+    def _scores(self, dtype: str) -> Any:
+        """How well each tag (column) follows each tag (row), or begins (the last row); `[C + 1, C]`."""
+        scores = ops.concatenate([self.transitions, self.starts[None]], axis=0)
+        return ops.cast(scores, dtype) + ops.cast(self._penalties, dtype)
+
+    def _ends(self, dtype: str) -> Any:
+        return ops.cast(ops.convert_to_tensor(self.ends), dtype)
+
+    def _start_row(self, emissions: Any) -> Any:
+        """The row of `_scores` that stands before the first tag, for each row of the batch; int32 `[B]`."""
+        return ops.full((ops.shape(emissions)[0],), self.num_tags, dtype="int32")
+
+    def _prepare(self, emissions: Any, padding_mask: Any) -> tuple[Any, Any]:
+        """Emissions in at least float32, and which positions have a tag, bool `[B, S]`."""
+        emissions = ops.convert_to_tensor(emissions)
+        if not self.built:
+            self.build(emissions.shape)
+        emissions = ops.cast(emissions, keras.backend.result_type(emissions.dtype, "float32"))
+        if padding_mask is None:
+            return emissions, ops.ones(ops.shape(emissions)[:2], dtype="bool")
+        return emissions, ops.cast(padding_mask, "bool")
+
+    def compute_output_spec(self, emissions: Any, padding_mask: Any = None) -> Any:
+        """The emissions' shape; float32."""
+        return keras.KerasTensor(emissions.shape, dtype=keras.backend.result_type(emissions.dtype, "float32"))
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {**super().get_config(), "num_tags": self.num_tags, "tag_names": self.tag_names}
+
+
+def _penalties(num_tags: int, tag_names: Sequence[str] | None) -> np.ndarray:
+    """0 for what is possible and a large negative number for what is not; rows and columns as in `_scores`."""
+    if tag_names is None:
+        return np.zeros((num_tags + 1, num_tags), "float32")
+    allowed = [[bio_tags.may_follow(previous, tag) for tag in tag_names] for previous in (*tag_names, None)]
+    return np.where(allowed, 0, _FORBIDDEN).astype("float32")
