@@ -72,6 +72,8 @@ _REGISTERED = {
     "Pooler": "layers",
     "SelfAttention": "layers",
     "SequencePooling": "layers",
+    "SpanHead": "layers",
+    "SpanPreprocessor": "preprocessing",
     "TokenClassificationHead": "layers",
     "TransformerEncoderBlock": "layers",
     "WarmupLinearDecay": "optimizers",

@@ -22,6 +22,15 @@ def positive_integer(owner: str, argument: str, value: Any) -> int:
     return int(value)
 
 
+def whole_number(owner: str, argument: str, value: Any) -> int:
+    """`value` as an int of at least 0; TypeError or ValueError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(message(owner, argument, "be an integer", value))
+    if value < 0:
+        raise ValueError(message(owner, argument, "be at least 0", value))
+    return int(value)
+
+
 def fraction(owner: str, argument: str, value: Any) -> float:
     """`value` as a float in [0, 1); TypeError or ValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, Real):

@@ -8,6 +8,7 @@ from keras_bert_layers.layers.feed_forward import FeedForward
 from keras_bert_layers.layers.pooler import Pooler
 from keras_bert_layers.layers.self_attention import SelfAttention
 from keras_bert_layers.layers.sequence_pooling import SequencePooling
+from keras_bert_layers.layers.span_head import SpanHead
 from keras_bert_layers.layers.token_classification_head import TokenClassificationHead
 from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock
 
@@ -19,6 +20,7 @@ __all__ = [
     "Pooler",
     "SelfAttention",
     "SequencePooling",
+    "SpanHead",
     "TokenClassificationHead",
     "TransformerEncoderBlock",
     "gelu_erf",

@@ -2,5 +2,6 @@
 
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
+from keras_bert_layers.preprocessing.span_preprocessor import SpanPreprocessor
 
-__all__ = ["BertPreprocessor", "BertTokenizer"]
+__all__ = ["BertPreprocessor", "BertTokenizer", "SpanPreprocessor"]

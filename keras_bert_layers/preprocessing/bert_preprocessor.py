@@ -91,8 +91,8 @@ class BertPreprocessor(keras.layers.Layer):
     def call(self, text: Any) -> dict[str, Any]:
         """Tokenises, truncates, adds special tokens and pads."""
         first, second = split_pair(text)
-        first = _as_strings(first)
-        second = None if second is None else _as_strings(second)
+        first = as_strings("BertPreprocessor", first)
+        second = None if second is None else as_strings("BertPreprocessor", second)
         if first.shape.rank == 0:
             pair = tf.expand_dims(first, 0) if second is None else (first[None], second[None])
             return {key: value[0] for key, value in self.call(pair).items()}
@@ -126,7 +126,7 @@ class BertPreprocessor(keras.layers.Layer):
             parts += [segment, separator]
         row_ids = tf.concat(parts, axis=1)  # ragged [B, (S)]
         lengths = tf.cast(row_ids.row_lengths(), tf.int32)  # [B]
-        width = self._width(lengths)
+        width = padded_width(lengths, padding=self.padding, max_length=self.max_length)
         # [B, S]
         token_ids = row_ids.to_tensor(default_value=self.tokenizer.pad_id, shape=tf.stack([-1, width]))
         padding_mask = tf.sequence_mask(lengths, width, dtype=tf.int32)
@@ -138,17 +138,6 @@ class BertPreprocessor(keras.layers.Layer):
             first_lengths = tf.cast(segments[0].row_lengths(), tf.int32) + 2
             segment_ids = padding_mask - tf.sequence_mask(first_lengths, width, dtype=tf.int32)
         return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
-
-    def _width(self, lengths: tf.Tensor) -> tf.Tensor | int:
-        """How many columns the batch gets."""
-        if self.padding == "max_length":
-            return self.max_length
-        # An empty batch has no longest row; [CLS] [SEP] is the shortest there can be.
-        longest = tf.maximum(tf.reduce_max(lengths), 2)
-        if self.padding == "longest":
-            return longest
-        widths = tf.constant([width for width in BUCKETS if width < self.max_length] + [self.max_length], tf.int32)
-        return tf.reduce_min(tf.boolean_mask(widths, widths >= longest))
 
     def compute_output_spec(self, text: Any) -> dict[str, keras.KerasTensor]:
         """Shapes and dtypes for a functional model: `(batch, None)`, or `(batch, max_length)`."""
@@ -176,6 +165,27 @@ class BertPreprocessor(keras.layers.Layer):
         return cls(**config)
 
 
+def padded_width(lengths: tf.Tensor, *, padding: str, max_length: int) -> tf.Tensor | int:
+    """How many columns a batch gets.
+
+    Args:
+        lengths: int32 `(rows,)`, the tokens of each row, none more than `max_length`.
+        padding: `"longest"`, `"max_length"` or `"bucket"`.
+        max_length: the largest number of tokens of a row.
+
+    Returns:
+        The width; an int under `"max_length"`.
+    """
+    if padding == "max_length":
+        return max_length
+    # An empty batch has no longest row; [CLS] [SEP] is the shortest there can be.
+    longest = tf.maximum(tf.reduce_max(lengths), 2)
+    if padding == "longest":
+        return longest
+    widths = tf.constant([width for width in BUCKETS if width < max_length] + [max_length], tf.int32)
+    return tf.reduce_min(tf.boolean_mask(widths, widths >= longest))
+
+
 def split_pair(text: Any) -> tuple[Any, Any | None]:
     """The first and, for a pair, the second text.
 
@@ -197,18 +207,18 @@ def split_pair(text: Any) -> tuple[Any, Any | None]:
     return text[0], text[1]
 
 
-def _as_strings(text: Any) -> tf.Tensor:
-    """A string tensor of rank 0 or 1."""
-    tensor = text if tf.is_tensor(text) else _converted(text)
+def as_strings(owner: str, text: Any) -> tf.Tensor:
+    """A string tensor of rank 0 or 1; TypeError or ValueError in the name of `owner` otherwise."""
+    tensor = text if tf.is_tensor(text) else _converted(owner, text)
     cure = "Give a string, or a list, array or tensor `(batch,)` of strings."
     if tensor.dtype != tf.string:
-        raise TypeError(f"`BertPreprocessor`: text must be strings. Received: dtype={tensor.dtype.name}. {cure}")
+        raise TypeError(f"`{owner}`: text must be strings. Received: dtype={tensor.dtype.name}. {cure}")
     if tensor.shape.rank is None or tensor.shape.rank > 1:
-        raise ValueError(f"`BertPreprocessor`: text must have rank 0 or 1. Received: shape={tensor.shape}. {cure}")
+        raise ValueError(f"`{owner}`: text must have rank 0 or 1. Received: shape={tensor.shape}. {cure}")
     return tensor
 
 
-def _converted(text: Any) -> tf.Tensor:
+def _converted(owner: str, text: Any) -> tf.Tensor:
     """Python strings as a tensor; an empty list is a batch of no texts."""
     if isinstance(text, list) and not text:
         return tf.zeros([0], tf.string)
@@ -216,6 +226,6 @@ def _converted(text: Any) -> tf.Tensor:
         return tf.convert_to_tensor(text)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"`BertPreprocessor`: text must be strings. Received: {type(text).__name__} that is not "
+            f"`{owner}`: text must be strings. Received: {type(text).__name__} that is not "
             f"({str(error).splitlines()[0]}). Missing values (None, NaN) must be removed or replaced first."
         ) from error
