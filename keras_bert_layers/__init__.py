@@ -69,6 +69,8 @@ _REGISTERED = {
     "ConditionalRandomField": "layers",
     "EntityF1": "metrics",
     "FeedForward": "layers",
+    "MaskedLMHead": "layers",
+    "NextSentenceHead": "layers",
     "Pooler": "layers",
     "SelfAttention": "layers",
     "SequencePooling": "layers",

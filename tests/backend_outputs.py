@@ -119,6 +119,43 @@ def training(found):
     found["training:moved"] = np.array(moved)
 
 
+def pretraining(found):
+    """Both heads of pretraining on a backbone: compiled outputs, one step, and a file that keeps the matrix tied."""
+    import keras
+
+    config = keras_bert_layers.BertConfig(
+        vocabulary_size=29, hidden_dim=12, num_layers=1, num_heads=3, intermediate_dim=20, num_segments=4, dropout=0.0
+    )
+    backbone = keras_bert_layers.BertBackbone(config)
+    positions = keras.Input((None,), dtype="int32", name="mask_positions")
+    hidden = backbone(backbone.input)
+    outputs = {
+        "masked": layers.MaskedLMHead(backbone, name="masked")(hidden["sequence_output"], positions),
+        "next": layers.NextSentenceHead(name="next")(hidden["pooled_output"]),
+    }
+    model = keras.Model({**backbone.input, "mask_positions": positions}, outputs)
+    randomise(model)
+    found.update({f"pretraining:weight:{weight.path}": to_numpy(weight) for weight in model.weights})
+    given = {**inputs(), "mask_positions": np.array([[6, 0], [3, 3], [1, 0]], "int32")}
+    found.update({f"pretraining:{key}": value for key, value in model.predict(given, verbose=0).items()})
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    before = model.get_weights()
+    model.fit(given, {"masked": np.array([[3, 1], [0, 28], [7, 7]]), "next": np.array([0, 1, 0])}, verbose=0)
+    moved = [np.abs(new - old).max() for new, old in zip(model.get_weights(), before, strict=True)]
+    found["pretraining:moved"] = np.array(moved)
+    return model, given
+
+
+def tied_file(found, model, given):
+    import keras
+
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model.keras")
+        loaded = keras.models.load_model(Path(folder) / "model.keras")
+    expected, values = model.predict(given, verbose=0), loaded.predict(given, verbose=0)
+    found["pretraining:loaded"] = np.array([np.abs(values[key] - expected[key]).max() for key in expected])
+
+
 def wrong_id(found):
     """An id out of range raises or gives NaN, and never picks another row."""
     for name, token in (("negative", -1), ("large", 17)):
@@ -134,11 +171,13 @@ def main(path):
     backbone = backbone_outputs(found)
     layer_outputs(found)
     training(found)
+    pretrained = pretraining(found)
     wrong_id(found)
     backend = os.environ["KERAS_BACKEND"]
     if backend != "tensorflow" and any(name.split(".")[0].startswith("tensorflow") for name in sys.modules):
         sys.exit(f"TensorFlow was imported on the backend {backend}.")
     saving(found, backbone)  # last: where TensorFlow is installed, Keras itself imports it here
+    tied_file(found, *pretrained)
     np.savez(path, **found)
 
 

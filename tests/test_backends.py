@@ -88,6 +88,21 @@ def test_training(found):
     assert (found["training:moved"] > 0).all()
 
 
+def test_heads_of_pretraining(found, inputs, numpy_bert):
+    prefix = "pretraining:weight:"
+    weights = {key.removeprefix(prefix): value for key, value in found.items() if key.startswith(prefix)}
+    hidden = numpy_bert.bert(weights, inputs, num_layers=1, num_heads=3)
+    picked = hidden["sequence_output"][np.arange(3)[:, None], [[6, 0], [3, 3], [1, 0]]]
+    picked = numpy_bert.gelu_erf(numpy_bert.dense(weights, "masked/dense", picked))
+    picked = numpy_bert.layer_norm(weights, "masked/layer_norm", picked, 1e-12)
+    logits = picked @ weights["embedding/token_embedding"].T + weights["masked/bias"]
+    np.testing.assert_allclose(found["pretraining:masked"], logits, atol=EQUAL)
+    pair = numpy_bert.dense(weights, "next/dense", hidden["pooled_output"])
+    np.testing.assert_allclose(found["pretraining:next"], pair, atol=EQUAL)
+    assert (found["pretraining:moved"] > 0).all()
+    np.testing.assert_allclose(found["pretraining:loaded"], 0, atol=EQUAL)
+
+
 def test_ids_out_of_range_are_loud(found):
     assert np.isnan(found["wrong:negative"]).all()
     assert np.isnan(found["wrong:large"]).all()

@@ -5,6 +5,8 @@ from keras_bert_layers.layers.bert_embedding import BertEmbedding
 from keras_bert_layers.layers.classification_head import ClassificationHead
 from keras_bert_layers.layers.conditional_random_field import ConditionalRandomField
 from keras_bert_layers.layers.feed_forward import FeedForward
+from keras_bert_layers.layers.masked_lm_head import MaskedLMHead
+from keras_bert_layers.layers.next_sentence_head import NextSentenceHead
 from keras_bert_layers.layers.pooler import Pooler
 from keras_bert_layers.layers.self_attention import SelfAttention
 from keras_bert_layers.layers.sequence_pooling import SequencePooling
@@ -17,6 +19,8 @@ __all__ = [
     "ClassificationHead",
     "ConditionalRandomField",
     "FeedForward",
+    "MaskedLMHead",
+    "NextSentenceHead",
     "Pooler",
     "SelfAttention",
     "SequencePooling",
