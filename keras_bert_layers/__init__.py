@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from keras_bert_layers.checkpoints import load_backbone, load_preprocessor, load_task, load_tokenizer
     from keras_bert_layers.config import BertConfig
     from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer
-    from keras_bert_layers.tasks import BertClassifier, BertSentenceEncoder
+    from keras_bert_layers.tasks import BertClassifier, BertMultipleChoice, BertSentenceEncoder
 
 _HOMES = {
     "BertBackbone": "backbone",
     "BertClassifier": "tasks",
     "BertConfig": "config",
+    "BertMultipleChoice": "tasks",
     "BertPreprocessor": "preprocessing",
     "BertSentenceEncoder": "tasks",
     "BertTokenizer": "preprocessing",
@@ -62,6 +63,7 @@ _REGISTERED = {
     "BertBackbone": "backbone",
     "BertClassifier": "tasks",
     "BertEmbedding": "layers",
+    "BertMultipleChoice": "tasks",
     "BertPreprocessor": "preprocessing",
     "BertSentenceEncoder": "tasks",
     "BertTokenizer": "preprocessing",
@@ -69,14 +71,16 @@ _REGISTERED = {
     "ConditionalRandomField": "layers",
     "EntityF1": "metrics",
     "FeedForward": "layers",
+    "FlattenChoices": "layers",
+    "MultipleChoiceHead": "layers",
     "MaskedLMHead": "layers",
     "NextSentenceHead": "layers",
     "Pooler": "layers",
     "SelfAttention": "layers",
     "SequencePooling": "layers",
+    "TokenClassificationHead": "layers",
     "SpanHead": "layers",
     "SpanPreprocessor": "preprocessing",
-    "TokenClassificationHead": "layers",
     "TransformerEncoderBlock": "layers",
     "WarmupLinearDecay": "optimizers",
 }
@@ -85,6 +89,7 @@ __all__ = [
     "BertBackbone",
     "BertClassifier",
     "BertConfig",
+    "BertMultipleChoice",
     "BertPreprocessor",
     "BertSentenceEncoder",
     "BertTokenizer",

@@ -5,7 +5,9 @@ from keras_bert_layers.layers.bert_embedding import BertEmbedding
 from keras_bert_layers.layers.classification_head import ClassificationHead
 from keras_bert_layers.layers.conditional_random_field import ConditionalRandomField
 from keras_bert_layers.layers.feed_forward import FeedForward
+from keras_bert_layers.layers.flatten_choices import FlattenChoices
 from keras_bert_layers.layers.masked_lm_head import MaskedLMHead
+from keras_bert_layers.layers.multiple_choice_head import MultipleChoiceHead
 from keras_bert_layers.layers.next_sentence_head import NextSentenceHead
 from keras_bert_layers.layers.pooler import Pooler
 from keras_bert_layers.layers.self_attention import SelfAttention
@@ -19,7 +21,9 @@ __all__ = [
     "ClassificationHead",
     "ConditionalRandomField",
     "FeedForward",
+    "FlattenChoices",
     "MaskedLMHead",
+    "MultipleChoiceHead",
     "NextSentenceHead",
     "Pooler",
     "SelfAttention",

@@ -1,6 +1,7 @@
 """One model a task: raw text in, answers out."""
 
 from keras_bert_layers.tasks.classifier import BertClassifier
+from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
 
-__all__ = ["BertClassifier", "BertSentenceEncoder"]
+__all__ = ["BertClassifier", "BertMultipleChoice", "BertSentenceEncoder"]

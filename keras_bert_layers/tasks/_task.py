@@ -16,7 +16,6 @@ from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 
 TEXT = ((None,), "string")
-IDS = ((None, None), "int32")
 
 
 class Task(keras.Model):
@@ -29,6 +28,7 @@ class Task(keras.Model):
         backbone: a `BertBackbone`.
         preprocessor: a `BertPreprocessor`, or None for a task that takes ids only.
         outputs: the functional model's outputs.
+        inputs: the functional model's inputs; the backbone's if None.
         name: the model's name.
     """
 
@@ -36,9 +36,15 @@ class Task(keras.Model):
     output_name = "logits"
 
     def __init__(
-        self, backbone: BertBackbone, preprocessor: BertPreprocessor | None, *, outputs: Any, name: str | None = None
+        self,
+        backbone: BertBackbone,
+        preprocessor: BertPreprocessor | None,
+        *,
+        outputs: Any,
+        inputs: Any = None,
+        name: str | None = None,
     ):
-        super().__init__(inputs=backbone.input, outputs=outputs, name=name)
+        super().__init__(inputs=backbone.input if inputs is None else inputs, outputs=outputs, name=name)
         self.backbone = backbone
         self.preprocessor: Any = preprocessor
         self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
@@ -139,7 +145,8 @@ class Task(keras.Model):
 
     def signatures(self) -> list[Signature]:
         """What the exported model can be asked: with a preprocessor, strings by `serving_default`; always, ids."""
-        ids: dict[str, Any] = dict.fromkeys(("token_ids", "segment_ids", "padding_mask"), IDS)
+        names = ("token_ids", "segment_ids", "padding_mask")
+        ids: dict[str, Any] = {name: (tuple(self.input[name].shape), "int32") for name in names}
         of_ids = Signature("token_ids", self._serve_ids, ids)
         if self.preprocessor is None:
             return [of_ids]
@@ -159,9 +166,9 @@ class Task(keras.Model):
         ids = {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
         return {self.output_name: self._run_model(ids)}
 
-    def _run_model(self, ids: dict[str, Any]) -> Any:
-        """The model's outputs as TensorFlow tensors, for the strings to be made of them; eager on other backends."""
-        outputs = self(ids, training=False)
+    def _run_model(self, ids: dict[str, Any], model: Any = None) -> Any:
+        """The outputs of the model (or of a part) as TensorFlow tensors, to make answers of; eager on other backends."""
+        outputs = (self if model is None else model)(ids, training=False)
         if keras.backend.backend() == "tensorflow":
             return outputs
         return keras.tree.map_structure(lambda output: tf.constant(keras.ops.convert_to_numpy(output)), outputs)

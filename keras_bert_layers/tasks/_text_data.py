@@ -16,15 +16,21 @@ def is_dataset(x: Any) -> bool:
     return type(x).__module__.startswith("tensorflow.") and isinstance(x, tf.data.Dataset)
 
 
-def holds_ids(x: Any) -> bool:
-    """Whether `x` is, or yields, the backbone's own inputs, which need no preprocessing."""
+def holds_ids(x: Any, key: str = "token_ids") -> bool:
+    """Whether `x` is, or yields, the model's own inputs (a dictionary with that key), which need no preprocessing."""
     x = _first_part(x)
-    return isinstance(x, dict) and "token_ids" in x
+    return isinstance(x, dict) and key in x
 
 
 def is_pair(x: Any) -> bool:
-    """Whether `x` is, or yields, pairs of texts rather than single ones."""
+    """Whether `x` is, or yields, pairs of texts (or more in a row) rather than single ones."""
     return isinstance(_first_part(x), tuple)
+
+
+def num_sides(x: Any) -> int:
+    """How many columns of text `x` has, or yields: 1, or the size of the tuple."""
+    x = _first_part(x)
+    return len(x) if isinstance(x, tuple) else 1
 
 
 def holds_text(x: Any) -> bool:
@@ -44,33 +50,40 @@ def _first_part(x: Any) -> Any:
     return element[0] if isinstance(element, tuple) else element
 
 
-def check_dataset(owner: str, dataset: Any, **others: Any) -> None:
+def check_dataset(owner: str, dataset: Any, *, most: int = 2, **others: Any) -> None:
     """Refuses a dataset that does not yield batches of text, or that comes with columns of its own.
 
     Args:
         owner: the class that asks, for errors.
         dataset: a `tf.data.Dataset`.
+        most: how many columns of text a row may have; one behind the second may hold several texts a row.
         **others: what must then be None, such as `y`.
 
     Raises:
         ValueError: one of the two.
     """
-    for name, value in others.items():
-        if value is not None:
-            cure = "The dataset itself must yield `(text, y)` or `(text, y, sample_weight)`."
-            raise ValueError(checks.message(owner, name, "be None where `x` is a dataset", type(value), cure))
+    refuse_beside_dataset(owner, **others)
     text = _first_part(dataset)
     sides = text if isinstance(text, tuple) else (text,)
-    if len(sides) > 2 or not all(isinstance(side, tf.TensorSpec) and side.dtype == tf.string for side in sides):
+    if len(sides) > most or not all(isinstance(side, tf.TensorSpec) and side.dtype == tf.string for side in sides):
         cure = "For dictionaries: `dataset.map(lambda row: (row['text'], row['label']))`."
-    elif any(side.shape.rank != 1 for side in sides):
+    elif any(side.shape.rank != 1 for side in sides[:2]) or any(side.shape.rank not in (1, 2) for side in sides[2:]):
         cure = "Call `dataset.batch(32)` first, if it yields single texts."
     else:
         return
     rule = (
-        "yield `text`, `(text, y)` or `(text, y, sample_weight)`, the text a string tensor `(batch,)` or a tuple of two"
+        "yield `text`, `(text, y)` or `(text, y, sample_weight)`, the text a string tensor `(batch,)` or a tuple of "
+        + ("two" if most == 2 else f"two to {most}")
     )
     raise ValueError(checks.message(owner, "x", rule, dataset.element_spec, cure))
+
+
+def refuse_beside_dataset(owner: str, **others: Any) -> None:
+    """Refuses columns beside a dataset; ValueError unless all of `others` are None."""
+    for name, value in others.items():
+        if value is not None:
+            cure = "The dataset itself must yield `(text, y)` or `(text, y, sample_weight)`."
+            raise ValueError(checks.message(owner, name, "be None where `x` is a dataset", type(value), cure))
 
 
 def as_array(values: Any) -> Any:
@@ -89,26 +102,36 @@ def _holds_strings(array: np.ndarray) -> bool:
     return any(isinstance(value, str | bytes) for value in array.flat)
 
 
-def as_columns(owner: str, x: Any) -> Any:
-    """Texts as one array `(rows,)`, or a pair of them as a tuple of two.
+def as_columns(owner: str, x: Any, *, most: int = 2) -> Any:
+    """Texts as one array `(rows,)`, or a tuple of two of them, or of `most`.
+
+    Args:
+        owner: the class that asks, for errors.
+        x: a column of texts, or a tuple of columns; one behind the second may hold several texts a row.
+        most: how many columns there may be.
+
+    Returns:
+        An array, or a tuple of arrays, those behind the second `(rows, texts)` as `as_table` makes them.
 
     Raises:
         TypeError: text that is not strings (the message names the first row that is not), or not in columns.
         ValueError: one bare string, or a pair whose sides have different lengths.
     """
     if isinstance(x, tuple):
-        if len(x) != 2 or any(isinstance(side, str | bytes) for side in x):
+        if not 2 <= len(x) <= most or any(isinstance(side, str | bytes) for side in x):
+            sizes = "two" if most == 2 else f"two to {most}"
             raise ValueError(
-                f"`{owner}`: a pair of texts must be a tuple of two lists. Received: a tuple of {len(x)}. "
+                f"`{owner}`: a pair of texts must be a tuple of {sizes} lists. Received: a tuple of {len(x)}. "
                 "A batch of single texts is a list."
             )
-        first, second = as_columns(owner, x[0]), as_columns(owner, x[1])
-        if len(first) != len(second):
+        sides = (*(as_columns(owner, side) for side in x[:2]), *(as_table(owner, side) for side in x[2:]))
+        lengths = [len(side) for side in sides]
+        if len(set(lengths)) > 1:
             raise ValueError(
                 f"`{owner}`: both sides of a pair must have the same number of texts. "
-                f"Received: {len(first)} and {len(second)}."
+                f"Received: {' and '.join(map(str, lengths))}."
             )
-        return first, second
+        return sides
     if isinstance(x, str | bytes):
         raise ValueError(f"`{owner}`: texts must be a list. Received: one string, {x!r}. Write [text].")
     if not isinstance(x, Sequence) and not hasattr(x, "shape") and not hasattr(x, "to_numpy"):
@@ -132,6 +155,29 @@ def as_columns(owner: str, x: Any) -> Any:
                 )
         column = column.astype(object)
     return column
+
+
+def as_table(owner: str, x: Any) -> np.ndarray:
+    """One or several texts a row as an array of objects `(rows, texts)`, short rows filled up with empty strings.
+
+    Args:
+        owner: the class that asks, for errors.
+        x: a column of texts or of lists of texts, or an array or tensor `(rows, texts)`.
+
+    Raises:
+        TypeError: a row that holds anything but strings; it is named.
+    """
+    if isinstance(x, str | bytes) or not (isinstance(x, Sequence) or hasattr(x, "shape")):
+        rule = "be a column of texts, or of lists of texts"
+        raise TypeError(checks.message(owner, "x[2]", rule, type(x)))
+    rows = [[row] if isinstance(row, str | bytes) else row for row in (x.numpy() if hasattr(x, "numpy") else x)]
+    for number, row in enumerate(rows):
+        if not hasattr(row, "__iter__") or not all(isinstance(text, str | bytes) for text in row):
+            raise TypeError(f"`{owner}`: texts must be strings. Received: {row!r} in row {number}.")
+    table = np.full((len(rows), max([1, *map(len, rows)])), "", object)
+    for filled, row in zip(table, rows, strict=True):
+        filled[: len(row)] = list(row)
+    return table
 
 
 def num_rows(columns: Any) -> int:
@@ -158,7 +204,8 @@ def as_dataset(
     parts = [columns]
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         if values is None:
-            break
+            parts.append(None)  # weights keep their place behind labels that are not there
+            continue
         array = as_array(values)
         if len(array) != num_rows(columns):
             raise ValueError(
@@ -166,6 +213,8 @@ def as_dataset(
                 f"Received: {num_rows(columns)} texts and {len(array)} rows of {name}."
             )
         parts.append(array)
+    while parts[-1] is None:
+        parts.pop()
     dataset = tf.data.Dataset.from_tensor_slices(tuple(parts))
     if shuffle:
         dataset = dataset.shuffle(max(num_rows(columns), 1), reshuffle_each_iteration=True)

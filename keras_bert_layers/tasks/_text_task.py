@@ -21,6 +21,9 @@ class TextTask(Task):
     `tf.data`, beside the training step; ids are taken as they are.
     """
 
+    #: How many columns of text a row may have.
+    most_texts = 2
+
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._serve_functions: dict[Any, Any] = {}
@@ -29,9 +32,9 @@ class TextTask(Task):
         """One batch of text (and labels) as what the model trains on; runs inside `tf.data.Dataset.map`."""
         return tuple(part for part in (self._stream_preprocessor()(x), y, sample_weight) if part is not None)
 
-    def _stream_preprocessor(self) -> BertPreprocessor:
-        """The preprocessor, but with few lengths where the backend compiles a program for each."""
-        preprocessor = self.preprocessor
+    def _stream_preprocessor(self, preprocessor: Any = None) -> BertPreprocessor:
+        """The preprocessor (or another one), but with few lengths where the backend compiles a program for each."""
+        preprocessor = preprocessor or self.preprocessor
         if keras.backend.backend() != "jax" or preprocessor.padding != "longest":
             return preprocessor
         return BertPreprocessor.from_config({**preprocessor.get_config(), "padding": "bucket"})
@@ -44,22 +47,26 @@ class TextTask(Task):
         """A dataset of model inputs from columns of text, or from a dataset of text."""
         owner = type(self).__name__
         if text_data.is_dataset(x):
-            text_data.check_dataset(owner, x, y=y, sample_weight=sample_weight)
+            text_data.check_dataset(owner, x, most=self.most_texts, y=y, sample_weight=sample_weight)
             if not isinstance(x.element_spec, tuple):
                 x = x.map(lambda text: (text,))
         else:
-            columns = text_data.as_columns(owner, x)
+            columns = self._columns(x)
             if not text_data.num_rows(columns):
                 raise ValueError(checks.message(owner, "x", "hold at least one text", x))
             y = None if y is None else self.encode_labels(text_data.as_array(y))
             x = text_data.as_dataset(owner, columns, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
         return x.map(self.preprocess, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
+    def _columns(self, x: Any) -> Any:
+        """Texts as an array, or as a tuple of them, checked row by row."""
+        return text_data.as_columns(type(self).__name__, x, most=self.most_texts)
+
     def _one_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
         """One batch of text, with labels and weights, as arrays for the model; ids as they are."""
         if not self._needs_preprocessing(x):
             return x, y, sample_weight
-        columns = text_data.as_columns(type(self).__name__, x)
+        columns = self._columns(x)
         if y is not None:
             y = tf.convert_to_tensor(self.encode_labels(text_data.as_array(y)))
         batch = keras.tree.map_structure(np.asarray, self.preprocess(columns, y, sample_weight))
@@ -145,7 +152,7 @@ class TextTask(Task):
         """The model's outputs as NumPy arrays, as `keras.Model.predict`; `x` as in `fit`, and it may be empty."""
         if not self._needs_preprocessing(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
-        if not text_data.is_dataset(x) and not text_data.num_rows(text_data.as_columns(type(self).__name__, x)):
+        if not text_data.is_dataset(x) and not text_data.num_rows(self._columns(x)):
             return keras.tree.map_structure(_no_rows, self.output)
         return super().predict(self._batches(x, None, None, batch_size=batch_size, shuffle=False), **kwargs)
 
@@ -191,7 +198,7 @@ class TextTask(Task):
 
     def _answer_columns(self, x: Any) -> list[Any]:
         """One column of strings for each of `text_inputs`."""
-        columns = text_data.as_columns(type(self).__name__, x)
+        columns = self._columns(x)
         columns = list(columns) if isinstance(columns, tuple) else [columns]
         names = list(self.text_inputs())
         if len(columns) != len(names):
@@ -214,11 +221,11 @@ class TextTask(Task):
 
     def _validation_batches(self, validation_data: Any, batch_size: int | None) -> Any:
         if text_data.is_dataset(validation_data):
-            if text_data.holds_ids(validation_data):
+            if not self._needs_preprocessing(validation_data):
                 return validation_data
             return self._batches(validation_data, None, None, batch_size=None, shuffle=False)
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(validation_data)
-        if text_data.holds_ids(x):
+        if not self._needs_preprocessing(x):
             return validation_data
         return self._batches(x, y, sample_weight, batch_size=batch_size, shuffle=False)
 
@@ -227,7 +234,7 @@ class TextTask(Task):
         owner = type(self).__name__
         if text_data.is_dataset(x):
             raise ValueError(f"`{owner}`: `validation_split` must be 0 for a dataset. Give `validation_data`.")
-        first, last = text_data.split_rows(owner, share, text_data.as_columns(owner, x), y, sample_weight)
+        first, last = text_data.split_rows(owner, share, self._columns(x), y, sample_weight)
         return first[0], first[1], first[2], tuple(last)
 
 
