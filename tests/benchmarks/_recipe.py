@@ -116,6 +116,22 @@ def train_torch(
     return {"train_seconds": round(seconds, 1), "loss_curve": curve(losses)}
 
 
+def load_ours(weights: str, seed: int, **options: Any) -> tuple[Any, Any]:
+    """Our backbone and preprocessor; `options` are the preprocessor's. Sets threads and seed first."""
+    limit_threads()
+    import keras
+
+    import keras_bert_layers as kbl
+
+    keras.utils.set_random_seed(seed)
+    return kbl.load_backbone(weights), kbl.load_preprocessor(weights, **options)
+
+
+def draw_dense(dense: Any, seed: int) -> None:
+    """Gives a Keras dense layer the head's first weights."""
+    dense.kernel.assign(draw_head(*dense.kernel.shape, seed))
+
+
 def compile_ours(task: Any, batches: list[list[int]], *, peak_rate: float) -> None:
     """Compiles one of our tasks with the recipe's optimizer."""
     from keras_bert_layers.optimizers import WarmupLinearDecay, adamw

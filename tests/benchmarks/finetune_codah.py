@@ -76,7 +76,28 @@ def train_transformers(weights: str, train: list[Row], test: list[Row], seed: in
     return {"accuracy": round(100 * right / len(test), 2), **trained}
 
 
-CONTENDERS = {"transformers": train_transformers}
+def train_keras_bert_layers(weights: str, train: list[Row], test: list[Row], seed: int) -> dict:
+    """The recipe with this package."""
+    backbone, preprocessor = recipe.load_ours(weights, seed, max_length=MAX_LENGTH)
+    from keras_bert_layers import BertMultipleChoice
+
+    model = BertMultipleChoice(backbone, preprocessor=preprocessor)
+    recipe.draw_dense(model.get_layer("multiple_choice_head").dense, seed)
+    batches = batches_of(train, seed)
+    recipe.compile_ours(model, batches, peak_rate=PEAK_RATE)
+    rows = [train[row] for batch in batches for row in batch]
+    trained = recipe.fit_ours(model, _texts(rows), [row.answer for row in rows], batches)
+    best = model.predict(_texts(test), batch_size=BATCH_SIZE, verbose=0).argmax(-1)
+    right = sum(choice == row.answer for choice, row in zip(best, test, strict=True))
+    return {"accuracy": round(100 * right / len(test), 2), **trained}
+
+
+def _texts(rows: list[Row]) -> tuple[list[str], list[list[str]]]:
+    """What `fit` and `predict` take."""
+    return [row.prompt for row in rows], [list(row.choices) for row in rows]
+
+
+CONTENDERS = {"transformers": train_transformers, "keras_bert_layers": train_keras_bert_layers}
 
 
 def main() -> None:

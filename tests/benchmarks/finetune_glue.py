@@ -99,16 +99,11 @@ def train_transformers(weights: str, task: str, train: Rows, dev: Rows, seed: in
 
 def train_keras_bert_layers(weights: str, task: str, train: Rows, dev: Rows, seed: int) -> dict:
     """The recipe with this package."""
-    recipe.limit_threads()
-    import keras
+    backbone, preprocessor = recipe.load_ours(weights, seed, max_length=MAX_LENGTH)
+    from keras_bert_layers import BertClassifier
 
-    import keras_bert_layers as kbl
-
-    keras.utils.set_random_seed(seed)
-    preprocessor = kbl.load_preprocessor(weights, max_length=MAX_LENGTH)
-    model = kbl.load_task(weights, task="classifier", num_classes=2, preprocessor=preprocessor)
-    head = model.get_layer("classification_head").dense
-    head.kernel.assign(recipe.draw_head(*head.kernel.shape, seed))
+    model = BertClassifier(backbone, 2, preprocessor=preprocessor)
+    recipe.draw_dense(model.get_layer("classification_head").dense, seed)
     batches = batches_of(train, task, seed)
     recipe.compile_ours(model, batches, peak_rate=PEAK_RATE)
     rows = [row for batch in batches for row in batch]
