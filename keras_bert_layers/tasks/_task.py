@@ -35,6 +35,9 @@ class Task(keras.Model):
     #: What the model's outputs are called in the signature `token_ids`.
     output_name = "logits"
 
+    #: What the task's preprocessor must be.
+    preprocessor_class: type = BertPreprocessor
+
     def __init__(
         self,
         backbone: BertBackbone,
@@ -56,11 +59,10 @@ class Task(keras.Model):
         if not isinstance(backbone, BertBackbone):
             cure = "Make one with `BertBackbone(config)` or `load_backbone(source)`."
             raise TypeError(checks.message(cls.__name__, "backbone", "be a BertBackbone", backbone, cure))
-        if preprocessor is not None and not isinstance(preprocessor, BertPreprocessor):
-            cure = "Make one with `BertPreprocessor(tokenizer)` or `load_preprocessor(source)`."
-            raise TypeError(
-                checks.message(cls.__name__, "preprocessor", "be a BertPreprocessor or None", preprocessor, cure)
-            )
+        if preprocessor is not None and not isinstance(preprocessor, cls.preprocessor_class):
+            wanted = cls.preprocessor_class.__name__
+            cure = f"Make one with `{wanted}(tokenizer)` or `load_preprocessor(source)`."
+            raise TypeError(checks.message(cls.__name__, "preprocessor", f"be a {wanted} or None", preprocessor, cure))
         if preprocessor is not None:
             cls._check_sizes(backbone.config, preprocessor)
 
@@ -167,7 +169,7 @@ class Task(keras.Model):
         return {self.output_name: self._run_model(ids)}
 
     def _run_model(self, ids: dict[str, Any], model: Any = None) -> Any:
-        """The outputs of the model (or of a part) as TensorFlow tensors, to make answers of; eager on other backends."""
+        """The outputs of the model (or of a part) as TensorFlow tensors, for answers; eager on other backends."""
         outputs = (self if model is None else model)(ids, training=False)
         if keras.backend.backend() == "tensorflow":
             return outputs

@@ -37,7 +37,7 @@ class TextTask(Task):
         preprocessor = preprocessor or self.preprocessor
         if keras.backend.backend() != "jax" or preprocessor.padding != "longest":
             return preprocessor
-        return BertPreprocessor.from_config({**preprocessor.get_config(), "padding": "bucket"})
+        return type(preprocessor).from_config({**preprocessor.get_config(), "padding": "bucket"})
 
     def encode_labels(self, y: Any) -> Any:
         """A column of labels as the numbers that the loss takes; a subclass that takes names looks them up."""
@@ -182,13 +182,17 @@ class TextTask(Task):
         Raises:
             ValueError: the task has no preprocessor; what `predict` refuses.
         """
+        return self._ask(self._serve, x, batch_size)
+
+    def _ask(self, serve: Any, x: Any, batch_size: int) -> dict[str, np.ndarray]:
+        """What a function of batches of strings, as a signature has, answers to all rows of `x`; see `answer`."""
         if self.preprocessor is None:
             cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
             raise ValueError(checks.message(type(self).__name__, "preprocessor", "be given for raw text", None, cure))
         checks.positive_integer(type(self).__name__, "batch_size", batch_size)
         columns = self._answer_columns(x)
         num_rows = len(columns[0])
-        serve = self._compiled_serve()
+        serve = self._compiled(serve)
         starts = range(0, max(num_rows, 1), batch_size)
         batches = [
             serve(*(tf.convert_to_tensor(column[start : start + batch_size], tf.string) for column in columns))
@@ -206,14 +210,15 @@ class TextTask(Task):
             raise ValueError(checks.message(type(self).__name__, "x", rule, f"{len(columns)} columns"))
         return columns
 
-    def _compiled_serve(self) -> Any:
-        """`_serve` as a graph that takes all sizes, traced once; as it is where TensorFlow cannot trace the model."""
+    def _compiled(self, serve: Any) -> Any:
+        """A function of strings as a graph for all sizes, traced once; as it is where TensorFlow cannot trace it."""
         if keras.backend.backend() != "tensorflow":
-            return self._serve
+            return serve
         specs = tuple(tf.TensorSpec(shape, dtype) for shape, dtype in self.text_inputs().values())
-        if specs not in self._serve_functions:
-            self._serve_functions[specs] = tf.function(self._serve, input_signature=specs, autograph=False)
-        return self._serve_functions[specs]
+        key = (serve.__name__, specs)
+        if key not in self._serve_functions:
+            self._serve_functions[key] = tf.function(serve, input_signature=specs, autograph=False)
+        return self._serve_functions[key]
 
     def _require_labels(self, x: Any, y: Any) -> None:
         if y is None and self.loss is not None and not text_data.is_dataset(x):
