@@ -74,6 +74,7 @@ _REGISTERED = {
     "FlattenChoices": "layers",
     "MultipleChoiceHead": "layers",
     "MaskedLMHead": "layers",
+    "MaskedLMGenerator": "preprocessing",
     "NextSentenceHead": "layers",
     "Pooler": "layers",
     "SelfAttention": "layers",

@@ -41,6 +41,16 @@ def fraction(owner: str, argument: str, value: Any) -> float:
     return number
 
 
+def share(owner: str, argument: str, value: Any) -> float:
+    """`value` as a float in [0, 1]; TypeError or ValueError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(message(owner, argument, "be a number", value))
+    number = float(value)
+    if not 0 <= number <= 1:
+        raise ValueError(message(owner, argument, "be at least 0 and at most 1", value))
+    return number
+
+
 def positive_number(owner: str, argument: str, value: Any) -> float:
     """`value` as a float above 0; TypeError or ValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, Real):
