@@ -11,9 +11,8 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.metrics._positions import IGNORED
 from keras_bert_layers.metrics._tags import OUTSIDE, is_break, parse_tag
-
-IGNORED = -100
 
 
 @register

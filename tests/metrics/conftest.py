@@ -15,3 +15,9 @@ _SPEC.loader.exec_module(_CONTRACT)
 def check_metric():
     """The contract of every metric; see `metric_contract.check_metric`."""
     return _CONTRACT.check_metric
+
+
+@pytest.fixture(scope="session")
+def stream():
+    """The results of many cases, fast; see `metric_contract.stream`."""
+    return _CONTRACT.stream

@@ -15,6 +15,35 @@ def to_float(value):
     return float(ops.convert_to_numpy(value))
 
 
+def stream(metric, cases):
+    """The results of many cases, each in two batches, through one program whose sizes are open.
+
+    Args:
+        metric: what to compute; it is reset before each case.
+        cases: list of tuples of NumPy arrays with equal first axes, of the same dtypes and ranks in every case.
+    """
+
+    def compute(first, rest):
+        metric.reset_state()
+        metric.update_state(*first)
+        metric.update_state(*rest)
+        return metric.result()
+
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        part = tuple(tf.TensorSpec((None,) * array.ndim, array.dtype) for array in cases[0])
+        widths = {array.shape[1:] for case in cases for array in case if array.ndim > 1}
+        if len(widths) == 1:  # the number of classes is always known
+            part = tuple(tf.TensorSpec((None, *array.shape[1:]), array.dtype) for array in cases[0])
+        compute = tf.function(compute, input_signature=[part, part], autograph=False)
+    results = []
+    for row, case in enumerate(cases):
+        cut = row % (len(case[0]) + 1)
+        results.append(to_float(compute(tuple(array[:cut] for array in case), tuple(array[cut:] for array in case))))
+    return np.array(results)
+
+
 def check_metric(make, y_true, y_pred, sample_weight, *, expected, atol):
     """Checks config, batches = whole, reset, a graph, `evaluate` with weights, and predictions of half precision.
 

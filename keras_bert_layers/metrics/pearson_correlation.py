@@ -1,0 +1,61 @@
+"""`PearsonCorrelation`: of a whole data set, not of its batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.metrics._moments import correlation, merge, moments, read_pairs
+
+
+@register
+class PearsonCorrelation(keras.metrics.Metric):
+    """The linear correlation of true and predicted numbers over all batches, a metric of STS-B.
+
+    `keras.metrics.PearsonCorrelation` averages the correlation of each batch, which is another number. Here the means
+    and the sums of squares and products about them are kept and merged, so that float32 is enough also where the mean
+    is large and the spread small.
+
+    Args:
+        name: the metric's name.
+        dtype: of the sums.
+
+    Call arguments:
+        y_true: `(batch,)` or `(batch, 1)`.
+        y_pred: `(batch,)` or `(batch, 1)`.
+        sample_weight: `(batch,)`, how much each row counts.
+
+    The result is NaN where either column is constant, where a number is not finite, and where `tf.distribute` adds up
+    the states of several replicas, as their sum is not the state of the whole.
+
+    Raises:
+        ValueError: more than one number a row.
+
+    Examples:
+        >>> metric = PearsonCorrelation()
+        >>> for batch in ([1.0, 2.0], [3.0, 5.0]), ([4.0], [4.0]):
+        ...     metric.update_state(*batch)
+        >>> round(float(metric.result()), 3)
+        0.327
+
+    References:
+        `scipy.stats.pearsonr`; Chan, Golub and LeVeque 1983, https://doi.org/10.1080/00031305.1983.10483115.
+    """
+
+    def __init__(self, name: str = "pearson_correlation", *, dtype: Any = None):
+        super().__init__(name=name, dtype=dtype)
+        self.moments = self.add_variable((6,), "zeros", name="moments")
+        self.num_replicas = self.add_variable((), "zeros", name="num_replicas")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Adds a batch; see the class."""
+        batch = moments(*read_pairs("PearsonCorrelation", y_true, y_pred, sample_weight, self.dtype))
+        self.moments.assign(merge(self.moments.value, batch))
+        self.num_replicas.assign(ops.ones_like(self.num_replicas.value))
+
+    def result(self) -> Any:
+        """The correlation of all batches, a scalar."""
+        return ops.where(self.num_replicas.value > 1, float("nan"), correlation(self.moments.value))

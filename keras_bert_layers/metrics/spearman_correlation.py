@@ -1,0 +1,100 @@
+"""`SpearmanCorrelation`: of the ranks in a whole data set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.metrics._moments import correlation, moments, read_pairs
+
+
+@register
+class SpearmanCorrelation(keras.metrics.Metric):
+    """The correlation of the ranks of true and predicted numbers over all batches, a metric of STS-B.
+
+    Ranks need all numbers at once, so the metric keeps them: 8 bytes a row, and a sort whenever the result is asked
+    for. Equal numbers share the mean of their ranks.
+
+    Args:
+        capacity: how many rows it can hold. **Once there are more, the result is NaN**, until the metric is reset:
+            a correlation of some of the rows would be another number.
+        name: the metric's name.
+        dtype: in which numbers are kept and compared.
+
+    Call arguments:
+        y_true: `(batch,)` or `(batch, 1)`.
+        y_pred: `(batch,)` or `(batch, 1)`.
+        sample_weight: `(batch,)`; rows of weight 0 do not count, and all others count once.
+
+    The result is NaN too where either column is constant, where a number is not finite, and where `tf.distribute` adds
+    up the states of several replicas.
+
+    Raises:
+        TypeError, ValueError: a capacity out of range; more than one number a row.
+
+    Examples:
+        >>> metric = SpearmanCorrelation(capacity=4)
+        >>> metric.update_state([1.0, 2.0, 3.0, 4.0], [0.1, 0.2, 0.2, 0.9])
+        >>> round(float(metric.result()), 3)
+        0.949
+        >>> metric.update_state([5.0], [0.3])
+        >>> float(metric.result())
+        nan
+
+    References:
+        `scipy.stats.spearmanr`.
+    """
+
+    def __init__(self, capacity: int = 10_000, name: str = "spearman_correlation", *, dtype: Any = None):
+        super().__init__(name=name, dtype=dtype)
+        self.capacity = checks.positive_integer("SpearmanCorrelation", "capacity", capacity)
+        # One place more, for what does not count.
+        self.true = self.add_variable((self.capacity + 1,), "zeros", name="true")
+        self.predicted = self.add_variable((self.capacity + 1,), "zeros", name="predicted")
+        self.num_rows = self.add_variable((), "zeros", name="num_rows")
+        self.num_replicas = self.add_variable((), "zeros", name="num_replicas")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Adds a batch; see the class."""
+        true, predicted, weight = read_pairs("SpearmanCorrelation", y_true, y_pred, sample_weight, self.dtype)
+        kept = ops.cast(weight != 0, "int32")
+        finite = ops.isfinite(true) & ops.isfinite(predicted)
+        place = ops.cast(ops.minimum(self.num_rows.value, self.capacity), "int32") + ops.cumsum(kept) - 1
+        place = ops.where((weight != 0) & finite, ops.minimum(place, self.capacity), self.capacity)[:, None]
+        self.true.assign(ops.scatter_update(self.true.value, place, true))
+        self.predicted.assign(ops.scatter_update(self.predicted.value, place, predicted))
+        # What is not finite has no rank: from then on there are too many rows.
+        added = ops.where(ops.all(finite), ops.cast(ops.sum(kept), self.dtype), float("inf"))
+        self.num_rows.assign_add(added)
+        self.num_replicas.assign(ops.ones_like(self.num_replicas.value))
+
+    def result(self) -> Any:
+        """The correlation of the ranks of all rows, a scalar."""
+        real = ops.arange(self.capacity, dtype=self.dtype) < self.num_rows.value  # [capacity]
+        true, predicted = (_ranks(kept.value[:-1], real) for kept in (self.true, self.predicted))
+        value = correlation(moments(true, predicted, ops.cast(real, self.dtype)))
+        is_whole = (self.num_rows.value <= self.capacity) & (self.num_replicas.value <= 1)
+        return ops.where(is_whole, value, float("nan"))
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {**super().get_config(), "capacity": self.capacity}
+
+
+def _ranks(values: Any, real: Any) -> Any:
+    """Of each number its rank from 1, equal ones sharing their mean; 0 for what is not real."""
+    num_values, dtype = values.shape[0], values.dtype
+    values = ops.where(real, values, float("inf"))
+    order = ops.argsort(values)
+    ordered = ops.take(values, order)
+    is_new = ops.concatenate([ops.zeros((1,), "int32"), ops.cast(ordered[1:] != ordered[:-1], "int32")])
+    group = ops.cumsum(is_new)
+    size = ops.segment_sum(ops.ones_like(group), group, num_segments=num_values)
+    last = ops.cast(ops.cumsum(size), dtype)
+    rank = ops.take(last - (ops.cast(size, dtype) - 1) / 2, group)
+    ranks = ops.scatter_update(ops.zeros_like(values), order[:, None], rank)
+    return ops.where(real, ranks, 0.0)
