@@ -3,6 +3,7 @@
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
 from keras_bert_layers.preprocessing.masked_lm_generator import MaskedLMGenerator
+from keras_bert_layers.preprocessing.sentence_pairs import SentencePairs
 from keras_bert_layers.preprocessing.span_preprocessor import SpanPreprocessor
 
-__all__ = ["BertPreprocessor", "BertTokenizer", "MaskedLMGenerator", "SpanPreprocessor"]
+__all__ = ["BertPreprocessor", "BertTokenizer", "MaskedLMGenerator", "SentencePairs", "SpanPreprocessor"]

@@ -1,0 +1,202 @@
+"""Pairs of segments from documents, for next-sentence prediction."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
+
+NUM_SPECIAL_TOKENS = 3  # [CLS] first [SEP] second [SEP]
+SENTENCES_AT_ONCE = 4096
+
+
+class SentencePairs:
+    """Two segments a row: in half of the rows the second follows the first, else it is from another document.
+
+    A document is cut into chunks of sentences that just fill a row, and each chunk at a random place between two
+    sentences. Either both parts are a pair, or the first part and as many sentences as fit from a random place of a
+    random other document; the unused second part then goes back, and begins the next chunk. A chunk of one sentence
+    always gets a random second segment. In one document of ten the rows are shorter, of a random length.
+    A pair that is too long loses tokens of its longer segment, one by one, at random from its front or its back.
+
+    The documents are tokenised once, 4 bytes a token. A pair is five numbers, so that a whole epoch can be shuffled.
+
+    Args:
+        documents: sequences of sentences, which are strings. Sentences without tokens and documents without sentences
+            are left out.
+        tokenizer: a `BertTokenizer`.
+        max_length: the largest number of tokens of a row, special tokens included; at least 5.
+        random_next_rate: probability that a chunk of two sentences or more gets a random second segment, in [0, 1].
+        short_rate: share of documents with shorter rows, in [0, 1].
+
+    Raises:
+        TypeError: a document that is no list, or a sentence that is no string (both are named).
+        ValueError: an argument out of its range; no token in any document.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "it", "rains", "we", "stay"])
+        >>> pairs = SentencePairs([["It rains.", "We stay."], ["We rains."]], tokenizer, max_length=16)
+        >>> drawn = pairs.draw(seed=4)
+        >>> first, second = pairs.segments(drawn)
+        >>> first[0].numpy().tolist(), second[0].numpy().tolist(), int(drawn[0, 4])
+        ([4, 5, 1], [6, 7, 1], 0)
+
+    References:
+        Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3.1 and appendix A.1;
+        `create_instances_from_document` and `truncate_seq_pair` in google-research/bert, create_pretraining_data.py,
+        which with a single document, as here, takes random segments from that one too.
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[Sequence[str]],
+        tokenizer: BertTokenizer,
+        *,
+        max_length: int = 128,
+        random_next_rate: float = 0.5,
+        short_rate: float = 0.1,
+    ):
+        owner = "SentencePairs"
+        if not isinstance(tokenizer, BertTokenizer):
+            cure = "Make one with `BertTokenizer(vocabulary)` or `load_tokenizer(source)`."
+            raise TypeError(checks.message(owner, "tokenizer", "be a BertTokenizer", tokenizer, cure))
+        if checks.positive_integer(owner, "max_length", max_length) < NUM_SPECIAL_TOKENS + 2:
+            rule = "be at least 5, for [CLS], two tokens and two [SEP]"
+            raise ValueError(checks.message(owner, "max_length", rule, max_length))
+        self.budget = max_length - NUM_SPECIAL_TOKENS
+        self.random_next_rate = checks.share(owner, "random_next_rate", random_next_rate)
+        self.short_rate = checks.share(owner, "short_rate", short_rate)
+        check_documents(owner, documents)
+        ids, lengths = _tokenized(documents, tokenizer)
+        is_kept = lengths > 0
+        # Sentence s is ids[bounds[s] : bounds[s + 1]]; document d holds the sentences from starts[d] to starts[d + 1].
+        self._bounds = [0, *np.cumsum(lengths[is_kept]).tolist()]
+        document_of = np.repeat(np.arange(len(documents)), [len(document) for document in documents])[is_kept]
+        self._starts = [*np.flatnonzero(np.diff(document_of, prepend=-1)).tolist(), len(document_of)]
+        self._ids = ids
+        if not len(ids):
+            raise ValueError(checks.message(owner, "documents", "hold at least one token", len(documents)))
+
+    def draw(self, seed: int) -> np.ndarray:
+        """One epoch of pairs, document by document.
+
+        Args:
+            seed: the same seed gives the same pairs.
+
+        Returns:
+            int64 `(pairs, 5)`: where the first segment starts and ends among the tokens of all documents, where the
+            second does, and 0 if it is the next one, 1 if it is random.
+        """
+        generator = random.Random(seed)
+        documents = range(len(self._starts) - 1)
+        pairs = itertools.chain.from_iterable(self._pairs_of(document, generator) for document in documents)
+        return np.array(list(pairs), np.int64)
+
+    def segments(self, pairs: Any) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """The tokens of pairs, in graph.
+
+        Args:
+            pairs: rows of what `draw` returns, int64 `(pairs, 5)`.
+
+        Returns:
+            First and second segments, each ragged int32 `(pairs, tokens)`.
+        """
+        pairs = tf.convert_to_tensor(pairs, tf.int64)
+        first, second = (tf.ragged.range(pairs[:, column], pairs[:, column + 1]) for column in (0, 2))
+        return tf.gather(self._ids, first), tf.gather(self._ids, second)
+
+    def _pairs_of(self, document: int, generator: random.Random) -> Iterator[tuple[int, ...]]:
+        """The pairs whose first segment is from a document."""
+        target = self.budget
+        if generator.random() < self.short_rate:
+            target = generator.randint(2, self.budget)
+        start, stop = self._starts[document], self._starts[document + 1]
+        while start < stop:
+            end = self._filled(start, stop, target)
+            border = start + (generator.randint(1, end - start - 1) if end - start > 1 else 1)
+            is_random = end - start == 1 or generator.random() < self.random_next_rate
+            second = (border, end)
+            if is_random:
+                wanted = target - (self._bounds[border] - self._bounds[start])
+                second = self._random_segment(document, wanted, generator)
+            yield (*self._fitting((start, border), second, generator), int(is_random))
+            start = border if is_random else end
+
+    def _filled(self, start: int, stop: int, num_tokens: int) -> int:
+        """The sentence before which to stop so as to have so many tokens, or all; at least one is taken."""
+        return bisect_left(self._bounds, self._bounds[start] + num_tokens, start + 1, stop)
+
+    def _random_segment(self, document: int, num_tokens: int, generator: random.Random) -> tuple[int, int]:
+        """Sentences of another document, from a random place on."""
+        num_others = len(self._starts) - 2
+        if num_others:
+            other = generator.randrange(num_others)
+            document = other + (other >= document)
+        stop = self._starts[document + 1]
+        start = generator.randrange(self._starts[document], stop)
+        return start, self._filled(start, stop, num_tokens)
+
+    def _fitting(
+        self, first: tuple[int, int], second: tuple[int, int], generator: random.Random
+    ) -> tuple[int, int, int, int]:
+        """The tokens of two runs of sentences, cut until they fit."""
+        bounds = [self._bounds[sentence] for sentence in (*first, *second)]
+        sizes = bounds[1] - bounds[0], bounds[3] - bounds[2]
+        for side, kept in enumerate(kept_lengths(*sizes, self.budget)):
+            num_cut = sizes[side] - kept
+            # Each token is cut at the front with probability 1/2: as many as random bits are 1.
+            num_front = generator.getrandbits(num_cut).bit_count() if num_cut else 0
+            bounds[2 * side] += num_front
+            bounds[2 * side + 1] -= num_cut - num_front
+        return bounds[0], bounds[1], bounds[2], bounds[3]
+
+
+def kept_lengths(first_length: int, second_length: int, budget: int) -> tuple[int, int]:
+    """How many tokens of each segment stay when the longer one, or at a tie the second, loses tokens one by one."""
+    half = budget // 2
+    first_kept = max(budget - half, budget - second_length)
+    second_kept = max(half, budget - first_length)
+    return min(first_length, first_kept), min(second_length, second_kept)
+
+
+def check_documents(owner: str, documents: Any) -> None:
+    """Refuses what is not a list of lists of strings.
+
+    Raises:
+        TypeError: names the document and the sentence.
+    """
+    cure = "`data.read_documents` reads a file with a sentence a line and a blank line between documents."
+    if isinstance(documents, str | bytes) or not isinstance(documents, Sequence):
+        raise TypeError(checks.message(owner, "documents", "be a list of lists of sentences", type(documents), cure))
+    for number, document in enumerate(documents):
+        if isinstance(document, str | bytes) or not isinstance(document, Sequence):
+            raise TypeError(
+                f"`{owner}`: a document must be a list of sentences. Received: {document!r:.80} as document {number}. "
+                + cure
+            )
+        for place, sentence in enumerate(document):
+            if not isinstance(sentence, str | bytes):
+                raise TypeError(
+                    f"`{owner}`: sentences must be strings. Received: {sentence!r} as sentence {place} of document "
+                    f"{number}."
+                )
+
+
+def _tokenized(documents: Sequence[Sequence[str]], tokenizer: BertTokenizer) -> tuple[np.ndarray, np.ndarray]:
+    """The ids of all sentences, one behind the other, and how many each has."""
+    sentences = itertools.chain.from_iterable(documents)
+    ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+    while batch := list(itertools.islice(sentences, SENTENCES_AT_ONCE)):
+        tokens = tokenizer.tokenize(batch)
+        ids.append(tokens.flat_values.numpy())
+        lengths.append(tokens.row_lengths().numpy())
+    return np.concatenate(ids), np.concatenate(lengths)
