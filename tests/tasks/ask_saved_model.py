@@ -1,7 +1,7 @@
 """Asks a SavedModel in a process that knows `tensorflow` and `tensorflow_text` only, as a server does.
 
 `python ask_saved_model.py MODEL REQUESTS ANSWERS`: REQUESTS is a pickled list of `(signature, inputs)`, the inputs a
-dictionary of arrays, or None for the answer to the request before. ANSWERS becomes a pickled dictionary of `answers`,
+dictionary of arrays. ANSWERS becomes a pickled dictionary of `answers`,
 one dictionary of arrays a request; `modules`, the names of all imported modules; and `modules_of_tensorflow`, the names
 of those that came with the two imports below.
 """
@@ -19,8 +19,7 @@ MODULES_OF_TENSORFLOW = sorted(sys.modules)
 def main(model: str, requests: str, answers: str) -> None:
     signatures = tf.saved_model.load(model).signatures
     found: list[dict] = []
-    for name, given in pickle.loads(Path(requests).read_bytes()):
-        inputs = found[-1] if given is None else given
+    for name, inputs in pickle.loads(Path(requests).read_bytes()):
         outputs = signatures[name](**{key: tf.constant(value) for key, value in inputs.items()})
         found.append({key: value.numpy() for key, value in outputs.items()})
     result = {"answers": found, "modules": sorted(sys.modules), "modules_of_tensorflow": MODULES_OF_TENSORFLOW}

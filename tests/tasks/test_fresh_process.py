@@ -25,6 +25,7 @@ SEED = 5
 NUM_TEXTS = 100
 BATCH_SIZE = 10
 HEAD_SCALE = 10
+IDS = ("token_ids", "segment_ids", "padding_mask")
 # The same float32 operations in two processes: they are summed by other threads in another order, and TensorFlow
 # rewrites the two graphs differently. Logits and scores are up to about 10, so the bound is relative as well.
 TOLERANCE = 1e-5
@@ -72,20 +73,40 @@ def texts():
     return np.array(texts, object)
 
 
-def make_heads_decided(task):
-    """Enlarges the fresh heads, whose logits are all near 0, so that answers differ from text to text."""
-    known = {id(weight) for weight in task.backbone.weights}
-    for weight in task.weights:
-        if id(weight) not in known and weight.path.endswith("kernel"):
-            weight.assign(weight * HEAD_SCALE)
-
-
 def softmax(logits):
     exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
-class Classifier:
+def one_or_more(columns):
+    """Columns as `predict` takes them."""
+    values = tuple(columns.values())
+    return values if len(values) > 1 else values[0]
+
+
+class Case:
+    """A task to serve; the defaults are for one text a row."""
+
+    MAX_LENGTH = 256
+
+    def make(self, backbone, preprocessor):
+        """The task, with fresh heads."""
+        raise NotImplementedError
+
+    def columns(self, texts):
+        """The inputs of `serving_default`, one row for each of the texts."""
+        return {"text": texts}
+
+    def expected(self, task, columns):
+        """Answers that NumPy makes of what `predict` gives."""
+        raise NotImplementedError
+
+    def ids(self, tokens):
+        """Inputs of a signature `token_ids`, from an answer of the signature `tokenize`."""
+        return tokens
+
+
+class Classifier(Case):
     """One class a text."""
 
     NAMES = ("bad", "good", "neither")
@@ -94,12 +115,8 @@ class Classifier:
     def make(self, backbone, preprocessor):
         return kbl.BertClassifier(backbone, class_names=self.NAMES, preprocessor=preprocessor, pairs=self.PAIRS)
 
-    def columns(self, texts):
-        return {"text": texts}
-
     def expected(self, task, columns):
-        values = tuple(columns.values())
-        probabilities = softmax(task.predict(values if self.PAIRS else values[0], batch_size=BATCH_SIZE, verbose=0))
+        probabilities = softmax(task.predict(one_or_more(columns), batch_size=BATCH_SIZE, verbose=0))
         labels = [self.NAMES[best].encode() for best in probabilities.argmax(axis=-1)]
         return {"label": np.array(labels, object), "probabilities": probabilities}
 
@@ -113,20 +130,110 @@ class PairClassifier(Classifier):
         return {"text": texts, "text_pair": np.roll(texts, 13)}
 
 
-class SentenceEncoder:
+class SentenceEncoder(Case):
     """One vector a text."""
 
     def make(self, backbone, preprocessor):
         return kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
 
-    def columns(self, texts):
-        return {"text": texts}
-
     def expected(self, task, columns):
         return {"embedding": task.predict(columns["text"], batch_size=BATCH_SIZE, verbose=0)}
 
 
-CASES = [Classifier, PairClassifier, SentenceEncoder]
+class DualEncoder(SentenceEncoder):
+    """One vector a query, and one a document."""
+
+    def make(self, backbone, preprocessor):
+        return kbl.BertDualEncoder(backbone, preprocessor=preprocessor)
+
+
+class CrossEncoder(PairClassifier):
+    """One score a pair."""
+
+    def make(self, backbone, preprocessor):
+        return kbl.BertCrossEncoder(backbone, preprocessor)
+
+    def expected(self, task, columns):
+        logits = task.predict(one_or_more(columns), batch_size=BATCH_SIZE, verbose=0)[:, 0]
+        return {"score": 1 / (1 + np.exp(-logits.astype(np.float64)))}
+
+
+class MultipleChoice(Case):
+    """The best of two to five choices, in the same batch."""
+
+    MAX_LENGTH = 64
+
+    def make(self, backbone, preprocessor):
+        return kbl.BertMultipleChoice(backbone, preprocessor=preprocessor)
+
+    def columns(self, texts):
+        choices = np.stack([np.roll(texts, 7 * number + 3) for number in range(5)], axis=1)
+        for row in range(len(texts)):
+            choices[row, 5 - row % BATCH_SIZE % 4 :] = b""
+        return {"prompt": texts, "choices": choices}
+
+    def expected(self, task, columns):
+        logits = task.predict(one_or_more(columns), batch_size=BATCH_SIZE, verbose=0)
+        probabilities = softmax(np.where(columns["choices"] == b"", -np.inf, logits))
+        best = probabilities.argmax(axis=-1)
+        choice = columns["choices"][np.arange(len(best)), best]
+        return {"choice": choice, "choice_index": best.astype(np.int32), "probabilities": probabilities}
+
+
+class QuestionAnswerer(Case):
+    """A part of the context for each question; all odd texts are contexts, and the short ones questions too."""
+
+    MAX_LENGTH = 96
+
+    def make(self, backbone, preprocessor):
+        return kbl.BertQuestionAnswerer(backbone, preprocessor)
+
+    def columns(self, texts):
+        questions = [text if len(text) < 150 else b"Who sleeps on the roof, and where?" for text in np.roll(texts, 1)]
+        return {"question": np.array(questions, object), "context": texts}
+
+    def ids(self, tokens):
+        """Each window as a row."""
+        return {name: tokens[name].reshape(-1, tokens[name].shape[-1]) for name in IDS}
+
+    def expected(self, task, columns):
+        windows = {name: np.asarray(value) for name, value in task.preprocessor(one_or_more(columns)).items()}
+        logits = task.predict(one_or_more(columns), batch_size=32, verbose=0)
+        answers = [
+            self.best_span(task, windows, logits, np.flatnonzero(windows["rows"] == row), context)
+            for row, context in enumerate(columns["context"])
+        ]
+        answer, score, start, end, none = zip(*answers, strict=True)
+        return {
+            "answer": np.array(answer, object),
+            "score": np.array(score),
+            "start": np.array(start, np.int32),
+            "end": np.array(end, np.int32),
+            "no_answer_probability": np.array(none),
+        }
+
+    @staticmethod
+    def best_span(task, windows, logits, of_row, context):
+        """One pair of tokens after the other, in all windows of a context."""
+        found = {}
+        for window in of_row:
+            starts, ends = windows["starts"][window], windows["ends"][window]
+            tokens = np.flatnonzero(starts >= 0)
+            for first in tokens:
+                for last in tokens[(tokens >= first) & (tokens < first + task.max_answer_length)]:
+                    score = logits["start_logits"][window, first] + logits["end_logits"][window, last]
+                    span = int(starts[first]), int(ends[last])
+                    found[span] = max(score, found.get(span, -np.inf))
+        none = min(logits["start_logits"][window, 0] + logits["end_logits"][window, 0] for window in of_row)
+        best = sorted(found, key=found.get, reverse=True)[: task.n_best]
+        probabilities = softmax(np.array([none, *(found[span] for span in best)]))
+        if not best:
+            return b"", probabilities[0], -1, -1, probabilities[0]
+        start, end = best[0]
+        return context[start:end], probabilities[1], start, end, probabilities[0]
+
+
+CASES = [Classifier, PairClassifier, SentenceEncoder, MultipleChoice]
 
 
 class Served:
@@ -142,7 +249,8 @@ class Served:
     def __init__(self, case, minilm, texts, folder):
         self.case = case
         keras.utils.set_random_seed(SEED)
-        self.task = case.make(kbl.load_backbone(minilm), kbl.load_preprocessor(minilm))
+        preprocessor = kbl.load_preprocessor(minilm, max_length=case.MAX_LENGTH)
+        self.task = case.make(kbl.load_backbone(minilm), preprocessor)
         make_heads_decided(self.task)
         self.columns = case.columns(texts)
         self.task.export(folder / "model")
@@ -151,10 +259,7 @@ class Served:
         starts = range(0, NUM_TEXTS, BATCH_SIZE)
         self.batches = [self._request("serving_default", slice(start, start + BATCH_SIZE)) for start in starts]
         self.alone = {row: self._request("serving_default", slice(row, row + 1)) for row in self.rows_to_ask_alone()}
-        first = slice(0, BATCH_SIZE)
-        self.others = {name: self._request(name, first) for name in self.signatures if name != "token_ids"}
-        self.tokens = self._request("tokenize", first)
-        self.others["token_ids"] = self._request("token_ids", None)
+        self.others = {name: self._request(name, slice(0, BATCH_SIZE)) for name in self.signatures}
         result = self._ask(folder)
         self.answers = result["answers"]
         self.modules = set(result["modules"])
@@ -165,10 +270,20 @@ class Served:
         return [*range(0, 10 * len(ODD_TEXTS), 10), 33, 55, 99]
 
     def inputs(self, name, rows):
-        return {key: self.columns[key][rows] for key in self.signatures[name].inputs}
+        """What a signature is asked: strings, or the ids that another signature makes of them."""
+        if not name.endswith("token_ids"):
+            return {key: self.columns[key][rows] for key in self.signatures[name].inputs}
+        return self.case.ids(self.ask_keras(name.replace("token_ids", "tokenize"), rows))
+
+    def ask_keras(self, name, rows):
+        """What Keras itself computes for a signature."""
+        inputs = self.inputs(name, rows)
+        signature = self.signatures[name]
+        outputs = signature.function(*(tf.constant(inputs[key]) for key in signature.inputs))
+        return {key: value.numpy() for key, value in outputs.items()}
 
     def _request(self, name, rows):
-        self._requests.append((name, None if rows is None else self.inputs(name, rows)))
+        self._requests.append((name, self.inputs(name, rows)))
         return len(self._requests) - 1
 
     def _ask(self, folder):
@@ -178,6 +293,14 @@ class Served:
         finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert finished.returncode == 0, finished.stderr[-3000:]
         return pickle.loads((folder / "answers").read_bytes())
+
+
+def make_heads_decided(task):
+    """Enlarges the fresh heads, whose logits are all near 0, so that answers differ from text to text."""
+    known = {id(weight) for weight in task.backbone.weights}
+    for weight in task.weights:
+        if id(weight) not in known and weight.path.endswith("kernel"):
+            weight.assign(weight * HEAD_SCALE)
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: case.__name__)
@@ -224,8 +347,7 @@ def test_answers_equal_those_of_keras(served):
     largest = 0.0
     for number, index in enumerate(served.batches):
         rows = slice(number * BATCH_SIZE, (number + 1) * BATCH_SIZE)
-        columns = tuple(served.inputs("serving_default", rows).values())
-        expected = served.task.answer(columns if len(columns) > 1 else columns[0])
+        expected = served.task.answer(one_or_more(served.inputs("serving_default", rows)))
         largest = max(largest, assert_same(served.answers[index], expected, tolerance=TOLERANCE, hint=f"in {rows}"))
     print(f"largest difference of floats: {largest:.1e}")
 
@@ -254,11 +376,9 @@ def test_a_text_alone_has_the_answer_that_it_has_in_a_batch(served):
 
 def test_every_signature_equals_what_keras_computes(served):
     for name, index in served.others.items():
-        inputs = served.inputs(name, slice(0, BATCH_SIZE)) if name != "token_ids" else served.answers[served.tokens]
-        outputs = served.signatures[name].function(
-            *(tf.constant(inputs[key]) for key in served.signatures[name].inputs)
-        )
-        expected = {key: value.numpy() for key, value in outputs.items()}
-        assert all(len(value) == BATCH_SIZE for value in served.answers[index].values()), name
+        rows = slice(0, BATCH_SIZE)
+        num_rows = len(next(iter(served.inputs(name, rows).values())))
+        assert all(len(value) == num_rows for value in served.answers[index].values()), name
+        expected = served.ask_keras(name, rows)
         largest = assert_same(served.answers[index], expected, tolerance=TOLERANCE, hint=f"of {name}")
         print(f"{name}: largest difference of floats: {largest:.1e}")
