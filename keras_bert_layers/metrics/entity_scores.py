@@ -1,0 +1,68 @@
+"""Precision, recall and F1 of the entities of a whole collection, type by type."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from keras_bert_layers.metrics._tags import parse_tag, read_entities
+
+
+def entity_scores(gold_tags: Sequence[Sequence[str]], predicted_tags: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Scores of whole entities, over all and for each type.
+
+    Tags are read as `EntityF1` reads them; an entity is right only with its type, its first and its last word.
+
+    Args:
+        gold_tags: for each text its tags, a word each: "O", or one of "B-", "I-", "E-", "S-" and a type.
+        predicted_tags: as many, of the same lengths.
+
+    Returns:
+        `"precision"`, `"recall"`, `"f1"`, each from 0 to 1, and 0 where there is nothing to divide by; `"num_gold"` and
+        `"num_predicted"`, counts of entities; and `"by_type"`: type -> the same five, in alphabetical order.
+
+    Raises:
+        TypeError: a tag that is no string.
+        ValueError: one that is no tag; another number of texts, or of tags in one of them.
+
+    Examples:
+        >>> scores = entity_scores([["B-person", "I-person", "O", "B-place"]], [["B-person", "I-person", "O", "O"]])
+        >>> scores["precision"], scores["recall"], scores["by_type"]["place"]["f1"]
+        (1.0, 0.5, 0.0)
+
+    References:
+        `seqeval.metrics.classification_report`.
+    """
+    if len(gold_tags) != len(predicted_tags):
+        raise ValueError(
+            f"`entity_scores`: `predicted_tags` must hold one list for each of the {len(gold_tags)} texts. "
+            f"Received: {len(predicted_tags)} lists."
+        )
+    gold, predicted, correct = Counter[str](), Counter[str](), Counter[str]()
+    for row, (gold_row, predicted_row) in enumerate(zip(gold_tags, predicted_tags, strict=True)):
+        if len(gold_row) != len(predicted_row):
+            raise ValueError(
+                f"`entity_scores`: `predicted_tags[{row}]` must hold {len(gold_row)} tags, as `gold_tags[{row}]` does. "
+                f"Received: {len(predicted_row)} tags."
+            )
+        ours = _entities(f"gold_tags[{row}]", gold_row)
+        theirs = _entities(f"predicted_tags[{row}]", predicted_row)
+        for count, found in ((gold, ours), (predicted, theirs), (correct, ours & theirs)):
+            count.update(kind for kind, _, _ in found)
+    types = {kind: _scores(correct[kind], gold[kind], predicted[kind]) for kind in sorted({*gold, *predicted})}
+    return {**_scores(correct.total(), gold.total(), predicted.total()), "by_type": types}
+
+
+def _entities(argument: str, tags: Sequence[str]) -> set[tuple[str, int, int]]:
+    return set(read_entities([parse_tag("entity_scores", argument, tag) for tag in tags]))
+
+
+def _scores(correct: int, gold: int, predicted: int) -> dict[str, float]:
+    return {
+        "precision": correct / predicted if predicted else 0.0,
+        "recall": correct / gold if gold else 0.0,
+        "f1": 2 * correct / (gold + predicted) if gold + predicted else 0.0,
+        "num_gold": gold,
+        "num_predicted": predicted,
+    }
