@@ -1,6 +1,6 @@
 """From a model's numbers to the answers that a user reads, in TensorFlow graph."""
 
 from keras_bert_layers.decoding.choices import decode_choices
-from keras_bert_layers.decoding.labels import decode_labels
+from keras_bert_layers.decoding.labels import decode_label_sets, decode_labels
 
-__all__ = ["decode_choices", "decode_labels"]
+__all__ = ["decode_choices", "decode_label_sets", "decode_labels"]

@@ -26,13 +26,48 @@ def decode_labels(logits: Any, class_names: Sequence[str]) -> dict[str, tf.Tenso
         >>> answer["label"].numpy().tolist()
         [b'good']
     """
-    logits = tf.cast(logits, tf.float32)
-    if logits.shape[-1] is not None and logits.shape[-1] != len(class_names):
-        raise ValueError(
-            f"`decode_labels`: `class_names` must have one name for each of the {logits.shape[-1]} classes. "
-            f"Received: {len(class_names)} names, {list(class_names)}."
-        )
+    logits = _checked("decode_labels", logits, class_names)
     return {
         "label": tf.gather(tf.constant(list(class_names)), tf.argmax(logits, axis=-1)),
         "probabilities": tf.nn.softmax(logits, axis=-1),
     }
+
+
+def decode_label_sets(logits: Any, class_names: Sequence[str], *, threshold: float = 0.5) -> dict[str, tf.Tensor]:
+    """All classes of each row that are more probable than a threshold, and the probabilities of all.
+
+    Args:
+        logits: float `(batch, classes)`.
+        class_names: one name a class, in the order of the columns.
+        threshold: a class is a label of the row if its probability is above this number.
+
+    Returns:
+        `"label"`: string `(batch, labels)`, the most probable first, filled up with `""` to the row of the batch that
+        has most, and without any column if none has any; `"probabilities"`: float32 `(batch, classes)`, each between 0
+        and 1 on its own.
+
+    Raises:
+        ValueError: as many names as classes are not given.
+
+    Examples:
+        >>> answer = decode_label_sets([[1.0, 2.0], [3.0, -1.0]], ["funny", "sad"])
+        >>> answer["label"].numpy().tolist()
+        [[b'sad', b'funny'], [b'funny', b'']]
+    """
+    probabilities = tf.sigmoid(_checked("decode_label_sets", logits, class_names))
+    order = tf.math.top_k(probabilities, k=len(class_names)).indices  # [B, C]
+    chosen = tf.gather(probabilities, order, batch_dims=1) > threshold
+    names = tf.where(chosen, tf.gather(tf.constant(list(class_names)), order), "")
+    widest = tf.reduce_sum(tf.cast(tf.reduce_any(chosen, axis=0), tf.int32))
+    return {"label": names[:, :widest], "probabilities": probabilities}
+
+
+def _checked(owner: str, logits: Any, class_names: Sequence[str]) -> tf.Tensor:
+    """The logits in float32, as many columns as names."""
+    logits = tf.cast(logits, tf.float32)
+    if logits.shape[-1] is not None and logits.shape[-1] != len(class_names):
+        raise ValueError(
+            f"`{owner}`: `class_names` must have one name for each of the {logits.shape[-1]} classes. "
+            f"Received: {len(class_names)} names, {list(class_names)}."
+        )
+    return logits

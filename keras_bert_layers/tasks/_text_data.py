@@ -92,14 +92,19 @@ def as_array(values: Any) -> Any:
         values = values.to_numpy()
     if hasattr(values, "shape") and not isinstance(values, np.ndarray):
         return values
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of different lengths, such as the labels of texts that have several
+        array = np.empty(len(values), object)
+        array[:] = list(values)
+        return array
     if array.dtype.kind == "O":  # numbers in a column of objects, as pandas has them after a missing value was filled
-        array = np.asarray(array.tolist()) if array.size and not _holds_strings(array) else array
+        array = np.asarray(array.tolist()) if array.size and not _holds_strings_or_lists(array) else array
     return array.astype(object) if array.dtype.kind in "UT" else array
 
 
-def _holds_strings(array: np.ndarray) -> bool:
-    return any(isinstance(value, str | bytes) for value in array.flat)
+def _holds_strings_or_lists(array: np.ndarray) -> bool:
+    return any(isinstance(value, str | bytes | list | tuple | np.ndarray) for value in array.flat)
 
 
 def as_columns(owner: str, x: Any, *, most: int = 2) -> Any:

@@ -1,8 +1,8 @@
-"""Classes for texts and for pairs of texts."""
+"""Classes, or a number, for texts and for pairs of texts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -12,23 +12,35 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.decoding import decode_labels
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _text_data as text_data
+from keras_bert_layers.tasks._problems import make_problem
 from keras_bert_layers.tasks._task import TEXT
 from keras_bert_layers.tasks._text_task import TextTask
 
 
 @register
 class BertClassifier(TextTask):
-    """One class a text: the pooled first token through dropout and a dense layer.
+    """One class, several classes or a number for a text: its pooled first token through dropout and a dense layer.
+
+    `problem_type` says what the labels are, in transformers' words:
+
+    | `problem_type` | labels | loss | the exported model answers |
+    |---|---|---|---|
+    | `"single_label_classification"` | an integer or a name a text | cross entropy | `label`, `probabilities` |
+    | `"multi_label_classification"` | a list of names a text, or 0 and 1 `(rows, classes)` | binary cross entropy | \
+`label` `(batch, labels)`, filled up with `""`, `probabilities` |
+    | `"regression"` | a number a text | squared error | `score` `(batch,)` |
 
     Args:
         backbone: a `BertBackbone`.
-        num_classes: how many classes there are, at least 2; may be left out where `class_names` are given.
+        num_classes: how many classes there are, at least 2; may be left out where `class_names` are given, and in a
+            regression.
         class_names: one name a class. Labels may then be names, and the exported model answers with them. Without, the
-            names are `"0"`, `"1"` and so on, and labels are integers.
+            names are `"0"`, `"1"` and so on, and labels are numbers.
+        problem_type: what the labels are; see above.
+        threshold: a class is a label of a text if its probability is above this; of several labels only, 0.5 if None.
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text.
         dropout: the share of pooled features dropped in training before the dense layer; the backbone's if None.
         pairs: whether a row is a pair of texts. None finds it out at the first `fit`; the exported model takes `text`
@@ -36,7 +48,8 @@ class BertClassifier(TextTask):
         name: the model's name.
 
     Returns:
-        From a call on ids, and from `predict`: float32 logits `(batch, classes)`.
+        From a call on ids, and from `predict`: float32 logits `(batch, classes)`; of a regression the numbers
+        themselves, `(batch, 1)`.
 
     Raises:
         TypeError: a backbone or a preprocessor that is none; a call on text; text in a generator or a dictionary.
@@ -65,55 +78,68 @@ class BertClassifier(TextTask):
         num_classes: int | None = None,
         *,
         class_names: Sequence[str] | None = None,
+        problem_type: str = "single_label_classification",
+        threshold: float | None = None,
         preprocessor: BertPreprocessor | None = None,
         dropout: float | None = None,
         pairs: bool | None = None,
         name: str | None = None,
     ):
         self._check_parts(backbone, preprocessor)
-        if num_classes is None and class_names is not None:
-            num_classes = len(class_names)
-        num_classes = checks.positive_integer("BertClassifier", "num_classes", num_classes)
-        if num_classes < 2:
-            raise ValueError(checks.message("BertClassifier", "num_classes", "be at least 2", num_classes))
+        problem = make_problem(problem_type, num_classes, class_names=class_names, threshold=threshold)
         if pairs is not None:
             checks.boolean("BertClassifier", "pairs", pairs)
-        self._check_names(class_names, num_classes)
         dropout = backbone.config.dropout if dropout is None else dropout
         head = ClassificationHead(
-            num_classes,
+            problem.num_classes,
             dropout=dropout,
             initializer_range=backbone.config.initializer_range,
             dtype=backbone.dtype_policy,
             name="classification_head",
         )
         outputs = head(backbone(backbone.input)["pooled_output"])
+        self._problem = problem
         super().__init__(backbone, preprocessor, outputs=outputs, name=name)
-        self.num_classes = num_classes
-        self.class_names = None if class_names is None else list(class_names)
+        self.num_classes = problem.num_classes
+        self.class_names = problem.class_names
+        self.problem_type = problem_type
+        self.threshold = problem.threshold
         self.dropout = dropout
         self.pairs = pairs
 
-    @staticmethod
-    def _check_names(class_names: Sequence[str] | None, num_classes: int) -> None:
-        if class_names is None:
-            return
-        if len(class_names) != num_classes or len(set(class_names)) != num_classes:
-            rule = f"hold {num_classes} different names, one for each class"
-            raise ValueError(checks.message("BertClassifier", "class_names", rule, list(class_names)))
-        if not all(isinstance(class_name, str) for class_name in class_names):
-            raise TypeError(checks.message("BertClassifier", "class_names", "be strings", list(class_names)))
-
     def default_loss(self) -> keras.losses.Loss:
-        """Cross entropy of the logits."""
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        """Cross entropy of the logits, binary for several labels a text; the squared error of a regression."""
+        return self._problem.loss()
 
     def default_metrics(self) -> list[keras.metrics.Metric]:
-        """The share of right answers, named `"accuracy"`."""
-        return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+        """What training tells beside the loss.
 
-    def fit(self, x: Any = None, y: Any = None, batch_size: int | None = None, **kwargs: Any) -> Any:
-        """Trains, as `keras.Model.fit`, on raw text where there is a preprocessor; see `TextTask.fit`."""
+        The share of right answers, named `"accuracy"`; for several labels a text the F1 of all labels, named `"f1"`;
+        for a regression `"mean_absolute_error"` and `"pearson_correlation"`. `metrics` has more.
+        """
+        return self._problem.metrics()
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        *,
+        class_weight: Mapping[str | int, float] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Trains, as `keras.Model.fit`, on raw text where there is a preprocessor; see `TextTask.fit`.
+
+        Args:
+            x: texts, a tuple of two columns of them, a dataset, or ids.
+            y: one label a text.
+            batch_size: texts a step.
+            class_weight: how much the loss of each class counts, by its name or its number; 1 for those left out. For
+                one class a text only.
+            **kwargs: what `TextTask.fit` takes.
+        """
+        if class_weight is not None:
+            kwargs["class_weight"] = self._problem.weight_by_id(class_weight)
         known = self.pairs
         if known is None and self._needs_preprocessing(x):
             self.pairs = text_data.is_pair(x)
@@ -130,65 +156,30 @@ class BertClassifier(TextTask):
             wants, came = ("pairs of texts", "single texts") if self.pairs else ("single texts", "pairs of texts")
             raise ValueError(f"`BertClassifier`: this model was made for, or fitted on, {wants}. Received: {came}.")
         if y is not None and y.dtype == tf.string:
-            y = self._class_ids(y)
+            y = self._problem.encode_names(y)
         return super().preprocess(x, y, sample_weight)
 
-    def _class_ids(self, names: Any) -> Any:
-        """Class names `(batch,)` as integers, in graph."""
-        class_names = self._require_names()
-        matches = tf.equal(tf.reshape(names, [-1, 1]), tf.constant([class_names]))  # [B, C]
-        known = tf.debugging.Assert(
-            tf.reduce_all(tf.reduce_any(matches, axis=-1)),
-            [f"`BertClassifier`: every label must be one of {class_names}. Received: ", names],
-        )
-        with tf.control_dependencies([] if known is None else [known]):
-            return tf.argmax(matches, axis=-1, output_type=tf.int32)
-
-    def _require_names(self) -> list[str]:
-        if self.class_names is None:
-            raise ValueError(
-                "`BertClassifier`: labels must be integers where no class names are known. Received: strings. "
-                "Give `class_names` to the classifier."
-            )
-        return self.class_names
-
     def encode_labels(self, y: Any) -> Any:
-        """A column of class names or integers as integers, checked row by row."""
-        if not isinstance(y, np.ndarray):
-            return y
-        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-        if y.dtype.kind in "SO":
-            ids = {class_name: index for index, class_name in enumerate(self._require_names())}
-            names = [label.decode() if isinstance(label, bytes) else label for label in y]
-            for row, label in enumerate(names):
-                if label not in ids:
-                    raise ValueError(
-                        f"`BertClassifier`: every label must be one of {self.class_names}. "
-                        f"Received: {label!r} in row {row}."
-                    )
-            return np.array([ids[label] for label in names], np.int32)
-        wrong = ~((y >= 0) & (y < self.num_classes) & (y == np.floor(y)))  # a missing label, NaN, is wrong too
-        if y.ndim == 1 and wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(
-                "`BertClassifier`: every label must be an integer, at least 0 and less than "
-                f"num_classes={self.num_classes}. Received: {y[row]} in row {row}."
-            )
-        return y
+        """A column of labels as the numbers that the loss takes, checked row by row; tensors as they are."""
+        return self._problem.encode(y) if isinstance(y, np.ndarray) else y
 
     def text_inputs(self) -> dict[str, Any]:
         """`text`, and `text_pair` for a model of pairs."""
         return {"text": TEXT, "text_pair": TEXT} if self.pairs else {"text": TEXT}
 
     def _serve(self, *texts: Any) -> dict[str, Any]:
-        """Strings to `label` and `probabilities`."""
-        names = self.class_names or [str(index) for index in range(self.num_classes)]
-        return decode_labels(self._run_model(self._serve_tokens(*texts)), names)
+        """Strings to `label` and `probabilities`, or to `score`."""
+        return self._problem.decode(self._run_model(self._serve_tokens(*texts)))
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         config = super().get_config()
         config.update(
-            num_classes=self.num_classes, class_names=self.class_names, dropout=self.dropout, pairs=self.pairs
+            num_classes=self.num_classes,
+            class_names=self.class_names,
+            problem_type=self.problem_type,
+            threshold=self.threshold,
+            dropout=self.dropout,
+            pairs=self.pairs,
         )
         return config

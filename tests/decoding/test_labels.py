@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers.decoding import decode_labels
+from keras_bert_layers.decoding import decode_label_sets, decode_labels
 
 LOGITS = np.array([[0.0, 2.0, -1.0], [5.0, -5.0, 5.5]], "float32")
+NAMES = ["funny", "sad", "long"]
+SET_LOGITS = np.array([[0.5, -1.0, 2.0], [-1.0, -2.0, -3.0], [-0.5, 3.0, -9.0], [0.0, 1.0, 0.2]], "float32")
 
 
 def test_against_numpy():
@@ -23,3 +25,32 @@ def test_half_precision_gives_float32_probabilities():
 def test_names():
     with pytest.raises(ValueError, match="one name for each of the 3 classes. Received: 2 names"):
         decode_labels(LOGITS, ["a", "b"])
+
+
+def test_sets_against_numpy():
+    answer = decode_label_sets(SET_LOGITS, NAMES)
+    np.testing.assert_allclose(answer["probabilities"], 1 / (1 + np.exp(-SET_LOGITS)), atol=1e-6)  # one float32 sigmoid
+    assert answer["label"].numpy().tolist() == [[b"long", b"funny"], [b"", b""], [b"sad", b""], [b"sad", b"long"]]
+
+
+@pytest.mark.parametrize(("threshold", "widest"), [(0.0, 3), (0.9, 1), (0.99, 0)])
+def test_sets_above_a_threshold(threshold, widest):
+    labels = decode_label_sets(SET_LOGITS, NAMES, threshold=threshold)["label"].numpy()
+    assert labels.shape == (4, widest)
+    assert [sum(label != b"" for label in row) for row in labels] == (1 / (1 + np.exp(-SET_LOGITS)) > threshold).sum(
+        axis=1
+    ).tolist()
+
+
+def test_no_rows_have_no_sets():
+    answer = decode_label_sets(np.zeros((0, 3)), NAMES)
+    assert (answer["label"].shape, answer["probabilities"].shape) == ((0, 0), (0, 3))
+
+
+def test_sets_of_half_precision_gives_float32_probabilities():
+    assert decode_label_sets(tf.cast(SET_LOGITS, tf.bfloat16), NAMES)["probabilities"].dtype == tf.float32
+
+
+def test_names_of_sets():
+    with pytest.raises(ValueError, match="`decode_label_sets`: `class_names` must have one name for each of the 3"):
+        decode_label_sets(SET_LOGITS, NAMES[:2])
