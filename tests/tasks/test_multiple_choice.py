@@ -44,7 +44,7 @@ def chooser(vocabulary):
     """One model for the whole file, trained until it knows its few rows."""
     chooser = make(vocabulary)
     chooser.compile(optimizer=keras.optimizers.Adam(1e-2))
-    chooser.history = chooser.fit(COLUMNS, LABELS, batch_size=3, epochs=12, verbose=0).history
+    chooser.history = chooser.fit(COLUMNS, LABELS, epochs=20, verbose=0).history
     return chooser
 
 
@@ -181,6 +181,7 @@ def test_config_holds_every_argument(chooser):
 
 def test_single_batches_and_bfloat16(vocabulary):
     chooser = make(vocabulary, dtype="mixed_bfloat16")
+    chooser.compile(run_eagerly=True)
     before = chooser.get_weights()
     first = chooser.train_on_batch(COLUMNS, LABELS)[0]
     assert np.isfinite(first)
