@@ -148,7 +148,7 @@ def fit_ours(task: Any, x: Any, y: Any, batches: list[list[int]], **kwargs: Any)
         x: the texts of all steps, one after the other.
         y: their labels.
         batches: what `draw_batches` returned.
-        **kwargs: what else `fit` takes.
+        **kwargs: what else `fit` takes; `batch_size=None` for a dataset.
     """
     import keras
 
@@ -162,7 +162,8 @@ def fit_ours(task: Any, x: Any, y: Any, batches: list[list[int]], **kwargs: Any)
                 say(f"step {batch}/{len(batches)} mean loss {means[-1]:.3f} after {took:.0f} s")
 
     start = time.perf_counter()
-    task.fit(x, y, batch_size=len(batches[0]), shuffle=False, verbose=0, callbacks=[Progress()], **kwargs)
+    kwargs = {"batch_size": len(batches[0]), **kwargs}
+    task.fit(x, y, shuffle=False, verbose=0, callbacks=[Progress()], **kwargs)
     seconds = time.perf_counter() - start
     sums = np.array(means) * np.arange(1, len(means) + 1)  # Keras tells the mean over the steps so far
     return {"train_seconds": round(seconds, 1), "loss_curve": curve(np.diff(sums, prepend=0))}
@@ -196,6 +197,6 @@ def tell(options: argparse.Namespace, result: dict) -> None:
     settings = {
         name: value
         for name, value in vars(options).items()
-        if name not in ("data", "weights") and value is not None and value is not False
+        if name not in ("data", "weights", "save") and value is not None and value is not False
     }
     sys.stdout.write(json.dumps({**settings, **result}) + "\n")

@@ -102,7 +102,8 @@ def train_keras_bert_layers(weights: str, task: str, train: Rows, dev: Rows, see
     backbone, preprocessor = recipe.load_ours(weights, seed, max_length=MAX_LENGTH)
     from keras_bert_layers import BertClassifier
 
-    model = BertClassifier(backbone, 2, preprocessor=preprocessor)
+    problem = {"problem_type": "regression"} if task == "STS-B" else {"num_classes": 2}
+    model = BertClassifier(backbone, preprocessor=preprocessor, **problem)
     recipe.draw_dense(model.get_layer("classification_head").dense, seed)
     batches = batches_of(train, task, seed)
     recipe.compile_ours(model, batches, peak_rate=PEAK_RATE)

@@ -175,24 +175,62 @@ def _best_answer(batch: Any, window: int, logits: tuple[np.ndarray, np.ndarray],
     return max(candidates, default=(-np.inf, ""))
 
 
-def batches_of(train: list[Question], seed: int) -> list[list[int]]:
+def batches_of(train: list[Question], seed: int, num_epochs: int = NUM_EPOCHS) -> list[list[int]]:
     """The rows of each step."""
     lengths = [len(question.question) + len(question.context) for question in train]
-    return recipe.draw_batches(lengths, batch_size=BATCH_SIZE, num_epochs=NUM_EPOCHS, seed=seed)
+    return recipe.draw_batches(lengths, batch_size=BATCH_SIZE, num_epochs=num_epochs, seed=seed)
 
 
-CONTENDERS = {"transformers": train_transformers}
+def train_keras_bert_layers(
+    weights: str, train: list[Question], test: list[Question], seed: int, save: Path | None = None
+) -> dict:
+    """The recipe with this package."""
+    backbone, preprocessor = recipe.load_ours(weights, seed)
+    from keras_bert_layers import BertQuestionAnswerer
+    from keras_bert_layers.preprocessing import SpanPreprocessor
+
+    windows = SpanPreprocessor(preprocessor.tokenizer, MAX_LENGTH, stride=STRIDE)
+    model = BertQuestionAnswerer(backbone, windows, max_answer_length=MAX_ANSWER_LENGTH, n_best=NUM_BEST)
+    recipe.draw_dense(model.get_layer("span_head").dense, seed)
+    trained = fit_questions(model, train, seed)
+    if save is not None:
+        model.save(save)
+    predictions = [answer.decode() for answer in model.answer(texts_of(test), batch_size=BATCH_SIZE * 4)["answer"]]
+    return {**evaluate(predictions, test), **trained}
+
+
+def fit_questions(model: Any, train: list[Question], seed: int, num_epochs: int = NUM_EPOCHS) -> dict:
+    """Trains our model; a step is all windows of 16 questions, as in torch."""
+    import tensorflow as tf
+
+    batches = batches_of(train, seed, num_epochs)
+    recipe.compile_ours(model, batches, peak_rate=PEAK_RATE)
+    rows = [train[row] for batch in batches for row in batch]
+    answers = [row.answer_start for row in rows], [row.answer for row in rows]
+    dataset = tf.data.Dataset.from_tensor_slices((texts_of(rows), answers)).batch(BATCH_SIZE)
+    return recipe.fit_ours(model, dataset, None, batches, batch_size=None)
+
+
+def texts_of(questions: list[Question]) -> tuple[list[str], list[str]]:
+    """What our model takes: a column of questions and one of contexts."""
+    return [question.question for question in questions], [question.context for question in questions]
+
+
+CONTENDERS = {"transformers": train_transformers, "keras_bert_layers": train_keras_bert_layers}
 
 
 def main() -> None:
     """Reads the arguments, trains once, prints one JSON line."""
-    options = recipe.arguments(__doc__, list(CONTENDERS)).parse_args()
+    parser = recipe.arguments(__doc__, list(CONTENDERS))
+    parser.add_argument("--save", type=Path, help="where our trained model goes, a .keras file")
+    options = parser.parse_args()
     articles = read_articles(options.data / "v1.1-dev.json.gz")
     train = [question for article in articles[:NUM_TRAINING_ARTICLES] for question in article][: options.rows]
     test = [question for article in articles[-NUM_TEST_ARTICLES:] for question in article]
     if options.rows:
         test = test[: options.rows]
-    recipe.tell(options, CONTENDERS[options.contender](recipe.weights_of(options), train, test, options.seed))
+    kwargs = {"save": options.save} if options.save else {}
+    recipe.tell(options, CONTENDERS[options.contender](recipe.weights_of(options), train, test, options.seed, **kwargs))
 
 
 if __name__ == "__main__":
