@@ -40,7 +40,7 @@ ODD_TEXTS = [
     "القطة نائمة على السطح، والقطار متأخر.".encode(),
     ("A long review that goes on about Kraków, and on. " * 409)[:20_000].encode(),
     b"broken \xff\xfe bytes \xc3 in \xe2\x82 a film",
-    b"[SEP] a [SEP][MASK] film [CLS] [PAD] [UNK] [MASK]" + b" [SEP] [MASK]" * 20,
+    b"[SEP] a [SEP][MASK] film [CLS] [PAD] [UNK] [MASK]" + b" [SEP]" * 30 + b" [MASK] [SEP]" * 5,
     "東京タワー 中国 ŉ Ǆ İstanbul ß ﬁ \u0301\u200d \x00 \ue000".encode(),
     b"x" * 300,
 ]
@@ -76,6 +76,10 @@ def texts():
 def softmax(logits):
     exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def sigmoid(logits):
+    return 1 / (1 + np.exp(-logits.astype(np.float64)))
 
 
 def one_or_more(columns):
@@ -130,6 +134,32 @@ class PairClassifier(Classifier):
         return {"text": texts, "text_pair": np.roll(texts, 13)}
 
 
+class MultiLabelClassifier(Classifier):
+    """Several classes a text, or none."""
+
+    def make(self, backbone, preprocessor):
+        options = {"class_names": self.NAMES, "problem_type": "multi_label_classification", "threshold": 0.4}
+        return kbl.BertClassifier(backbone, preprocessor=preprocessor, pairs=False, **options)
+
+    def expected(self, task, columns):
+        probabilities = sigmoid(task.predict(columns["text"], batch_size=BATCH_SIZE, verbose=0))
+        labels = np.full(probabilities.shape, b"", object)
+        for row, values in enumerate(probabilities):
+            names = [self.NAMES[best].encode() for best in np.argsort(-values) if values[best] > task.threshold]
+            labels[row, : len(names)] = names
+        return {"label": labels, "probabilities": probabilities}
+
+
+class Regressor(Case):
+    """A number a text."""
+
+    def make(self, backbone, preprocessor):
+        return kbl.BertClassifier(backbone, problem_type="regression", preprocessor=preprocessor, pairs=False)
+
+    def expected(self, task, columns):
+        return {"score": task.predict(columns["text"], batch_size=BATCH_SIZE, verbose=0)[:, 0]}
+
+
 class SentenceEncoder(Case):
     """One vector a text."""
 
@@ -155,7 +185,7 @@ class CrossEncoder(PairClassifier):
 
     def expected(self, task, columns):
         logits = task.predict(one_or_more(columns), batch_size=BATCH_SIZE, verbose=0)[:, 0]
-        return {"score": 1 / (1 + np.exp(-logits.astype(np.float64)))}
+        return {"score": sigmoid(logits)}
 
 
 class MultipleChoice(Case):
@@ -178,6 +208,42 @@ class MultipleChoice(Case):
         best = probabilities.argmax(axis=-1)
         choice = columns["choices"][np.arange(len(best)), best]
         return {"choice": choice, "choice_index": best.astype(np.int32), "probabilities": probabilities}
+
+
+class MaskedLM(Case):
+    """Tokens for the masks of a text, of which some stand behind the longest length."""
+
+    MAX_LENGTH = 64
+
+    def make(self, backbone, preprocessor):
+        return kbl.BertMaskedLM(backbone, preprocessor, top_k=4)
+
+    def columns(self, texts):
+        return {"text": np.array([self.masked(text) for text in texts], object)}
+
+    @staticmethod
+    def masked(text):
+        """A text with `[MASK]` for its second word and for the one in its middle, if it has so many."""
+        words = text.split(b" ")
+        if len(words) > 3:
+            words[1] = words[len(words) // 2] = b"[MASK]"
+        return b" ".join(words)
+
+    def expected(self, task, columns):
+        vocabulary = task.preprocessor.tokenizer.get_config()["vocabulary"]
+        ids = np.asarray(task.preprocessor(columns["text"])["token_ids"])
+        num_masks = (ids == vocabulary.index("[MASK]")).sum(axis=1)
+        logits = task.predict(columns["text"], batch_size=BATCH_SIZE, verbose=0)
+        most = max(text.count(b"[MASK]") for text in columns["text"])
+        tokens = np.full((NUM_TEXTS, most, task.top_k), b"", object)
+        probabilities = np.full(tokens.shape, -1.0)
+        for row, number in enumerate(num_masks):
+            for mask in range(number):
+                values = softmax(logits[row, mask])
+                best = np.argsort(-values)[: task.top_k]
+                tokens[row, mask] = [vocabulary[token].encode() for token in best]
+                probabilities[row, mask] = values[best]
+        return {"token": tokens, "probability": probabilities}
 
 
 class QuestionAnswerer(Case):
@@ -233,7 +299,7 @@ class QuestionAnswerer(Case):
         return context[start:end], probabilities[1], start, end, probabilities[0]
 
 
-CASES = [Classifier, PairClassifier, SentenceEncoder, MultipleChoice]
+CASES = [Classifier, PairClassifier, MultiLabelClassifier, Regressor, SentenceEncoder, MultipleChoice, MaskedLM]
 
 
 class Served:
