@@ -89,20 +89,23 @@ class MaskedLMGenerator(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(name=name, **kwargs)
-        owner = "MaskedLMGenerator"
-        check_tokenizer(owner, tokenizer)
+        check_tokenizer("MaskedLMGenerator", tokenizer)
+        check_masking(
+            "MaskedLMGenerator",
+            mask_selection_rate=mask_selection_rate,
+            mask_selection_length=mask_selection_length,
+            mask_token_rate=mask_token_rate,
+            random_token_rate=random_token_rate,
+            whole_words=whole_words,
+            seed=seed,
+        )
         self.tokenizer = tokenizer
-        self.mask_selection_rate = checks.fraction(owner, "mask_selection_rate", mask_selection_rate)
-        if mask_selection_length is not None:
-            mask_selection_length = checks.positive_integer(owner, "mask_selection_length", mask_selection_length)
+        self.mask_selection_rate = float(mask_selection_rate)
         self.mask_selection_length = mask_selection_length
-        self.mask_token_rate = checks.share(owner, "mask_token_rate", mask_token_rate)
-        self.random_token_rate = checks.share(owner, "random_token_rate", random_token_rate)
-        if self.mask_token_rate + self.random_token_rate > 1:
-            rule = f"be at most 1 together with `mask_token_rate` ({mask_token_rate})"
-            raise ValueError(checks.message(owner, "random_token_rate", rule, random_token_rate))
-        self.whole_words = checks.boolean(owner, "whole_words", whole_words)
-        self.seed = None if seed is None else checks.whole_number(owner, "seed", seed)
+        self.mask_token_rate = float(mask_token_rate)
+        self.random_token_rate = float(random_token_rate)
+        self.whole_words = whole_words
+        self.seed = seed
         self._special_ids = sorted({tokenizer.pad_id, tokenizer.start_id, tokenizer.separator_id, tokenizer.mask_id})
         self._drawn_seeds: Any = None
         self._convert_input_args = False
@@ -130,8 +133,8 @@ class MaskedLMGenerator(keras.layers.Layer):
         return {**inputs, "token_ids": masked, "mask_positions": positions}, labels, weights
 
     def draw_seed(self) -> int:
-        """A new seed, for a call to take or for a whole stream of them; each is another."""
-        return int(self._drawn_seed().numpy())
+        """A new seed of at least 0, for a call to take or for a whole stream of them; each is another."""
+        return int(self._drawn_seed().numpy()) % 2**63
 
     def _drawn_seed(self) -> tf.Tensor:
         if self._drawn_seeds is None:
@@ -207,6 +210,30 @@ class MaskedLMGenerator(keras.layers.Layer):
     def from_config(cls, config: dict[str, Any]) -> MaskedLMGenerator:
         """The layer from `get_config`."""
         return cls(**{**config, "tokenizer": keras.saving.deserialize_keras_object(config["tokenizer"])})
+
+
+def check_masking(
+    owner: str,
+    *,
+    mask_selection_rate: Any,
+    mask_selection_length: Any,
+    mask_token_rate: Any,
+    random_token_rate: Any,
+    whole_words: Any,
+    seed: Any,
+) -> None:
+    """Refuses arguments that are out of range, in the name of the class that was given them."""
+    checks.fraction(owner, "mask_selection_rate", mask_selection_rate)
+    if mask_selection_length is not None:
+        checks.positive_integer(owner, "mask_selection_length", mask_selection_length)
+    both = checks.share(owner, "mask_token_rate", mask_token_rate)
+    both += checks.share(owner, "random_token_rate", random_token_rate)
+    if both > 1:
+        rule = f"be at most 1 together with `mask_token_rate` ({mask_token_rate})"
+        raise ValueError(checks.message(owner, "random_token_rate", rule, random_token_rate))
+    checks.boolean(owner, "whole_words", whole_words)
+    if seed is not None:
+        checks.whole_number(owner, "seed", seed)
 
 
 def check_tokenizer(owner: str, tokenizer: Any) -> None:

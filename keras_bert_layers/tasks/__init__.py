@@ -1,7 +1,9 @@
 """One model a task: raw text in, answers out."""
 
 from keras_bert_layers.tasks.classifier import BertClassifier
+from keras_bert_layers.tasks.masked_lm import BertMaskedLM
 from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice
+from keras_bert_layers.tasks.pretrainer import BertPretrainer
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
 
-__all__ = ["BertClassifier", "BertMultipleChoice", "BertSentenceEncoder"]
+__all__ = ["BertClassifier", "BertMaskedLM", "BertMultipleChoice", "BertPretrainer", "BertSentenceEncoder"]

@@ -45,6 +45,15 @@ class TextTask(Task):
 
     def _batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
         """A dataset of model inputs from columns of text, or from a dataset of text."""
+        texts = self._text_batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+        return texts.map(self.preprocess, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+    def _training_batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
+        """What `fit` trains on; a subclass whose training data differ from those that it is tested on says so here."""
+        return self._batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+
+    def _text_batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
+        """A dataset of `(text, …)` in batches, checked, from columns of text or from a dataset of text."""
         owner = type(self).__name__
         if text_data.is_dataset(x):
             text_data.check_dataset(owner, x, most=self.most_texts, y=y, sample_weight=sample_weight)
@@ -56,7 +65,7 @@ class TextTask(Task):
                 raise ValueError(checks.message(owner, "x", "hold at least one text", x))
             y = None if y is None else self.encode_labels(text_data.as_array(y))
             x = text_data.as_dataset(owner, columns, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
-        return x.map(self.preprocess, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+        return x
 
     def _columns(self, x: Any) -> Any:
         """Texts as an array, or as a tuple of them, checked row by row."""
@@ -133,7 +142,7 @@ class TextTask(Task):
             x, y, sample_weight, validation_data = self._split(x, y, sample_weight, validation_split)
         if validation_data is not None:
             validation_data = self._validation_batches(validation_data, kwargs.get("validation_batch_size", batch_size))
-        batches = self._batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+        batches = self._training_batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
         self._require_labels(x, y)
         # The dataset shuffles itself; Keras warns if it is asked to.
         return super().fit(batches, validation_data=validation_data, shuffle=False, **kwargs)

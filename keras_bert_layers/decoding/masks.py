@@ -1,0 +1,69 @@
+"""From a masked language model's logits to the tokens that may stand at each `[MASK]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras_bert_layers._internal.lazy import tf
+
+
+def find_masks(token_ids: Any, mask_id: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Where in each row `[MASK]` stands.
+
+    Args:
+        token_ids: int `(batch, sequence)`.
+        mask_id: the id of `[MASK]`.
+
+    Returns:
+        Positions, int32 `(batch, masks)`, ascending, 0 behind a row's last one; and how many each row has, int32
+        `(batch,)`. There are as many columns as the row with the most has.
+
+    Examples:
+        >>> positions, counts = find_masks([[2, 9, 4, 9], [2, 4, 4, 4]], mask_id=9)
+        >>> positions.numpy().tolist(), counts.numpy().tolist()
+        ([[1, 3], [0, 0]], [2, 0])
+    """
+    is_mask = tf.convert_to_tensor(token_ids) == mask_id
+    counts = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=-1)  # [B]
+    num_masks = tf.maximum(tf.reduce_max(counts), 0)  # of no rows, the largest is the smallest integer
+    # A stable sort brings the masks to the front, in their order.
+    positions = tf.argsort(tf.cast(~is_mask, tf.int32), axis=-1, stable=True)[:, :num_masks]  # [B, M]
+    return positions * tf.sequence_mask(counts, num_masks, dtype=tf.int32), counts
+
+
+def decode_masks(
+    logits: Any, columns: Any, vocabulary: Sequence[str], *, num_columns: Any, top_k: int
+) -> dict[str, tf.Tensor]:
+    """The most probable tokens for each mask, the best first.
+
+    Args:
+        logits: float `(batch, masks, vocabulary_size)`; more columns than tokens are left out.
+        columns: int32 `(batch, masks)`, at which place of the answer each mask is; -1 for what is no mask.
+        vocabulary: the tokens.
+        num_columns: how many places the answer has.
+        top_k: how many tokens a mask gets.
+
+    Returns:
+        `"token"`: string `(batch, num_columns, top_k)`, as the vocabulary writes them, with `##` at a piece inside a
+        word; `"probability"`: float32 of that shape. Places without a mask hold `""` and -1.
+
+    Examples:
+        >>> answer = decode_masks([[[0.0, 3.0, 1.0]]], [[0]], ["it", "rains", "snows"], num_columns=2, top_k=2)
+        >>> answer["token"].numpy().tolist()
+        [[[b'rains', b'snows'], [b'', b'']]]
+    """
+    logits, columns = tf.cast(logits, tf.float32), tf.convert_to_tensor(columns)
+    num_rows, num_tokens = tf.shape(logits)[0], len(vocabulary)
+    is_mask = columns >= 0
+    row = tf.broadcast_to(tf.range(num_rows)[:, None], tf.shape(columns))
+    places = tf.stack([tf.boolean_mask(row, is_mask), tf.boolean_mask(columns, is_mask)], axis=-1)
+    logits = tf.boolean_mask(logits, is_mask)[:, :num_tokens]  # [masks of all rows, V]
+    best, ids = tf.math.top_k(logits, top_k)
+    probability = tf.exp(best - tf.reduce_logsumexp(logits, axis=-1, keepdims=True))
+    empty = tf.fill([num_rows, num_columns, top_k], tf.constant(num_tokens))
+    ids = tf.tensor_scatter_nd_update(empty, places, ids)
+    return {
+        "token": tf.gather(tf.constant([*vocabulary, ""]), ids),
+        "probability": tf.tensor_scatter_nd_update(tf.cast(tf.ones_like(empty), tf.float32) * -1, places, probability),
+    }
