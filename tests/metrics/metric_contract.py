@@ -92,6 +92,11 @@ def _in_batches(metric, data):
 
 def _in_graph(metric, data):
     """In batches whose size the graph does not know, and the result compiled by XLA, from one program."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        state = jax.jit(metric.stateless_update_state)([variable.value for variable in metric.variables], *data)
+        return to_float(jax.jit(metric.stateless_result)(state))
     if keras.backend.backend() != "tensorflow":
         return _in_batches(metric, data)
     import tensorflow as tf
