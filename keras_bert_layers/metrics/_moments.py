@@ -56,10 +56,15 @@ def merge(one: Any, other: Any) -> Any:
     )
 
 
-def correlation(found: Any) -> Any:
-    """Pearson's correlation from moments; NaN where one of the two columns is constant."""
+def correlation(found: Any, pivots: Any = 0.0) -> Any:
+    """Pearson's correlation from moments; NaN where one of the two columns is constant.
+
+    Args:
+        found: `(6,)`, of `moments`.
+        pivots: `(2,)`, what was taken from the columns before.
+    """
     resolution = _UNITS * 2.0 ** -_MANTISSA_BITS.get(keras.backend.standardize_dtype(found.dtype), 7)
     squares = found[3:5]
-    constant = squares <= found[0] * ops.square(resolution * found[1:3])
+    constant = squares <= found[0] * ops.square(resolution * (found[1:3] + pivots))
     value = found[5] / (ops.sqrt(squares[0]) * ops.sqrt(squares[1]))
     return ops.where(ops.any(constant), float("nan"), ops.clip(value, -1.0, 1.0))

@@ -48,14 +48,19 @@ class PearsonCorrelation(keras.metrics.Metric):
     def __init__(self, name: str = "pearson_correlation", *, dtype: Any = None):
         super().__init__(name=name, dtype=dtype)
         self.moments = self.add_variable((6,), "zeros", name="moments")
+        # Near the means, and the same for all batches: what is taken from them, so that small numbers are left.
+        self.pivots = self.add_variable((2,), "zeros", name="pivots")
         self.num_replicas = self.add_variable((), "zeros", name="num_replicas")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch; see the class."""
-        batch = moments(*read_pairs("PearsonCorrelation", y_true, y_pred, sample_weight, self.dtype))
+        true, predicted, weight = read_pairs("PearsonCorrelation", y_true, y_pred, sample_weight, self.dtype)
+        means = moments(true, predicted, weight)[1:3]
+        self.pivots.assign(ops.where(self.moments.value[0] == 0, means, self.pivots.value))
+        batch = moments(true - self.pivots.value[0], predicted - self.pivots.value[1], weight)
         self.moments.assign(merge(self.moments.value, batch))
         self.num_replicas.assign(ops.ones_like(self.num_replicas.value))
 
     def result(self) -> Any:
         """The correlation of all batches, a scalar."""
-        return ops.where(self.num_replicas.value > 1, float("nan"), correlation(self.moments.value))
+        return ops.where(self.num_replicas.value > 1, float("nan"), correlation(self.moments.value, self.pivots.value))
