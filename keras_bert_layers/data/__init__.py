@@ -4,6 +4,7 @@ from keras_bert_layers.data.codah_file import read_codah
 from keras_bert_layers.data.columns import Columns
 from keras_bert_layers.data.conll_file import read_conll
 from keras_bert_layers.data.csv_file import read_csv
+from keras_bert_layers.data.documents_file import read_documents
 from keras_bert_layers.data.glue_file import read_glue
 from keras_bert_layers.data.jsonl_file import read_jsonl
 from keras_bert_layers.data.squad_file import read_squad
@@ -14,6 +15,7 @@ __all__ = [
     "read_codah",
     "read_conll",
     "read_csv",
+    "read_documents",
     "read_glue",
     "read_jsonl",
     "read_squad",
