@@ -92,9 +92,10 @@ class MaskedTextTask(TextTask):
 
     def compile(self, *args: Any, metrics: Any = "auto", weighted_metrics: Any = None, **kwargs: Any) -> None:
         """Sets how to train, as `Task.compile`; every metric counts the masked positions only."""
+        if isinstance(metrics, str) and metrics == "auto":
+            metrics = self.default_metrics() if weighted_metrics is None else None
         if weighted_metrics is None:
-            weighted_metrics = self.default_metrics() if isinstance(metrics, str) and metrics == "auto" else metrics
-            metrics = None
+            metrics, weighted_metrics = None, metrics
         super().compile(*args, metrics=metrics, weighted_metrics=weighted_metrics, **kwargs)
 
     def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
