@@ -230,20 +230,49 @@ class MaskedLM(Case):
         return b" ".join(words)
 
     def expected(self, task, columns):
-        vocabulary = task.preprocessor.tokenizer.get_config()["vocabulary"]
-        ids = np.asarray(task.preprocessor(columns["text"])["token_ids"])
-        num_masks = (ids == vocabulary.index("[MASK]")).sum(axis=1)
         logits = task.predict(columns["text"], batch_size=BATCH_SIZE, verbose=0)
-        most = max(text.count(b"[MASK]") for text in columns["text"])
-        tokens = np.full((NUM_TEXTS, most, task.top_k), b"", object)
+        is_mask = np.asarray(task.preprocessor(columns["text"])["token_ids"]) == task.preprocessor.tokenizer.mask_id
+        places = [range(number) for number in is_mask.sum(axis=1)]
+        return self.filled(task, logits, places, [text.count(b"[MASK]") for text in columns["text"]])
+
+    @staticmethod
+    def filled(task, logits, places, num_written):
+        """The best tokens of each row's masks, at their places among the masks that are written in it."""
+        vocabulary = task.preprocessor.tokenizer.get_config()["vocabulary"]
+        tokens = np.full((NUM_TEXTS, max(num_written), task.top_k), b"", object)
         probabilities = np.full(tokens.shape, -1.0)
-        for row, number in enumerate(num_masks):
-            for mask in range(number):
+        for row, places_of_row in enumerate(places):
+            for mask, place in enumerate(places_of_row):
                 values = softmax(logits[row, mask])
                 best = np.argsort(-values)[: task.top_k]
-                tokens[row, mask] = [vocabulary[token].encode() for token in best]
-                probabilities[row, mask] = values[best]
+                tokens[row, place] = [vocabulary[token].encode() for token in best]
+                probabilities[row, place] = values[best]
         return {"token": tokens, "probability": probabilities}
+
+
+class Pretrainer(MaskedLM):
+    """Tokens for the masks of a pair, and whether its second text follows the first."""
+
+    def make(self, backbone, preprocessor):
+        return kbl.BertPretrainer(backbone, preprocessor, top_k=4)
+
+    def columns(self, texts):
+        masked = super().columns(texts)["text"]
+        return {"text": masked, "text_pair": np.roll(masked, 13)}
+
+    def expected(self, task, columns):
+        outputs = task.predict(one_or_more(columns), batch_size=BATCH_SIZE, verbose=0)
+        ids = {name: np.asarray(value) for name, value in task.preprocessor(one_or_more(columns)).items()}
+        is_mask = ids["token_ids"] == task.preprocessor.tokenizer.mask_id
+        num_first = (is_mask & (ids["segment_ids"] == 0)).sum(axis=1)
+        num_second = (is_mask & (ids["segment_ids"] == 1)).sum(axis=1)
+        written = [[text.count(b"[MASK]") for text in column] for column in columns.values()]
+        places = [
+            [*range(first), *range(all_first, all_first + second)]
+            for first, second, all_first in zip(num_first, num_second, written[0], strict=True)
+        ]
+        filled = self.filled(task, outputs["masked_lm"], places, np.sum(written, axis=0))
+        return {"is_next_probability": softmax(outputs["next_sentence"])[:, 0], **filled}
 
 
 class QuestionAnswerer(Case):
@@ -299,7 +328,16 @@ class QuestionAnswerer(Case):
         return context[start:end], probabilities[1], start, end, probabilities[0]
 
 
-CASES = [Classifier, PairClassifier, MultiLabelClassifier, Regressor, SentenceEncoder, MultipleChoice, MaskedLM]
+CASES = [
+    Classifier,
+    PairClassifier,
+    MultiLabelClassifier,
+    Regressor,
+    SentenceEncoder,
+    MultipleChoice,
+    MaskedLM,
+    Pretrainer,
+]
 
 
 class Served:
