@@ -193,9 +193,10 @@ def train_keras_bert_layers(
     model = BertQuestionAnswerer(backbone, windows, max_answer_length=MAX_ANSWER_LENGTH, n_best=NUM_BEST)
     recipe.draw_dense(model.get_layer("span_head").dense, seed)
     trained = fit_questions(model, train, seed)
+    predictions = [answer.decode() for answer in model.answer(texts_of(test), batch_size=BATCH_SIZE * 4)["answer"]]
     if save is not None:
         model.save(save)
-    predictions = [answer.decode() for answer in model.answer(texts_of(test), batch_size=BATCH_SIZE * 4)["answer"]]
+        save.with_suffix(".answers.json").write_text(json.dumps(predictions), encoding="utf-8")
     return {**evaluate(predictions, test), **trained}
 
 
@@ -222,7 +223,9 @@ CONTENDERS = {"transformers": train_transformers, "keras_bert_layers": train_ker
 def main() -> None:
     """Reads the arguments, trains once, prints one JSON line."""
     parser = recipe.arguments(__doc__, list(CONTENDERS))
-    parser.add_argument("--save", type=Path, help="where our trained model goes, a .keras file")
+    parser.add_argument(
+        "--save", type=Path, help="where our trained model goes, a .keras file; its answers go beside it"
+    )
     options = parser.parse_args()
     articles = read_articles(options.data / "v1.1-dev.json.gz")
     train = [question for article in articles[:NUM_TRAINING_ARTICLES] for question in article][: options.rows]
