@@ -57,6 +57,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--max-length", type=int, default=128, help="tokens a row, longer ones are cut (default: 128)")
     parser.add_argument("--epochs", type=int, default=3, help="passes over the rows (default: 3)")
     parser.add_argument("--batch-size", type=int, default=32, help="rows a step (default: 32)")
+    parser.add_argument("--rate", type=float, default=5e-5, help="the highest learning rate (default: 5e-5)")
     parser.add_argument("--output", type=Path, default=Path("classify_output"), help="where to write the models")
     arguments = parser.parse_args()
     if not arguments.smoke and (arguments.weights is None or arguments.data is None):
@@ -158,7 +159,7 @@ def train(arguments: argparse.Namespace, texts: list[Any], labels: list[Any], ou
     held_out, training = order[:num_held_out], order[num_held_out:]
     classifier = make_classifier(kbl, arguments, labels, texts)
     num_steps = -(-len(training) // arguments.batch_size) * arguments.epochs
-    rate = WarmupLinearDecay(5e-5, num_steps, num_warmup_steps=num_steps // 10)
+    rate = WarmupLinearDecay(arguments.rate, num_steps, num_warmup_steps=num_steps // 10)
     classifier.compile(adamw(rate), metrics=metrics_of(kbl, classifier))
     classifier.fit(
         columns_of([texts[row] for row in training]),
