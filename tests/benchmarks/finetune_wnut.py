@@ -11,6 +11,7 @@ mode; `transformers` needs the extra `peers`, and every contender the package se
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import _recipe as recipe
@@ -112,7 +113,26 @@ def _first_pieces(word_ids: list[int | None]) -> dict[int, int]:
     return {word: word_ids.index(word) for word in dict.fromkeys(word_ids) if word is not None}
 
 
-CONTENDERS = {"transformers": train_transformers}
+def train_keras_bert_layers(weights: str, train: Sentences, dev: Sentences, seed: int, *, crf: bool = False) -> dict:
+    """The recipe with this package."""
+    backbone, preprocessor = recipe.load_ours(weights, seed, max_length=MAX_LENGTH)
+    from keras_bert_layers import BertTokenClassifier
+
+    model = BertTokenClassifier(backbone, names_of(train), crf=crf, preprocessor=preprocessor)
+    recipe.draw_dense(model.get_layer("token_classification_head").dense, seed)
+    batches = batches_of(train, seed)
+    recipe.compile_ours(model, batches, peak_rate=PEAK_RATE)
+    rows = [train[row] for batch in batches for row in batch]
+    trained = recipe.fit_ours(model, [words for words, _ in rows], [tags for _, tags in rows], batches)
+    predicted = model.predict_tags([words for words, _ in dev], batch_size=BATCH_SIZE)
+    return {**evaluate(predicted, dev), **trained}
+
+
+CONTENDERS = {
+    "transformers": train_transformers,
+    "keras_bert_layers": train_keras_bert_layers,
+    "keras_bert_layers_crf": functools.partial(train_keras_bert_layers, crf=True),
+}
 
 
 def main() -> None:
