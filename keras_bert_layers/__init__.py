@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         BertMaskedLM,
         BertMultipleChoice,
         BertPretrainer,
+        BertQuestionAnswerer,
         BertSentenceEncoder,
     )
 
@@ -45,6 +46,7 @@ _HOMES = {
     "BertMultipleChoice": "tasks",
     "BertPreprocessor": "preprocessing",
     "BertPretrainer": "tasks",
+    "BertQuestionAnswerer": "tasks",
     "BertSentenceEncoder": "tasks",
     "BertTokenizer": "preprocessing",
     "load_backbone": "checkpoints",
@@ -75,6 +77,7 @@ _REGISTERED = {
     "BertMultipleChoice": "tasks",
     "BertPreprocessor": "preprocessing",
     "BertPretrainer": "tasks",
+    "BertQuestionAnswerer": "tasks",
     "BertSentenceEncoder": "tasks",
     "BertTokenizer": "preprocessing",
     "ClassificationHead": "layers",
@@ -110,6 +113,7 @@ __all__ = [
     "BertMultipleChoice",
     "BertPreprocessor",
     "BertPretrainer",
+    "BertQuestionAnswerer",
     "BertSentenceEncoder",
     "BertTokenizer",
     "checkpoints",

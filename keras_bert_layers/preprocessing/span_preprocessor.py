@@ -148,7 +148,9 @@ class SpanPreprocessor(keras.layers.Layer):
             TypeError, ValueError, tf.errors.InvalidArgumentError: as for a call.
         """
         questions, contexts = _questions_and_contexts(texts)
-        windows = self._windows(_lengths(self._question_ids(questions)), _lengths(self.tokenizer.tokenize(contexts)))
+        different, place = tf.unique(contexts)  # several questions often follow each other on one context
+        context_lengths = tf.gather(_lengths(self.tokenizer.tokenize(different)), place)
+        windows = self._windows(_lengths(self._question_ids(questions)), context_lengths)
         return tf.math.bincount(windows.rows, minlength=tf.size(questions))
 
     def _windows(self, question_lengths: tf.Tensor, context_lengths: tf.Tensor) -> Windows:

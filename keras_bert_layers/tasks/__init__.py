@@ -4,6 +4,14 @@ from keras_bert_layers.tasks.classifier import BertClassifier
 from keras_bert_layers.tasks.masked_lm import BertMaskedLM
 from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice
 from keras_bert_layers.tasks.pretrainer import BertPretrainer
+from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
 
-__all__ = ["BertClassifier", "BertMaskedLM", "BertMultipleChoice", "BertPretrainer", "BertSentenceEncoder"]
+__all__ = [
+    "BertClassifier",
+    "BertMaskedLM",
+    "BertMultipleChoice",
+    "BertPretrainer",
+    "BertQuestionAnswerer",
+    "BertSentenceEncoder",
+]

@@ -1,0 +1,183 @@
+"""From questions, contexts and answers to training steps of windows that know where their answer starts and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.span_preprocessor import NO_OFFSET
+
+START, END = "start_logits", "end_logits"
+SHUFFLED_WINDOWS = 1024
+SHOWN = 60
+
+
+def answer_columns(owner: str, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """One start and one text a row, of what SQuAD and its readers have.
+
+    Args:
+        owner: the class that asks, for errors.
+        y: a tuple of two columns, starts and texts, a row of which is one value or a list of which the first counts;
+            or one row a question, each a dictionary of `"answer_start"` and `"text"`, again values or lists, or a list
+            of such dictionaries. A row without an answer is an empty list, `""` or None.
+
+    Returns:
+        Starts in characters, int64 `(rows,)`, -1 where there is no answer; texts, objects `(rows,)`, `""` there.
+
+    Raises:
+        TypeError: a row in another form; it is named.
+        ValueError: two columns of different lengths.
+    """
+    if isinstance(y, tuple):
+        if len(y) != 2 or len(y[0]) != len(y[1]):
+            rule = "be a tuple of two equally long columns, (answer starts, answer texts), or one dictionary a row"
+            raise ValueError(checks.message(owner, "y", rule, [len(side) for side in y]))
+        pairs = [(_first(start), _first(text)) for start, text in zip(*map(_as_rows, y), strict=True)]
+    else:
+        pairs = [_pair(_first(row)) for row in _as_rows(y)]
+    starts, texts = np.full(len(pairs), -1, np.int64), np.full(len(pairs), "", object)
+    for row, (start, text) in enumerate(pairs):
+        if text is None or not len(text):
+            continue
+        if not isinstance(text, str | bytes) or isinstance(start, bool | np.bool_) or not hasattr(start, "__index__"):
+            raise TypeError(
+                f"`{owner}`: an answer must be a start, an integer, and a text. "
+                f"Received: {start!r} and {text!r} in row {row}."
+            )
+        starts[row], texts[row] = start, text
+    return starts, texts
+
+
+def _as_rows(column: Any) -> Any:
+    """What can be gone through row by row."""
+    for method in ("to_numpy", "numpy"):
+        if hasattr(column, method):
+            return getattr(column, method)()
+    return column
+
+
+def _first(value: Any) -> Any:
+    """A value, or the first of several, or None if there is none."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return value[0] if len(value) else None
+    return value
+
+
+def _pair(answer: Any) -> tuple[Any, Any]:
+    """Start and text of one dictionary."""
+    if answer is None:
+        return -1, None
+    if isinstance(answer, dict) and {"answer_start", "text"} <= set(answer):
+        return _first(answer["answer_start"]), _first(answer["text"])
+    return answer, ()  # refused with its row
+
+
+def byte_spans(contexts: tf.Tensor, starts: tf.Tensor, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Where answers stand, in bytes.
+
+    Args:
+        contexts: strings `[B]`.
+        starts: integers `[B]`, the character at which an answer starts.
+        texts: strings `[B]`, `""` where there is no answer.
+
+    Returns:
+        int32 `[B, 2]`, first byte and the byte after the last, both 0 where there is no answer; and whether the answer
+        stands there, bool `[B]`.
+    """
+    starts = tf.cast(starts, tf.int32)
+    before = tf.strings.substr(contexts, tf.zeros_like(starts), tf.maximum(starts, 0), unit="UTF8_CHAR")
+    begins, lengths = tf.strings.length(before), tf.strings.length(texts)
+    has_answer = lengths > 0
+    is_there = (tf.strings.substr(contexts, begins, lengths) == texts) & (starts >= 0)
+    spans = tf.where(has_answer[:, None], tf.stack([begins, begins + lengths], axis=1), 0)
+    return spans, is_there | ~has_answer
+
+
+def checked_byte_spans(owner: str, contexts: Any, y: Any) -> np.ndarray:
+    """Where the answers of a column stand, int32 `(rows, 2)`; see `byte_spans`.
+
+    Raises:
+        TypeError, ValueError: as `answer_columns`; not one answer a context; one that does not stand where it should
+            (its row is named).
+    """
+    starts, texts = answer_columns(owner, y)
+    if len(starts) != len(contexts):
+        raise ValueError(
+            f"`{owner}`: `y` must have one row for each question. "
+            f"Received: {len(contexts)} questions and {len(starts)} rows of y."
+        )
+    spans, is_found = byte_spans(*(tf.convert_to_tensor(column) for column in (contexts, starts, texts)))
+    if not np.all(is_found):
+        row = int(np.argmin(is_found))
+        context, text = (value.decode() if isinstance(value, bytes) else value for value in (contexts[row], texts[row]))
+        found, where = context[max(starts[row], 0) :][:SHOWN], context.find(text)
+        cure = f"It first stands at {where}." if where >= 0 else "It stands nowhere there."
+        raise ValueError(
+            f"`{owner}`: an answer must stand in its context at its start, counted in characters. "
+            f"Received: {text[:SHOWN]!r} at {starts[row]} in row {row}, where {found!r} stands. {cure}"
+        )
+    return np.asarray(spans)
+
+
+def asserted_byte_spans(owner: str, contexts: tf.Tensor, y: Any) -> tf.Tensor:
+    """`byte_spans` in graph, behind an assertion that shows the first answer that does not stand where it should."""
+    if not isinstance(y, tuple) or len(y) != 2 or not y[0].dtype.is_integer or y[1].dtype != tf.string:
+        rule = "be a tuple of two, (answer starts, answer texts), integers and strings `(batch,)`"
+        raise ValueError(checks.message(owner, "y", rule, y))
+    spans, is_found = byte_spans(contexts, *y)
+    row = tf.argmin(tf.cast(is_found, tf.int32))
+    rule = f"`{owner}`: an answer must stand in its context at its start, counted in characters. Received: "
+    check = tf.debugging.Assert(tf.reduce_all(is_found), [rule, y[1][row], y[0][row]])
+    with tf.control_dependencies([] if check is None else [check]):
+        return tf.identity(spans)
+
+
+def window_labels(windows: dict[str, tf.Tensor], spans: tf.Tensor) -> dict[str, tf.Tensor]:
+    """The places of each window at which its answer starts and ends.
+
+    Args:
+        windows: what `SpanPreprocessor` returns.
+        spans: int32 `[B, 2]`, the bytes of each row's answer.
+
+    Returns:
+        Two of int32 `[W]`; 0, which is [CLS], for a window that does not hold all tokens of the answer.
+    """
+    starts, ends, rows = windows["starts"], windows["ends"], windows["rows"]
+    of_window = tf.gather(spans, rows)  # [W, 2]
+    is_inside = (starts != NO_OFFSET) & (ends > of_window[:, :1]) & (starts < of_window[:, 1:])  # [W, S]
+    first = tf.reduce_min(tf.where(is_inside, starts, starts.dtype.max), axis=1)  # [W]
+    last = tf.reduce_max(tf.where(is_inside, ends, NO_OFFSET), axis=1)
+    num_rows = tf.shape(spans)[0]
+    # Every token is in one window at least, so that all windows together say where the answer starts and ends.
+    has_first = first == tf.gather(tf.math.unsorted_segment_min(first, rows, num_rows), rows)
+    has_last = last == tf.gather(tf.math.unsorted_segment_max(last, rows, num_rows), rows)
+    is_whole = tf.cast(has_first & has_last & tf.reduce_any(is_inside, axis=1), tf.int32)
+    inside = tf.cast(is_inside, tf.int32)
+    width = tf.shape(inside)[1]
+    return {
+        START: is_whole * tf.argmax(inside, axis=1, output_type=tf.int32),
+        END: is_whole * (width - 1 - tf.argmax(inside[:, ::-1], axis=1, output_type=tf.int32)),
+    }
+
+
+def as_steps(windows: tf.data.Dataset, batch_size: int, *, shuffle: bool, trim: Callable[..., Any]) -> tf.data.Dataset:
+    """Steps of `batch_size` windows out of batches of other sizes.
+
+    Args:
+        windows: yields tuples of tensors, windows first, all of the same width.
+        batch_size: windows a step.
+        shuffle: whether windows change their places, so that those of one question are not all in one step.
+        trim: takes off the padding that no window of a step needs.
+
+    Returns:
+        The dataset.
+    """
+    if shuffle:
+        windows = windows.unbatch().shuffle(SHUFFLED_WINDOWS, reshuffle_each_iteration=True).batch(batch_size)
+    else:
+        windows = windows.rebatch(batch_size)
+    return windows.map(trim, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
