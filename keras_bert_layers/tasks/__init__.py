@@ -1,6 +1,8 @@
 """One model a task: raw text in, answers out."""
 
 from keras_bert_layers.tasks.classifier import BertClassifier
+from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder
+from keras_bert_layers.tasks.dual_encoder import BertDualEncoder
 from keras_bert_layers.tasks.masked_lm import BertMaskedLM
 from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice
 from keras_bert_layers.tasks.pretrainer import BertPretrainer
@@ -9,6 +11,8 @@ from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
 
 __all__ = [
     "BertClassifier",
+    "BertCrossEncoder",
+    "BertDualEncoder",
     "BertMaskedLM",
     "BertMultipleChoice",
     "BertPretrainer",

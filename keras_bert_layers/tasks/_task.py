@@ -36,7 +36,7 @@ class Task(keras.Model):
     output_name = "logits"
 
     #: What the task's preprocessor must be.
-    preprocessor_class: type = BertPreprocessor
+    preprocessor_class: type[Any] = BertPreprocessor
 
     def __init__(
         self,
@@ -147,14 +147,22 @@ class Task(keras.Model):
 
     def signatures(self) -> list[Signature]:
         """What the exported model can be asked: with a preprocessor, strings by `serving_default`; always, ids."""
-        names = ("token_ids", "segment_ids", "padding_mask")
-        ids: dict[str, Any] = {name: (tuple(self.input[name].shape), "int32") for name in names}
-        of_ids = Signature("token_ids", self._serve_ids, ids)
+        of_ids = Signature("token_ids", self._serve_ids, self.id_inputs())
         if self.preprocessor is None:
             return [of_ids]
         texts = self.text_inputs()
         answers = Signature("serving_default", self._serve, texts)
         return [answers, of_ids, Signature("tokenize", self._serve_tokens, texts)]
+
+    def id_inputs(self) -> dict[str, tuple[tuple[int | None, ...], str]]:
+        """The integer inputs of the task's signatures."""
+        names = ("token_ids", "segment_ids", "padding_mask")
+        return {name: (tuple(self._served_inputs[name].shape), "int32") for name in names}
+
+    @property
+    def _served_inputs(self) -> dict[str, Any]:
+        """The symbolic inputs whose shapes the signatures of ids have."""
+        return self.input
 
     def _serve(self, *texts: Any) -> dict[str, Any]:
         """The task's answers to batches of strings, in the order of `text_inputs`."""
