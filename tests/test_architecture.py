@@ -53,7 +53,7 @@ def public_classes():
 def test_public_classes_live_alone_in_a_file_of_their_name():
     homes = {}
     for value in public_classes():
-        snake_case = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", value.__name__).lower()
+        snake_case = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", value.__name__).lower()
         stem = value.__module__.split(".")[-1]
         expected = OTHER_HOMES.get(value.__name__, snake_case)
         assert stem in (expected, expected.removeprefix("bert_")), value
