@@ -59,8 +59,8 @@ def main() -> None:
         subprocess.run([sys.executable, "-c", ASK, exported, asked, told], check=True)
         result = json.loads(Path(told).read_text(encoding="utf-8"))
     equal = sum(first == second for first, second in zip(result["answers"], expected, strict=True))
-    told = {"questions": len(expected), "equal": equal, "package_imported": result["has_package"]}
-    sys.stdout.write(json.dumps(told) + "\n")
+    found = {"questions": len(expected), "equal": equal, "package_imported": result["has_package"]}
+    sys.stdout.write(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":
