@@ -41,7 +41,7 @@ def answer_columns(owner: str, y: Any) -> tuple[np.ndarray, np.ndarray]:
         pairs = [_pair(_first(row)) for row in _as_rows(y)]
     starts, texts = np.full(len(pairs), -1, np.int64), np.full(len(pairs), "", object)
     for row, (start, text) in enumerate(pairs):
-        if text is None or not len(text):
+        if text is None or (isinstance(text, str | bytes) and not text):
             continue
         if not isinstance(text, str | bytes) or isinstance(start, bool | np.bool_) or not hasattr(start, "__index__"):
             raise TypeError(
@@ -73,7 +73,7 @@ def _pair(answer: Any) -> tuple[Any, Any]:
         return -1, None
     if isinstance(answer, dict) and {"answer_start", "text"} <= set(answer):
         return _first(answer["answer_start"]), _first(answer["text"])
-    return answer, ()  # refused with its row
+    return None, answer  # refused with its row
 
 
 def byte_spans(contexts: tf.Tensor, starts: tf.Tensor, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
