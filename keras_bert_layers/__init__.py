@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         BertPretrainer,
         BertQuestionAnswerer,
         BertSentenceEncoder,
+        BertTokenClassifier,
     )
 
 _HOMES = {
@@ -52,6 +53,7 @@ _HOMES = {
     "BertPretrainer": "tasks",
     "BertQuestionAnswerer": "tasks",
     "BertSentenceEncoder": "tasks",
+    "BertTokenClassifier": "tasks",
     "BertTokenizer": "preprocessing",
     "load_backbone": "checkpoints",
     "load_preprocessor": "checkpoints",
@@ -85,6 +87,7 @@ _REGISTERED = {
     "BertPretrainer": "tasks",
     "BertQuestionAnswerer": "tasks",
     "BertSentenceEncoder": "tasks",
+    "BertTokenClassifier": "tasks",
     "BertTokenizer": "preprocessing",
     "ClassificationHead": "layers",
     "ConditionalRandomField": "layers",
@@ -123,6 +126,7 @@ __all__ = [
     "BertPretrainer",
     "BertQuestionAnswerer",
     "BertSentenceEncoder",
+    "BertTokenClassifier",
     "BertTokenizer",
     "checkpoints",
     "data",

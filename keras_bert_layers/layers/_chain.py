@@ -6,7 +6,7 @@ Axes: B batch, S sequence, C tags. `scores` `[C, C]`: how well each tag (column)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras import ops
@@ -66,13 +66,33 @@ def marginals(scores: Any, logits: Any, real: Any) -> Any:
         return ops.where(is_real[:, None], after, before), after
 
     start = ops.pad(ops.zeros_like(logits[:, 0]), [[0, 0], [0, 1]], constant_values=1)  # [B, C + 1]
-    _, probabilities = ops.scan(step, start, (flipped(logits), flipped(real)))
-    return ops.where(real[:, :, None], flipped(probabilities)[:, :, :-1], 0)
+    _, probabilities = along(step, start, (logits, real))
+    return ops.where(real[:, :, None], probabilities[:, :, :-1], 0)
 
 
-def flipped(values: Any) -> Any:
-    """`[B, S, ...]` as `[S, B, ...]`, whose positions a scan goes along, and back."""
-    return ops.swapaxes(values, 0, 1)
+def along(
+    step: Callable[[Any, Sequence[Any]], tuple[Any, Any]], start: Any, columns: Sequence[Any], *, reverse: bool = False
+) -> tuple[Any, Any]:
+    """`keras.ops.scan` along the positions of columns `[B, S, ...]`.
+
+    Args:
+        step: what is carried and what the columns hold at a position `[B, ...]` -> what is carried on, and an output of
+            the same shape and dtype.
+        start: what is carried first.
+        columns: tensors of the same length S.
+        reverse: whether to go from the last position to the first.
+
+    Returns:
+        What is carried behind the last step, and the outputs `[B, S, ...]`.
+    """
+    # The scan goes over the places alone: on TensorFlow, Keras 3.15 refuses several columns of unknown length.
+    columns = [ops.swapaxes(column, 0, 1) for column in columns]
+
+    def at(carried: Any, place: Any) -> tuple[Any, Any]:
+        return step(carried, [ops.take(column, place, axis=0) for column in columns])
+
+    last, outputs = ops.scan(at, start, ops.arange(ops.shape(columns[0])[0]), reverse=reverse)
+    return last, ops.swapaxes(outputs, 0, 1)
 
 
 def _futures(scores: Any, emissions: Any, ends: Any, real: Any, reduce: Callable[..., Any]) -> Any:
@@ -84,7 +104,7 @@ def _futures(scores: Any, emissions: Any, ends: Any, real: Any, reduce: Callable
         return ops.where(is_real[:, None], ahead, future), future
 
     end = ends + ops.zeros_like(emissions[:, 0])  # [B, C]
-    return flipped(ops.scan(step, end, (flipped(emissions), flipped(real)), reverse=True)[1])
+    return along(step, end, (emissions, real), reverse=True)[1]
 
 
 def _carried_on(upstream: Any, followers: Any, real: Any) -> tuple[Any, Any]:
@@ -95,6 +115,5 @@ def _carried_on(upstream: Any, followers: Any, real: Any) -> tuple[Any, Any]:
         spread = ops.einsum("bi,bij->bj", before, share)
         return own + ops.where(is_real[:, None], spread, before), before
 
-    nothing = ops.zeros_like(upstream[:, 0])
-    last, before = ops.scan(step, nothing, (flipped(upstream), flipped(followers), flipped(real)))
-    return flipped(before), last
+    last, before = along(step, ops.zeros_like(upstream[:, 0]), (upstream, followers, real))
+    return before, last

@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_bert_layers._internal import bio_tags, checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers._chain import best_futures, flipped, marginals, total_futures
+from keras_bert_layers.layers._chain import along, best_futures, marginals, total_futures
 
 # The score of what must not be. Its exponential is 0 in float32, and sums of it over any length stay finite, so that
 # a row which holds such a transition all the same has a finite loss.
@@ -123,8 +123,8 @@ class ConditionalRandomField(keras.layers.Layer):
             tag, is_real = position
             return ops.where(is_real, tag, previous), previous
 
-        _, previous = ops.scan(step, self._start_row(emissions), (flipped(tags), flipped(real)))
-        past = ops.take(self._scores(emissions.dtype), flipped(previous), axis=0)  # [B, S, C]
+        _, previous = along(step, self._start_row(emissions), (tags, real))
+        past = ops.take(self._scores(emissions.dtype), previous, axis=0)  # [B, S, C]
         return past + emissions + self._total_futures(emissions, real)
 
     def viterbi(self, emissions: Any, padding_mask: Any = None) -> Any:
@@ -146,8 +146,7 @@ class ConditionalRandomField(keras.layers.Layer):
             return ops.where(is_real, tag, previous), ops.where(is_real, tag, 0)
 
         futures = best_futures(scores[:-1], emissions, self._ends(emissions.dtype), real)
-        _, tags = ops.scan(step, self._start_row(emissions), (flipped(emissions + futures), flipped(real)))
-        return flipped(tags)
+        return along(step, self._start_row(emissions), (emissions + futures, real))[1]
 
     def _total_futures(self, emissions: Any, real: Any) -> Any:
         dtype = emissions.dtype

@@ -8,6 +8,7 @@ from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice
 from keras_bert_layers.tasks.pretrainer import BertPretrainer
 from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
+from keras_bert_layers.tasks.token_classifier import BertTokenClassifier
 
 __all__ = [
     "BertClassifier",
@@ -18,4 +19,5 @@ __all__ = [
     "BertPretrainer",
     "BertQuestionAnswerer",
     "BertSentenceEncoder",
+    "BertTokenClassifier",
 ]

@@ -209,6 +209,20 @@ def test_a_row_does_not_depend_on_its_neighbours_or_padding(field, emissions):
     np.testing.assert_allclose(field(padded, np.pad(MASK, [(0, 0), (0, 3)]))[1:2, :6], alone, atol=FLOAT32)
 
 
+def test_lengths_may_be_unknown_where_the_graph_is_made(field, emissions):
+    unknown = [tf.TensorSpec([None, None, NUM_TAGS]), tf.TensorSpec([None, None], tf.int32)]
+
+    @tf.function(input_signature=[*unknown, unknown[1]])
+    def run(emissions, tags, mask):
+        return field.log_likelihood(emissions, tags, mask), field.viterbi(emissions, mask), field(emissions, mask)
+
+    tags = np.zeros(MASK.shape, "int32")
+    found = run(emissions, tags, MASK.astype("int32"))
+    expected = field.log_likelihood(emissions, tags, MASK), field.viterbi(emissions, MASK), field(emissions, MASK)
+    for value, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(value, right, rtol=1e-6, atol=FLOAT32)
+
+
 def test_errors():
     with pytest.raises(
         ValueError, match="`ConditionalRandomField`: `num_tags` must be at least 2. Received: num_tags=1"

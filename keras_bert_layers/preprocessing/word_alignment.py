@@ -1,0 +1,171 @@
+"""Which token stands for which word, also where a text is read through several windows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing._windows import Windows, lay_windows
+from keras_bert_layers.preprocessing._word_pieces import SUFFIX
+from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
+
+NUM_SPECIAL_TOKENS = 2
+NO_WORD = -1
+
+
+class AlignedWords(NamedTuple):
+    """The words of a batch, U at most in a row, and the windows in which their tokens stand.
+
+    Attributes:
+        inputs: the backbone's inputs, int32 `(windows, sequence)` each; at least one window a row, in the rows' order.
+        places: int32 `(batch, U)`, where the first piece of each word stands, counted through all windows: the place
+            `s` of window `w` is `w * sequence + s`. -1 where a row has no further word.
+        word_ids: int32 `(batch, U)`, which of the given words each word is (a part of); -1 as above.
+        starts: int32 `(batch, U)`, the byte of the text at which a word starts; -1 as above. None for given words.
+        ends: int32 `(batch, U)`, the byte behind its last piece; -1 as above. None for given words.
+    """
+
+    inputs: dict[str, tf.Tensor]
+    places: tf.Tensor
+    word_ids: tf.Tensor
+    starts: tf.Tensor | None
+    ends: tf.Tensor | None
+
+
+class WordAligner:
+    """Finds the words of texts and, for each, the place of its first piece in the model's input, in graph.
+
+    A word is what the tokenizer cuts at blanks and punctuation, before it looks into the vocabulary: "don't" is three.
+    Words that are given, as a CoNLL file has them, are tokenised one by one, and cut in the same way; so a given word
+    is one word or several, and a text has the same words whether it is given as words or in one piece. A given word
+    that leaves no token behind (a lone variation selector, say) is `[UNK]`, so that each has at least one place.
+
+    A text longer than the preprocessor's `max_length` is read through windows, each sharing `stride` tokens with the
+    one before it. A word that stands in two of them is taken from the one in which it is farther from the edge.
+
+    Args:
+        preprocessor: a `BertPreprocessor`, for its tokenizer, length and padding. Under `"max_length"` and `"bucket"`
+            the numbers of windows and words are rounded up too, so that a compiler sees few of them.
+        stride: tokens that neighbouring windows share; a quarter of `max_length` if None.
+
+    Raises:
+        TypeError: a preprocessor that is none; a stride that is no integer.
+        ValueError: a stride out of range.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "##ark", "york", "'"])
+        >>> aligner = WordAligner(kbl.BertPreprocessor(tokenizer))
+        >>> words = aligner.align(["New York", "Newark's"])
+        >>> words.inputs["token_ids"].numpy().tolist()
+        [[2, 4, 6, 3, 0, 0], [2, 4, 5, 7, 1, 3]]
+        >>> words.places.numpy().tolist()
+        [[1, 2, -1], [7, 9, 10]]
+        >>> words.ends.numpy().tolist()
+        [[3, 8, -1], [6, 7, 8]]
+    """
+
+    def __init__(self, preprocessor: BertPreprocessor, *, stride: int | None = None):
+        if not isinstance(preprocessor, BertPreprocessor):
+            cure = "Make one with `BertPreprocessor(tokenizer)` or `load_preprocessor(source)`."
+            raise TypeError(checks.message("WordAligner", "preprocessor", "be a BertPreprocessor", preprocessor, cure))
+        self.preprocessor = preprocessor
+        self.stride = check_stride("WordAligner", stride, preprocessor.max_length)
+        vocabulary = preprocessor.tokenizer.get_config()["vocabulary"]
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._continues = tf.constant(np.array([token.startswith(SUFFIX) for token in vocabulary]))
+
+    def align(self, texts: Any) -> AlignedWords:
+        """The words of a batch.
+
+        Args:
+            texts: strings `(batch,)`, or words, ragged strings `(batch, words)`.
+
+        Returns:
+            Their alignment.
+        """
+        with tf.device("CPU:0"):
+            return self._align_words(texts) if isinstance(texts, tf.RaggedTensor) else self._align_texts(texts)
+
+    def _align_texts(self, texts: Any) -> AlignedWords:
+        ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
+        firsts = self._first_pieces(ids)
+        lasts = tf.concat([firsts, tf.size(ids.flat_values)[None]], 0)[1:] - 1
+        inputs, places, as_rows = self._places(ids, firsts)
+        return AlignedWords(
+            inputs=inputs,
+            places=places,
+            word_ids=tf.where(places == NO_WORD, NO_WORD, tf.cumsum(tf.ones_like(places), axis=1) - 1),
+            starts=as_rows(tf.gather(starts.flat_values, firsts)),
+            ends=as_rows(tf.gather(ends.flat_values, lasts)),
+        )
+
+    def _align_words(self, words: tf.RaggedTensor) -> AlignedWords:
+        pieces = self.preprocessor.tokenizer.tokenize(words.values)  # ragged [N, (T)], N given words
+        is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
+        unknown = tf.fill([tf.reduce_sum(is_empty)], self.preprocessor.tokenizer.unknown_id)
+        pieces = tf.concat([pieces, tf.RaggedTensor.from_row_lengths(unknown, is_empty, validate=False)], axis=1)
+        firsts = self._first_pieces(pieces)
+        ids = tf.RaggedTensor.from_row_splits(pieces, words.row_splits, validate=False).merge_dims(1, 2)
+        inputs, places, as_rows = self._places(ids, firsts)
+        word_ids = tf.gather(tf.ragged.range(tf.cast(words.row_lengths(), tf.int32)).values, pieces.value_rowids())
+        return AlignedWords(inputs, places, as_rows(tf.gather(word_ids, firsts)), starts=None, ends=None)
+
+    def _first_pieces(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        """Which of all tokens begin a word, int32 `[words]`; the first token of each row does, whatever it is."""
+        rows = ids.value_rowids()
+        begins_row = rows != tf.concat([tf.constant([-1], rows.dtype), rows], 0)[:-1]
+        begins_word = tf.logical_not(tf.gather(self._continues, ids.flat_values))
+        return tf.cast(tf.where(begins_row | begins_word)[:, 0], tf.int32)
+
+    def _places(self, ids: tf.RaggedTensor, firsts: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor, Any]:
+        """The windows, the places of the words' first pieces, and what lays other numbers of the words out alike."""
+        room = self.preprocessor.max_length - NUM_SPECIAL_TOKENS
+        step = room - self.stride
+        num_tokens = tf.cast(ids.row_lengths(), tf.int32)  # [B]
+        windows = lay_windows(num_tokens, tf.fill(tf.shape(num_tokens), room), self.stride)
+        num_windows = tf.math.bincount(windows.rows, minlength=tf.size(num_tokens))  # [B]
+        inputs = self._inputs(ids, windows)
+        sequence = tf.shape(inputs["token_ids"])[1]
+        rows = tf.gather(ids.value_rowids(), firsts)
+        position = tf.gather(tf.ragged.range(num_tokens).flat_values, firsts)
+        # The part that two windows share is halved between them, which leaves each word as much context as can be.
+        window = tf.clip_by_value((position - (room + step) // 2) // step + 1, 0, tf.gather(num_windows, rows) - 1)
+        place = (tf.gather(tf.cumsum(num_windows, exclusive=True), rows) + window) * sequence
+        place += position - window * step + 1  # [CLS] stands before the first token
+
+        def as_rows(values: tf.Tensor) -> tf.Tensor:
+            by_row = tf.RaggedTensor.from_value_rowids(values, rows, nrows=ids.nrows(), validate=False)
+            if self.preprocessor.padding == "longest":
+                width = tf.cast(by_row.bounding_shape()[1], tf.int32)
+            else:
+                width = (sequence - NUM_SPECIAL_TOKENS) * tf.reduce_max(tf.concat([num_windows, [1]], 0))
+            return by_row.to_tensor(NO_WORD, shape=tf.stack([-1, tf.maximum(width, 1)]))
+
+        return inputs, as_rows(place), as_rows
+
+    def _inputs(self, ids: tf.RaggedTensor, windows: Windows) -> dict[str, tf.Tensor]:
+        """The windows' tokens as the backbone takes them; where sizes must be few, a multiple of the batch's rows."""
+        begins = tf.cast(tf.gather(ids.row_starts(), windows.rows), tf.int32) + windows.begins
+        tokens = tf.gather(ids.flat_values, tf.ragged.range(begins, begins + windows.lengths))  # ragged [W, (T)]
+        if self.preprocessor.padding != "longest":
+            num_empty = -tf.size(windows.rows) % tf.maximum(tf.cast(ids.nrows(), tf.int32), 1)
+            tokens = tf.concat(
+                [tokens, tf.RaggedTensor.from_row_lengths(ids.flat_values[:0], tf.zeros(num_empty, tf.int64))], 0
+            )
+        return self.preprocessor._pack([tokens])
+
+
+def check_stride(owner: str, stride: Any, max_length: int) -> int:
+    """The stride, a quarter of `max_length` if None; TypeError or ValueError unless every window has a new token."""
+    room = max_length - NUM_SPECIAL_TOKENS
+    if stride is None:
+        return min(max_length // 4, room - 1)
+    stride = checks.whole_number(owner, "stride", stride)
+    if stride >= room:
+        rule = f"be less than {room}, the tokens of a text that fit into max_length={max_length}"
+        raise ValueError(checks.message(owner, "stride", rule, stride))
+    return stride

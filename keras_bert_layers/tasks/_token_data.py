@@ -1,0 +1,220 @@
+"""From rows of words with tags, and texts with spans, to ragged columns and batches of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.tasks import _text_data as text_data
+from keras_bert_layers.tasks._token_labels import IGNORED, labels_of
+
+
+def holds_words(x: Any) -> bool:
+    """Whether `x` is, or yields, rows of words rather than texts."""
+    if text_data.is_dataset(x):
+        spec = x.element_spec[0] if isinstance(x.element_spec, tuple) else x.element_spec
+        return isinstance(spec, tf.RaggedTensorSpec)
+    if _is_ragged(x):
+        return True
+    rows = as_list(x) if isinstance(x, Sequence) or hasattr(x, "to_numpy") or isinstance(x, np.ndarray) else []
+    return len(rows) > 0 and isinstance(rows[0], list | tuple | np.ndarray)
+
+
+def as_list(values: Any) -> Any:
+    """A column as something that can be indexed: a list or an array, also of a pandas or polars column."""
+    return values.to_numpy() if hasattr(values, "to_numpy") else values
+
+
+def _is_ragged(x: Any) -> bool:
+    return type(x).__module__.startswith("tensorflow.") and isinstance(x, tf.RaggedTensor)
+
+
+def as_words(owner: str, x: Any) -> tf.RaggedTensor:
+    """Rows of words as ragged strings `(rows, words)`.
+
+    Raises:
+        TypeError: a row that is no list of strings; it is named.
+    """
+    if _is_ragged(x):
+        return x
+    rows = as_list(x)
+    for number, row in enumerate(rows):
+        if not isinstance(row, list | tuple | np.ndarray) or not all(isinstance(word, str | bytes) for word in row):
+            raise TypeError(f"`{owner}`: words must be a list of strings. Received: {row!r} in row {number}.")
+    return _ragged([list(row) for row in rows], tf.string)
+
+
+def as_tags(owner: str, y: Any, words: tf.RaggedTensor, tag_names: Sequence[str]) -> tf.RaggedTensor:
+    """Rows of tag names or ids as ragged int32 `(rows, words)`, checked tag by tag.
+
+    Raises:
+        TypeError: a row that is no list.
+        ValueError: as many rows or tags as rows or words are not there; a tag that is none of the names.
+    """
+    if _is_ragged(y):
+        return y
+    rows, lengths = as_list(y), words.row_lengths().numpy()
+    _check_num_rows(owner, rows, len(lengths))
+    ids: dict[Any, int] = {IGNORED: IGNORED}
+    for tag, name in enumerate(tag_names):
+        ids[name] = ids[tag] = tag
+    found = []
+    for number, (row, length) in enumerate(zip(rows, lengths, strict=True)):
+        if not isinstance(row, list | tuple | np.ndarray):
+            raise TypeError(f"`{owner}`: tags must be a list for each row of words. Received: {row!r} in row {number}.")
+        if len(row) != length:
+            raise ValueError(
+                f"`{owner}`: there must be one tag for each word. "
+                f"Received: {length} words and {len(row)} tags in row {number}."
+            )
+        tags = [tag.decode() if isinstance(tag, bytes) else tag for tag in row]
+        for place, tag in enumerate(tags):
+            if isinstance(tag, bool) or not isinstance(tag, str | Integral) or tag not in ids:
+                raise ValueError(
+                    f"`{owner}`: every tag must be one of {list(tag_names)}, or a place in this list. "
+                    f"Received: {tag!r} at word {place} of row {number}."
+                )
+        found.append([ids[tag] for tag in tags])
+    return _ragged(found, tf.int32)
+
+
+def as_spans(owner: str, y: Any, texts: Any, tag_names: Sequence[str]) -> tuple[tf.RaggedTensor, ...]:
+    """Rows of `(start, end, label)` as ragged starts, ends and labels `(rows, spans)`, checked and in order.
+
+    Raises:
+        TypeError: a row that is no list of such.
+        ValueError: another number of rows than of texts; a span that is empty, blank, outside of its text, or overlaps
+            with another; a label that no tag name has.
+    """
+    if isinstance(y, tuple) and len(y) == 3 and all(_is_ragged(part) for part in y):
+        return y
+    rows, texts = as_list(y), [text.decode() if isinstance(text, bytes) else text for text in np.asarray(texts)]
+    _check_num_rows(owner, rows, len(texts))
+    labels = labels_of(tag_names)
+    found = [
+        _checked_spans(owner, row, text, labels, number)
+        for number, (row, text) in enumerate(zip(rows, texts, strict=True))
+    ]
+    return tuple(
+        _ragged([[span[part] for span in row] for row in found], dtype)
+        for part, dtype in enumerate((tf.int32, tf.int32, tf.string))
+    )
+
+
+def _checked_spans(owner: str, row: Any, text: str, labels: list[str], number: int) -> list[tuple[int, int, str]]:
+    def refuse(rule: str, received: Any, error: type[Exception] = ValueError) -> Exception:
+        return error(f"`{owner}`: {rule}. Received: {received!r} in row {number}.")
+
+    if not isinstance(row, list | tuple):
+        raise refuse("spans must be a list of (start, end, label) for each text", row, TypeError)
+    for span in row:
+        numbers = span[:2] if isinstance(span, list | tuple) and len(span) == 3 else [None]
+        if not all(isinstance(value, Integral) and not isinstance(value, bool) for value in numbers):
+            raise refuse("every span must be (start, end, label), two integers and a string", span, TypeError)
+        start, end, label = span
+        if label not in labels:
+            raise refuse(f"every label must be one of {labels}", span)
+        if not 0 <= start < end <= len(text):
+            raise refuse(f"every span must lie in its text of {len(text)} characters and not be empty", span)
+        if not text[start:end].strip():
+            raise refuse("every span must hold more than blanks", span)
+    spans = sorted((int(start), int(end), label) for start, end, label in row)
+    for before, span in itertools.pairwise(spans):
+        if span[0] < before[1]:
+            raise refuse("spans must not overlap", [before, span])
+    return spans
+
+
+def _check_num_rows(owner: str, rows: Any, expected: int) -> None:
+    if not isinstance(rows, Sequence | np.ndarray) or isinstance(rows, str | bytes):
+        raise TypeError(checks.message(owner, "y", "be a list with one row for each row of x", type(rows)))
+    if len(rows) != expected:
+        raise ValueError(f"`{owner}`: `y` must have one row for each row of x. Received: {len(rows)} and {expected}.")
+
+
+def _ragged(rows: Sequence[Sequence[Any]], dtype: tf.DType) -> tf.RaggedTensor:
+    values = [value for row in rows for value in row]
+    lengths = tf.constant([len(row) for row in rows], tf.int64, shape=[len(rows)])
+    return tf.RaggedTensor.from_row_lengths(tf.constant(values, dtype, shape=[len(values)]), lengths, validate=False)
+
+
+def split(columns: Sequence[Any], num_first: int) -> tuple[list[Any], list[Any]]:
+    """Columns, dense or ragged or tuples of such (None stays None), cut behind their first rows."""
+
+    def cut(column: Any, rows: slice) -> Any:
+        if isinstance(column, tuple):
+            return tuple(cut(part, rows) for part in column)
+        return None if column is None else column[rows]
+
+    first, last = slice(num_first), slice(num_first, None)
+    return [cut(column, first) for column in columns], [cut(column, last) for column in columns]
+
+
+def num_rows(column: Any) -> int:
+    """How many rows a column has, dense or ragged."""
+    return int(column.nrows()) if _is_ragged(column) else len(column)
+
+
+def as_weights(owner: str, sample_weight: Any, columns: Any) -> np.ndarray:
+    """One number a row, float32 `(rows,)`; ValueError for another number of them."""
+    weights = np.asarray(text_data.as_array(sample_weight), np.float32)
+    if weights.shape != (num_rows(columns),):
+        rule = f"hold one number for each of the {num_rows(columns)} rows"
+        raise ValueError(checks.message(owner, "sample_weight", rule, f"shape {weights.shape}"))
+    return weights
+
+
+def check_dataset(owner: str, dataset: tf.data.Dataset) -> None:
+    """Refuses a dataset that yields neither batches of words with tags nor of texts with spans; ValueError."""
+    spec = dataset.element_spec
+    x, y = (*spec, None)[:2] if isinstance(spec, tuple) else (spec, None)
+    if isinstance(x, tf.RaggedTensorSpec):
+        is_right = x.dtype == tf.string and x.shape.rank == 2 and (y is None or isinstance(y, tf.RaggedTensorSpec))
+    else:
+        is_spans = isinstance(y, tuple) and len(y) == 3 and all(isinstance(part, tf.RaggedTensorSpec) for part in y)
+        is_right = (
+            isinstance(x, tf.TensorSpec) and x.dtype == tf.string and x.shape.rank == 1 and (y is None or is_spans)
+        )
+    if not is_right:
+        rule = "yield `(words, tags)`, ragged `(batch, words)` both, or `(text, (starts, ends, labels))`, ragged spans"
+        cure = "Rows of words become such batches by `dataset.ragged_batch(32)`."
+        raise ValueError(checks.message(owner, "x", rule, spec, cure))
+
+
+def batches(columns: Sequence[Any], *, batch_size: int | None, shuffle: bool) -> tf.data.Dataset:
+    """A dataset of batches of `(x, …)` from columns of equally many rows, up to the first that is None.
+
+    Columns are arrays or ragged tensors, or tuples of such.
+    """
+    known = tuple(itertools.takewhile(lambda column: column is not None, columns))
+    parts = tf.nest.map_structure(lambda part: part if _is_ragged(part) else tf.convert_to_tensor(part), known)
+    size = num_rows(columns[0])
+    dataset = tf.data.Dataset.range(size)
+    if shuffle:
+        dataset = dataset.shuffle(size, reshuffle_each_iteration=True)
+
+    def gather(rows: tf.Tensor) -> Any:
+        return tf.nest.map_structure(lambda part: tf.gather(part, rows), parts)
+
+    return dataset.batch(batch_size or 32).map(gather)
+
+
+def kept(logits: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    """`(batch, words, tags)` with only some words of each row, moved to its front; 0 behind them."""
+    lengths = keep.sum(axis=1)
+    found = np.zeros((len(logits), lengths.max(initial=0), logits.shape[-1]), logits.dtype)
+    found[np.arange(found.shape[1]) < lengths[:, None]] = logits[keep]
+    return found
+
+
+def stacked(batches: Sequence[np.ndarray], num_tags: int) -> np.ndarray:
+    """Batches `(batch, words, tags)` one below the other, with 0 behind the words of narrow ones."""
+    width = max((batch.shape[1] for batch in batches), default=0)
+    filled = [np.pad(batch, [(0, 0), (0, width - batch.shape[1]), (0, 0)]) for batch in batches]
+    return np.concatenate(filled) if filled else np.zeros((0, 0, num_tags), np.float32)

@@ -1,0 +1,244 @@
+"""Tags for words, and with them the entities of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert_layers._internal import bio_tags, checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.decoding import decode_entities
+from keras_bert_layers.layers import ConditionalRandomField, TokenClassificationHead
+from keras_bert_layers.metrics import EntityF1
+from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.word_alignment import NO_WORD, WordAligner, check_stride
+from keras_bert_layers.tasks import _token_labels as token_labels
+from keras_bert_layers.tasks._token_task import TokenTask
+
+
+@register
+class BertTokenClassifier(TokenTask):
+    """Finds entities: a tag for each word, from its first piece's vector through dropout and a dense layer.
+
+    **Training data** are words with tags, as `data.read_conll` gives them: `fit(words, tags)`, both lists with one list
+    a row. Or they are texts with spans: `fit(texts, spans)`, the spans of a text a list of `(start, end, label)`,
+    counted in characters of the Python string. As a `tf.data.Dataset`: batches of `(words, tags)`, ragged strings and
+    ragged strings or integers `(batch, words)`; or of `(text, (starts, ends, labels))`, ragged `(batch, spans)` each.
+
+    **Answers.** `predict_tags(words)` gives one tag name for each given word. `answer(texts)`, and the exported model,
+    take raw text and give `entity_label`, `entity_text`, `entity_start`, `entity_end` (bytes) and `entity_score`, each
+    `(batch, entities)`, rows with fewer entities padded with `""` and -1. An entity's text is cut from the original,
+    and its score is the mean over its words of the probability of the tag.
+
+    **Words.** The tokenizer cuts at blanks and punctuation, and what it cuts is one word to the model: "@user" is two,
+    "don't" three. A given word that is several to the tokenizer carries its tag on the first, and the others are inside
+    of the same entity (or outside of all); so text that was never split into words is tagged as the words were. Only
+    the first counts in the metric, and gives the tag of the given word. Pieces behind the first of a word count
+    nowhere.
+
+    **Length.** Texts longer than the preprocessor's `max_length` are read through windows that share `stride` tokens,
+    in training and in answering; every word is tagged in the window in which it has most context, and the tags are then
+    read over the whole text.
+
+    Args:
+        backbone: a `BertBackbone`.
+        tag_names: "O" and, for each label, "B-label" and "I-label", in the order of the ids.
+        crf: whether a `ConditionalRandomField` scores the tags of a row together. It never gives an "I-" that nothing
+            of its label begins. Without, every word is tagged by itself, and an "I-" behind "O" or another label begins
+            an entity.
+        preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take words and raw text.
+        stride: tokens that two windows of a long text share; a quarter of `max_length` if None.
+        dropout: the share of each token's vector dropped in training before the dense layer; the backbone's if None.
+        name: the model's name.
+
+    Returns:
+        From a call on ids: float32 logits `(batch, sequence, tags)`. From `predict` on words or texts: float32 logits
+        `(rows, words, tags)`, one row of logits a word, 0 behind the last word of a row.
+
+    Raises:
+        TypeError: an argument of the wrong type; rows that are no lists of words, tags or spans.
+        ValueError: an argument out of range; tags, labels or spans that cannot be (the row is named).
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> config = kbl.BertConfig(vocabulary_size=7, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+        >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "in", "new", "york"])
+        >>> classifier = kbl.BertTokenClassifier(
+        ...     kbl.BertBackbone(config), ["O", "B-place", "I-place"], preprocessor=kbl.BertPreprocessor(tokenizer)
+        ... )
+        >>> words, tags = [["in", "New", "York"], ["York"]], [["O", "B-place", "I-place"], ["B-place"]]
+        >>> history = classifier.fit(words, tags, verbose=0)
+        >>> history = classifier.fit(["in New York"], [[(3, 11, "place")]], verbose=0)
+        >>> [len(tags) for tags in classifier.predict_tags([["New", "York"], ["York"]])]
+        [2, 1]
+
+    References:
+        Devlin et al. 2018, arXiv:1810.04805, section 5.3; Lample et al. 2016, arXiv:1603.01360, section 2.2 (the
+        conditional random field).
+    """
+
+    def __init__(
+        self,
+        backbone: BertBackbone,
+        tag_names: Sequence[str],
+        *,
+        crf: bool = False,
+        preprocessor: BertPreprocessor | None = None,
+        stride: int | None = None,
+        dropout: float | None = None,
+        name: str | None = None,
+    ):
+        self._check_parts(backbone, preprocessor)
+        tag_names = bio_tags.check_tag_names("BertTokenClassifier", tag_names)
+        checks.boolean("BertTokenClassifier", "crf", crf)
+        if preprocessor is not None:
+            check_stride("BertTokenClassifier", stride, preprocessor.max_length)
+        dropout = backbone.config.dropout if dropout is None else dropout
+        head = TokenClassificationHead(
+            len(tag_names),
+            dropout=dropout,
+            initializer_range=backbone.config.initializer_range,
+            dtype=backbone.dtype_policy,
+            name="token_classification_head",
+        )
+        outputs = head(backbone(backbone.input)["sequence_output"])
+        super().__init__(backbone, preprocessor, outputs=outputs, name=name)
+        self.tag_names = tag_names
+        self.crf = None
+        if crf:
+            self.crf = ConditionalRandomField(len(tag_names), tag_names=tag_names, name="conditional_random_field")
+            self.crf.build(outputs.shape)
+        self.stride = stride
+        self.dropout = dropout
+        self._aligner: Any = None if preprocessor is None else WordAligner(preprocessor, stride=stride)
+        self.compile()
+
+    @property
+    def trainable_weights(self) -> list[Any]:
+        """The weights that training changes: not the backbone's pooler, which no logit depends on."""
+        unused = {id(weight) for weight in self.backbone.get_layer("pooler").weights}
+        return [weight for weight in super().trainable_weights if id(weight) not in unused]
+
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """The same as `trainable_weights`; the layers hold no other trainable variables."""
+        return self.trainable_weights
+
+    def default_loss(self) -> keras.losses.Loss:
+        """Cross entropy of the tags, the mean over the words; with `crf`, of whole rows, divided by the words."""
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=token_labels.IGNORED)
+
+    def default_metrics(self) -> list[keras.metrics.Metric]:
+        """F1 of whole entities, named `"f1"`."""
+        return [EntityF1(self.tag_names)] if self.tag_names else []
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """The compiled loss, on words; with `crf`, on the logits of each tag behind the given ones before it."""
+        tags, logits, _ = self._by_word(y, y_pred, "tags")
+        if self.crf is not None:
+            logits = self.crf.logits_given_past(logits, tags, tags != token_labels.IGNORED)
+        weight = _for_every_word(sample_weight)
+        return super().compute_loss(x=x, y=tags, y_pred=logits, sample_weight=weight, training=training)
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """The compiled metrics, on given words; with `crf`, of the best row of tags, its tags 1 and others 0."""
+        tags, logits, is_word = self._by_word(y, y_pred, "given_tags")
+        if self.crf is not None:
+            logits = ops.one_hot(self.crf.viterbi(logits, is_word), len(self.tag_names), dtype=logits.dtype)
+        return super().compute_metrics(x, tags, logits, _for_every_word(sample_weight))
+
+    def _by_word(self, y: Any, y_pred: Any, kind: str) -> tuple[Any, Any, Any]:
+        """Tags, logits, and where a word is, `(batch, words)`; of ids, all by token, and words are where tags are."""
+        if not isinstance(y, dict):
+            return y, y_pred, y != token_labels.IGNORED
+        if kind not in y:
+            raise ValueError(f"`{type(self).__name__}`: the dataset must yield tags or spans too. Received: `x` alone.")
+        logits = ops.reshape(y_pred, (-1, len(self.tag_names)))
+        return y[kind], ops.take(logits, ops.maximum(y["places"], 0), axis=0), y["places"] != NO_WORD
+
+    def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """One batch as what the model trains on, windows and, word by word, places and tags; runs in `tf.data`."""
+        owner = type(self).__name__
+        preprocessor = self._stream_preprocessor()
+        is_same = preprocessor is self.preprocessor
+        aligner = self._aligner if is_same else WordAligner(preprocessor, stride=self.stride)
+        words = aligner.align(x)
+        of_words = {"places": words.places, "word_ids": words.word_ids}
+        if y is None:
+            return words.inputs, of_words
+        if isinstance(x, tf.RaggedTensor):
+            tags = token_labels.tags_of_words(owner, y, words.word_ids, self.tag_names)
+        else:
+            tags = token_labels.tags_of_spans(owner, x, y, words, self.tag_names)
+        is_given = token_labels.begins_given_word(words.word_ids)
+        of_words |= {"tags": tags, "given_tags": tf.where(is_given, tags, token_labels.IGNORED)}
+        return (words.inputs, of_words) if sample_weight is None else (words.inputs, of_words, sample_weight)
+
+    def predict_tags(self, words: Any, batch_size: int | None = None) -> list[list[str]]:
+        """One tag for each given word.
+
+        Args:
+            words: rows of words: a list of lists of strings, or ragged strings `(rows, words)`.
+            batch_size: rows a step, 32 if None.
+
+        Returns:
+            One list of tag names for each row, as long as the row.
+
+        Raises:
+            TypeError: texts instead of rows of words; ask `answer` for their entities.
+        """
+        self._require_words(words)
+        found = []
+        for logits, is_word, keep in self._predicted(words, batch_size, verbose=0):
+            tags, _ = self._decode(logits, is_word)
+            tags = ops.convert_to_numpy(tags)
+            found += [[self.tag_names[tag] for tag in row[kept]] for row, kept in zip(tags, keep, strict=True)]
+        return found
+
+    def _decode(self, logits: Any, is_word: Any) -> tuple[Any, Any]:
+        """The tags of words `(batch, words)` and the probability of each."""
+        if self.crf is None:
+            probabilities = ops.softmax(logits, axis=-1)
+            return ops.argmax(logits, axis=-1), ops.max(probabilities, axis=-1)
+        tags = self.crf.viterbi(logits, is_word)
+        probabilities = self.crf(logits, padding_mask=is_word)
+        return tags, ops.take_along_axis(probabilities, tags[:, :, None], axis=-1)[:, :, 0]
+
+    def _serve(self, *texts: Any) -> dict[str, Any]:
+        """Strings to entities."""
+        words = self._aligner.align(texts[0])
+        logits = tf.reshape(self._run_model(words.inputs), [-1, len(self.tag_names)])
+        logits = tf.gather(logits, tf.maximum(words.places, 0))  # (batch, words, tags)
+        tags, scores = self._decode_in_tensorflow(logits, words.places != NO_WORD)
+        return decode_entities(
+            texts[0], tags, scores=scores, starts=words.starts, ends=words.ends, tag_names=self.tag_names
+        )
+
+    def _decode_in_tensorflow(self, logits: Any, is_word: Any) -> tuple[Any, Any]:
+        """The same as `_decode`, TensorFlow tensors in and out whatever the backend is."""
+        if keras.backend.backend() == "tensorflow":
+            tags, scores = self._decode(logits, is_word)
+        else:
+            tags, scores = map(ops.convert_to_numpy, self._decode(logits.numpy(), is_word.numpy()))
+        return tf.cast(tags, tf.int32), tf.cast(scores, tf.float32)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        config = super().get_config()
+        config.update(
+            tag_names=list(self.tag_names), crf=self.crf is not None, stride=self.stride, dropout=self.dropout
+        )
+        return config
+
+
+def _for_every_word(sample_weight: Any) -> Any:
+    """Weights of rows `(batch,)` as `(batch, 1)`; others as they are."""
+    is_by_row = sample_weight is not None and len(sample_weight.shape) == 1
+    return sample_weight[:, None] if is_by_row else sample_weight
