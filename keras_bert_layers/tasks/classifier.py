@@ -26,12 +26,11 @@ class BertClassifier(TextTask):
 
     `problem_type` says what the labels are, in transformers' words:
 
-    | `problem_type` | labels | loss | the exported model answers |
-    |---|---|---|---|
-    | `"single_label_classification"` | an integer or a name a text | cross entropy | `label`, `probabilities` |
-    | `"multi_label_classification"` | a list of names a text, or 0 and 1 `(rows, classes)` | binary cross entropy | \
-`label` `(batch, labels)`, filled up with `""`, `probabilities` |
-    | `"regression"` | a number a text | squared error | `score` `(batch,)` |
+    - `"single_label_classification"`: an integer or a name a text; cross entropy. The exported model answers `label`
+      `(batch,)` and `probabilities` `(batch, classes)`.
+    - `"multi_label_classification"`: a list of names a text, or 0 and 1 `(rows, classes)`; binary cross entropy. It
+      answers `label` `(batch, labels)`, the most probable first, filled up with `""`, and `probabilities`.
+    - `"regression"`: a number a text; the squared error. It answers `score` `(batch,)`.
 
     Args:
         backbone: a `BertBackbone`.
