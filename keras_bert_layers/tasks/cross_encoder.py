@@ -15,7 +15,7 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _text_data as text_data
-from keras_bert_layers.tasks import _vectors as vectors
+from keras_bert_layers.tasks._length_order import predict_by_length
 from keras_bert_layers.tasks._task import TEXT
 from keras_bert_layers.tasks._text_task import TextTask
 
@@ -150,7 +150,7 @@ class BertCrossEncoder(TextTask):
         if not len(candidates):
             return []
         queries = np.array([query] * len(candidates), object)
-        logits = vectors.predict_by_length(
+        logits = predict_by_length(
             self, (queries, candidates), self._stream_preprocessor(), batch_size=batch_size, verbose=verbose
         )[:, 0]
         scores = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))

@@ -14,14 +14,14 @@ from keras_bert_layers.export import Signature
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _contrastive as contrastive
 from keras_bert_layers.tasks import _text_data as text_data
-from keras_bert_layers.tasks import _vectors as vectors
-from keras_bert_layers.tasks._text_task import TextTask
+from keras_bert_layers.tasks._length_order import predict_by_length
+from keras_bert_layers.tasks._vector_task import VectorTask, id_inputs, text_encoder
 
 SIDES = QUERY, DOCUMENT = "query", "document"
 
 
 @register
-class BertDualEncoder(TextTask):
+class BertDualEncoder(VectorTask):
     """Two encoders for search: queries and documents to vectors whose dot product is the score.
 
     It trains on pairs of a query and a document that answers it, where the documents of the other rows are the wrong
@@ -74,9 +74,6 @@ class BertDualEncoder(TextTask):
         arXiv:1908.10084.
     """
 
-    output_name = "embedding"
-    most_texts = 3
-
     def __init__(
         self,
         backbone: BertBackbone,
@@ -96,11 +93,11 @@ class BertDualEncoder(TextTask):
         checks.boolean("BertDualEncoder", "symmetric", symmetric)
         if temperature is not None:
             checks.positive_number("BertDualEncoder", "temperature", temperature)
-        encoders = {QUERY: vectors.text_encoder(backbone, pooling, normalize, name="query_encoder")}
+        encoders = {QUERY: text_encoder(backbone, pooling, normalize, name="query_encoder")}
         encoders[DOCUMENT] = encoders[QUERY]
         if document_backbone is not None:
-            encoders[DOCUMENT] = vectors.text_encoder(document_backbone, pooling, normalize, name="document_encoder")
-        inputs = {side: vectors.id_inputs(side) for side in SIDES}
+            encoders[DOCUMENT] = text_encoder(document_backbone, pooling, normalize, name="document_encoder")
+        inputs = {side: id_inputs(side) for side in SIDES}
         outputs = {side: encoders[side](inputs[side]) for side in SIDES}
         super().__init__(backbone, preprocessor, inputs=inputs, outputs=outputs, name=name)
         self.document_backbone = document_backbone
@@ -109,6 +106,9 @@ class BertDualEncoder(TextTask):
         self.normalize = normalize
         self.temperature = (0.05 if normalize else 1.0) if temperature is None else temperature
         self.symmetric = symmetric
+
+    def _backbones(self) -> list[BertBackbone]:
+        return [self.backbone, self.document_backbone or self.backbone]
 
     def _encoder(self, side: str) -> keras.Model:
         """Ids to vectors, of queries or of documents."""
@@ -131,17 +131,6 @@ class BertDualEncoder(TextTask):
             raise ValueError(checks.message(cls.__name__, "document_backbone", rule, other.config.hidden_dim))
         if preprocessor is not None:
             cls._check_sizes(other.config, other_preprocessor or preprocessor)
-
-    @property
-    def trainable_weights(self) -> list[Any]:
-        """The weights that training changes: not the backbones' poolers, which no vector passes through."""
-        backbones = [self.backbone, self.document_backbone or self.backbone]
-        return vectors.without_poolers(super().trainable_weights, *backbones)
-
-    @property
-    def trainable_variables(self) -> list[Any]:
-        """The same as `trainable_weights`; the layers hold no other trainable variables."""
-        return self.trainable_weights
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of each query's own document; a loss gets row numbers and logits `(batch, candidates)`."""
@@ -238,8 +227,8 @@ class BertDualEncoder(TextTask):
         if isinstance(columns, tuple):
             raise ValueError(checks.message("BertDualEncoder", "texts", "be single texts", "a tuple"))
         if not len(columns):
-            return np.zeros((0, self.backbone.config.hidden_dim), "float32")
-        return vectors.predict_by_length(
+            return self._no_vectors()
+        return predict_by_length(
             self._encoder(side),
             columns,
             self._stream_preprocessor(self.document_preprocessor if side == DOCUMENT else None),
@@ -256,7 +245,7 @@ class BertDualEncoder(TextTask):
         if text_data.is_pair(x):
             return _scores(super().predict(x, batch_size, **kwargs))
         if not text_data.is_dataset(x) and not len(self._columns(x)):
-            return np.zeros((0, self.backbone.config.hidden_dim), "float32")
+            return self._no_vectors()
         batches = self._batches(x, None, None, batch_size=batch_size, shuffle=False)
         return self._encoder(QUERY).predict(batches, **kwargs)
 
@@ -268,11 +257,6 @@ class BertDualEncoder(TextTask):
             return self._encoder(QUERY).predict_on_batch(ids)
         found = super().predict_on_batch(ids)
         return _scores(found) if self._needs_preprocessing(x) else found
-
-    def _refuse_negatives(self, x: Any) -> None:
-        if text_data.num_sides(x) > 2:
-            rule = "be queries, or a tuple of queries and documents"
-            raise ValueError(checks.message("BertDualEncoder", "x", rule, f"a tuple of {text_data.num_sides(x)}"))
 
     def signatures(self) -> list[Signature]:
         """What the exported model can be asked; queries by those that all tasks have, and documents by their own."""

@@ -1,137 +1,308 @@
+import inspect
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers import BertSentenceEncoder
+from keras_bert_layers import BertBackbone, BertConfig, BertPreprocessor, BertSentenceEncoder, BertTokenizer
 
 TEXTS = ["good film", "bad film , a bad night", "night", "unhappy"]
 OTHERS = ["a good night", "film", "night", "happy"]
+NEGATIVES = ["bad", "!", "good good", "."]
 SCORES = [0.75, -0.5, 1.0, 0.0]
+ODD_TEXTS = ["", "\0 \t", b"\xff bad", "[SEP] [CLS] [MASK]", "\N{SNOWMAN} \U0001f600", "جيد", "good " * 4_000]
 # Unit vectors in float32, summed in another order.
 TOLERANCE = 1e-5
+# A loss of cosines over 0.05 is 20 times as far off.
+LOSS_TOLERANCE = 2e-4
 
 
-@pytest.fixture
-def encoder(backbone, preprocessor):
-    return BertSentenceEncoder(backbone, preprocessor=preprocessor)
+def make(vocabulary, dtype=None, **options):
+    keras.utils.set_random_seed(11)
+    config = BertConfig(
+        vocabulary_size=len(vocabulary),
+        hidden_dim=15,
+        num_layers=1,
+        num_heads=3,
+        intermediate_dim=21,
+        max_sequence_length=13,
+        initializer_range=0.3,
+        dropout=0.0,
+    )
+    preprocessor = BertPreprocessor(BertTokenizer(vocabulary), max_length=9)
+    return BertSentenceEncoder(BertBackbone(config, dtype=dtype), preprocessor=preprocessor, **options)
+
+
+@pytest.fixture(scope="module")
+def encoder(vocabulary):
+    """One model for the whole file, which no test trains."""
+    return make(vocabulary)
+
+
+@pytest.fixture(scope="module")
+def embed(encoder):
+    """Vectors of texts, computed one text at a time and without `predict`."""
+
+    def embed(texts):
+        rows = []
+        for text in texts:
+            hidden = np.asarray(encoder.backbone(encoder.preprocessor([text]))["sequence_output"])[0].mean(0)
+            rows.append(hidden / np.linalg.norm(hidden))
+        return np.array(rows)
+
+    return embed
+
+
+@pytest.fixture(scope="module")
+def served(encoder, tmp_path_factory):
+    path = tmp_path_factory.mktemp("served") / "model"
+    encoder.export(path)
+    return tf.saved_model.load(str(path)).signatures
+
+
+@pytest.fixture(scope="module")
+def trained(vocabulary):
+    """Learns from each kind of data in turn, three epochs each."""
+    encoder = make(vocabulary)
+    encoder.compile(optimizer=keras.optimizers.Adam(3e-3))
+    pooler = np.asarray(encoder.backbone.get_layer("pooler").weights[0])
+    kinds = {
+        "scores": ((TEXTS * 12, OTHERS * 12), SCORES * 12),
+        "pairs": ((TEXTS * 12, OTHERS * 12), None),
+        "triplets": ((TEXTS * 12, OTHERS * 12, NEGATIVES * 12), None),
+        "vectors": (TEXTS * 12, np.tile(np.eye(15, dtype="float32")[:4], (12, 1))),
+    }
+    histories = {
+        kind: encoder.fit(x, y, epochs=3, batch_size=4, verbose=0, shuffle=False).history
+        for kind, (x, y) in kinds.items()
+    }
+    return encoder, histories, pooler
+
+
+def in_batch_loss(embed, columns, temperature=0.05):
+    """The mean cross entropy of each row's own partner, all texts being different."""
+    first, *candidates = (embed(column) for column in columns)
+    logits = first @ np.concatenate(candidates).T / temperature
+    return np.mean(np.log(np.exp(logits).sum(axis=1)) - np.diag(logits)), np.mean(
+        logits.argmax(axis=1) == np.arange(len(first))
+    )
 
 
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
-def test_pooling_against_numpy(backbone, preprocessor, pooling, normalize):
-    encoder = BertSentenceEncoder(backbone, pooling, normalize=normalize, preprocessor=preprocessor)
-    vectors = encoder.predict(TEXTS, batch_size=3, verbose=0)
+def test_pooling_against_numpy(encoder, pooling, normalize):
+    backbone, preprocessor = encoder.backbone, encoder.preprocessor
+    vectors = np.asarray(BertSentenceEncoder(backbone, pooling, normalize=normalize)(preprocessor(TEXTS)))
     assert vectors.dtype == np.float32
     for text, vector in zip(TEXTS, vectors, strict=True):
-        hidden = np.array(backbone(preprocessor([text]))["sequence_output"])[0]
+        hidden = np.asarray(backbone(preprocessor([text]))["sequence_output"])[0]
         expected = {"mean": hidden.mean(0), "max": hidden.max(0), "cls": hidden[0]}[pooling]
         if normalize:
-            expected /= np.linalg.norm(expected)
+            expected = expected / np.linalg.norm(expected)
         np.testing.assert_allclose(vector, expected, atol=TOLERANCE)
 
 
-def test_pairs_give_cosines(encoder):
-    first, second = encoder.predict(TEXTS, verbose=0), encoder.predict(OTHERS, verbose=0)
-    cosines = encoder.predict((TEXTS, OTHERS), verbose=0)
-    np.testing.assert_allclose(cosines, np.sum(first * second, axis=1), atol=TOLERANCE)
-    assert cosines[2] == pytest.approx(1, abs=TOLERANCE)
-
-
-def test_evaluate_is_the_squared_difference_of_cosine_and_score(encoder):
-    cosines = encoder.predict((TEXTS, OTHERS), verbose=0)
-    result = encoder.evaluate((TEXTS, OTHERS), SCORES, batch_size=4, verbose=0, return_dict=True)
-    assert result["loss"] == pytest.approx(np.mean((cosines - SCORES) ** 2), abs=TOLERANCE)
-    assert result["mean_absolute_error"] == pytest.approx(np.mean(np.abs(cosines - SCORES)), abs=TOLERANCE)
-
-
-def test_fit_on_scored_pairs(encoder):
-    encoder.compile(optimizer=keras.optimizers.Adam(3e-3))
-    history = encoder.fit((TEXTS * 6, OTHERS * 6), SCORES * 6, epochs=12, batch_size=5, verbose=0).history["loss"]
-    assert history[-1] < 0.3 * history[0]
-
-
-def test_fit_on_target_vectors(encoder):
-    targets = np.eye(15, dtype="float32")[: len(TEXTS)]
-    encoder.compile(optimizer=keras.optimizers.Adam(3e-3))
-    history = encoder.fit(TEXTS, targets, epochs=12, verbose=0).history["loss"]
-    assert history[-1] < history[0]
-
-
-def test_dataset_of_scored_pairs(encoder):
-    dataset = tf.data.Dataset.from_tensor_slices(((TEXTS, OTHERS), SCORES)).batch(2)
-    expected = encoder.evaluate((TEXTS, OTHERS), SCORES, batch_size=2, verbose=0)
-    assert encoder.evaluate(dataset, verbose=0) == pytest.approx(expected, abs=TOLERANCE)
-    cosines = encoder.predict((TEXTS, OTHERS), verbose=0)
-    np.testing.assert_allclose(encoder.predict(dataset, verbose=0), cosines, atol=TOLERANCE)
-
-
-def test_single_batches(encoder):
-    cosines = encoder.predict((TEXTS, OTHERS), verbose=0)
-    np.testing.assert_allclose(encoder.predict_on_batch((TEXTS, OTHERS)), cosines, atol=TOLERANCE)
-    expected = encoder.evaluate((TEXTS, OTHERS), SCORES, verbose=0)
-    assert encoder.test_on_batch((TEXTS, OTHERS), SCORES) == pytest.approx(expected, abs=TOLERANCE)
-
-
-def test_no_texts_have_no_vectors(encoder):
+def test_predict(encoder, embed):
+    vectors = encoder.predict(TEXTS, batch_size=3, verbose=0)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, embed(TEXTS), atol=TOLERANCE)
     assert encoder.predict([], verbose=0).shape == (0, 15)
     assert encoder.predict(([], []), verbose=0).shape == (0,)
 
 
-def test_training_leaves_the_pooler_alone(encoder):
+def test_pairs_give_cosines(encoder, embed):
+    expected = np.sum(embed(TEXTS) * embed(OTHERS), axis=1)
+    np.testing.assert_allclose(encoder.predict((TEXTS, OTHERS), verbose=0), expected, atol=TOLERANCE)
+    np.testing.assert_allclose(encoder.predict_on_batch((TEXTS, OTHERS)), expected, atol=TOLERANCE)
+    dataset = tf.data.Dataset.from_tensor_slices(((TEXTS, OTHERS), SCORES)).batch(3)
+    np.testing.assert_allclose(encoder.predict(dataset, verbose=0), expected, atol=TOLERANCE)
+    assert expected[2] == pytest.approx(1, abs=TOLERANCE)
+
+
+def test_scored_pairs(encoder, embed):
+    cosines = np.sum(embed(TEXTS) * embed(OTHERS), axis=1)
+    dataset = tf.data.Dataset.from_tensor_slices(((TEXTS, OTHERS), SCORES)).batch(4)
+    result = encoder.evaluate(dataset, verbose=0, return_dict=True)
+    assert set(result) == {"loss", "mean_absolute_error", "spearman_correlation"}
+    assert result["loss"] == pytest.approx(np.mean((cosines - SCORES) ** 2), abs=TOLERANCE)
+    assert result["mean_absolute_error"] == pytest.approx(np.mean(np.abs(cosines - SCORES)), abs=TOLERANCE)
+    ranks = np.argsort(np.argsort(cosines)), np.argsort(np.argsort(SCORES))
+    assert result["spearman_correlation"] == pytest.approx(np.corrcoef(*ranks)[0, 1], abs=TOLERANCE)
+
+
+def test_weights_of_scored_pairs(encoder, embed):
+    weights = np.array([0.5, 2.0, 0.0, 1.5])
+    squares = (np.sum(embed(TEXTS) * embed(OTHERS), axis=1) - SCORES) ** 2
+    encoder.reset_metrics()
+    found = encoder.test_on_batch((TEXTS, OTHERS), SCORES, sample_weight=weights, return_dict=True)
+    assert found["loss"] == pytest.approx(np.mean(weights * squares), abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("columns", [(TEXTS, [*OTHERS[:2], "a", "happy"]), (TEXTS, [*OTHERS[:2], "a", "!"], NEGATIVES)])
+def test_pairs_and_triplets_without_scores(encoder, embed, columns):
+    if len(columns) == 3:
+        columns = (*columns[:2], ["bad", "un", "good good", "."])
+    dataset = tf.data.Dataset.from_tensor_slices((columns,)).batch(4)
+    result = encoder.evaluate(dataset, verbose=0, return_dict=True)
+    loss, accuracy = in_batch_loss(embed, columns)
+    assert result == {
+        "loss": pytest.approx(loss, abs=LOSS_TOLERANCE),
+        "accuracy": pytest.approx(accuracy, abs=TOLERANCE),
+    }
+
+
+def test_the_same_text_is_never_told_apart(encoder, embed):
+    """Both rows of a text have both partners, and a partner that is another row's anchor is that text itself."""
+    columns = (["good", "good", "film"], ["night", "bad", "good"])
+    encoder.reset_metrics()
+    found = encoder.test_on_batch(columns, return_dict=True)
+    first, second = embed(columns[0]), embed(columns[1])
+    logits = first @ second.T / 0.05
+    allowed = np.array([[True, False, False], [False, True, False], [True, True, True]])
+    logits = np.where(allowed, logits, -np.inf)
+    expected = np.mean(np.log(np.exp(logits).sum(axis=1)) - np.diag(logits))
+    assert found["loss"] == pytest.approx(expected, abs=LOSS_TOLERANCE)
+
+
+def test_a_row_may_have_several_negatives_or_none(encoder, embed):
+    negatives = [["bad", "!"], [], ["un"], "."]
+    encoder.reset_metrics()
+    found = encoder.test_on_batch((TEXTS, ["a", "film", "good", "happy"], negatives), return_dict=True)
+    loss, _ = in_batch_loss(embed, (TEXTS, ["a", "film", "good", "happy", "bad", "!", "un", "."]))
+    assert found["loss"] == pytest.approx(loss, abs=LOSS_TOLERANCE)
+
+
+def test_learns_from_every_kind_of_data(trained):
+    _, histories, _ = trained
+    for kind, history in histories.items():
+        assert history["loss"][-1] < 0.9 * history["loss"][0], kind
+    names = {kind: set(history) for kind, history in histories.items()}
+    assert names["scores"] == {"loss", "mean_absolute_error", "spearman_correlation"}
+    assert names["pairs"] == names["triplets"] == {"loss", "accuracy"}
+    assert names["vectors"] == {"loss", "mean_absolute_error"}
+    assert histories["triplets"]["accuracy"][-1] > 0.7
+
+
+def test_validation_may_be_of_another_kind(trained):
+    encoder, _, _ = trained
+    history = encoder.fit((TEXTS, OTHERS), validation_data=((TEXTS, OTHERS), SCORES), verbose=0).history
+    expected = {"loss", "accuracy", "val_loss", "val_mean_absolute_error", "val_spearman_correlation"}
+    assert set(history) == expected
+
+
+def test_training_leaves_the_pooler_alone(trained):
+    encoder, _, before = trained
     pooler = encoder.backbone.get_layer("pooler")
-    before = np.array(pooler.weights[0])
-    encoder.fit((TEXTS, OTHERS), SCORES, verbose=0)
     np.testing.assert_array_equal(before, pooler.weights[0])
     assert encoder.backbone.trainable_weights[-1] is pooler.weights[-1]
 
 
-def test_keras_round_trip(encoder, tmp_path):
-    encoder.fit((TEXTS, OTHERS), SCORES, verbose=0)
+def test_keras_round_trip(trained, tmp_path):
+    encoder, _, _ = trained
     encoder.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), encoder.predict(TEXTS, verbose=0))
+    np.testing.assert_array_equal(again.predict_on_batch(TEXTS), encoder.predict_on_batch(TEXTS))
     assert again.get_config() == encoder.get_config()
+    assert set(again.test_on_batch((TEXTS, OTHERS), return_dict=True)) == {"loss", "accuracy"}
 
 
 def test_config_holds_every_argument(encoder):
-    import inspect
-
     assert set(encoder.get_config()) == set(inspect.signature(BertSentenceEncoder.__init__).parameters) - {"self"}
 
 
-def test_export(encoder, tmp_path):
-    encoder.export(tmp_path / "model")
-    served = tf.saved_model.load(str(tmp_path / "model")).signatures
-    expected = encoder.predict(TEXTS, verbose=0)
-    np.testing.assert_allclose(
-        served["serving_default"](text=tf.constant(TEXTS))["embedding"], expected, atol=TOLERANCE
-    )
+def test_bfloat16(vocabulary):
+    encoder = make(vocabulary, dtype="mixed_bfloat16")
+    for x, y in [((TEXTS, OTHERS), SCORES), ((TEXTS, OTHERS, NEGATIVES), None)]:
+        assert np.isfinite(encoder.train_on_batch(x, y)).all()
+    vectors = encoder.answer(TEXTS)["embedding"]
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=-1), 1, atol=TOLERANCE)
+
+
+def test_gradient_of_a_vector_of_zeros_is_finite():
+    from keras_bert_layers.tasks.sentence_encoder import _cosine
+
+    first = tf.Variable(np.zeros((2, 5), "float32"))
+    with tf.GradientTape() as tape:
+        cosines = _cosine(first, tf.ones((2, 5)))
+    assert np.isfinite(np.asarray(tape.gradient(cosines, first))).all()
+    assert np.asarray(cosines).tolist() == [0, 0]
+
+
+def test_export(encoder, served, embed):
+    expected = embed(TEXTS)
+    found = served["serving_default"](text=tf.constant(TEXTS))["embedding"]
+    np.testing.assert_allclose(found, expected, atol=TOLERANCE)
     ids = served["tokenize"](text=tf.constant(TEXTS))
     np.testing.assert_allclose(served["token_ids"](**ids)["embedding"], expected, atol=TOLERANCE)
+    np.testing.assert_allclose(encoder.answer(TEXTS)["embedding"], expected, atol=TOLERANCE)
 
 
-def test_score_out_of_range(encoder):
-    with pytest.raises(ValueError, match=r"in \[-1, 1\], the range of a cosine. Received: 4.0 in row 1"):
-        encoder.fit((TEXTS[:2], OTHERS[:2]), [0.5, 4.0])
+def test_a_text_has_the_same_vector_alone_and_in_a_batch(encoder, served):
+    together = served["serving_default"](text=tf.constant(ODD_TEXTS))["embedding"].numpy()
+    alone = [served["serving_default"](text=tf.constant([text]))["embedding"].numpy()[0] for text in ODD_TEXTS]
+    np.testing.assert_allclose(together, alone, atol=TOLERANCE)
+    np.testing.assert_allclose(encoder.predict(ODD_TEXTS, batch_size=3, verbose=0), together, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("targets", [SCORES, np.array(SCORES)[:, None]], ids=["row", "column"])
-def test_scores_of_single_texts(encoder, targets):
-    with pytest.raises(ValueError, match=r"`y` must be target vectors `\(batch, 15\)` where texts are single"):
-        encoder.fit(TEXTS, targets)
+class TestErrors:
+    def test_score_out_of_range(self, encoder):
+        with pytest.raises(ValueError, match=r"in \[-1, 1\], the range of a cosine. Received: 4.0 in row 1"):
+            encoder.fit((TEXTS[:2], OTHERS[:2]), [0.5, 4.0])
 
+    def test_missing_score(self, encoder):
+        with pytest.raises(ValueError, match="Received: nan in row 0"):
+            encoder.fit((TEXTS[:2], OTHERS[:2]), [float("nan"), 0.5])
 
-def test_normalize(backbone):
-    with pytest.raises(TypeError, match="`normalize` must be True or False. Received: normalize='no'"):
-        BertSentenceEncoder(backbone, normalize="no")
+    @pytest.mark.parametrize("targets", [SCORES, np.array(SCORES)[:, None], OTHERS], ids=["row", "column", "texts"])
+    def test_no_vectors_beside_single_texts(self, encoder, targets):
+        with pytest.raises(
+            ValueError, match=r"`y` must be target vectors `\(batch, 15\)` where texts are single.*Pairs"
+        ):
+            encoder.fit(TEXTS, targets)
 
+    def test_scores_of_triplets(self, encoder):
+        with pytest.raises(ValueError, match="`y` must be None beside triplets"):
+            encoder.fit((TEXTS, OTHERS, NEGATIVES), SCORES)
 
-def test_missing_score(encoder):
-    with pytest.raises(ValueError, match="Received: nan in row 0"):
-        encoder.fit((TEXTS[:2], OTHERS[:2]), [float("nan"), 0.5])
+    def test_single_texts_without_labels(self, encoder):
+        with pytest.raises(ValueError, match="`y` must hold one label for each text"):
+            encoder.fit(TEXTS)
 
+    @pytest.mark.parametrize("method", ["predict", "predict_on_batch"])
+    def test_triplets_have_no_answer(self, encoder, method):
+        with pytest.raises(ValueError, match="`x` must be texts or pairs of texts. Received: x='a tuple of 3'"):
+            getattr(encoder, method)((TEXTS, OTHERS, NEGATIVES))
 
-def test_pooling(backbone):
-    with pytest.raises(ValueError, match="`mode` must be one of .* Received: mode='median'"):
-        BertSentenceEncoder(backbone, "median")
+    def test_too_many_columns(self, encoder):
+        with pytest.raises(ValueError, match="a tuple of two to 3 lists. Received: a tuple of 4"):
+            encoder.fit((TEXTS, OTHERS, NEGATIVES, NEGATIVES))
+
+    def test_negatives_that_are_no_texts(self, encoder):
+        with pytest.raises(TypeError, match=r"texts must be strings. Received: \['a', 3\] in row 2"):
+            encoder.fit((TEXTS, OTHERS, ["a", ["b"], ["a", 3], "c"]))
+        with pytest.raises(TypeError, match=r"`x\[2\]` must be a column of texts, or of lists of texts"):
+            encoder.fit((TEXTS, OTHERS, iter(NEGATIVES)))
+
+    def test_lengths(self, encoder):
+        with pytest.raises(ValueError, match="same number of texts. Received: 4 and 4 and 3"):
+            encoder.fit((TEXTS, OTHERS, NEGATIVES[:3]))
+
+    def test_loss_of_ones_own_without_scores(self, vocabulary):
+        encoder = make(vocabulary)
+        encoder.compile(loss="mean_absolute_error", run_eagerly=True)
+        with pytest.raises(ValueError, match='`loss` must be "auto" where pairs have no `y`'):
+            encoder.train_on_batch((TEXTS, OTHERS))
+
+    def test_pooling(self, encoder):
+        with pytest.raises(ValueError, match="`mode` must be one of .* Received: mode='median'"):
+            BertSentenceEncoder(encoder.backbone, "median")
+
+    def test_normalize(self, encoder):
+        with pytest.raises(TypeError, match="`normalize` must be True or False. Received: normalize='no'"):
+            BertSentenceEncoder(encoder.backbone, normalize="no")
+
+    def test_temperature(self, encoder):
+        with pytest.raises(ValueError, match="`temperature` must be greater than 0. Received: temperature=0"):
+            BertSentenceEncoder(encoder.backbone, temperature=0)

@@ -1,16 +1,50 @@
-"""What the encoders have in common: one vector a text, pooled over its tokens."""
+"""What the encoders of single texts have in common: one vector a text, pooled over its tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
 import numpy as np
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import SequencePooling
 from keras_bert_layers.tasks import _text_data as text_data
+from keras_bert_layers.tasks._text_task import TextTask
+
+
+class VectorTask(TextTask):
+    """A task whose model gives vectors, and which learns from texts, pairs and triplets."""
+
+    output_name = "embedding"
+    most_texts = 3
+
+    def _backbones(self) -> list[BertBackbone]:
+        """The backbones whose sequence outputs are pooled."""
+        return [self.backbone]
+
+    @property
+    def trainable_weights(self) -> list[Any]:
+        """The weights that training changes: not a backbone's own pooler, which no vector passes through."""
+        unused = {id(weight) for backbone in self._backbones() for weight in backbone.get_layer("pooler").weights}
+        return [weight for weight in super().trainable_weights if id(weight) not in unused]
+
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """The same as `trainable_weights`; the layers hold no other trainable variables."""
+        return self.trainable_weights
+
+    def _no_vectors(self) -> np.ndarray:
+        """The vectors of no texts."""
+        return np.zeros((0, self.backbone.config.hidden_dim), "float32")
+
+    def _refuse_negatives(self, x: Any) -> None:
+        """Refuses, where nothing is learnt, more than two texts a row."""
+        num_sides = text_data.num_sides(x)
+        if num_sides > 2:
+            rule = "be texts or pairs of texts"
+            raise ValueError(checks.message(type(self).__name__, "x", rule, f"a tuple of {num_sides}"))
 
 
 def pooled_vectors(backbone: BertBackbone, pooling: str, normalize: bool) -> Any:
@@ -41,37 +75,3 @@ def id_inputs(prefix: str) -> dict[str, Any]:
     """Inputs of a backbone's kind, for a model that takes them more than once."""
     names = ("token_ids", "segment_ids", "padding_mask")
     return {name: keras.Input((None,), dtype="int32", name=f"{prefix}_{name}") for name in names}
-
-
-def without_poolers(weights: Iterable[Any], *backbones: BertBackbone) -> list[Any]:
-    """The weights but those of the backbones' poolers, which no vector passes through."""
-    unused = {id(weight) for backbone in backbones for weight in backbone.get_layer("pooler").weights}
-    return [weight for weight in weights if id(weight) not in unused]
-
-
-def predict_by_length(
-    model: keras.Model, columns: Any, preprocess: Callable[..., Any], *, batch_size: int, verbose: Any
-) -> np.ndarray:
-    """What `model.predict` gives for texts, computed from the longest to the shortest and put back in order.
-
-    Texts of about one length fill a batch with little padding; the longest come first, so that what memory cannot hold
-    is known at once.
-
-    Args:
-        model: a Keras model with one output.
-        columns: what `as_columns` returns, at least one row.
-        preprocess: makes the model's inputs of a batch, in graph.
-        batch_size: rows a step.
-        verbose: Keras's own progress bar: 0, 1, 2 or "auto".
-    """
-    sides = columns if isinstance(columns, tuple) else (columns,)
-    lengths = np.sum([[len(text) for text in np.asarray(side)] for side in sides], axis=0)
-    order = np.argsort(-lengths, kind="stable")
-    in_order = tuple(np.asarray(side)[order] for side in sides)
-    batches = text_data.as_dataset(
-        model.name, in_order if isinstance(columns, tuple) else in_order[0], batch_size=batch_size, shuffle=False
-    )
-    found = model.predict(batches.map(lambda *parts: preprocess(parts[0])).prefetch(2), verbose=verbose)
-    restored = np.empty_like(found)
-    restored[order] = found
-    return restored
