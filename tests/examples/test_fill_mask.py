@@ -1,0 +1,51 @@
+"""`examples/fill_mask.py`: its smoke run, and how it reads a user's file."""
+
+import argparse
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "fill_mask.py"
+
+
+@pytest.fixture(scope="module")
+def fill_mask():
+    spec = importlib.util.spec_from_file_location("fill_mask", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_smoke():
+    finished = subprocess.run([sys.executable, SCRIPT, "--smoke"], capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert "2 held-out texts: perplexity " in finished.stdout
+    assert finished.stdout.count("'the cat [MASK] on the roof': ") == 1
+    assert finished.stdout.count("'a [MASK] sat on a warm [MASK]': ") == 2
+
+
+@pytest.mark.parametrize(
+    ("documents", "texts"),
+    [
+        (False, ["One two.", "Three.", "Four five six.", "Seven."]),
+        (True, ["One two. Three.", "Four five six.", "Seven."]),
+    ],
+)
+def test_reads_lines_and_passages(fill_mask, tmp_path, documents, texts):
+    path = tmp_path / "texts.txt"
+    path.write_text("One two.\nThree.\n\nFour five six.\nSeven.\n", encoding="utf-8")
+    arguments = argparse.Namespace(data=path, documents=documents, max_length=5)
+    assert fill_mask.read_texts(arguments) == texts
+
+
+def test_hides_the_longest_word(fill_mask):
+    assert fill_mask.hidden_words(["A cat sleeps.", "Hm"]) == ["A cat [MASK]", "[MASK]"]
+
+
+def test_needs_weights_and_data():
+    finished = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True, check=False)
+    assert finished.returncode == 2
+    assert "give --weights and --data, or --smoke" in finished.stderr
