@@ -17,6 +17,7 @@ import tensorflow as tf
 
 import keras_bert_layers as kbl
 from keras_bert_layers.data import read_conll, read_csv, read_glue, read_squad
+from keras_bert_layers.preprocessing.word_alignment import WordAligner
 
 pytestmark = pytest.mark.slow
 
@@ -275,6 +276,93 @@ class Pretrainer(MaskedLM):
         return {"is_next_probability": softmax(outputs["next_sentence"])[:, 0], **filled}
 
 
+class TokenClassifier(Case):
+    """Entities of a text, tagged word by word."""
+
+    MAX_LENGTH = 96
+    TAGS = ("O", "B-place", "I-place", "B-person", "I-person")
+
+    def make(self, backbone, preprocessor):
+        return kbl.BertTokenClassifier(backbone, self.TAGS, preprocessor=preprocessor)
+
+    def expected(self, task, columns):
+        words = WordAligner(task.preprocessor, stride=task.stride).align(tf.constant(columns["text"]))
+        logits = task.predict(columns["text"], batch_size=BATCH_SIZE, verbose=0)
+        rows = []
+        for text, starts, ends, emissions in zip(columns["text"], *map(np.asarray, words[-2:]), logits, strict=True):
+            num_words = (starts >= 0).sum()
+            tags, scores = self.decode(task, emissions[:num_words].astype(np.float64))
+            rows.append(self.entities(text, [self.TAGS[tag] for tag in tags], scores, starts=starts, ends=ends))
+        shape = (NUM_TEXTS, max(map(len, rows)))
+        kinds = {"label": (object, b""), "text": (object, b""), "start": (np.int32, -1), "end": (np.int32, -1)}
+        answer = {name: np.full(shape, padding, dtype) for name, (dtype, padding) in kinds.items()}
+        answer["score"] = np.full(shape, -1.0)
+        for row, entities in enumerate(rows):
+            for place, entity in enumerate(entities):
+                for name, value in entity.items():
+                    answer[name][row, place] = np.mean(value) if name == "score" else value
+        return {f"entity_{name}": values for name, values in answer.items()}
+
+    def decode(self, task, emissions):
+        """The tag of each word, and its probability."""
+        return emissions.argmax(axis=-1), softmax(emissions).max(axis=-1)
+
+    @staticmethod
+    def entities(text, tags, scores, *, starts, ends):
+        """One entity after the other; an I- that continues nothing begins one."""
+        found = []
+        previous = "O"
+        for word, tag in enumerate(tags):
+            if tag != "O" and (tag[0] == "B" or previous[2:] != tag[2:]):
+                found.append({"label": tag[2:].encode(), "start": starts[word], "score": []})
+            if tag != "O":
+                end = int(ends[word])
+                found[-1]["score"].append(scores[word])
+                found[-1].update(end=end, text=text[int(found[-1]["start"]) : end])
+            previous = tag
+        return found
+
+
+class CrfTokenClassifier(TokenClassifier):
+    """Entities of a text, whose tags are scored together."""
+
+    def make(self, backbone, preprocessor):
+        task = kbl.BertTokenClassifier(backbone, self.TAGS, crf=True, preprocessor=preprocessor)
+        generator = np.random.default_rng(SEED)
+        for weight in (task.crf.transitions, task.crf.starts, task.crf.ends):
+            weight.assign(generator.normal(size=weight.shape).astype("float32"))
+        return task
+
+    def decode(self, task, emissions):
+        if not len(emissions):
+            return [], []
+        transitions, starts, ends = (np.float64(task.crf.get_weights()[index]) for index in self.order(task.crf))
+        begins_alone = np.array([tag[0] == "I" for tag in self.TAGS])
+        follows = np.array([[tag[0] != "I" or tag[2:] == before[2:] for tag in self.TAGS] for before in self.TAGS])
+        transitions = np.where(follows, transitions, -np.inf)
+        starts = np.where(begins_alone, -np.inf, starts)
+        best, total, origins = [starts + emissions[0]], [starts + emissions[0]], []
+        for emission in emissions[1:]:
+            candidates = best[-1][:, None] + transitions
+            origins.append(candidates.argmax(axis=0))
+            best.append(candidates.max(axis=0) + emission)
+            total.append(np.logaddexp.reduce(total[-1][:, None] + transitions, axis=0) + emission)
+        future = [ends]
+        for emission in emissions[:0:-1]:
+            future.append(np.logaddexp.reduce(transitions + emission + future[-1], axis=1))
+        probabilities = softmax(np.array(total) + np.array(future[::-1]))
+        tags = [int((best[-1] + ends).argmax())]
+        for origin in reversed(origins):
+            tags.append(int(origin[tags[-1]]))
+        tags = tags[::-1]
+        return tags, probabilities[np.arange(len(tags)), tags]
+
+    @staticmethod
+    def order(crf):
+        names = [weight.name for weight in crf.weights]
+        return [names.index(name) for name in ("transitions", "starts", "ends")]
+
+
 class QuestionAnswerer(Case):
     """A part of the context for each question; all odd texts are contexts, and the short ones questions too."""
 
@@ -284,7 +372,7 @@ class QuestionAnswerer(Case):
         return kbl.BertQuestionAnswerer(backbone, preprocessor)
 
     def columns(self, texts):
-        questions = [text if len(text) < 150 else b"Who sleeps on the roof, and where?" for text in np.roll(texts, 1)]
+        questions = [text if len(text) < 280 else b"Who sleeps on the roof, and where?" for text in np.roll(texts, 1)]
         return {"question": np.array(questions, object), "context": texts}
 
     def ids(self, tokens):
@@ -333,10 +421,15 @@ CASES = [
     PairClassifier,
     MultiLabelClassifier,
     Regressor,
-    SentenceEncoder,
+    TokenClassifier,
+    CrfTokenClassifier,
+    QuestionAnswerer,
     MultipleChoice,
     MaskedLM,
     Pretrainer,
+    SentenceEncoder,
+    DualEncoder,
+    CrossEncoder,
 ]
 
 
