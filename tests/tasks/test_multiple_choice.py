@@ -192,6 +192,18 @@ def test_single_batches_and_bfloat16(vocabulary):
     np.testing.assert_allclose(answer["probabilities"].sum(axis=-1), 1, atol=TOLERANCE)
 
 
+def test_validation_rows(vocabulary):
+    chooser = make(vocabulary)
+    chooser.compile(keras.optimizers.SGD(0.0), run_eagerly=True)  # so that the losses can be told beforehand
+    rows = -np.log(softmax(chooser.predict_on_batch(COLUMNS))[np.arange(5), LABELS])
+    history = chooser.fit(COLUMNS, LABELS, validation_split=0.4, verbose=0).history
+    assert history["loss"][0] == pytest.approx(rows[:3].mean(), abs=TOLERANCE)
+    assert history["val_loss"][0] == pytest.approx(rows[3:].mean(), abs=TOLERANCE)
+    last = ((PROMPTS[4:], CHOICES[4:]), LABELS[4:])
+    history = chooser.fit(COLUMNS, LABELS, validation_data=last, verbose=0).history
+    assert history["val_loss"][0] == pytest.approx(rows[4], abs=TOLERANCE)
+
+
 def test_no_rows(chooser):
     assert chooser.predict(([], []), verbose=0).shape == (0, 0)
     assert chooser.answer(([], []))["choice"].shape == (0,)
