@@ -114,7 +114,8 @@ class BertQuestionAnswerer(SpanTask):
     @no_answer_threshold.setter
     def no_answer_threshold(self, threshold: float | None) -> None:
         self._no_answer_threshold = _check_threshold(threshold)
-        self._serve_functions.clear()  # the threshold is a constant in them
+        # The threshold is a constant in the traced graph of the answers.
+        self._serve_functions = {key: graph for key, graph in self._serve_functions.items() if key[0] != "_serve"}
 
     @property
     def trainable_weights(self) -> list[Any]:

@@ -1,0 +1,351 @@
+import inspect
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert_layers import BertBackbone, BertConfig, BertPreprocessor, BertQuestionAnswerer, BertTokenizer
+from keras_bert_layers.decoding import decode_spans
+from keras_bert_layers.layers.span_head import MASKED_LOGIT
+from keras_bert_layers.preprocessing import SpanPreprocessor
+from keras_bert_layers.tasks import _span_windows
+
+QUESTIONS = ["good ?", "", "a film", "bad night ?", "film"]
+CONTEXTS = ["a good film , a bad night , a good good film .", "", "Ünhappy films", "bad !", "ünhappy good ! " * 9]
+STARTS = [[2, 30], [], [0], [], [8]]
+ANSWERS = [["good film", "good"], [], ["Ünhappy"], [], ["good"]]
+X, Y = (QUESTIONS, CONTEXTS), (STARTS, ANSWERS)
+ODD_TEXTS = [
+    "",
+    " \t\n",
+    "\0",
+    b"\xff bad \xc3",
+    "[SEP] [CLS]",
+    "\N{SNOWMAN} \U0001f600 film",
+    "جيد",
+    "good film " * 2_000,
+]
+MAX_LENGTH, STRIDE, MAX_ANSWER_LENGTH, NUM_BEST = 13, 2, 3, 4
+# The same float32 sums in another order: eager against traced, one batch against another.
+TOLERANCE = 1e-5
+SIDES = ("start_logits", "end_logits")
+
+
+def make(vocabulary, dtype=None, **options):
+    keras.utils.set_random_seed(13)
+    config = BertConfig(
+        vocabulary_size=len(vocabulary),
+        hidden_dim=15,
+        num_layers=1,
+        num_heads=3,
+        intermediate_dim=21,
+        max_sequence_length=MAX_LENGTH,
+        initializer_range=0.3,
+        dropout=0.0,
+    )
+    preprocessor = SpanPreprocessor(BertTokenizer(vocabulary), MAX_LENGTH, stride=STRIDE)
+    options = {"max_answer_length": MAX_ANSWER_LENGTH, "n_best": NUM_BEST, **options}
+    return BertQuestionAnswerer(BertBackbone(config, dtype=dtype), preprocessor, **options)
+
+
+@pytest.fixture(scope="module")
+def answerer(vocabulary):
+    """One model for the whole file, trained until it knows its few rows."""
+    answerer = make(vocabulary)
+    answerer.compile(keras.optimizers.Adam(1e-2))
+    rows = (QUESTIONS * 12, CONTEXTS * 12)  # an epoch costs more than its steps
+    answerer.history = answerer.fit(rows, (STARTS * 12, ANSWERS * 12), batch_size=8, epochs=2, verbose=0).history
+    answerer.tune_threshold(X, ANSWERS)
+    return answerer
+
+
+@pytest.fixture(scope="module")
+def windows(answerer):
+    return {name: tensor.numpy() for name, tensor in answerer.preprocessor(X).items()}
+
+
+@pytest.fixture(scope="module")
+def labels(answerer):
+    """The places of starts and ends in all windows of X."""
+    return {side: answerer._one_batch(X, Y)[1][side] for side in SIDES}
+
+
+@pytest.fixture(scope="module")
+def logits(answerer):
+    return answerer.predict(X, batch_size=3, verbose=0)
+
+
+@pytest.fixture(scope="module")
+def answers(answerer):
+    return answerer.answer(X)
+
+
+@pytest.fixture(scope="module")
+def served(answerer, tmp_path_factory):
+    path = tmp_path_factory.mktemp("served") / "model"
+    answerer.export(path)
+    return tf.saved_model.load(str(path))
+
+
+def serve(answerer, x=X):
+    """The answers without a graph, which would take seconds to trace."""
+    return {name: tensor.numpy() for name, tensor in answerer._serve(*map(tf.constant, x)).items()}
+
+
+def ask(served, signature, questions, contexts):
+    found = served.signatures[signature](question=tf.constant(questions), context=tf.constant(contexts))
+    return {name: tensor.numpy() for name, tensor in found.items()}
+
+
+def check_equal(found, expected):
+    assert set(found) == set(expected)
+    for name, values in expected.items():
+        if values.dtype == object or values.dtype.kind == "i":
+            assert found[name].tolist() == values.tolist(), name
+        else:
+            np.testing.assert_allclose(found[name], values, atol=TOLERANCE, err_msg=name)
+
+
+class TestTraining:
+    def test_learns(self, answerer, answers):
+        assert answerer.history["loss"][-1] < 0.7 * answerer.history["loss"][0]
+        names = {"loss", *(f"{side}_{what}" for side in SIDES for what in ("loss", "accuracy"))}
+        assert set(answerer.history) == names
+        found = dict(zip(QUESTIONS, answers["answer"], strict=True))
+        assert found[""] == found["bad night ?"] == b""
+        assert found["a film"] == "Ünhappy".encode()
+
+    def test_evaluate(self, answerer, windows, logits, labels):
+        """The mean over all windows of half the sum of two cross entropies, in NumPy."""
+        losses, right = [], []
+        for side in SIDES:
+            values, places = logits[side].astype("float64"), labels[side]
+            own = values[np.arange(len(values)), places]
+            losses.append(np.log(np.exp(values - own[:, None]).sum(axis=1)))
+            right.append(values.argmax(axis=1) == places)
+        result = answerer.evaluate(X, Y, batch_size=len(windows["rows"]), verbose=0, return_dict=True)
+        assert result["loss"] == pytest.approx(np.mean(losses), abs=TOLERANCE)
+        assert [result[f"{side}_accuracy"] for side in SIDES] == pytest.approx(np.mean(right, axis=1).tolist())
+
+    def test_labels_are_of_the_first_answer(self, windows, labels):
+        start, end = (labels[side] for side in SIDES)
+        for window, row in enumerate(windows["rows"]):
+            if (start[window], end[window]) == (0, 0):
+                continue
+            begin, stop = windows["starts"][window, start[window]], windows["ends"][window, end[window]]
+            assert CONTEXTS[row].encode()[begin:stop].decode() == ANSWERS[row][0]
+        assert set(windows["rows"][start > 0]) == {0, 2, 4}
+
+    def test_steps_hold_windows_in_the_order_of_the_rows(self, answerer, windows, labels):
+        batches = answerer._batches(X, Y, None, batch_size=4, shuffle=False)
+        steps = list(batches.as_numpy_iterator())
+        sizes = [len(ids["token_ids"]) for ids, _ in steps]
+        assert sizes[:-1] == [4] * (len(sizes) - 1)
+        assert len(sizes) == int(batches.cardinality())
+        for side in SIDES:
+            np.testing.assert_array_equal(np.concatenate([step[side] for _, step in steps]), labels[side])
+        for ids, _ in steps:
+            width = ids["padding_mask"].sum(axis=1).max()
+            assert {tensor.shape[1] for tensor in ids.values()} == {width}
+        first = np.concatenate([ids["token_ids"][:, :5] for ids, _ in steps])
+        np.testing.assert_array_equal(first, windows["token_ids"][:, :5])
+
+    def test_shuffled_steps_hold_the_same_windows(self, answerer, windows):
+        found = [
+            row[mask > 0].tolist()
+            for ids, _ in answerer._batches(X, Y, None, batch_size=4, shuffle=True).as_numpy_iterator()
+            for row, mask in zip(ids["token_ids"], ids["padding_mask"], strict=True)
+        ]
+        expected = [
+            row[mask > 0].tolist() for row, mask in zip(windows["token_ids"], windows["padding_mask"], strict=True)
+        ]
+        assert sorted(found) == sorted(expected)
+        assert found != expected
+
+    def test_other_forms_of_data(self, answerer, windows, labels):
+        dictionaries = [{"answer_start": start, "text": text} for start, text in zip(STARTS, ANSWERS, strict=True)]
+        y = ([start[0] if start else -1 for start in STARTS], [answer[0] if answer else "" for answer in ANSWERS])
+        weights = np.arange(5.0)
+        dataset = tf.data.Dataset.from_tensor_slices((X, y, weights)).batch(5)
+        (step,) = answerer._batches(dataset, None, None, batch_size=None, shuffle=False).as_numpy_iterator()
+        for ids, found, weight in (step, answerer._one_batch(X, dictionaries, weights)):
+            np.testing.assert_array_equal(ids["token_ids"], windows["token_ids"])
+            np.testing.assert_array_equal(weight, weights[windows["rows"]])
+            for side in SIDES:
+                np.testing.assert_array_equal(found[side], labels[side])
+
+    def test_split(self, answerer):
+        x, y, _, (last_x, last_y, _) = answerer._split(X, Y, None, 0.4)
+        assert [column.tolist() for column in (*x, *last_x)] == [
+            *(column[:3] for column in X),
+            *(column[3:] for column in X),
+        ]
+        assert [column.tolist() for column in (*y, *last_y)] == [
+            [2, -1, 0],
+            ["good film", "", "Ünhappy"],
+            [-1, 8],
+            ["", "good"],
+        ]
+
+    def test_the_pooler_is_left_alone(self, answerer):
+        assert not any("pooler" in weight.path for weight in answerer.trainable_weights)
+        assert len(answerer.trainable_variables) == len(answerer.weights) - 2
+
+    def test_mixed_bfloat16(self, vocabulary):
+        answerer = make(vocabulary, dtype="mixed_bfloat16")
+        answerer.compile(run_eagerly=True)
+        assert np.isfinite(answerer.train_on_batch(X, Y)).all()
+        assert {output.dtype for output in answerer.output.values()} == {"float32"}
+        assert serve(answerer)["answer"][1] == b""
+
+
+class TestAnswers:
+    def test_equal_the_decoded_logits(self, answerer, windows, logits):
+        best = decode_spans(
+            *(logits[side] for side in SIDES),
+            windows,
+            CONTEXTS,
+            num_best=NUM_BEST,
+            max_answer_length=MAX_ANSWER_LENGTH,
+        )
+        check_equal(answerer.best_answers(X), {name: tensor.numpy() for name, tensor in best.items()})
+
+    def test_are_cut_from_the_bytes(self, answers):
+        for context, answer, start, end in zip(
+            CONTEXTS, answers["answer"], answers["start"], answers["end"], strict=True
+        ):
+            assert answer == (context.encode()[start:end] if start >= 0 else b"")
+            assert (start == -1) == (end == -1) == (answer == b"")
+
+    def test_do_not_depend_on_the_batch(self, answerer, answers):
+        check_equal(answerer.answer(X, batch_size=1), answers)
+
+    def test_do_not_depend_on_how_many_windows_go_together(self, answerer, answers, monkeypatch):
+        monkeypatch.setattr(_span_windows, "WINDOWS_PER_PART", 3)
+        check_equal(serve(answerer), answers)
+
+    def test_only_the_context_and_cls_have_logits(self, windows, logits):
+        may_be = windows["starts"] >= 0
+        may_be[:, 0] = True
+        for side in SIDES:
+            np.testing.assert_array_equal(logits[side] != MASKED_LOGIT, may_be)
+
+    def test_threshold(self, answerer, answers):
+        tuned = answerer.no_answer_threshold
+        scores = answerer.best_answers(X)["no_answer_score"]
+        np.testing.assert_array_equal(answers["answer"] == b"", scores > tuned)
+        np.testing.assert_array_equal(
+            answers["score"][scores > tuned], answers["no_answer_probability"][scores > tuned]
+        )
+        try:
+            answerer.no_answer_threshold = None
+            assert (serve(answerer)["answer"] == b"").tolist() == [False, True, False, False, False]
+            answerer.no_answer_threshold = -1e8
+            assert set(answerer.answer(X)["answer"]) == {b""}  # not the graph of the other threshold
+        finally:
+            answerer.no_answer_threshold = tuned
+
+    def test_tune_threshold(self, answerer):
+        before = answerer.no_answer_threshold
+        threshold = answerer.tune_threshold(X, ANSWERS, metric="exact_match")
+        assert threshold == answerer.no_answer_threshold == answerer.get_config()["no_answer_threshold"]
+        scores = answerer.best_answers(X)["no_answer_score"]
+        assert (scores > threshold).tolist() == [False, True, False, True, False]
+        answerer.no_answer_threshold = before
+
+    def test_no_rows(self, answerer):
+        assert answerer.answer(([], []))["answer"].shape == (0,)
+        assert answerer.best_answers(([], []))["start"].shape == (0, NUM_BEST)
+        assert answerer.predict(([], []))["end_logits"].shape == (0, 0)
+
+
+class TestFiles:
+    def test_keras_round_trip(self, answerer, answers, tmp_path):
+        answerer.save(tmp_path / "model.keras")
+        again = keras.models.load_model(tmp_path / "model.keras")
+        assert again.get_config() == answerer.get_config()
+        assert again.no_answer_threshold == answerer.no_answer_threshold is not None
+        check_equal(serve(again), answers)
+        assert again.get_compile_config() == answerer.get_compile_config()
+        assert again.get_compile_config()["loss_weights"] == dict.fromkeys(SIDES, 0.5)
+
+    def test_config_holds_every_argument(self, answerer):
+        arguments = set(inspect.signature(BertQuestionAnswerer.__init__).parameters) - {"self"}
+        assert set(answerer.get_config()) == arguments
+
+    def test_served_answers(self, answerer, served, answers):
+        assert set(served.signatures) == {"serving_default", "n_best", "token_ids", "tokenize"}
+        check_equal(ask(served, "serving_default", *X), answers)
+        check_equal(ask(served, "n_best", *X), answerer.best_answers(X))
+
+    def test_odd_texts(self, answerer, served):
+        contexts = [text for text in ODD_TEXTS for _ in range(2)]
+        questions = ["good ?", *ODD_TEXTS[:-1]] * 2
+        check_equal(ask(served, "serving_default", questions, contexts), answerer.answer((questions, contexts)))
+        check_equal(ask(served, "n_best", questions, contexts), answerer.best_answers((questions, contexts)))
+
+    def test_served_ids(self, served, logits, windows):
+        tokens = ask(served, "tokenize", *X)
+        assert {values.shape[0] for values in tokens.values()} == {len(QUESTIONS)}
+        is_window = tokens["padding_mask"].any(axis=2)
+        for name, values in tokens.items():
+            np.testing.assert_array_equal(values[is_window], windows[name])
+        ids = {name: tf.constant(windows[name]) for name in ("token_ids", "segment_ids", "padding_mask")}
+        found = served.signatures["token_ids"](**ids)
+        for side in SIDES:
+            np.testing.assert_allclose(found[side], logits[side], atol=TOLERANCE)
+
+    def test_served_question_too_long(self, served):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="a question must have at most 7 tokens"):
+            ask(served, "serving_default", ["good", "good " * 8], ["a", "a"])
+
+
+class TestErrors:
+    def test_question_too_long(self, answerer):
+        x = (["good", "good " * 8], ["a", "a"])
+        for act in (answerer.answer, answerer.predict, lambda x: answerer.fit(x, ([0, 0], ["a", "a"]))):
+            with pytest.raises(ValueError, match="at most 7 tokens, .* Received: 8 tokens in row 1, 'good good"):
+                act(x)
+
+    def test_single_texts(self, answerer):
+        for act in (answerer.answer, answerer.predict, lambda x: answerer.fit(x, Y)):
+            with pytest.raises(ValueError, match=r"`x` must be a tuple of two columns, \(questions, contexts\)"):
+                act(QUESTIONS)
+        dataset = tf.data.Dataset.from_tensor_slices((QUESTIONS, [0] * 5)).batch(2)
+        with pytest.raises(ValueError, match=r"`x` must yield `\(\(questions, contexts\),\)` or"):
+            answerer.fit(dataset)
+
+    def test_answers(self, answerer):
+        with pytest.raises(ValueError, match="`y` must hold one label"):
+            answerer.fit(X)
+        with pytest.raises(ValueError, match="'film' at 3 in row 0, where 'ood film .* It first stands at 7"):
+            answerer.evaluate(X, ([3, 0, 0, 0, 0], ["film", "", "", "", ""]))
+        with pytest.raises(ValueError, match="one row for each question. Received: 5 questions and 1 rows"):
+            answerer.fit(X, ([0], ["a"]))
+
+    def test_predict_takes_no_other_arguments(self, answerer):
+        with pytest.raises(TypeError, match=r"`predict` on texts takes no \['steps'\]"):
+            answerer.predict(X, steps=1)
+
+    def test_preprocessors(self, backbone, tokenizer):
+        made = BertQuestionAnswerer(backbone, BertPreprocessor(tokenizer, 12))
+        assert (made.preprocessor.max_length, made.preprocessor.stride) == (12, 4)
+        with pytest.raises(TypeError, match="`preprocessor` must be a SpanPreprocessor or None. Received:"):
+            BertQuestionAnswerer(backbone, "vocab.txt")
+        with pytest.raises(ValueError, match=r"`preprocessor.max_length` must be at most .* \(13\)"):
+            BertQuestionAnswerer(backbone, SpanPreprocessor(tokenizer, 14, stride=1))
+        with pytest.raises(ValueError, match="`preprocessor` must be given for raw text"):
+            BertQuestionAnswerer(backbone).answer(X)
+
+    @pytest.mark.parametrize("option", ["max_answer_length", "n_best"])
+    def test_numbers(self, backbone, option):
+        with pytest.raises(ValueError, match=f"`BertQuestionAnswerer`: `{option}` must be at least 1"):
+            BertQuestionAnswerer(backbone, **{option: 0})
+
+    @pytest.mark.parametrize("threshold", ["0", True, float("nan"), float("inf")])
+    def test_threshold(self, backbone, answerer, threshold):
+        with pytest.raises(TypeError, match="`no_answer_threshold` must be a finite number or None"):
+            BertQuestionAnswerer(backbone, no_answer_threshold=threshold)
+        with pytest.raises(TypeError, match="`no_answer_threshold` must be a finite number or None"):
+            answerer.no_answer_threshold = threshold
