@@ -34,6 +34,7 @@ def make(vocabulary, **options):
         max_sequence_length=13,
         initializer_range=0.3,
         dropout=0.0,
+        attention_dropout=0.0,
     )
     preprocessor = BertPreprocessor(BertTokenizer(vocabulary), max_length=11)
     return BertMultipleChoice(BertBackbone(config, **options), preprocessor=preprocessor)
