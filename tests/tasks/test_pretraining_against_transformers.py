@@ -1,5 +1,8 @@
 """The heads of pretraining against `BertForPreTraining` and `BertForMaskedLM` of transformers, with equal weights."""
 
+import copy
+
+import keras
 import numpy as np
 import pytest
 
@@ -11,6 +14,8 @@ pytestmark = pytest.mark.peers
 TOLERANCE = 2e-5
 # A mean of logarithms of those.
 LOSS_TOLERANCE = 1e-5
+# What these grow to in a few steps of training.
+TRAINED_TOLERANCE = 1e-4
 SIZES = {
     "vocab_size": 61,
     "hidden_size": 24,
@@ -18,6 +23,8 @@ SIZES = {
     "num_attention_heads": 4,
     "intermediate_size": 50,
     "max_position_embeddings": 19,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
     "initializer_range": 0.4,  # the usual 0.02 would leave every logit near its bias, and errors unseen
 }
 POSITIONS = np.array([[18, 3, 7], [1, 5, 0], [0, 0, 0], [11, 2, 0]], "int32")
@@ -75,10 +82,14 @@ def labels_for_torch(torch, answers):
     return torch.tensor(labels)
 
 
-def ask(torch, model, inputs, **kwargs):
+def named(torch, inputs):
     names = {"token_ids": "input_ids", "segment_ids": "token_type_ids", "padding_mask": "attention_mask"}
+    return {theirs: torch.tensor(inputs[ours]) for ours, theirs in names.items()}
+
+
+def ask(torch, model, inputs, **kwargs):
     with torch.no_grad():
-        return model(**{theirs: torch.tensor(inputs[ours]) for ours, theirs in names.items()}, **kwargs)
+        return model(**named(torch, inputs), **kwargs)
 
 
 def copy_heads(model, task):
@@ -128,3 +139,31 @@ def test_masked_lm(torch, transformers, model, directory, inputs):
     np.testing.assert_allclose(task.predict(inputs, verbose=0), logits, atol=TOLERANCE, rtol=TOLERANCE)
     result = task.test_on_batch(inputs, answers, WEIGHTS, return_dict=True)
     assert result["loss"] == pytest.approx(float(expected.loss), rel=LOSS_TOLERANCE)
+
+
+def test_training_goes_the_same_way(torch, model, directory, inputs):
+    """The gradients of the tied matrix too, which come from both of its ends."""
+    task = copy_heads(model, BertPretrainer(load_backbone(directory)))
+    task.compile(optimizer=keras.optimizers.SGD(0.02))
+    answers = np.random.default_rng(5).integers(0, 61, POSITIONS.shape)
+    given = {"labels": labels_for_torch(torch, answers), "next_sentence_label": torch.tensor(IS_RANDOM)}
+    peer = copy.deepcopy(model)
+    optimizer = torch.optim.SGD(peer.parameters(), 0.02)
+    expected, found = [], []
+    for _ in range(6):
+        loss = peer(**named(torch, inputs), **given).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        expected.append(loss.item())
+        y, weights = (
+            {"masked_lm": answers, "next_sentence": IS_RANDOM},
+            {"masked_lm": WEIGHTS, "next_sentence": np.ones(4)},
+        )
+        task.reset_metrics()
+        found.append(task.train_on_batch(inputs, y, weights, return_dict=True)["loss"])
+    assert expected[-1] < 0.7 * expected[0]
+    np.testing.assert_allclose(found, expected, rtol=TRAINED_TOLERANCE)
+    matrix = peer.get_input_embeddings().weight.detach().numpy()
+    trained = task.get_layer("masked_lm_head").token_embedding.token_embedding
+    np.testing.assert_allclose(trained, matrix, atol=TRAINED_TOLERANCE)
