@@ -104,6 +104,12 @@ class TokenTask(TextTask):
             return super().predict_on_batch(x)
         return self.predict(x, batch_size=max(1, token_data.num_rows(self._columns(x))), verbose=0)
 
+    def _predict_windows(self, inputs: dict[str, np.ndarray], size: int) -> np.ndarray:
+        """The logits of windows `(windows, sequence, tags)`, at most `size` of them at once."""
+        starts = range(0, len(inputs["token_ids"]), size)
+        parts = [{name: values[start : start + size] for name, values in inputs.items()} for start in starts]
+        return np.concatenate([super(TokenTask, self).predict_on_batch(part) for part in parts])
+
     def _require_words(self, x: Any) -> None:
         """Refuses texts."""
         is_text = not token_data.holds_words(x) and (text_data.is_dataset(x) or len(self._columns(x)) > 0)
@@ -119,8 +125,8 @@ class TokenTask(TextTask):
         size = int(batches.cardinality())
         progress = keras.utils.Progbar(size if size >= 0 else None) if verbose in ("auto", 1) else None
         for step, (inputs, words, *_) in enumerate(batches, start=1):
-            ids = keras.tree.map_structure(np.asarray, inputs)
-            logits = super().predict_on_batch(ids).reshape(-1, len(self.tag_names))
+            logits = self._predict_windows(keras.tree.map_structure(np.asarray, inputs), batch_size or 32)
+            logits = logits.reshape(-1, len(self.tag_names))
             places, is_given = words["places"].numpy(), token_labels.begins_given_word(words["word_ids"]).numpy()
             yield logits[np.maximum(places, 0)], places != NO_WORD, is_given
             if progress is not None:

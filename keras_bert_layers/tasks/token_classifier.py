@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,9 +16,10 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_entities
 from keras_bert_layers.layers import ConditionalRandomField, TokenClassificationHead
 from keras_bert_layers.metrics import EntityF1
-from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor, padded_width
 from keras_bert_layers.preprocessing.word_alignment import NO_WORD, WordAligner, check_stride
 from keras_bert_layers.tasks import _token_labels as token_labels
+from keras_bert_layers.tasks._span_windows import in_parts
 from keras_bert_layers.tasks._token_task import TokenTask
 
 
@@ -214,12 +216,24 @@ class BertTokenClassifier(TokenTask):
     def _serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to entities."""
         words = self._aligner.align(texts[0])
-        logits = tf.reshape(self._run_model(words.inputs), [-1, len(self.tag_names)])
+        logits = tf.reshape(self._run_windows(words.inputs), [-1, len(self.tag_names)])
         logits = tf.gather(logits, tf.maximum(words.places, 0))  # (batch, words, tags)
         tags, scores = self._decode_in_tensorflow(logits, words.places != NO_WORD)
         return decode_entities(
             texts[0], tags, scores=scores, starts=words.starts, ends=words.ends, tag_names=self.tag_names
         )
+
+    def _run_windows(self, windows: dict[str, Any]) -> Any:
+        """The logits of windows `(windows, sequence, tags)`, however many there are."""
+        sequence = tf.shape(windows["token_ids"])[1]
+
+        def run(part: dict[str, Any]) -> tuple[Any]:
+            logits = self._run_model(part)
+            return (tf.pad(logits, [[0, 0], [0, sequence - tf.shape(logits)[1]], [0, 0]]),)
+
+        preprocessor = self.preprocessor
+        width = functools.partial(padded_width, padding=preprocessor.padding, max_length=preprocessor.max_length)
+        return in_parts(run, windows, width=width, sizes=((tf.float32, (None, len(self.tag_names))),))[0]
 
     def _decode_in_tensorflow(self, logits: Any, is_word: Any) -> tuple[Any, Any]:
         """The same as `_decode`, TensorFlow tensors in and out whatever the backend is."""
