@@ -99,18 +99,23 @@ class BertCrossEncoder(TextTask):
 
     def encode_labels(self, y: Any) -> Any:
         """Relevances as floats, checked row by row."""
-        if not isinstance(y, np.ndarray) or y.dtype.kind == "O":
+        if not isinstance(y, np.ndarray):
             return y
-        y = y.astype(np.float32)
         column = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-        wrong = ~((column >= 0) & (column <= 1))
-        if column.ndim != 1 or wrong.any():
-            found = f"{column[np.argmax(wrong)]} in row {np.argmax(wrong)}" if column.ndim == 1 else f"shape={y.shape}"
-            raise ValueError(
-                f"`BertCrossEncoder`: every relevance must be one number in [0, 1]. Received: {found}. "
-                "Divide grades by the highest of them."
-            )
-        return column
+        if column.dtype.kind not in "biuf":
+            found = f"dtype={y.dtype}"
+        elif column.ndim != 1:
+            found = f"shape={y.shape}"
+        else:
+            wrong = ~((column >= 0) & (column <= 1))
+            if not wrong.any():
+                return column.astype(np.float32)
+            row = int(np.argmax(wrong))
+            found = f"{float(column[row])} in row {row}"
+        raise ValueError(
+            f"`BertCrossEncoder`: every relevance must be one number in [0, 1]. Received: {found}. "
+            "Divide grades by the highest of them."
+        )
 
     def rank(
         self,

@@ -93,6 +93,7 @@ class BertDualEncoder(VectorTask):
         checks.boolean("BertDualEncoder", "symmetric", symmetric)
         if temperature is not None:
             checks.positive_number("BertDualEncoder", "temperature", temperature)
+        document_backbone = None if document_backbone is backbone else document_backbone
         encoders = {QUERY: text_encoder(backbone, pooling, normalize, name="query_encoder")}
         encoders[DOCUMENT] = encoders[QUERY]
         if document_backbone is not None:

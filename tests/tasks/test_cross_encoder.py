@@ -1,0 +1,188 @@
+import inspect
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert_layers import BertBackbone, BertConfig, BertCrossEncoder, BertPreprocessor, BertTokenizer
+
+QUERIES = ["good ?", "bad ?", "good ?", "bad ?", "night ?"]
+DOCUMENTS = ["a good film", "a good film", "bad", "bad", "a night ! a night"]
+RELEVANCES = [1, 0, 0.25, 1, 0.75]
+ODD_TEXTS = ["", "\0 \t", b"\xff bad", "[SEP] [CLS] [MASK]", "\N{SNOWMAN} \U0001f600", "جيد", "good " * 4_000]
+# The same float32 sums in another order: eager against traced, one batch against another.
+TOLERANCE = 1e-5
+
+
+def make(vocabulary, dtype=None):
+    keras.utils.set_random_seed(17)
+    config = BertConfig(
+        vocabulary_size=len(vocabulary),
+        hidden_dim=15,
+        num_layers=1,
+        num_heads=3,
+        intermediate_dim=21,
+        max_sequence_length=13,
+        initializer_range=0.3,
+        dropout=0.0,
+    )
+    preprocessor = BertPreprocessor(BertTokenizer(vocabulary), max_length=11)
+    return BertCrossEncoder(BertBackbone(config, dtype=dtype), preprocessor)
+
+
+@pytest.fixture(scope="module")
+def encoder(vocabulary):
+    """One model for the whole file, trained on its few rows."""
+    encoder = make(vocabulary)
+    encoder.compile(optimizer=keras.optimizers.Adam(5e-3))
+    rows = (QUERIES * 40, DOCUMENTS * 40)
+    encoder.history = encoder.fit(rows, RELEVANCES * 40, batch_size=5, epochs=2, verbose=0).history
+    return encoder
+
+
+@pytest.fixture(scope="module")
+def logits(encoder):
+    """One logit a pair, computed a pair at a time from backbone and head."""
+    head = encoder.get_layer("classification_head").dense
+    rows = []
+    for query, document in zip(QUERIES, DOCUMENTS, strict=True):
+        pooled = encoder.backbone(encoder.preprocessor(([query], [document])))["pooled_output"]
+        rows.append(np.asarray(pooled)[0] @ np.asarray(head.kernel)[:, 0] + np.asarray(head.bias)[0])
+    return np.array(rows)
+
+
+@pytest.fixture(scope="module")
+def served(encoder, tmp_path_factory):
+    path = tmp_path_factory.mktemp("served") / "model"
+    encoder.export(path)
+    return tf.saved_model.load(str(path)).signatures
+
+
+def sigmoid(logits):
+    return 1 / (1 + np.exp(-np.asarray(logits, np.float64)))
+
+
+def test_predict(encoder, logits):
+    found = encoder.predict((QUERIES, DOCUMENTS), batch_size=3, verbose=0)
+    assert (found.shape, found.dtype) == ((5, 1), np.float32)
+    np.testing.assert_allclose(found[:, 0], logits, atol=TOLERANCE)
+    assert encoder.predict(([], []), verbose=0).shape == (0, 1)
+
+
+def test_loss_of_graded_relevances(encoder, logits):
+    weights = np.array([1.0, 2.0, 0.0, 0.5, 1.0])
+    relevances = np.array(RELEVANCES)
+    rows = relevances * np.log(sigmoid(logits)) + (1 - relevances) * np.log(1 - sigmoid(logits))
+    result = encoder.evaluate((QUERIES, DOCUMENTS), RELEVANCES, sample_weight=weights, verbose=0, return_dict=True)
+    assert result["loss"] == pytest.approx(-np.mean(weights * rows), abs=TOLERANCE)
+    assert set(result) == {"loss", "auc"}
+
+
+def test_fit_learns(encoder, logits):
+    first, last = encoder.history["loss"]
+    assert last < 0.9 * first
+    assert encoder.history["auc"][-1] > 0.7
+    assert logits[[0, 3]].min() > logits[1] + 1  # relevances of 1 and of 0
+
+
+@pytest.mark.parametrize(
+    "column", [np.array(RELEVANCES)[:, None], np.array([1, 0, 0, 1, 1]), [True, False] * 2 + [True]]
+)
+def test_columns_of_relevances(encoder, column):
+    encoded = encoder.encode_labels(np.asarray(column))
+    assert (encoded.shape, encoded.dtype) == ((5,), np.float32)
+    np.testing.assert_array_equal(encoded, np.asarray(column, np.float32).reshape(-1))
+
+
+def test_rank(encoder):
+    documents = ["bad", "a good film", "", "good good", "a good film", "a film . a bad film !"]
+    scores = encoder.answer((["good ?"] * 6, documents))["score"]
+    found = encoder.rank("good ?", documents, batch_size=4)
+    assert [row["corpus_id"] for row in found] == np.argsort(-scores, kind="stable").tolist()
+    np.testing.assert_allclose([row["score"] for row in found], np.sort(scores)[::-1], atol=TOLERANCE)
+    places = [row["corpus_id"] for row in found]
+    assert places.index(1) + 1 == places.index(4), "equal documents keep their order"
+    best = encoder.rank(b"good ?", np.array(documents), top_k=2, return_documents=True)
+    assert [(row["corpus_id"], row["text"]) for row in best] == [(place, documents[place]) for place in places[:2]]
+
+
+def test_rank_nothing(encoder):
+    assert encoder.rank("good", []) == []
+
+
+def test_keras_round_trip(encoder, tmp_path):
+    encoder.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    assert again.get_config() == encoder.get_config()
+    columns = (QUERIES, DOCUMENTS)
+    np.testing.assert_array_equal(again.predict_on_batch(columns), encoder.predict_on_batch(columns))
+
+
+def test_config_holds_every_argument(encoder):
+    assert set(encoder.get_config()) == set(inspect.signature(BertCrossEncoder.__init__).parameters) - {"self"}
+
+
+def test_bfloat16(vocabulary):
+    encoder = make(vocabulary, dtype="mixed_bfloat16")
+    assert np.isfinite(encoder.train_on_batch((QUERIES, DOCUMENTS), RELEVANCES)).all()
+    scores = encoder.answer((QUERIES, DOCUMENTS))["score"]
+    assert scores.dtype == np.float32
+    assert ((scores > 0) & (scores < 1)).all()
+
+
+def test_export(encoder, served, logits):
+    pairs = {"text": tf.constant(QUERIES), "text_pair": tf.constant(DOCUMENTS)}
+    found = served["serving_default"](**pairs)["score"]
+    assert found.shape == (5,)
+    np.testing.assert_allclose(found, sigmoid(logits), atol=TOLERANCE)
+    ids = served["tokenize"](**pairs)
+    np.testing.assert_allclose(served["token_ids"](**ids)["logits"][:, 0], logits, atol=TOLERANCE)
+    np.testing.assert_allclose(encoder.answer((QUERIES, DOCUMENTS))["score"], found, atol=TOLERANCE)
+
+
+def test_a_pair_has_the_same_score_alone_and_in_a_batch(served):
+    queries, documents = tf.constant(ODD_TEXTS * 7), tf.constant([text for text in ODD_TEXTS for _ in range(7)])
+    together = served["serving_default"](text=queries, text_pair=documents)["score"].numpy()
+    for row in (0, 6, 9, 33, 47, 48):
+        alone = served["serving_default"](text=queries[row : row + 1], text_pair=documents[row : row + 1])["score"]
+        assert together[row] == pytest.approx(alone.numpy()[0], abs=TOLERANCE)
+
+
+class TestErrors:
+    def test_single_texts(self, encoder):
+        with pytest.raises(ValueError, match="`x` must be a tuple of queries and documents"):
+            encoder.predict(QUERIES)
+
+    def test_no_relevances(self, encoder):
+        with pytest.raises(ValueError, match="`y` must hold one label for each text"):
+            encoder.fit((QUERIES, DOCUMENTS))
+
+    @pytest.mark.parametrize("wrong", [-0.5, 3, float("nan")])
+    def test_relevance_out_of_range(self, encoder, wrong):
+        with pytest.raises(
+            ValueError, match=rf"one number in \[0, 1\]. Received: {float(wrong)} in row 2. Divide grades"
+        ):
+            encoder.fit((QUERIES, DOCUMENTS), [1, 0, wrong, 0, 0])
+
+    def test_relevances_that_are_no_numbers(self, encoder):
+        with pytest.raises(ValueError, match=r"one number in \[0, 1\]. Received: dtype=object"):
+            encoder.fit((QUERIES, DOCUMENTS), ["yes", "no", "no", "no", "yes"])
+        with pytest.raises(ValueError, match=r"one number in \[0, 1\]. Received: shape=\(5, 2\)"):
+            encoder.fit((QUERIES, DOCUMENTS), np.zeros((5, 2)))
+
+    def test_rank(self, encoder):
+        with pytest.raises(TypeError, match=r"`query` must be one string. Received: query=\['good'\]"):
+            encoder.rank(["good"], DOCUMENTS)
+        with pytest.raises(ValueError, match="`top_k` must be at least 1. Received: top_k=0"):
+            encoder.rank("good", DOCUMENTS, top_k=0)
+        with pytest.raises(ValueError, match="`batch_size` must be at least 1"):
+            encoder.rank("good", DOCUMENTS, batch_size=0)
+        with pytest.raises(ValueError, match="texts must be a list. Received: one string"):
+            encoder.rank("good", "film")
+        with pytest.raises(ValueError, match="`preprocessor` must be given for raw text"):
+            BertCrossEncoder(encoder.backbone).rank("good", DOCUMENTS)
+
+    def test_dropout(self, encoder):
+        with pytest.raises(ValueError, match="`dropout` must be at least 0 and less than 1. Received: dropout=1"):
+            BertCrossEncoder(encoder.backbone, dropout=1)
