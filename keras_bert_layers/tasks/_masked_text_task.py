@@ -70,8 +70,11 @@ class MaskedTextTask(TextTask):
         super().__init__(backbone, preprocessor, inputs=inputs, outputs=outputs, name=name)
         self.top_k = top_k
         self._masking = _Plain(masking)
-        self._generator = None if preprocessor is None else _Plain(MaskedLMGenerator(preprocessor.tokenizer, **masking))
-        self._reader = None if preprocessor is None else MaskReader(self._stream_preprocessor())
+        self._generator: Any = None
+        self._reader: Any = None
+        if preprocessor is not None:
+            self._generator = _Plain(MaskedLMGenerator(preprocessor.tokenizer, **masking))
+            self._reader = MaskReader(self._stream_preprocessor())
 
     @classmethod
     def _check_masking(cls, backbone: Any, preprocessor: Any, top_k: Any, masking: dict[str, Any]) -> None:
@@ -103,10 +106,10 @@ class MaskedTextTask(TextTask):
         return self._masked(x, y, sample_weight)
 
     def _masked(self, x: Any, y: Any = None, sample_weight: Any = None, *, seed: Any = None) -> tuple[Any, ...]:
-        return self._labelled(*self.generator(self._stream_preprocessor()(x), seed=seed), y, sample_weight)
+        return self._labelled(self.generator(self._stream_preprocessor()(x), seed=seed), y, sample_weight)
 
-    def _labelled(self, inputs: Any, labels: Any, weights: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
-        """Masked inputs, labels and weights as the model trains on them, with what the user gave beside the text."""
+    def _labelled(self, masked: tuple[Any, Any, Any], y: Any, sample_weight: Any) -> tuple[Any, ...]:
+        """What the generator gave, as the model trains on it, with what the user gave beside the text."""
         raise NotImplementedError
 
     def _text_seeds(self, x: Any) -> tf.Tensor:
@@ -188,7 +191,7 @@ class MaskedTextTask(TextTask):
         """What the exported model can be asked; without a preprocessor, `token_ids` takes `mask_positions` too."""
         if self.preprocessor is not None:
             return super().signatures()
-        inputs = dict.fromkeys(self.input, ((None, None), "int32"))
+        inputs: dict[str, Any] = dict.fromkeys(self.input, ((None, None), "int32"))
         return [Signature("token_ids", self._serve_ids, inputs)]
 
     def _serve_ids(

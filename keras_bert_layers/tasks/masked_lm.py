@@ -111,10 +111,11 @@ class BertMaskedLM(MaskedTextTask):
         """The share of masked tokens found, `"accuracy"`, and the `"perplexity"`."""
         return [MaskedAccuracy(), Perplexity()]
 
-    def _labelled(self, inputs: Any, labels: Any, weights: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
+    def _labelled(self, masked: tuple[Any, Any, Any], y: Any, sample_weight: Any) -> tuple[Any, ...]:
         if y is not None:
             cure = "It hides tokens of the texts, which are then the labels."
             raise ValueError(checks.message("BertMaskedLM", "y", "be None for raw text", type(y), cure))
+        inputs, labels, weights = masked
         if sample_weight is not None:
             weights *= tf.cast(sample_weight, weights.dtype)[:, None]
         return inputs, labels, weights

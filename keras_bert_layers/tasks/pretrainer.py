@@ -110,7 +110,7 @@ class BertPretrainer(MaskedTextTask):
             backbone, preprocessor, inputs=inputs, outputs=outputs, top_k=top_k, masking=masking, name=name
         )
 
-    def default_loss(self) -> dict[str, keras.losses.Loss]:
+    def default_loss(self) -> Any:
         """The mean cross entropy of the masked positions, and that of the pairs; training adds them."""
         cross_entropy = keras.losses.SparseCategoricalCrossentropy
         return {
@@ -118,14 +118,15 @@ class BertPretrainer(MaskedTextTask):
             NEXT_SENTENCE: cross_entropy(from_logits=True, reduction="mean_with_sample_weight"),
         }
 
-    def default_metrics(self) -> dict[str, list[keras.metrics.Metric]]:
+    def default_metrics(self) -> Any:
         """The `"accuracy"` and `"perplexity"` of the masked tokens, and the `"accuracy"` of the pairs."""
         return {MASKED_LM: [MaskedAccuracy(), Perplexity()], NEXT_SENTENCE: [MaskedAccuracy()]}
 
-    def _labelled(self, inputs: Any, labels: Any, weights: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
+    def _labelled(self, masked: tuple[Any, Any, Any], y: Any, sample_weight: Any) -> tuple[Any, ...]:
         if y is None:
             cure = "Give 0 where the second text follows the first and 1 where it does not; or documents."
             raise ValueError(checks.message("BertPretrainer", "y", "be given for pairs of texts", y, cure))
+        inputs, labels, weights = masked
         of_pairs = tf.ones_like(weights[:, 0]) if sample_weight is None else tf.cast(sample_weight, weights.dtype)
         labels = {MASKED_LM: labels, NEXT_SENTENCE: tf.cast(y, tf.int32)}
         return inputs, labels, {MASKED_LM: weights * of_pairs[:, None], NEXT_SENTENCE: of_pairs}
@@ -180,8 +181,8 @@ class BertPretrainer(MaskedTextTask):
                 yield rows[start : start + size], mask_seeds[start : start + size]
 
         def masked(rows: Any, mask_seeds: Any) -> tuple[Any, ...]:
-            inputs = self.generator(preprocessor._pack(list(pairs.segments(rows))), seed=mask_seeds)
-            return self._labelled(*inputs, y=rows[:, 4], sample_weight=None)
+            ids = preprocessor._pack(list(pairs.segments(rows)))
+            return self._labelled(self.generator(ids, seed=mask_seeds), rows[:, 4], None)
 
         specs = tf.TensorSpec([None, 5], tf.int64), tf.TensorSpec([None], tf.int64)
         batches = tf.data.Dataset.from_generator(epoch, output_signature=specs)
