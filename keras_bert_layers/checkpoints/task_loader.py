@@ -19,10 +19,39 @@ from keras_bert_layers.checkpoints.reports import load_report, remember_report
 from keras_bert_layers.checkpoints.sentence_transformers import sentence_encoder_settings
 from keras_bert_layers.checkpoints.weight_loading import load_weights
 from keras_bert_layers.checkpoints.weight_table import CLASSIFIER_ROWS, backbone_rows
-from keras_bert_layers.tasks import BertClassifier, BertSentenceEncoder
+from keras_bert_layers.tasks import (
+    BertClassifier,
+    BertCrossEncoder,
+    BertDualEncoder,
+    BertMaskedLM,
+    BertMultipleChoice,
+    BertPretrainer,
+    BertQuestionAnswerer,
+    BertSentenceEncoder,
+    BertTokenClassifier,
+)
 
 OWNER = "load_task"
-_CLASSES = {"classifier": BertClassifier, "sentence_encoder": BertSentenceEncoder}
+_CLASSES = {
+    "classifier": BertClassifier,
+    "cross_encoder": BertCrossEncoder,
+    "dual_encoder": BertDualEncoder,
+    "masked_lm": BertMaskedLM,
+    "multiple_choice": BertMultipleChoice,
+    "pretrainer": BertPretrainer,
+    "question_answerer": BertQuestionAnswerer,
+    "sentence_encoder": BertSentenceEncoder,
+    "token_classifier": BertTokenClassifier,
+}
+_READS_POOLED_OUTPUT = ("cross_encoder", "multiple_choice", "pretrainer")
+# Their heads are trained, and not read yet: a fresh one in their place would be a silent loss.
+_UNREAD_HEADS = {
+    "BertForMaskedLM": "masked_lm",
+    "BertForMultipleChoice": "multiple_choice",
+    "BertForPreTraining": "pretrainer",
+    "BertForQuestionAnswering": "question_answerer",
+    "BertForTokenClassification": "token_classifier",
+}
 
 _SEQUENCE_CLASSIFICATION = "BertForSequenceClassification"
 _FROM_CHECKPOINT = "from the checkpoint"
@@ -34,11 +63,12 @@ def load_task(source: str | os.PathLike[str], task: str | None = None, **options
     - A `.keras` file: the task that was saved.
     - A sentence-transformers directory: a `BertSentenceEncoder` with its pooling, normalisation and longest text.
     - A HuggingFace directory of `BertForSequenceClassification`: a `BertClassifier` with its head and class names.
-    - Any other BERT: the `task` that is asked for, on the checkpoint's encoder. A classifier's head is then fresh.
+    - Any other BERT: the `task` that is asked for, on the checkpoint's encoder. The head, if it has one, is then fresh.
 
     Args:
         source: the directory, or the `.keras` file.
-        task: "classifier", "sentence_encoder", or None for what the checkpoint itself says.
+        task: "classifier", "token_classifier", "question_answerer", "multiple_choice", "masked_lm", "pretrainer",
+            "sentence_encoder", "dual_encoder", "cross_encoder", or None for what the checkpoint itself says.
         **options: what else the task's class takes, such as `num_classes` and `class_names` for a fresh classifier, or
             `pooling` for a sentence encoder of a plain BERT. `preprocessor` replaces the checkpoint's own, made by
             `load_preprocessor(source)`; None leaves it out, for a model of ids.
@@ -67,8 +97,12 @@ def load_task(source: str | os.PathLike[str], task: str | None = None, **options
     if isinstance(source, str | os.PathLike) and Path(source).suffix == ".keras":
         return _saved_task(Path(source), task, options)
     directory = HuggingFaceDirectory(source, owner=OWNER)
-    make = {"classifier": _classifier, "sentence_encoder": _sentence_encoder}[task or _stated_task(directory)]
-    return make(directory, **options)
+    task = task or _stated_task(directory)
+    if task == "classifier":
+        return _classifier(directory, **options)
+    if task in ("sentence_encoder", "dual_encoder"):
+        return _encoder(directory, _CLASSES[task], **options)
+    return _fresh_task(directory, task, **options)
 
 
 def _saved_task(path: Path, task: str | None, options: dict[str, Any]) -> keras.Model:
@@ -94,7 +128,7 @@ def _stated_task(directory: HuggingFaceDirectory) -> str:
         return "classifier"
     raise CheckpointError(
         f"`{OWNER}`: {directory} does not say which task it is for. Found: architectures={architectures!r}. "
-        'Ask for one: task="classifier" with num_classes, or task="sentence_encoder"; or use `load_backbone`.'
+        f"Ask for one of {sorted(_CLASSES)}, as task=...; or use `load_backbone`."
     )
 
 
@@ -104,21 +138,39 @@ def _preprocessor(directory: HuggingFaceDirectory, options: dict[str, Any]) -> A
     return read_preprocessor(directory) if given is _FROM_CHECKPOINT else given
 
 
-def _sentence_encoder(directory: HuggingFaceDirectory, **options: Any) -> BertSentenceEncoder:
+def _encoder(directory: HuggingFaceDirectory, kind: type[Any], **options: Any) -> Any:
+    """A sentence encoder or a dual encoder, pooled as the directory says."""
     if directory.is_sentence_transformers:
         settings = sentence_encoder_settings(directory.root, hidden_dim=directory.config.hidden_dim)
         options = {**dataclasses.asdict(settings), **options}
     preprocessor = _preprocessor(directory, options)
     # No warning of a fresh pooler: all three poolings read the sequence output.
     backbone = read_backbone(directory)
-    return _with_report(BertSentenceEncoder(backbone, preprocessor=preprocessor, **options), backbone)
+    return _with_report(kind(backbone, preprocessor=preprocessor, **options), backbone)
+
+
+def _fresh_task(directory: HuggingFaceDirectory, task: str, **options: Any) -> Any:
+    """A task on the checkpoint's encoder whose head is fresh."""
+    architectures = directory.config_values.get("architectures") or []
+    if any(_UNREAD_HEADS.get(architecture) == task for architecture in architectures):
+        raise CheckpointError(
+            f"`{OWNER}`: {directory} holds a trained head, which is not read yet. Found: {architectures}. For a fresh "
+            f"head: `{_CLASSES[task].__name__}(load_backbone(source), preprocessor=load_preprocessor(source))`."
+        )
+    preprocessor = _preprocessor(directory, options)
+    backbone = read_backbone(directory)
+    model = _with_report(_CLASSES[task](backbone, preprocessor=preprocessor, **options), backbone)
+    if task in _READS_POOLED_OUTPUT:
+        warn_of_fresh_pooler(load_report(model))
+    return model
 
 
 def _classifier(directory: HuggingFaceDirectory, **options: Any) -> BertClassifier:
     if directory.config_values.get("architectures") == [_SEQUENCE_CLASSIFICATION]:
         return _trained_classifier(directory, **options)
     preprocessor = _preprocessor(directory, options)
-    if options.get("num_classes") is None and options.get("class_names") is None:
+    is_number = options.get("problem_type") == "regression"
+    if not is_number and options.get("num_classes") is None and options.get("class_names") is None:
         cure = "The checkpoint has no classification head, so say how many classes a fresh one has, or their names."
         raise ValueError(checks.message(OWNER, "num_classes", "be given", None, cure))
     backbone = read_backbone(directory)
@@ -165,7 +217,7 @@ def _class_names(directory: HuggingFaceDirectory) -> list[str]:
     if problem not in (None, "single_label_classification"):
         raise CheckpointError(
             f"{path}: `problem_type` must be 'single_label_classification'. Received: {problem!r}. "
-            "Load the encoder with `load_backbone`, and add the head in Keras."
+            "Load the encoder with `load_backbone`, and make a `BertClassifier` with this `problem_type` on it."
         )
     labels = values.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
     numbers = [str(number) for number in range(len(labels))] if isinstance(labels, dict) else []
@@ -173,7 +225,8 @@ def _class_names(directory: HuggingFaceDirectory) -> list[str]:
         raise CheckpointError(f"{path}: `id2label` must give a label for each of 0, 1, 2, ... Received: {labels!r}.")
     if len(numbers) < 2:
         raise CheckpointError(
-            f"{path}: `id2label` must hold at least 2 labels. Received: {labels!r}. A model of one label gives scores, "
-            "not classes; load the encoder with `load_backbone`, and add the head in Keras."
+            f"{path}: `id2label` must hold at least 2 labels. Received: {labels!r}. A model of one label gives "
+            "scores, not classes; load the encoder with `load_backbone`, and make a `BertCrossEncoder` or a "
+            '`BertClassifier` with `problem_type="regression"` on it.'
         )
     return [str(labels[number]) for number in numbers]

@@ -124,6 +124,41 @@ def test_number_of_classes_unlike_the_checkpoint(classifier):
         load_task(classifier, num_classes=5)
 
 
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [
+        ("cross_encoder", {}),
+        ("masked_lm", {"top_k": 3}),
+        ("multiple_choice", {}),
+        ("pretrainer", {}),
+        ("question_answerer", {"n_best": 4}),
+        ("token_classifier", {"tag_names": ["O", "B-x", "I-x"]}),
+    ],
+)
+def test_fresh_head_of_every_task(checkpoint, task, options):
+    model = load_task(checkpoint, task, **options)
+    assert type(model).__name__.lower() == "bert" + task.replace("_", "")
+    report = load_report(model)
+    assert len(report.loaded) == 39
+    assert report.fresh
+    assert not any(path.startswith("pooler") for path in report.fresh)
+    assert all(getattr(model, name) == value for name, value in options.items())
+
+
+def test_dual_encoder_of_a_sentence_encoder(sentence_encoder):
+    task = load_task(sentence_encoder, "dual_encoder", temperature=0.1)
+    assert (task.pooling, task.normalize, task.temperature, task.preprocessor.max_length) == ("cls", True, 0.1, 6)
+    np.testing.assert_allclose(
+        task.predict(TEXTS, verbose=0), load_task(sentence_encoder).predict(TEXTS, verbose=0), atol=TOLERANCE
+    )
+
+
+def test_trained_head_is_not_replaced_by_a_fresh_one(checkpoint, huggingface):
+    huggingface.write_json(checkpoint / "config.json", {**huggingface.CONFIG, "architectures": ["BertForMaskedLM"]})
+    with pytest.raises(CheckpointError, match=r"holds a trained head, which is not read yet.*BertMaskedLM\("):
+        load_task(checkpoint, "masked_lm")
+
+
 def test_preprocessor_of_ones_own(checkpoint, preprocessor):
     assert load_task(checkpoint, "sentence_encoder", preprocessor=preprocessor).preprocessor is preprocessor
 
@@ -136,13 +171,13 @@ def test_without_a_preprocessor_no_vocabulary_is_needed(checkpoint):
 def test_checkpoint_that_does_not_say(checkpoint):
     with pytest.raises(
         CheckpointError,
-        match=r"does not say which task.*\['BertModel'\].*task=\"classifier\".*task=\"sentence_encoder\"",
+        match=r"does not say which task.*\['BertModel'\]. Ask for one of \['classifier', 'cross_encoder'",
     ):
         load_task(checkpoint)
 
 
 def test_unknown_task(checkpoint):
-    with pytest.raises(ValueError, match=r"`load_task`: `task` must be one of \['classifier', 'sentence_encoder'\]"):
+    with pytest.raises(ValueError, match=r"`load_task`: `task` must be one of \['classifier', 'cross_encoder'"):
         load_task(checkpoint, "translator")
 
 
@@ -179,7 +214,7 @@ def test_saved_task_takes_no_options(tmp_path):
 def test_saved_model_that_is_no_task(tmp_path):
     keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(tmp_path / "x.keras")
     with pytest.raises(
-        CheckpointError, match=r"must hold a BertClassifier or BertSentenceEncoder. Received: a Sequential"
+        CheckpointError, match=r"must hold a BertClassifier or BertCrossEncoder or .*\. Received: a Sequential"
     ):
         load_task(tmp_path / "x.keras")
 
