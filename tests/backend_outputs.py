@@ -166,12 +166,28 @@ def wrong_id(found):
             found[f"wrong:{name}"] = np.full(7, np.nan)
 
 
+def dual_encoder(found):
+    """The loss of queries and documents where the last row repeats the first one's document; one step of training."""
+    config = keras_bert_layers.BertConfig(
+        vocabulary_size=29, hidden_dim=12, num_layers=1, num_heads=3, intermediate_dim=20, num_segments=4
+    )
+    encoder = keras_bert_layers.BertDualEncoder(keras_bert_layers.BertBackbone(config), symmetric=True)
+    randomise(encoder)
+    rows = {key: value[[0, 1, 0]] for key, value in inputs().items()}
+    data = {"query": inputs(), "document": rows}
+    found.update({f"dual:{side}": to_numpy(vectors) for side, vectors in encoder(data).items()})
+    texts = np.array([[0, 1], [2, 3], [4, 1]], "int32")
+    found["dual:loss"] = np.array(encoder.test_on_batch(data, {"texts": texts})[0])
+    found["dual:training"] = np.array(encoder.train_on_batch(data, {"texts": texts}))
+
+
 def main(path):
     found = {}
     backbone = backbone_outputs(found)
     layer_outputs(found)
     training(found)
     pretrained = pretraining(found)
+    dual_encoder(found)
     wrong_id(found)
     backend = os.environ["KERAS_BACKEND"]
     if backend != "tensorflow" and any(name.split(".")[0].startswith("tensorflow") for name in sys.modules):

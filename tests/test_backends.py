@@ -103,6 +103,14 @@ def test_heads_of_pretraining(found, inputs, numpy_bert):
     np.testing.assert_allclose(found["pretraining:loaded"], 0, atol=EQUAL)
 
 
+def test_dual_encoder(found):
+    scores = found["dual:query"] @ found["dual:document"].T / 0.05
+    scores[[0, 2], [2, 0]] = -np.inf  # the same document
+    forward, backward = (np.log(np.exp(logits).sum(axis=1)) - np.diag(logits) for logits in (scores, scores.T))
+    np.testing.assert_allclose(found["dual:loss"], np.mean([forward, backward]), rtol=EQUAL)
+    assert np.isfinite(found["dual:training"]).all()
+
+
 def test_ids_out_of_range_are_loud(found):
     assert np.isnan(found["wrong:negative"]).all()
     assert np.isnan(found["wrong:large"]).all()
