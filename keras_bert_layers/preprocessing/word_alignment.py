@@ -77,6 +77,10 @@ class WordAligner:
         vocabulary = preprocessor.tokenizer.get_config()["vocabulary"]
         with tf.init_scope(), tf.device("CPU:0"):
             self._continues = tf.constant(np.array([token.startswith(SUFFIX) for token in vocabulary]))
+        # Functions of their own, so that each is traced once, however often and wherever a model calls it.
+        texts, words = tf.TensorSpec([None], tf.string), tf.RaggedTensorSpec([None, None], tf.string, ragged_rank=1)
+        self._align_texts = tf.function(self._words_of_texts, input_signature=[texts], autograph=False)
+        self._align_words = tf.function(self._given_words, input_signature=[words], autograph=False)
 
     def align(self, texts: Any) -> AlignedWords:
         """The words of a batch.
@@ -88,9 +92,11 @@ class WordAligner:
             Their alignment.
         """
         with tf.device("CPU:0"):
-            return self._align_words(texts) if isinstance(texts, tf.RaggedTensor) else self._align_texts(texts)
+            if isinstance(texts, tf.RaggedTensor):
+                return self._align_words(texts)
+            return self._align_texts(tf.convert_to_tensor(texts, tf.string))
 
-    def _align_texts(self, texts: Any) -> AlignedWords:
+    def _words_of_texts(self, texts: tf.Tensor) -> AlignedWords:
         ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
         firsts = self._first_pieces(ids)
         lasts = tf.concat([firsts, tf.size(ids.flat_values)[None]], 0)[1:] - 1
@@ -103,7 +109,7 @@ class WordAligner:
             ends=as_rows(tf.gather(ends.flat_values, lasts)),
         )
 
-    def _align_words(self, words: tf.RaggedTensor) -> AlignedWords:
+    def _given_words(self, words: tf.RaggedTensor) -> AlignedWords:
         pieces = self.preprocessor.tokenizer.tokenize(words.values)  # ragged [N, (T)], N given words
         is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
         unknown = tf.fill([tf.reduce_sum(is_empty)], self.preprocessor.tokenizer.unknown_id)

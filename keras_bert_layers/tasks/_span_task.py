@@ -26,6 +26,7 @@ class SpanTask(TextTask):
     """A task whose rows are questions and contexts, and whose steps are windows of them."""
 
     preprocessor_class = SpanPreprocessor
+    reads_pooled_output = False
 
     def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """One batch of text, with the bytes of its answers, as windows; runs inside `tf.data.Dataset.map`."""

@@ -35,6 +35,9 @@ class Task(keras.Model):
     #: What the model's outputs are called in the signature `token_ids`.
     output_name = "logits"
 
+    #: Whether the outputs depend on the backbone's pooler; training leaves one alone that nothing passes through.
+    reads_pooled_output = True
+
     #: What the task's preprocessor must be.
     preprocessor_class: type[Any] = BertPreprocessor
 
@@ -78,6 +81,24 @@ class Task(keras.Model):
             rule = f"be at most the backbone's `vocabulary_size` ({config.vocabulary_size})"
             cure = "Text and weights must come from the same checkpoint."
             raise ValueError(checks.message(cls.__name__, "preprocessor.tokenizer.vocabulary_size()", rule, size, cure))
+
+    def _backbones(self) -> list[BertBackbone]:
+        """The backbones that the outputs are made of."""
+        return [self.backbone]
+
+    @property
+    def trainable_weights(self) -> list[Any]:
+        """The weights that training changes: not a backbone's pooler, where no output depends on it."""
+        weights = super().trainable_weights
+        if self.reads_pooled_output:
+            return weights
+        unused = {id(weight) for backbone in self._backbones() for weight in backbone.get_layer("pooler").weights}
+        return [weight for weight in weights if id(weight) not in unused]
+
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """The same as `trainable_weights`; the layers hold no other trainable variables."""
+        return self.trainable_weights
 
     def default_loss(self) -> keras.losses.Loss:
         """The loss of `compile(loss="auto")`."""

@@ -24,6 +24,8 @@ class TokenTask(TextTask):
     of the words in them, as `AlignedWords` has them, and their tags.
     """
 
+    reads_pooled_output = False
+
     #: "O", "B-label" and "I-label"; known only behind the first `compile`, which `Task` calls.
     tag_names: Sequence[str] = ()
 
@@ -33,6 +35,14 @@ class TokenTask(TextTask):
         if isinstance(x, tuple):
             raise TypeError(checks.message(owner, "x", "be a list of texts, or of lists of words", type(x)))
         return token_data.as_words(owner, x) if token_data.holds_words(x) else text_data.as_columns(owner, x)
+
+    def _answer_columns(self, x: Any) -> list[Any]:
+        """The column of texts to find entities in."""
+        columns = self._columns(x)
+        if isinstance(columns, tf.RaggedTensor):
+            cure = "Ask `predict_tags` for the tags of given words."
+            raise TypeError(checks.message(type(self).__name__, "x", "be texts", "rows of words", cure))
+        return [columns]
 
     def _labels(self, columns: Any, y: Any) -> Any:
         """Tags of words, or spans in texts, as ragged columns, checked row by row."""

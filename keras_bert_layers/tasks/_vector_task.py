@@ -19,21 +19,7 @@ class VectorTask(TextTask):
 
     output_name = "embedding"
     most_texts = 3
-
-    def _backbones(self) -> list[BertBackbone]:
-        """The backbones whose sequence outputs are pooled."""
-        return [self.backbone]
-
-    @property
-    def trainable_weights(self) -> list[Any]:
-        """The weights that training changes: not a backbone's own pooler, which no vector passes through."""
-        unused = {id(weight) for backbone in self._backbones() for weight in backbone.get_layer("pooler").weights}
-        return [weight for weight in super().trainable_weights if id(weight) not in unused]
-
-    @property
-    def trainable_variables(self) -> list[Any]:
-        """The same as `trainable_weights`; the layers hold no other trainable variables."""
-        return self.trainable_weights
+    reads_pooled_output = False
 
     def _no_vectors(self) -> np.ndarray:
         """The vectors of no texts."""

@@ -63,6 +63,8 @@ class BertMaskedLM(MaskedTextTask):
         arXiv:1907.11692, section 4.1.
     """
 
+    reads_pooled_output = False
+
     def __init__(
         self,
         backbone: BertBackbone,
@@ -91,17 +93,6 @@ class BertMaskedLM(MaskedTextTask):
         super().__init__(
             backbone, preprocessor, inputs=inputs, outputs=outputs, top_k=top_k, masking=masking, name=name
         )
-
-    @property
-    def trainable_weights(self) -> list[Any]:
-        """The weights that training changes: not the backbone's pooler, which no logit depends on."""
-        unused = {id(weight) for weight in self.backbone.get_layer("pooler").weights}
-        return [weight for weight in super().trainable_weights if id(weight) not in unused]
-
-    @property
-    def trainable_variables(self) -> list[Any]:
-        """The same as `trainable_weights`; the layers hold no other trainable variables."""
-        return self.trainable_weights
 
     def default_loss(self) -> keras.losses.Loss:
         """The mean cross entropy of the masked positions."""

@@ -117,17 +117,6 @@ class BertQuestionAnswerer(SpanTask):
         # The threshold is a constant in the traced graph of the answers.
         self._serve_functions = {key: graph for key, graph in self._serve_functions.items() if key[0] != "_serve"}
 
-    @property
-    def trainable_weights(self) -> list[Any]:
-        """The weights that training changes: not the backbone's pooler, which no logit depends on."""
-        unused = {id(weight) for weight in self.backbone.get_layer("pooler").weights}
-        return [weight for weight in super().trainable_weights if id(weight) not in unused]
-
-    @property
-    def trainable_variables(self) -> list[Any]:
-        """The same as `trainable_weights`; the layers hold no other trainable variables."""
-        return self.trainable_weights
-
     def default_loss(self) -> Any:
         """Cross entropy of the start and of the end, over [CLS] and the context; `compile` takes their mean."""
         return {side: keras.losses.SparseCategoricalCrossentropy(from_logits=True) for side in (START, END)}

@@ -117,19 +117,9 @@ class BertTokenClassifier(TokenTask):
             self.crf.build(outputs.shape)
         self.stride = stride
         self.dropout = dropout
+        self._decode_function: Any = None
         self._aligner: Any = None if preprocessor is None else WordAligner(preprocessor, stride=stride)
         self.compile()
-
-    @property
-    def trainable_weights(self) -> list[Any]:
-        """The weights that training changes: not the backbone's pooler, which no logit depends on."""
-        unused = {id(weight) for weight in self.backbone.get_layer("pooler").weights}
-        return [weight for weight in super().trainable_weights if id(weight) not in unused]
-
-    @property
-    def trainable_variables(self) -> list[Any]:
-        """The same as `trainable_weights`; the layers hold no other trainable variables."""
-        return self.trainable_weights
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the tags, the mean over the words; with `crf`, of whole rows, divided by the words."""
@@ -199,8 +189,7 @@ class BertTokenClassifier(TokenTask):
         self._require_words(words)
         found = []
         for logits, is_word, keep in self._predicted(words, batch_size, verbose=0):
-            tags, _ = self._decode(logits, is_word)
-            tags = ops.convert_to_numpy(tags)
+            tags = ops.convert_to_numpy(self._compiled_decode()(logits, is_word)[0])
             found += [[self.tag_names[tag] for tag in row[kept]] for row, kept in zip(tags, keep, strict=True)]
         return found
 
@@ -212,6 +201,15 @@ class BertTokenClassifier(TokenTask):
         tags = self.crf.viterbi(logits, is_word)
         probabilities = self.crf(logits, padding_mask=is_word)
         return tags, ops.take_along_axis(probabilities, tags[:, :, None], axis=-1)[:, :, 0]
+
+    def _compiled_decode(self) -> Any:
+        """`_decode` as a graph that takes all sizes, traced once; as it is on other backends than TensorFlow."""
+        if keras.backend.backend() != "tensorflow":
+            return self._decode
+        if self._decode_function is None:
+            specs = [tf.TensorSpec([None, None, len(self.tag_names)]), tf.TensorSpec([None, None], tf.bool)]
+            self._decode_function = tf.function(self._decode, input_signature=specs, autograph=False)
+        return self._decode_function
 
     def _serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to entities."""
