@@ -16,7 +16,7 @@ def in_parts(
     windows: dict[str, tf.Tensor],
     *,
     width: Callable[[tf.Tensor], tf.Tensor | int],
-    sizes: tuple[tuple[Any, tuple[int, ...]], ...],
+    sizes: tuple[tuple[Any, tuple[int | None, ...]], ...],
 ) -> tuple[tf.Tensor, ...]:
     """What a function gives for windows, computed for some of about equal length at a time.
 

@@ -160,7 +160,7 @@ class BertCrossEncoder(TextTask):
         )[:, 0]
         scores = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
         order = np.argsort(-logits, kind="stable")[:top_k]
-        found = [{"corpus_id": int(index), "score": float(scores[index])} for index in order]
+        found: list[dict[str, Any]] = [{"corpus_id": int(row), "score": float(scores[row])} for row in order]
         return [{**row, "text": documents[row["corpus_id"]]} for row in found] if return_documents else found
 
     def text_inputs(self) -> dict[str, Any]:

@@ -241,7 +241,7 @@ class BertDualEncoder(VectorTask):
         """The vectors of queries; of queries and documents, in a tuple or from a dataset, their scores `(rows,)`."""
         self._refuse_negatives(x)
         if not self._needs_preprocessing(x):
-            model = self._encoder(QUERY) if text_data.holds_ids(x) else super()
+            model: Any = self._encoder(QUERY) if text_data.holds_ids(x) else super()
             return model.predict(x, batch_size=batch_size, **kwargs)
         if text_data.is_pair(x):
             return _scores(super().predict(x, batch_size, **kwargs))
