@@ -62,8 +62,8 @@ def as_tags(owner: str, y: Any, words: tf.RaggedTensor, tag_names: Sequence[str]
     rows, lengths = as_list(y), words.row_lengths().numpy()
     _check_num_rows(owner, rows, len(lengths))
     ids: dict[Any, int] = {IGNORED: IGNORED}
-    for tag, name in enumerate(tag_names):
-        ids[name] = ids[tag] = tag
+    for tag_id, name in enumerate(tag_names):
+        ids[name] = ids[tag_id] = tag_id
     found = []
     for number, (row, length) in enumerate(zip(rows, lengths, strict=True)):
         if not isinstance(row, list | tuple | np.ndarray):
