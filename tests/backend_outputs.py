@@ -181,6 +181,25 @@ def dual_encoder(found):
     found["dual:training"] = np.array(encoder.train_on_batch(data, {"texts": texts}))
 
 
+def token_classifier(found):
+    """The loss of a field over tags with gaps, and one step of training, which must move all of its weights."""
+    config = keras_bert_layers.BertConfig(
+        vocabulary_size=29, hidden_dim=12, num_layers=1, num_heads=3, intermediate_dim=20, num_segments=4
+    )
+    names = ["O", "B-a", "I-a"]
+    classifier = keras_bert_layers.BertTokenClassifier(keras_bert_layers.BertBackbone(config), names, crf=True)
+    randomise(classifier)
+    tags = np.array([[-100, 1, 2, -100, 2, 0, -100], [1, 0, 0, 1, -100, -100, -100], [-100] * 7], "int32")
+    found["tags:given"] = tags
+    found["tags:logits"] = to_numpy(classifier(inputs()))
+    before = [to_numpy(weight) for weight in classifier.crf.weights]
+    found.update({f"tags:{weight.name}": values for weight, values in zip(classifier.crf.weights, before, strict=True)})
+    found["tags:loss"], found["tags:f1"] = map(np.array, classifier.test_on_batch(inputs(), tags))
+    classifier.fit(inputs(), tags, epochs=1, verbose=0)
+    after = [to_numpy(weight) for weight in classifier.crf.weights]
+    found["tags:moved"] = np.array([np.abs(new - old).max() for new, old in zip(after, before, strict=True)])
+
+
 def main(path):
     found = {}
     backbone = backbone_outputs(found)
@@ -188,6 +207,7 @@ def main(path):
     training(found)
     pretrained = pretraining(found)
     dual_encoder(found)
+    token_classifier(found)
     wrong_id(found)
     backend = os.environ["KERAS_BACKEND"]
     if backend != "tensorflow" and any(name.split(".")[0].startswith("tensorflow") for name in sys.modules):

@@ -1,6 +1,7 @@
 """The layers and the backbone on every Keras backend, each in a process of its own, against the NumPy BERT."""
 
 import importlib.util
+import itertools
 import os
 import subprocess
 import sys
@@ -109,6 +110,22 @@ def test_dual_encoder(found):
     forward, backward = (np.log(np.exp(logits).sum(axis=1)) - np.diag(logits) for logits in (scores, scores.T))
     np.testing.assert_allclose(found["dual:loss"], np.mean([forward, backward]), rtol=EQUAL)
     assert np.isfinite(found["dual:training"]).all()
+
+
+def test_token_classifier(found):
+    """The loss against the scores of all rows of tags, of which those that begin no entity are out."""
+    transitions, starts, ends = (found[f"tags:{name}"].astype("float64") for name in ("transitions", "starts", "ends"))
+    transitions[0, 2] = starts[2] = -np.inf  # "I-a" needs a "B-a" or an "I-a" before it
+    total = 0
+    for tags, logits in zip(found["tags:given"], found["tags:logits"], strict=True):
+        given, emissions = tuple(tags[tags >= 0]), logits[tags >= 0]
+        rows = [row for row in itertools.product(range(3), repeat=len(given)) if row]
+        scores = {row: starts[row[0]] + ends[row[-1]] + transitions[row[:-1], row[1:]].sum() for row in rows}
+        scores = {row: score + emissions[range(len(row)), row].sum() for row, score in scores.items()}
+        total += np.log(np.exp(list(scores.values())).sum()) - scores[given] if scores else 0
+    np.testing.assert_allclose(found["tags:loss"], total / (found["tags:given"] >= 0).sum(), atol=EQUAL)
+    assert 0 <= found["tags:f1"] <= 1
+    assert (found["tags:moved"] > 0).all()
 
 
 def test_ids_out_of_range_are_loud(found):

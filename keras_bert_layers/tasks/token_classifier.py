@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import keras
@@ -118,6 +119,7 @@ class BertTokenClassifier(TokenTask):
         self.stride = stride
         self.dropout = dropout
         self._decode_function: Any = None
+        self._scope_of_step: Callable[[], Any] = nullcontext
         self._aligner: Any = None if preprocessor is None else WordAligner(preprocessor, stride=stride)
         self.compile()
 
@@ -143,8 +145,32 @@ class BertTokenClassifier(TokenTask):
         """The compiled metrics, on given words; with `crf`, of the best row of tags, its tags 1 and others 0."""
         tags, logits, is_word = self._by_word(y, y_pred, "given_tags")
         if self.crf is not None:
-            logits = ops.one_hot(self.crf.viterbi(logits, is_word), len(self.tag_names), dtype=logits.dtype)
+            with self._scope_of_step():
+                best = self.crf.viterbi(logits, is_word)
+            logits = ops.one_hot(best, len(self.tag_names), dtype=logits.dtype)
         return super().compute_metrics(x, tags, logits, _for_every_word(sample_weight))
+
+    def train_step(self, *arguments: Any) -> Any:
+        """One step of training, as Keras calls it."""
+        return self._step(super().train_step, arguments)
+
+    def test_step(self, *arguments: Any) -> Any:
+        """One step of evaluation, as Keras calls it."""
+        return self._step(super().test_step, arguments)
+
+    def _step(self, step: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """A step of Keras's; on JAX the metrics get no weights of the model, but the best row of tags needs them."""
+        if self.crf is None or keras.backend.backend() != "jax":
+            return step(*arguments)
+        trainable, others, *_ = arguments[0]
+        variables = (*self.trainable_variables, *self.non_trainable_variables)
+        values = {id(variable): value for variable, value in zip(variables, (*trainable, *others), strict=True)}
+        of_field = [(weight, values[id(weight)]) for weight in self.crf.weights]
+        self._scope_of_step = functools.partial(keras.StatelessScope, of_field)
+        try:
+            return step(*arguments)
+        finally:
+            self._scope_of_step = nullcontext
 
     def _by_word(self, y: Any, y_pred: Any, kind: str) -> tuple[Any, Any, Any]:
         """Tags, logits, and where a word is, `(batch, words)`; of ids, all by token, and words are where tags are."""
