@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_bert_layers._internal import bio_tags
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.word_alignment import NO_WORD, AlignedWords
+from keras_bert_layers.preprocessing.word_aligner import NO_WORD, AlignedWords
 
 # The label of what does not count, as torch's cross entropy has it.
 IGNORED = -100

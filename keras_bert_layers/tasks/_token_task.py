@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.word_alignment import NO_WORD
+from keras_bert_layers.preprocessing.word_aligner import NO_WORD
 from keras_bert_layers.tasks import _text_data as text_data
 from keras_bert_layers.tasks import _token_data as token_data
 from keras_bert_layers.tasks import _token_labels as token_labels

@@ -18,7 +18,7 @@ from keras_bert_layers.decoding import decode_entities
 from keras_bert_layers.layers import ConditionalRandomField, TokenClassificationHead
 from keras_bert_layers.metrics import EntityF1
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor, padded_width
-from keras_bert_layers.preprocessing.word_alignment import NO_WORD, WordAligner, check_stride
+from keras_bert_layers.preprocessing.word_aligner import NO_WORD, WordAligner, check_stride
 from keras_bert_layers.tasks import _token_labels as token_labels
 from keras_bert_layers.tasks._span_windows import in_parts
 from keras_bert_layers.tasks._token_task import TokenTask

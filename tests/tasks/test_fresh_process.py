@@ -17,7 +17,7 @@ import tensorflow as tf
 
 import keras_bert_layers as kbl
 from keras_bert_layers.data import read_conll, read_csv, read_glue, read_squad
-from keras_bert_layers.preprocessing.word_alignment import WordAligner
+from keras_bert_layers.preprocessing.word_aligner import WordAligner
 
 pytestmark = pytest.mark.slow
 
