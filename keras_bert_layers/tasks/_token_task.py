@@ -86,6 +86,13 @@ class TokenTask(TextTask):
         first, last = token_data.split([columns, self._labels(columns, y), weights], len(first[0]))
         return first[0], first[1], first[2], tuple(last)
 
+    def fit(self, x: Any = None, y: Any = None, batch_size: int | None = None, **kwargs: Any) -> Any:
+        """Trains, as `keras.Model.fit`, on words with tags or texts with spans; see `TextTask.fit`."""
+        if kwargs.get("class_weight") is not None and self._needs_preprocessing(x):
+            rule, cure = "be None", "Weigh rows with `sample_weight`."
+            raise ValueError(checks.message(type(self).__name__, "class_weight", rule, kwargs["class_weight"], cure))
+        return super().fit(x, y, batch_size, **kwargs)
+
     def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
         """The logits of words as a NumPy array.
 

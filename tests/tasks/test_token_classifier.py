@@ -391,6 +391,12 @@ class TestErrors:
         with pytest.raises(ValueError, match=f"`BertTokenClassifier`: {text}"):
             softmax.fit(x, y)
 
+    def test_class_weight(self, softmax):
+        with pytest.raises(
+            ValueError, match="`class_weight` must be None. Received: .* Weigh rows with `sample_weight`"
+        ):
+            softmax.fit(WORDS, TAGS, class_weight={0: 0.5})
+
     def test_pairs(self, softmax):
         with pytest.raises(TypeError, match="`x` must be a list of texts, or of lists of words"):
             softmax.fit((TEXTS, TEXTS), SPANS)
