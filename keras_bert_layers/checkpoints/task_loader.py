@@ -46,6 +46,7 @@ _CLASSES = {
 _READS_POOLED_OUTPUT = ("cross_encoder", "multiple_choice", "pretrainer")
 # Their heads are trained, and not read yet: a fresh one in their place would be a silent loss.
 _UNREAD_HEADS = {
+    "BertForSequenceClassification": "cross_encoder",
     "BertForMaskedLM": "masked_lm",
     "BertForMultipleChoice": "multiple_choice",
     "BertForPreTraining": "pretrainer",
