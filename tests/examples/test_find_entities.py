@@ -12,7 +12,7 @@ def run(*arguments):
 
 
 def test_smoke():
-    finished = run("--smoke", "--crf")
+    finished = run("--smoke")
     assert finished.returncode == 0, finished.stderr
     assert "18 sentences to train on, 2 held out" in finished.stdout
     assert "entity F1 on 2 held-out sentences: " in finished.stdout
