@@ -7,10 +7,12 @@ import warnings
 from typing import Any
 
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
+from keras_bert_layers.checkpoints.checkpoint import Checkpoint
+from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.reports import LoadReport, load_report
 from keras_bert_layers.checkpoints.weight_loading import load_weights
 from keras_bert_layers.checkpoints.weight_table import backbone_rows
+from keras_bert_layers.layers.initializers import replaced_weights
 
 
 def load_backbone(source: str | os.PathLike[str], **options: Any) -> BertBackbone:
@@ -48,17 +50,18 @@ def load_backbone(source: str | os.PathLike[str], **options: Any) -> BertBackbon
         >>> load_report(backbone).ignored
         {'embeddings.position_ids': 'a buffer: the numbers 0, 1, 2, ...'}
     """
-    backbone = read_backbone(HuggingFaceDirectory(source, owner="load_backbone"), **options)
+    backbone = read_backbone(open_checkpoint(source, owner="load_backbone"), **options)
     warn_of_fresh_pooler(load_report(backbone))
     return backbone
 
 
-def read_backbone(directory: HuggingFaceDirectory, **options: Any) -> BertBackbone:
+def read_backbone(checkpoint: Checkpoint, **options: Any) -> BertBackbone:
     """The encoder, without a warning; the files are opened and checked before the model is made."""
-    config = directory.config
-    tensors = directory.open_weights()
-    backbone = BertBackbone(config, **options)
-    load_weights(backbone, backbone_rows(config), tensors, source=str(directory))
+    config = checkpoint.config
+    tensors = checkpoint.open_weights()
+    with replaced_weights():
+        backbone = BertBackbone(config, **options)
+    load_weights(backbone, backbone_rows(config), checkpoint, tensors)
     return backbone
 
 

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.checkpoints.checkpoint import StatedTask
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.huggingface_names import ignored_reason, stored_names
+from keras_bert_layers.checkpoints.huggingface_tasks import huggingface_tasks
 from keras_bert_layers.checkpoints.json_file import read_json_object
 from keras_bert_layers.checkpoints.safetensors_file import SafetensorsFile
-from keras_bert_layers.checkpoints.sentence_transformers import MODULES_FILE, transformer_folder
+from keras_bert_layers.checkpoints.sentence_transformers import (
+    MODULES_FILE,
+    sentence_encoder_settings,
+    transformer_folder,
+)
 from keras_bert_layers.checkpoints.sharded_tensors import ShardedTensors
 from keras_bert_layers.checkpoints.tensor_file import TensorFile
+from keras_bert_layers.checkpoints.tokenizer_files import stated_max_length, tokenizer_settings
 from keras_bert_layers.checkpoints.torch_file import CONVERT, TorchFile
+from keras_bert_layers.checkpoints.weight_row import Layout
 from keras_bert_layers.config import BertConfig
+from keras_bert_layers.preprocessing import BertTokenizer
 
 _INDEX = ".index.json"
 
@@ -36,17 +46,15 @@ class HuggingFaceDirectory:
     folder that `modules.json` names. Nothing is read before it is asked for, and nothing outside the directory.
 
     Args:
-        source: the directory.
+        source: the directory, which exists.
         owner: the public function that was called, for errors.
-
-    Raises:
-        TypeError: `source` is not a path.
-        CheckpointError: there is no such directory, or it may not be read.
     """
 
-    def __init__(self, source: str | os.PathLike[str], *, owner: str):
+    layout = Layout.HUGGINGFACE
+
+    def __init__(self, source: Path, *, owner: str):
         self.owner = owner
-        self.root = _existing_directory(source, owner)
+        self.root = source
         self.folder = self.root / transformer_folder(self.root)
 
     def __str__(self) -> str:
@@ -77,15 +85,53 @@ class HuggingFaceDirectory:
         except (ValueError, TypeError) as error:
             raise CheckpointError(f"{self.folder / 'config.json'}: {error}") from error
 
-    @property
-    def has_config(self) -> bool:
-        """Whether there is a `config.json`."""
-        return (self.folder / "config.json").is_file()
+    def stated_tasks(self) -> tuple[StatedTask, ...]:
+        """The encoders of sentence-transformers, or what the class named in `config.json` was trained for."""
+        if self.is_sentence_transformers:
+            settings = sentence_encoder_settings(self.root, hidden_dim=self.config.hidden_dim)
+            options = dataclasses.asdict(settings)
+            return StatedTask("sentence_encoder", options), StatedTask("dual_encoder", options)
+        return huggingface_tasks(self.folder / "config.json", self.config_values)
 
-    def optional_json(self, name: str) -> dict[str, Any]:
-        """A JSON file beside `config.json`; an empty dictionary where it is absent."""
-        path = self.folder / name
+    def stored_names(self, names: Iterable[str]) -> dict[str, str]:
+        """The table's name -> the file's; see `huggingface_names.stored_names`."""
+        return stored_names(names, source=str(self))
+
+    def ignored_reason(self, name: str) -> str | None:
+        """Heads and buffers may be left out."""
+        return ignored_reason(name)
+
+    def tokenizer(self) -> BertTokenizer:
+        """The tokenizer of the files, with `reference="huggingface"`; weights are not needed, nor is the config."""
+        settings = tokenizer_settings(self.folder, self._tokenizer_config)
+        if (self.folder / "config.json").is_file():
+            self._check_size(len(settings.vocabulary))
+        return BertTokenizer(
+            settings.vocabulary,
+            settings.lowercase,
+            strip_accents=settings.strip_accents,
+            split_chinese=settings.split_chinese,
+            reference="huggingface",
+        )
+
+    def max_length(self) -> int:
+        """What the files say, or as many tokens as the encoder has positions; see `stated_max_length`."""
+        positions = self.config.max_sequence_length
+        return stated_max_length(self.folder, self._tokenizer_config, positions=positions)
+
+    @cached_property
+    def _tokenizer_config(self) -> dict[str, Any]:
+        path = self.folder / "tokenizer_config.json"
         return read_json_object(path) if path.is_file() else {}
+
+    def _check_size(self, num_tokens: int) -> None:
+        """Fewer tokens than embeddings are usual: matrices are padded to a round size. More cannot be looked up."""
+        num_embeddings = self.config_values.get("vocab_size")
+        if isinstance(num_embeddings, int) and num_tokens > num_embeddings:
+            raise CheckpointError(
+                f"{self}: the tokenizer must not have more tokens than config.json's vocab_size of {num_embeddings}. "
+                f"Received: {num_tokens} tokens. Vocabulary and weights do not belong together."
+            )
 
     def open_weights(self) -> TensorFile:
         """The checkpoint's tensors: safetensors if there, else a PyTorch file.
@@ -107,15 +153,3 @@ class HuggingFaceDirectory:
 
     def _listing(self) -> str:
         return ", ".join(sorted(path.name for path in self.folder.iterdir())) or "nothing"
-
-
-def _existing_directory(source: str | os.PathLike[str], owner: str) -> Path:
-    if not isinstance(source, str | os.PathLike):
-        raise TypeError(checks.message(owner, "source", "be a path", source))
-    path = Path(source)
-    if not path.is_dir():
-        cure = "Give a local directory in HuggingFace's layout; a model that is known by name, download first."
-        raise CheckpointError(checks.message(owner, "source", "be an existing directory", str(source), cure))
-    if not os.access(path, os.R_OK | os.X_OK):
-        raise CheckpointError(checks.message(owner, "source", "be a directory that may be read", str(source)))
-    return path

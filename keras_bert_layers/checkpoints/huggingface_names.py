@@ -54,6 +54,16 @@ def stored_names(stored: Iterable[str], *, source: str) -> dict[str, str]:
     return names
 
 
+def file_name(name: str) -> str:
+    """What a file with a head calls the table's tensor: the encoder stands below `bert.`, the heads beside it.
+
+    Examples:
+        >>> file_name("pooler.dense.bias"), file_name("classifier.bias")
+        ('bert.pooler.dense.bias', 'classifier.bias')
+    """
+    return name if name.startswith(tuple(_HEADS)) else PREFIX + name
+
+
 def ignored_reason(name: str) -> str | None:
     """Why a tensor that no row stands for may be left out; None if it may not.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
-from keras_bert_layers.checkpoints.tokenizer_files import stated_max_length
-from keras_bert_layers.checkpoints.tokenizer_loader import read_tokenizer
+from keras_bert_layers.checkpoints.checkpoint import Checkpoint
+from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.preprocessing import BertPreprocessor
 
 
@@ -38,13 +37,11 @@ def load_preprocessor(source: str | os.PathLike[str], **options: Any) -> BertPre
         >>> preprocessor(["Hello, world!"])["token_ids"].numpy().tolist()
         [[101, 7592, 1010, 2088, 999, 102]]
     """
-    return read_preprocessor(HuggingFaceDirectory(source, owner="load_preprocessor"), **options)
+    return read_preprocessor(open_checkpoint(source, owner="load_preprocessor"), **options)
 
 
-def read_preprocessor(directory: HuggingFaceDirectory, **options: Any) -> BertPreprocessor:
-    """The preprocessor of an opened directory."""
+def read_preprocessor(checkpoint: Checkpoint, **options: Any) -> BertPreprocessor:
+    """The preprocessor of an opened checkpoint."""
     if "max_length" not in options:
-        config = directory.optional_json("tokenizer_config.json")
-        positions = directory.config.max_sequence_length
-        options["max_length"] = stated_max_length(directory.folder, config, positions=positions)
-    return BertPreprocessor(read_tokenizer(directory), **options)
+        options["max_length"] = checkpoint.max_length()
+    return BertPreprocessor(checkpoint.tokenizer(), **options)

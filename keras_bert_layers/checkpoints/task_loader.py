@@ -12,13 +12,14 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.backbone_loader import read_backbone, warn_of_fresh_pooler
+from keras_bert_layers.checkpoints.checkpoint import Checkpoint, StatedTask
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
-from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
+from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.preprocessor_loader import read_preprocessor
 from keras_bert_layers.checkpoints.reports import load_report, remember_report
-from keras_bert_layers.checkpoints.sentence_transformers import sentence_encoder_settings
 from keras_bert_layers.checkpoints.weight_loading import load_weights
-from keras_bert_layers.checkpoints.weight_table import CLASSIFIER_ROWS, backbone_rows
+from keras_bert_layers.checkpoints.weight_table import backbone_rows
+from keras_bert_layers.layers.initializers import replaced_weights
 from keras_bert_layers.tasks import (
     BertClassifier,
     BertCrossEncoder,
@@ -43,18 +44,7 @@ _CLASSES = {
     "sentence_encoder": BertSentenceEncoder,
     "token_classifier": BertTokenClassifier,
 }
-_READS_POOLED_OUTPUT = ("cross_encoder", "multiple_choice", "pretrainer")
-# Their heads are trained, and not read yet: a fresh one in their place would be a silent loss.
-_UNREAD_HEADS = {
-    "BertForSequenceClassification": "cross_encoder",
-    "BertForMaskedLM": "masked_lm",
-    "BertForMultipleChoice": "multiple_choice",
-    "BertForPreTraining": "pretrainer",
-    "BertForQuestionAnswering": "question_answerer",
-    "BertForTokenClassification": "token_classifier",
-}
-
-_SEQUENCE_CLASSIFICATION = "BertForSequenceClassification"
+_READS_POOLED_OUTPUT = ("classifier", "cross_encoder", "multiple_choice", "pretrainer")
 _FROM_CHECKPOINT = "from the checkpoint"
 
 
@@ -63,8 +53,11 @@ def load_task(source: str | os.PathLike[str], task: str | None = None, **options
 
     - A `.keras` file: the task that was saved.
     - A sentence-transformers directory: a `BertSentenceEncoder` with its pooling, normalisation and longest text.
-    - A HuggingFace directory of `BertForSequenceClassification`: a `BertClassifier` with its head and class names.
-    - Any other BERT: the `task` that is asked for, on the checkpoint's encoder. The head, if it has one, is then fresh.
+    - A HuggingFace directory of a `BertFor...`: the task with that head, its labels included. Sequence classification
+      gives a `BertClassifier` (of classes, of several labels a text, or a regression) or, of one label, a
+      `BertCrossEncoder`; next sentence prediction a `BertClassifier` of pairs.
+    - Any other BERT, or another `task` than its own: the task that is asked for, on the checkpoint's encoder. The head
+      is then fresh.
 
     Args:
         source: the directory, or the `.keras` file.
@@ -97,13 +90,29 @@ def load_task(source: str | os.PathLike[str], task: str | None = None, **options
         checks.one_of(OWNER, "task", task, _CLASSES)
     if isinstance(source, str | os.PathLike) and Path(source).suffix == ".keras":
         return _saved_task(Path(source), task, options)
-    directory = HuggingFaceDirectory(source, owner=OWNER)
-    task = task or _stated_task(directory)
-    if task == "classifier":
-        return _classifier(directory, **options)
-    if task in ("sentence_encoder", "dual_encoder"):
-        return _encoder(directory, _CLASSES[task], **options)
-    return _fresh_task(directory, task, **options)
+    checkpoint = open_checkpoint(source, owner=OWNER)
+    stated = checkpoint.stated_tasks()
+    if task is None and not stated:
+        raise CheckpointError(
+            f"`{OWNER}`: {checkpoint} does not say which task it is for. "
+            f"Ask for one of {sorted(_CLASSES)}, as task=...; or use `load_backbone`."
+        )
+    task = task or stated[0].name
+    trained = next((kind for kind in stated if kind.name == task), None)
+    preprocessor = options.pop("preprocessor", _FROM_CHECKPOINT)
+    if trained is None:
+        _check_fresh(task, options)
+    else:
+        _check_trained(trained, options)
+    if preprocessor is _FROM_CHECKPOINT:
+        preprocessor = read_preprocessor(checkpoint)
+    if trained is None:
+        model = _fresh_task(checkpoint, task, preprocessor, options)
+    else:
+        model = _trained_task(checkpoint, trained, preprocessor, {**trained.options, **options})
+    if task in _READS_POOLED_OUTPUT:
+        warn_of_fresh_pooler(load_report(model))
+    return model
 
 
 def _saved_task(path: Path, task: str | None, options: dict[str, Any]) -> keras.Model:
@@ -120,114 +129,57 @@ def _saved_task(path: Path, task: str | None, options: dict[str, Any]) -> keras.
     return model
 
 
-def _stated_task(directory: HuggingFaceDirectory) -> str:
-    """The task that the checkpoint's own files name."""
-    if directory.is_sentence_transformers:
-        return "sentence_encoder"
-    architectures = directory.config_values.get("architectures")
-    if architectures == [_SEQUENCE_CLASSIFICATION]:
-        return "classifier"
-    raise CheckpointError(
-        f"`{OWNER}`: {directory} does not say which task it is for. Found: architectures={architectures!r}. "
-        f"Ask for one of {sorted(_CLASSES)}, as task=...; or use `load_backbone`."
-    )
+
+def _check_fresh(task: str, options: dict[str, Any]) -> None:
+    """A fresh classifier needs the number of its classes."""
+    has_classes = "num_classes" in options or "class_names" in options or options.get("problem_type") == "regression"
+    if task == "classifier" and not has_classes:
+        cure = "The checkpoint has no classification head, so say how many classes a fresh one has, or their names."
+        raise ValueError(checks.message(OWNER, "num_classes", "be given", None, cure))
 
 
-def _preprocessor(directory: HuggingFaceDirectory, options: dict[str, Any]) -> Any:
-    """The one that was given, which may be None, or the checkpoint's own."""
-    given = options.pop("preprocessor", _FROM_CHECKPOINT)
-    return read_preprocessor(directory) if given is _FROM_CHECKPOINT else given
+def _check_trained(trained: StatedTask, options: dict[str, Any]) -> None:
+    """Options under which the trained head would not fit."""
+    name = _CLASSES[trained.name].__name__
+    cure = f"For a fresh head: `{name}(load_backbone(source), ..., preprocessor=load_preprocessor(source))`."
+    for option, names in (("num_classes", "class_names"), ("tag_names", "tag_names"), ("class_names", "class_names")):
+        given, stored = options.get(option), trained.options.get(names)
+        if given is None or stored is None:
+            continue
+        count = given if option == "num_classes" else len(given)
+        if count != len(stored):
+            rule = f"be the checkpoint's {len(stored)}" if option == "num_classes" else f"hold {len(stored)} names"
+            raise ValueError(checks.message(OWNER, option, rule, given, cure))
+    if options.get("crf"):
+        raise ValueError(checks.message(OWNER, "crf", "be False: the checkpoint's head has none", True, cure))
 
 
-def _encoder(directory: HuggingFaceDirectory, kind: type[Any], **options: Any) -> Any:
-    """A sentence encoder or a dual encoder, pooled as the directory says."""
-    if directory.is_sentence_transformers:
-        settings = sentence_encoder_settings(directory.root, hidden_dim=directory.config.hidden_dim)
-        options = {**dataclasses.asdict(settings), **options}
-    preprocessor = _preprocessor(directory, options)
-    # No warning of a fresh pooler: all three poolings read the sequence output.
-    backbone = read_backbone(directory)
-    return _with_report(kind(backbone, preprocessor=preprocessor, **options), backbone)
-
-
-def _fresh_task(directory: HuggingFaceDirectory, task: str, **options: Any) -> Any:
+def _fresh_task(checkpoint: Checkpoint, task: str, preprocessor: Any, options: dict[str, Any]) -> Any:
     """A task on the checkpoint's encoder whose head is fresh."""
-    architectures = directory.config_values.get("architectures") or []
-    if any(_UNREAD_HEADS.get(architecture) == task for architecture in architectures):
-        raise CheckpointError(
-            f"`{OWNER}`: {directory} holds a trained head, which is not read yet. Found: {architectures}. For a fresh "
-            f"head: `{_CLASSES[task].__name__}(load_backbone(source), preprocessor=load_preprocessor(source))`."
-        )
-    preprocessor = _preprocessor(directory, options)
-    backbone = read_backbone(directory)
-    model = _with_report(_CLASSES[task](backbone, preprocessor=preprocessor, **options), backbone)
-    if task in _READS_POOLED_OUTPUT:
-        warn_of_fresh_pooler(load_report(model))
+    backbone = read_backbone(checkpoint)
+    model = _CLASSES[task](backbone, preprocessor=preprocessor, **options)
+    known = {id(weight) for weight in backbone.weights}
+    head = tuple(weight.path for weight in model.weights if id(weight) not in known)
+    report = load_report(backbone)
+    remember_report(model, dataclasses.replace(report, fresh=(*report.fresh, *head)))
     return model
 
 
-def _classifier(directory: HuggingFaceDirectory, **options: Any) -> BertClassifier:
-    if directory.config_values.get("architectures") == [_SEQUENCE_CLASSIFICATION]:
-        return _trained_classifier(directory, **options)
-    preprocessor = _preprocessor(directory, options)
-    is_number = options.get("problem_type") == "regression"
-    if not is_number and options.get("num_classes") is None and options.get("class_names") is None:
-        cure = "The checkpoint has no classification head, so say how many classes a fresh one has, or their names."
-        raise ValueError(checks.message(OWNER, "num_classes", "be given", None, cure))
-    backbone = read_backbone(directory)
-    classifier = _with_report(BertClassifier(backbone, preprocessor=preprocessor, **options), backbone)
-    warn_of_fresh_pooler(load_report(classifier))
-    return classifier
+def _trained_task(checkpoint: Checkpoint, trained: StatedTask, preprocessor: Any, options: dict[str, Any]) -> Any:
+    """A task with the checkpoint's own head."""
+    config = checkpoint.config
+    tensors = checkpoint.open_weights()
+    with replaced_weights():
+        backbone = BertBackbone(config)
+        model = _made(checkpoint, trained, backbone, preprocessor=preprocessor, **options)
+    report = load_weights(model, (*backbone_rows(config), *trained.rows), checkpoint, tensors)
+    remember_report(backbone, report)
+    return model
 
 
-def _with_report(task: Any, backbone: BertBackbone) -> Any:
-    """The task, with its head's fresh weights added to the backbone's report."""
-    known = {id(weight) for weight in backbone.weights}
-    head = tuple(weight.path for weight in task.weights if id(weight) not in known)
-    report = load_report(backbone)
-    remember_report(task, dataclasses.replace(report, fresh=(*report.fresh, *head)))
-    return task
-
-
-def _trained_classifier(directory: HuggingFaceDirectory, **options: Any) -> BertClassifier:
-    """A classifier with the checkpoint's own head."""
-    class_names = _class_names(directory)
-    if options.get("num_classes") not in (None, len(class_names)):
-        raise ValueError(
-            f"`{OWNER}`: `num_classes` must be the checkpoint's {len(class_names)}. "
-            f"Received: num_classes={options['num_classes']!r}. For a fresh head: "
-            "`BertClassifier(load_backbone(source), num_classes, preprocessor=load_preprocessor(source))`."
-        )
-    preprocessor = _preprocessor(directory, options)
-    values = directory.config_values
-    dropout = values.get("classifier_dropout")
-    options = {"class_names": class_names, "dropout": dropout, **options}
-    tensors = directory.open_weights()
-    classifier = BertClassifier(BertBackbone(directory.config), preprocessor=preprocessor, **options)
-    rows = (*backbone_rows(directory.config), *CLASSIFIER_ROWS)
-    report = load_weights(classifier, rows, tensors, source=str(directory))
-    remember_report(classifier.backbone, report)
-    warn_of_fresh_pooler(report)
-    return classifier
-
-
-def _class_names(directory: HuggingFaceDirectory) -> list[str]:
-    """The labels of `id2label`, by number; transformers' own two if the config says nothing."""
-    path, values = directory.folder / "config.json", directory.config_values
-    problem = values.get("problem_type")
-    if problem not in (None, "single_label_classification"):
-        raise CheckpointError(
-            f"{path}: `problem_type` must be 'single_label_classification'. Received: {problem!r}. "
-            "Load the encoder with `load_backbone`, and make a `BertClassifier` with this `problem_type` on it."
-        )
-    labels = values.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
-    numbers = [str(number) for number in range(len(labels))] if isinstance(labels, dict) else []
-    if not isinstance(labels, dict) or sorted(labels) != sorted(numbers):
-        raise CheckpointError(f"{path}: `id2label` must give a label for each of 0, 1, 2, ... Received: {labels!r}.")
-    if len(numbers) < 2:
-        raise CheckpointError(
-            f"{path}: `id2label` must hold at least 2 labels. Received: {labels!r}. A model of one label gives "
-            "scores, not classes; load the encoder with `load_backbone`, and make a `BertCrossEncoder` or a "
-            '`BertClassifier` with `problem_type="regression"` on it.'
-        )
-    return [str(labels[number]) for number in numbers]
+def _made(checkpoint: Checkpoint, trained: StatedTask, backbone: BertBackbone, **options: Any) -> Any:
+    """The task; what its class refuses is an error of the checkpoint."""
+    try:
+        return _CLASSES[trained.name](backbone, **options)
+    except ValueError as error:
+        raise CheckpointError(f"{checkpoint}: the config's own words do not fit: {error}") from error

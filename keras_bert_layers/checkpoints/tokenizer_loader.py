@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
-from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
-from keras_bert_layers.checkpoints.tokenizer_files import tokenizer_settings
+from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.preprocessing import BertTokenizer
 
 
@@ -36,28 +34,5 @@ def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer:
         >>> load_tokenizer(directory).tokenize(["Hello, world!"]).to_list()
         [[7592, 1010, 2088, 999]]
     """
-    return read_tokenizer(HuggingFaceDirectory(source, owner="load_tokenizer"))
+    return open_checkpoint(source, owner="load_tokenizer").tokenizer()
 
-
-def read_tokenizer(directory: HuggingFaceDirectory) -> BertTokenizer:
-    """The tokenizer of an opened directory."""
-    settings = tokenizer_settings(directory.folder, directory.optional_json("tokenizer_config.json"))
-    if directory.has_config:
-        _check_size(directory, len(settings.vocabulary))
-    return BertTokenizer(
-        settings.vocabulary,
-        settings.lowercase,
-        strip_accents=settings.strip_accents,
-        split_chinese=settings.split_chinese,
-        reference="huggingface",
-    )
-
-
-def _check_size(directory: HuggingFaceDirectory, num_tokens: int) -> None:
-    """Fewer tokens than embeddings are usual: matrices are padded to a round size. More cannot be looked up."""
-    num_embeddings = directory.config_values.get("vocab_size")
-    if isinstance(num_embeddings, int) and num_tokens > num_embeddings:
-        raise CheckpointError(
-            f"{directory}: the tokenizer must not have more tokens than config.json's vocab_size of {num_embeddings}. "
-            f"Received: {num_tokens} tokens. Vocabulary and weights do not belong together."
-        )

@@ -4,53 +4,71 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
-from keras_bert_layers.checkpoints.huggingface_names import ignored_reason, stored_names
+from keras_bert_layers.checkpoints.model_tensors import weights_by_row
 from keras_bert_layers.checkpoints.reports import LoadReport, remember_report
 from keras_bert_layers.checkpoints.tensor_file import FLOAT_DTYPES, TensorFile
-from keras_bert_layers.checkpoints.weight_table import POOLER_ROWS, WeightRow
+from keras_bert_layers.checkpoints.weight_row import StoredWeight, WeightRow
+from keras_bert_layers.checkpoints.weight_table import POOLER_ROWS
+from keras_bert_layers.layers.initializers import truncated_normal
 
 logger = logging.getLogger("keras_bert_layers.checkpoints")
 
 _NAMES_IN_AN_ERROR = 5
 
 
-def load_weights(model: Any, rows: Sequence[WeightRow], tensors: TensorFile, *, source: str) -> LoadReport:
+class _Place(NamedTuple):
+    """A row that is to be read, and the tensor of the file that it is read from."""
+
+    row: WeightRow
+    stored: StoredWeight
+    name: str
+
+
+def load_weights(model: Any, rows: Sequence[WeightRow], checkpoint: Checkpoint, tensors: TensorFile) -> LoadReport:
     """Fills a model's weights from a checkpoint, strictly.
 
     Every row must find its tensor, every tensor its row or a rule that ignores it, and every weight of the model a row.
     Names, shapes and number formats of all are checked before the first weight changes. One thing may be absent: the
-    pooler, which checkpoints of token-level tasks do not have; its weights then stay fresh.
+    pooler, which checkpoints of token-level tasks do not have; its weights are then drawn anew.
 
     Args:
         model: a built model; its weights' paths end in the rows' `ours`.
         rows: the table, one row a tensor.
-        tensors: the checkpoint's tensors.
-        source: what errors and the report call the checkpoint.
+        checkpoint: what the tensors belong to.
+        tensors: what its `open_weights` gave.
 
     Returns:
         The report; it is also logged, and kept for `load_report(model)`.
 
     Raises:
-        CheckpointError: a tensor is missing, unexpected, of another shape, no float, or holds NaN or infinity.
+        CheckpointError: a tensor is missing, unexpected, of another shape, no float, or holds NaN or infinity; the
+            tensors of a tied weight differ.
     """
-    names = stored_names(tensors.infos, source=source)
-    fresh_rows = _absent_pooler(rows, names)
-    loaded_rows = [row for row in rows if row not in fresh_rows]
-    _check_missing(loaded_rows, names, source)
-    ignored = _ignored(rows, names, source)
-    variables = _variables(model, rows)
-    _check_tensors(loaded_rows, names, variables, tensors, source)
-    for path, parts in itertools.groupby(sorted(loaded_rows, key=_place(rows)), key=lambda row: row.ours):
-        _assign(variables[path], list(parts), names, tensors, source)
+    source = str(checkpoint)
+    names = checkpoint.stored_names(tensors.infos)
+    places, fresh_rows = _places(rows, names, checkpoint)
+    ignored = _ignored(places, names, checkpoint)
+    variables = weights_by_row(model, rows)
+    num_heads = checkpoint.config.num_heads
+    for place in places:
+        _check_tensor(place, variables[place.row.ours], tensors, num_heads=num_heads, source=source)
+    _check_tied(places, names, tensors, source)
+    order = {row.ours: index for index, row in reversed(list(enumerate(rows)))}
+    places.sort(key=lambda place: (order[place.row.ours], place.row.third or 0))
+    for path, parts in itertools.groupby(places, key=lambda place: place.row.ours):
+        _assign(variables[path], list(parts), tensors, source)
+    for row in fresh_rows:
+        _draw(variables[row.ours], checkpoint.config.initializer_range)
     report = LoadReport(
         source=source,
-        loaded=tuple(names[row.huggingface.name] for row in loaded_rows),
+        loaded=tuple(place.name for place in places),
         fresh=tuple(row.ours for row in fresh_rows),
         ignored=ignored,
     )
@@ -59,104 +77,104 @@ def load_weights(model: Any, rows: Sequence[WeightRow], tensors: TensorFile, *, 
     return report
 
 
-def _absent_pooler(rows: Sequence[WeightRow], names: Mapping[str, str]) -> list[WeightRow]:
-    """The pooler's rows if the checkpoint has none of them; one alone is a damaged checkpoint."""
-    pooler = [row for row in rows if row in POOLER_ROWS]
-    return [] if any(row.huggingface.name in names for row in pooler) else pooler
-
-
-def _check_missing(rows: Iterable[WeightRow], names: Mapping[str, str], source: str) -> None:
-    missing = [row.huggingface.name for row in rows if row.huggingface.name not in names]
-    if missing:
+def _places(
+    rows: Sequence[WeightRow], names: Mapping[str, str], checkpoint: Checkpoint
+) -> tuple[list[_Place], list[WeightRow]]:
+    """Where each row is read from, and the rows of the pooler if the checkpoint has no pooler at all."""
+    places, absent = [], []
+    for row in rows:
+        stored = row.stored(checkpoint.layout)
+        found = [name for name in (stored.name, stored.again) if name in names] if stored else []
+        if found:
+            places.append(_Place(row, stored, names[found[0]]))
+        else:
+            absent.append(row)
+    if {row.ours for row in absent} == {row.ours for row in POOLER_ROWS}:
+        return places, absent
+    if absent:
+        missing = [(row.stored(checkpoint.layout) or StoredWeight(row.ours)).name for row in absent]
         raise CheckpointError(
-            f"{source}: the model needs {len(missing)} tensors that the weights file lacks: {_some(missing)}. "
-            "Check that config.json and the weights belong together."
+            f"{checkpoint}: the model needs {len(missing)} tensors that the weights file lacks: {_some(missing)}. "
+            "Check that the config and the weights belong together."
         )
+    return places, []
 
 
-def _ignored(rows: Sequence[WeightRow], names: Mapping[str, str], source: str) -> dict[str, str]:
+def _ignored(places: Sequence[_Place], names: Mapping[str, str], checkpoint: Checkpoint) -> dict[str, str]:
     """Stored tensor -> why it is not read, for all that no row stands for."""
-    known = {row.huggingface.name for row in rows}
-    reasons = {stored: ignored_reason(name) for name, stored in names.items() if name not in known}
+    known = {place.stored.name for place in places} | {place.stored.again for place in places}
+    reasons = {stored: checkpoint.ignored_reason(name) for name, stored in names.items() if name not in known}
     unexpected = [stored for stored, reason in reasons.items() if reason is None]
     if unexpected:
         raise CheckpointError(
-            f"{source}: the weights file holds {len(unexpected)} tensors that the model has no place for: "
-            f"{_some(unexpected)}. Check that config.json and the weights belong together and that this is a BERT."
+            f"{checkpoint}: the weights file holds {len(unexpected)} tensors that the model has no place for: "
+            f"{_some(unexpected)}. Check that the config and the weights belong together and that this is a BERT."
         )
-    return {stored: reason for stored, reason in reasons.items() if reason is not None}
+    read = {place.name for place in places}
+    again = {names[place.stored.again]: place for place in places if place.stored.again in names}
+    twice = {stored: f"the same weight as {place.name}" for stored, place in again.items() if stored not in read}
+    return {**{stored: reason for stored, reason in reasons.items() if reason is not None}, **twice}
 
 
-def _variables(model: Any, rows: Sequence[WeightRow]) -> dict[str, Any]:
-    """Our path in the table -> the model's variable; every variable must have a row."""
-    found: dict[str, Any] = {}
-    for variable in model.weights:
-        matches = {row.ours for row in rows if f"/{variable.path}".endswith(f"/{row.ours}")}
-        if len(matches) != 1 or matches & found.keys():
-            raise LookupError(f"The table of weight names needs one row for the weight {variable.path!r}.")
-        found[matches.pop()] = variable
-    absent = [row.ours for row in rows if row.ours not in found]
-    if absent:
-        raise LookupError(f"The table of weight names has rows without a weight in the model: {_some(absent)}.")
-    return found
+def _check_tensor(place: _Place, variable: Any, tensors: TensorFile, *, num_heads: int, source: str) -> None:
+    """Shape and number format, before anything is read."""
+    dtype, shape = tensors.infos[place.name]
+    ours = place.row.part_shape(tuple(variable.shape))
+    expected = place.stored.transform.stored_shape(ours, num_heads)
+    if shape != expected:
+        cure = "Check that the config and the weights belong together."
+        if place.row.ours == "embedding/token_embedding" and shape[1:] == expected[1:]:
+            cure = f"The config's vocabulary size must equal the embedding's {shape[0]} rows. {cure}"
+        raise CheckpointError(
+            f"{source}: tensor {place.name!r} must have shape {expected}. Received: shape={shape}. {cure}"
+        )
+    if dtype not in FLOAT_DTYPES:
+        raise CheckpointError(
+            f"{source}: tensor {place.name!r} must hold floats, one of {FLOAT_DTYPES}. Received: {dtype}. "
+            "Quantised checkpoints cannot be read."
+        )
 
 
-def _check_tensors(
-    rows: Iterable[WeightRow],
-    names: Mapping[str, str],
-    variables: Mapping[str, Any],
-    tensors: TensorFile,
-    source: str,
-) -> None:
-    """Shapes and number formats, of all tensors before any is read."""
-    for row in rows:
-        stored = names[row.huggingface.name]
-        dtype, shape = tensors.infos[stored]
-        ours = tuple(variables[row.ours].shape)
-        expected = row.huggingface.transform.shape(row.part_shape(ours))
-        if shape != expected:
-            cure = "Check that config.json and the weights belong together."
-            if row.ours == "embedding/token_embedding" and shape[1:] == expected[1:]:
-                cure = f"config.json's vocab_size must equal the embedding's {shape[0]} rows. {cure}"
+def _check_tied(places: Sequence[_Place], names: Mapping[str, str], tensors: TensorFile, source: str) -> None:
+    """A weight that a file holds twice must be the same twice, where a head reads both."""
+    if not any(place.row.ours == "masked_lm_head/bias" for place in places):
+        return
+    for place in places:
+        other = names.get(place.stored.again or "", place.name)
+        if other != place.name and not np.array_equal(tensors.read(place.name), tensors.read(other)):
             raise CheckpointError(
-                f"{source}: tensor {stored!r} must have shape {expected}. Received: shape={shape}. {cure}"
-            )
-        if dtype not in FLOAT_DTYPES:
-            raise CheckpointError(
-                f"{source}: tensor {stored!r} must hold floats, one of {FLOAT_DTYPES}. Received: {dtype}. "
-                "Quantised checkpoints cannot be read."
+                f"{source}: the tensors {place.name!r} and {other!r} must be equal: BERT's head predicts with the "
+                "encoder's own embedding. This checkpoint trained the two apart, which is not implemented."
             )
 
 
-def _place(rows: Sequence[WeightRow]) -> Any:
-    """A sort key that brings the parts of one merged weight together."""
-    first = {row.ours: index for index, row in reversed(list(enumerate(rows)))}
-    return lambda row: (first[row.ours], row.third or 0)
-
-
-def _assign(
-    variable: Any, parts: Sequence[WeightRow], names: Mapping[str, str], tensors: TensorFile, source: str
-) -> None:
+def _assign(variable: Any, parts: Sequence[_Place], tensors: TensorFile, source: str) -> None:
     """Fills one weight from its tensor, or from its three."""
+    shape = tuple(variable.shape)
     if len(parts) == 1:
-        value = _read(parts[0], names, tensors, source)
+        value = _read(parts[0], shape, tensors, source)
     else:
-        value = np.empty(tuple(variable.shape), np.float32)
-        for row in parts:
-            row.part(value)[...] = _read(row, names, tensors, source)
+        value = np.empty(shape, np.float32)
+        for place in parts:
+            place.row.part(value)[...] = _read(place, place.row.part_shape(shape), tensors, source)
     variable.assign(value)
 
 
-def _read(row: WeightRow, names: Mapping[str, str], tensors: TensorFile, source: str) -> np.ndarray:
-    stored = names[row.huggingface.name]
-    array = tensors.read(stored)
+def _read(place: _Place, shape: tuple[int, ...], tensors: TensorFile, source: str) -> np.ndarray:
+    array = tensors.read(place.name)
     # A NaN passes through min; so these two find any number that is not finite without a copy of the array.
     if array.size and not (np.isfinite(array.min()) and np.isfinite(array.max())):
         raise CheckpointError(
-            f"{source}: tensor {stored!r} holds NaN or infinity, so every output would be NaN. "
+            f"{source}: tensor {place.name!r} holds NaN or infinity, so every output would be NaN. "
             "The checkpoint is damaged."
         )
-    return row.huggingface.transform.apply(array)
+    return place.stored.transform.to_ours(array, shape)
+
+
+def _draw(variable: Any, initializer_range: float) -> None:
+    """Fresh numbers for a weight that was made without any."""
+    is_kernel = len(variable.shape) > 1
+    variable.assign(truncated_normal(initializer_range)(variable.shape) if is_kernel else np.zeros(variable.shape))
 
 
 def _some(names: Sequence[str]) -> str:

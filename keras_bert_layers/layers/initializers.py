@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
+from collections.abc import Iterator
+
 import keras
+
+_are_replaced = contextvars.ContextVar("_are_replaced", default=False)
+
+
+@contextlib.contextmanager
+def replaced_weights() -> Iterator[None]:
+    """Inside, weights are made of zeros: whoever reads a checkpoint replaces all of them, and drawing takes time."""
+    token = _are_replaced.set(True)
+    try:
+        yield
+    finally:
+        _are_replaced.reset(token)
 
 
 def truncated_normal(initializer_range: float) -> keras.initializers.Initializer:
@@ -20,4 +36,6 @@ def truncated_normal(initializer_range: float) -> keras.initializers.Initializer
     References:
         `create_initializer` in google-research/bert, modeling.py.
     """
+    if _are_replaced.get():
+        return keras.initializers.Zeros()
     return keras.initializers.TruncatedNormal(stddev=initializer_range)
