@@ -27,13 +27,15 @@ def masked_inputs(backbone: BertBackbone) -> dict[str, Any]:
     return {**backbone.input, POSITIONS: keras.Input(shape=(None,), dtype="int32", name=POSITIONS)}
 
 
-def masked_lm_head(backbone: BertBackbone) -> MaskedLMHead:
-    """A fresh head as the backbone's config says."""
+def masked_lm_head(
+    backbone: BertBackbone, *, activation: str | None = None, layer_norm_epsilon: float | None = None
+) -> MaskedLMHead:
+    """A fresh head as the backbone's config says, where it is not said otherwise."""
     config = backbone.config
     return MaskedLMHead(
         backbone,
-        activation=config.activation,
-        layer_norm_epsilon=config.layer_norm_epsilon,
+        activation=config.activation if activation is None else activation,
+        layer_norm_epsilon=config.layer_norm_epsilon if layer_norm_epsilon is None else layer_norm_epsilon,
         initializer_range=config.initializer_range,
         dtype=backbone.dtype_policy,
         name="masked_lm_head",

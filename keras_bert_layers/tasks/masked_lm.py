@@ -39,6 +39,8 @@ class BertMaskedLM(MaskedTextTask):
         random_token_rate: share of them that become a random token; the rest stays.
         whole_words: whether all pieces of a word are hidden together.
         seed: for the masks; None draws one.
+        head_activation: the function inside the head, where it is not the backbone's: a KerasHub model has two.
+        head_layer_norm_epsilon: what the head's LayerNorm adds to the variance, where it is not the backbone's.
         name: the model's name.
 
     Returns:
@@ -77,6 +79,8 @@ class BertMaskedLM(MaskedTextTask):
         random_token_rate: float = 0.1,
         whole_words: bool = False,
         seed: int | None = None,
+        head_activation: str | None = None,
+        head_layer_norm_epsilon: float | None = None,
         name: str | None = None,
     ):
         masking = {
@@ -89,10 +93,13 @@ class BertMaskedLM(MaskedTextTask):
         }
         self._check_masking(backbone, preprocessor, top_k, masking)
         inputs = masked_inputs(backbone)
-        outputs = masked_lm_head(backbone)(backbone(backbone.input)["sequence_output"], inputs[POSITIONS])
+        head = masked_lm_head(backbone, activation=head_activation, layer_norm_epsilon=head_layer_norm_epsilon)
+        outputs = head(backbone(backbone.input)["sequence_output"], inputs[POSITIONS])
         super().__init__(
             backbone, preprocessor, inputs=inputs, outputs=outputs, top_k=top_k, masking=masking, name=name
         )
+        self.head_activation = head_activation
+        self.head_layer_norm_epsilon = head_layer_norm_epsilon
 
     def default_loss(self) -> keras.losses.Loss:
         """The mean cross entropy of the masked positions."""
@@ -117,3 +124,11 @@ class BertMaskedLM(MaskedTextTask):
     def _serve(self, text: Any) -> dict[str, Any]:
         """Texts to `token` and `probability`."""
         return self._fill(text)[1]
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {
+            **super().get_config(),
+            "head_activation": self.head_activation,
+            "head_layer_norm_epsilon": self.head_layer_norm_epsilon,
+        }

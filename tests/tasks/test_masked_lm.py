@@ -306,3 +306,14 @@ class TestErrors:
     def test_call_without_positions(self, masked_lm, preprocessor):
         with pytest.raises(ValueError, match="mask_positions"):
             masked_lm(preprocessor(TEXTS))
+
+
+def test_head_of_another_kind_than_the_encoder(vocabulary):
+    task = BertMaskedLM(make_backbone(vocabulary), head_activation="relu", head_layer_norm_epsilon=0.5)
+    head = task.get_layer("masked_lm_head")
+    assert (head.activation, head.layer_norm_epsilon) == ("relu", 0.5)
+    assert (task.backbone.config.activation, task.backbone.config.layer_norm_epsilon) == ("gelu_erf", 1e-12)
+    again = BertMaskedLM.from_config(task.get_config()).get_layer("masked_lm_head")
+    assert (again.activation, again.layer_norm_epsilon) == ("relu", 0.5)
+    with pytest.raises(ValueError, match=r"`MaskedLMHead`: `activation` must be one of .*'gelu'"):
+        BertMaskedLM(make_backbone(vocabulary), head_activation="gelu")
