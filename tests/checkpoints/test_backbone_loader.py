@@ -195,7 +195,7 @@ def test_wrong_shape_of_a_part(checkpoint, no_assignment):
 
 def test_vocabulary_size_unlike_the_embedding(checkpoint, huggingface, no_assignment):
     huggingface.write_json(checkpoint / "config.json", {**huggingface.CONFIG, "vocab_size": 24})
-    with pytest.raises(CheckpointError, match=r"config\.json's vocab_size must equal the embedding's 23 rows"):
+    with pytest.raises(CheckpointError, match=r"The config's vocabulary size must equal the embedding's 23 rows"):
         load_backbone(checkpoint)
 
 

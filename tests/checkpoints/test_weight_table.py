@@ -1,15 +1,10 @@
 import keras
-import numpy as np
 import pytest
 
-from keras_bert_layers import BertBackbone, BertClassifier, BertConfig
-from keras_bert_layers.checkpoints.weight_table import (
-    CLASSIFIER_ROWS,
-    StoredWeight,
-    Transform,
-    WeightRow,
-    backbone_rows,
-)
+from keras_bert_layers import BertBackbone, BertConfig, tasks
+from keras_bert_layers.checkpoints import weight_table
+from keras_bert_layers.checkpoints.weight_row import Layout, Transform
+from keras_bert_layers.checkpoints.weight_table import backbone_rows
 
 CONFIG = BertConfig.from_dict(
     {"vocabulary_size": 23, "hidden_dim": 15, "num_layers": 3, "num_heads": 5, "intermediate_dim": 22}
@@ -33,31 +28,39 @@ def test_rows_are_the_tensors_of_huggingface(huggingface):
     assert set(names) == set(huggingface.shapes(values))
 
 
-def test_head_rows_are_the_weights_of_the_head(backbone):
-    classifier = BertClassifier(backbone, num_classes=3)
+HEADS = {
+    "BertClassifier": ({"num_classes": 3}, weight_table.CLASSIFIER_ROWS),
+    "BertCrossEncoder": ({}, weight_table.CLASSIFIER_ROWS),
+    "BertMaskedLM": ({}, weight_table.MASKED_LM_ROWS),
+    "BertMultipleChoice": ({}, weight_table.MULTIPLE_CHOICE_ROWS),
+    "BertPretrainer": ({}, (*weight_table.MASKED_LM_ROWS, *weight_table.NEXT_SENTENCE_ROWS)),
+    "BertQuestionAnswerer": ({}, weight_table.SPAN_ROWS),
+    "BertSentenceEncoder": ({}, ()),
+    "BertTokenClassifier": ({"tag_names": ["O", "B-x", "I-x"]}, weight_table.TOKEN_CLASSIFIER_ROWS),
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_head_rows_are_the_weights_of_the_head(backbone, name):
+    options, rows = HEADS[name]
+    task = getattr(tasks, name)(backbone, **options)
     known = {id(weight) for weight in backbone.weights}
-    head = [weight.path for weight in classifier.weights if id(weight) not in known]
-    assert [row.ours for row in CLASSIFIER_ROWS] == head
+    head = [weight.path for weight in task.weights if id(weight) not in known]
+    assert len(head) == len(rows)
+    assert all(any(f"/{path}".endswith(f"/{row.ours}") for row in rows) for path in head)
+
+
+@pytest.mark.parametrize("layout", Layout)
+def test_a_name_stands_for_one_weight(layout):
+    heads = (weight_table.MASKED_LM_ROWS, weight_table.NEXT_SENTENCE_ROWS, weight_table.SPAN_ROWS)
+    rows = [*backbone_rows(CONFIG), *(row for head in heads for row in head)]
+    names = [row.stored(layout).name for row in rows if row.stored(layout)]
+    assert len(set(names)) == len(names)
 
 
 def test_names_within_a_column_belong_to_one_place():
     places = [(row.ours, row.third) for row in backbone_rows(FACTORISED)]
     assert len(set(places)) == len(places)
-
-
-def test_parts_put_together_are_the_whole():
-    whole = np.arange(4 * 15).reshape(4, 15)
-    rows = [WeightRow("kernel", StoredWeight("x"), third) for third in range(3)]
-    np.testing.assert_array_equal(np.concatenate([row.part(whole) for row in rows], axis=-1), whole)
-    assert {row.part(whole).shape for row in rows} == {rows[0].part_shape((4, 15))} == {(4, 5)}
-
-
-@pytest.mark.parametrize("transform", Transform)
-def test_transforms_are_their_own_inverse(transform):
-    array = np.arange(6).reshape(2, 3)
-    stored = transform.apply(array)
-    assert stored.shape == transform.shape(array.shape)
-    np.testing.assert_array_equal(transform.apply(stored), array)
 
 
 def test_kernels_of_keras_are_transposed_in_torch():
