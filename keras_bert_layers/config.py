@@ -33,8 +33,8 @@ _TWO_GELUS = (
 class BertConfig:
     """The numbers that fix the shape and the arithmetic of a BERT encoder.
 
-    A config holds no weights and reads no files; who reads them gives their content to `from_huggingface` or
-    `from_google`. It is immutable and hashable;
+    A config holds no weights and reads no files; who reads them gives their content to `from_huggingface`,
+    `from_google` or `from_kerashub`. It is immutable and hashable;
     `dataclasses.replace(config, num_layers=3)` makes a changed copy, checked like a new one.
 
     Args:
@@ -128,9 +128,7 @@ class BertConfig:
         """
         _check_mapping("BertConfig.from_dict", values)
         fields = {field.name: field for field in dataclasses.fields(cls)}
-        for key in values:
-            if key not in fields:
-                raise ValueError(_unknown_key("BertConfig.from_dict", key, values[key], fields))
+        _check_known("BertConfig.from_dict", values, fields)
         required = [name for name, field in fields.items() if field.default is dataclasses.MISSING]
         _check_present("BertConfig.from_dict", values, required)
         return cls(**values)
@@ -167,6 +165,33 @@ class BertConfig:
         known = {*foreign.HUGGINGFACE_NAMES, *foreign.HUGGINGFACE_ONLY, *foreign.HUGGINGFACE_IGNORED}
         return cls._from_foreign(owner, values, foreign.HUGGINGFACE_NAMES, known, foreign.HUGGINGFACE_ACTIVATIONS)
 
+    def to_huggingface(self) -> dict[str, Any]:
+        """What `from_huggingface` reads, and transformers makes its `BertConfig` from.
+
+        Nothing is lost: `from_huggingface(config.to_huggingface()) == config`.
+
+        Returns:
+            The part of a `config.json` that says what the encoder is.
+
+        Raises:
+            ValueError: if the model has a narrower embedding: transformers' BERT has none.
+
+        Examples:
+            >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=7)
+            >>> config.to_huggingface()["hidden_act"], BertConfig.from_huggingface(config.to_huggingface()) == config
+            ('gelu', True)
+        """
+        if self.embedding_dim is not None:
+            cure = "transformers' BERT has embeddings as wide as its hidden states. Save a `.keras` file."
+            rule = "be None for HuggingFace"
+            raise ValueError(
+                checks.message("BertConfig.to_huggingface", "embedding_dim", rule, self.embedding_dim, cure)
+            )
+        values = {
+            key: getattr(self, name) for key, name in foreign.HUGGINGFACE_NAMES.items() if name != "embedding_dim"
+        }
+        return {"model_type": "bert", **values, "hidden_act": foreign.TO_HUGGINGFACE_ACTIVATIONS[self.activation]}
+
     @classmethod
     def from_google(cls, values: Mapping[str, Any]) -> BertConfig:
         """The config that a `bert_config.json` of google-research/bert describes.
@@ -187,6 +212,62 @@ class BertConfig:
         return cls._from_foreign(owner, values, foreign.GOOGLE_NAMES, known, foreign.GOOGLE_ACTIVATIONS)
 
     @classmethod
+    def from_kerashub(cls, values: Mapping[str, Any]) -> BertConfig:
+        """The config that the `config.json` of a KerasHub preset describes.
+
+        Args:
+            values: the parsed `config.json`: Keras's frame round the arguments of `keras_hub.models.BertBackbone`.
+
+        Returns:
+            The config, with what KerasHub's BERT always has: the tanh form of GELU, a LayerNorm epsilon of 1e-12, and
+            one dropout rate for all.
+
+        Raises:
+            ValueError: if a key is missing or unknown, or the file is of another class or of quantised weights.
+        """
+        owner = "BertConfig.from_kerashub"
+        _check_mapping(owner, values)
+        _check_known(owner, values, {"config", *foreign.KERASHUB_FRAME, *foreign.KERASHUB_FRAME_IGNORED})
+        _check_present(owner, values, ("class_name", "config"))
+        _check_only(owner, values, foreign.KERASHUB_FRAME)
+        arguments = values["config"]
+        _check_mapping(owner, arguments)
+        _check_known(owner, arguments, {*foreign.KERASHUB_NAMES, *foreign.KERASHUB_IGNORED, "dtype"})
+        _check_present(owner, arguments, foreign.KERASHUB_REQUIRED)
+        dtype = arguments.get("dtype")
+        if isinstance(dtype, Mapping) and dtype.get("class_name") != "DTypePolicy":
+            cure = "Quantised weights cannot be read."
+            raise ValueError(checks.message(owner, "dtype", "be a DTypePolicy", dtype, cure))
+        ours = {key: arguments[key] for key in foreign.KERASHUB_NAMES if key in arguments}
+        attention = {"attention_dropout": ours["dropout"]} if "dropout" in ours else {}
+        return cls(**foreign.KERASHUB_FIXED, **ours, **attention)
+
+    def to_kerashub(self) -> dict[str, Any]:
+        """What `from_kerashub` reads and `keras_hub.models.BertBackbone` is made from.
+
+        KerasHub has no word for `activation`, `layer_norm_epsilon`, `attention_dropout` and `initializer_range`; what
+        it takes instead, `from_kerashub` says.
+
+        Returns:
+            The content of a `config.json`.
+
+        Raises:
+            ValueError: if the model has a narrower embedding, or is not of a GELU: KerasHub has no such BERT.
+        """
+        owner = "BertConfig.to_kerashub"
+        if self.embedding_dim is not None:
+            raise ValueError(checks.message(owner, "embedding_dim", "be None for KerasHub", self.embedding_dim))
+        if not self.activation.startswith("gelu"):
+            raise ValueError(checks.message(owner, "activation", "be a GELU for KerasHub", self.activation))
+        arguments = {name: getattr(self, name) for name in foreign.KERASHUB_NAMES}
+        return {
+            "module": "keras_hub.src.models.bert.bert_backbone",
+            "class_name": "BertBackbone",
+            "config": {"name": "bert_backbone", "trainable": True, **arguments},
+            "registered_name": "keras_hub>BertBackbone",
+        }
+
+    @classmethod
     def _from_foreign(
         cls,
         owner: str,
@@ -195,9 +276,7 @@ class BertConfig:
         known: set[str],
         activations: Mapping[str, str],
     ) -> BertConfig:
-        for key in values:
-            if key not in known:
-                raise ValueError(_unknown_key(owner, key, values[key], known))
+        _check_known(owner, values, known)
         _check_present(owner, values, foreign.REQUIRED)
         checks.one_of(owner, "hidden_act", values["hidden_act"], list(activations))
         ours = {names[key]: value for key, value in values.items() if key in names}
@@ -213,6 +292,12 @@ def _check_mapping(owner: str, values: Any) -> None:
     if not isinstance(values, Mapping):
         cure = "Read the file first, say with json.load; a config does no input or output."
         raise TypeError(checks.message(owner, "values", "be a dictionary", values, cure))
+
+
+def _check_known(owner: str, values: Mapping[str, Any], known: Any) -> None:
+    for key in values:
+        if key not in known:
+            raise ValueError(_unknown_key(owner, key, values[key], known))
 
 
 def _check_present(owner: str, values: Mapping[str, Any], required: Any) -> None:

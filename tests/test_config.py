@@ -262,6 +262,70 @@ def test_foreign_unknown_and_missing_keys(reader):
             reader(incomplete)
 
 
+KERASHUB = {
+    "module": "keras_hub.src.models.bert.bert_backbone",
+    "class_name": "BertBackbone",
+    "config": {
+        "name": "bert_backbone",
+        "trainable": True,
+        "dtype": {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "float32"}},
+        **SIZES,
+        "dropout": 0.3,
+        "max_sequence_length": 11,
+        "num_segments": 5,
+    },
+    "registered_name": "keras_hub>BertBackbone",
+}
+
+
+def kerashub(**arguments):
+    return {**KERASHUB, "config": {**KERASHUB["config"], **arguments}}
+
+
+def test_kerashub_has_one_gelu_one_epsilon_and_one_rate():
+    config = BertConfig.from_kerashub(KERASHUB)
+    more = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12, "embedding_dim": None}
+    assert config.to_dict() == {**EXPECTED, **more, "attention_dropout": 0.3, "initializer_range": 0.02}
+    assert BertConfig.from_kerashub(config.to_kerashub()) == config
+
+
+def test_kerashub_of_old_files():
+    values = {**KERASHUB, "registered_name": "keras_nlp>BertBackbone", "config": SIZES}
+    assert BertConfig.from_kerashub(values) == BertConfig(**SIZES, activation="gelu_tanh")
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({**KERASHUB, "class_name": "RobertaBackbone"}, "`class_name` must be 'BertBackbone'. Received:"),
+        ({**KERASHUB, "registered_name": "mine>BertBackbone"}, "`registered_name` must be 'keras_hub>BertBackbone' or"),
+        ({**KERASHUB, "heads": 3}, "`heads` must be a known key"),
+        ({"class_name": "BertBackbone"}, "must have the keys ['config']"),
+        ({**KERASHUB, "config": [1]}, "`values` must be a dictionary. Received: values=[1]"),
+        (kerashub(layer_norm_epsilon=1e-5), "`layer_norm_epsilon` must be a known key"),
+        (kerashub(dtype={"class_name": "DTypePolicyMap"}), "`dtype` must be a DTypePolicy. Received:"),
+        (kerashub(num_heads=5), "`num_heads` must divide `hidden_dim` (12). Received: num_heads=5"),
+        ({**KERASHUB, "config": {**SIZES, "num_heads": None}}, "`num_heads` must be an integer"),
+        ({**KERASHUB, "config": {"num_heads": 3}}, "must have the keys ['vocabulary_size', 'num_layers'"),
+    ],
+)
+def test_kerashub_values_that_are_refused(values, text):
+    with pytest.raises((ValueError, TypeError), match=re.escape(text)):
+        BertConfig.from_kerashub(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"embedding_dim": 4}, "`embedding_dim` must be None for KerasHub. Received: embedding_dim=4"),
+        ({"activation": "relu"}, "`activation` must be a GELU for KerasHub. Received: activation='relu'"),
+    ],
+)
+def test_models_that_kerashub_does_not_have(change, text):
+    with pytest.raises(ValueError, match=re.escape(f"`BertConfig.to_kerashub`: {text}")):
+        BertConfig(**SIZES, **change).to_kerashub()
+
+
 def test_foreign_values_are_checked_like_our_own():
     with pytest.raises(ValueError, match=re.escape("`num_heads` must divide `hidden_dim` (12). Received: num_heads=5")):
         BertConfig.from_huggingface({**HUGGINGFACE, "num_attention_heads": 5})

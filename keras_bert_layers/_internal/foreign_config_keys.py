@@ -16,6 +16,13 @@ HUGGINGFACE_ACTIVATIONS = {
     **{name: name for name in ("relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear")},
 }
 
+# The other way: of several words the one that transformers' own configs use.
+TO_HUGGINGFACE_ACTIVATIONS = {
+    "gelu_erf": "gelu",
+    "gelu_tanh": "gelu_new",
+    **{name: name for name in ("relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear")},
+}
+
 # google-research/bert, modeling.py, get_activation and gelu: these four words, and the tanh form of GELU.
 GOOGLE_ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "tanh": "tanh", "linear": "linear"}
 
@@ -62,6 +69,22 @@ GOOGLE_ONLY = {"directionality": ("bidi",), "pooler_type": ("first_token_transfo
 GOOGLE_IGNORED = frozenset({"pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"}) | {
     "pooler_size_per_head"
 }
+
+# keras_hub, models/bert/bert_backbone.py: these arguments, and one rate for both dropouts.
+KERASHUB_NAMES = (
+    *("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim"),
+    *("dropout", "max_sequence_length", "num_segments"),
+)
+KERASHUB_REQUIRED = KERASHUB_NAMES[:5]
+# The same file: no argument changes these two. Nor is there one for `initializer_range`.
+KERASHUB_FIXED = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12}
+KERASHUB_IGNORED = ("name", "trainable")
+# Keras's own frame round an object's arguments; keras_nlp is keras_hub's older name.
+KERASHUB_FRAME = {
+    "class_name": ("BertBackbone",),
+    "registered_name": ("keras_hub>BertBackbone", "keras_nlp>BertBackbone"),
+}
+KERASHUB_FRAME_IGNORED = ("module", "build_config", "compile_config")
 
 # Bookkeeping: what transformers writes into config.json that no number of the encoder depends on.
 HUGGINGFACE_IGNORED = GOOGLE_IGNORED | {
