@@ -37,7 +37,12 @@ class ModelTensors:
     """
 
     def __init__(
-        self, model: Any, rows: Sequence[WeightRow], layout: Layout, *, num_heads: int,
+        self,
+        model: Any,
+        rows: Sequence[WeightRow],
+        layout: Layout,
+        *,
+        num_heads: int,
         rename: Callable[[str], str] = str,
     ):
         self._num_heads = num_heads

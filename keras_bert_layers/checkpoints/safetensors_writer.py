@@ -55,7 +55,7 @@ def write_safetensors(path: Path, tensors: TensorFile, *, metadata: Mapping[str,
             file.write(_numbers(tensors, name))
 
 
-def _numbers(tensors: TensorFile, name: str) -> memoryview:
+def _numbers(tensors: TensorFile, name: str) -> Any:
     """One tensor's bytes as they lie in the file, without a copy where its own memory is in this order."""
     array = np.ascontiguousarray(tensors.read(name), _STORED)
     shape = tensors.infos[name].shape

@@ -129,7 +129,6 @@ def _saved_task(path: Path, task: str | None, options: dict[str, Any]) -> keras.
     return model
 
 
-
 def _check_fresh(task: str, options: dict[str, Any]) -> None:
     """A fresh classifier needs the number of its classes."""
     has_classes = "num_classes" in options or "class_names" in options or options.get("problem_type") == "regression"

@@ -35,4 +35,3 @@ def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer:
         [[7592, 1010, 2088, 999]]
     """
     return open_checkpoint(source, owner="load_tokenizer").tokenizer()
-
