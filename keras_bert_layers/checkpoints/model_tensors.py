@@ -86,7 +86,7 @@ def weights_by_row(model: Any, rows: Sequence[WeightRow], *, all_weights: bool =
         matches = {"/".join(parts[start:]) for start in range(len(parts))} & paths
         if len(matches) > 1 or matches & found.keys() or (all_weights and not matches):
             raise LookupError(f"The table of weight names needs one row for the weight {variable.path!r}.")
-        found.update({match: variable for match in matches})
+        found.update(dict.fromkeys(matches, variable))
     absent = sorted(paths - found.keys())
     if absent:
         raise LookupError(f"The table of weight names has rows without a weight in the model: {', '.join(absent)}.")

@@ -39,7 +39,9 @@ def test_a_head_is_a_run_of_neighbours():
 
 
 def test_the_number_of_a_layer_reaches_every_name():
-    row = WeightRow("block_{layer}/bias", google=StoredWeight("layer_{layer}/bias"), kerashub=StoredWeight("b"), third=2)
+    row = WeightRow(
+        "block_{layer}/bias", google=StoredWeight("layer_{layer}/bias"), kerashub=StoredWeight("b"), third=2
+    )
     assert row.in_layer(7) == WeightRow(
         "block_7/bias", google=StoredWeight("layer_7/bias"), kerashub=StoredWeight("b"), third=2
     )
