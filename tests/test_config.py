@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from keras_bert_layers.config import BertConfig
+from keras_bert_layers.config import ACTIVATIONS, BertConfig
 
 SIZES = {"vocabulary_size": 97, "hidden_dim": 12, "num_layers": 2, "num_heads": 3, "intermediate_dim": 20}
 GOOGLE = {
@@ -186,6 +186,31 @@ def test_huggingface_rates_default_as_in_transformers():
 )
 def test_huggingface_activations(word, activation):
     assert BertConfig.from_huggingface({**HUGGINGFACE, "hidden_act": word}).activation == activation
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_nothing_is_lost_on_the_way_to_huggingface(activation):
+    config = BertConfig(**{**EXPECTED, "activation": activation, "layer_norm_epsilon": 1e-5, "dropout": 0})
+    values = config.to_huggingface()
+    assert BertConfig.from_huggingface(json.loads(json.dumps(values))) == config
+    assert values["hidden_act"] == {"gelu_erf": "gelu", "gelu_tanh": "gelu_new"}.get(activation, activation)
+    assert values.keys() == HUGGINGFACE.keys()
+
+
+def test_a_narrower_embedding_is_refused_by_huggingface():
+    text = "`BertConfig.to_huggingface`: `embedding_dim` must be None for HuggingFace. Received: embedding_dim=5."
+    with pytest.raises(ValueError, match=re.escape(text)):
+        BertConfig(**SIZES, embedding_dim=5).to_huggingface()
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_transformers_reads_what_is_written_for_it(activation):
+    transformers = pytest.importorskip("transformers")
+    config = BertConfig(**{**EXPECTED, "activation": activation, "layer_norm_epsilon": 1e-5})
+    theirs = transformers.BertConfig(**config.to_huggingface())
+    assert BertConfig.from_huggingface(theirs.to_dict()) == config
+    assert theirs.hidden_act in transformers.activations.ACT2FN
 
 
 @pytest.mark.parametrize("word", ["quick_gelu", "gelu_10", "leaky_relu", "gelu_erf", None, ["gelu"]])
