@@ -10,12 +10,14 @@ from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint import StatedTask
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.dense_tensors import DenseTensors
 from keras_bert_layers.checkpoints.huggingface_names import ignored_reason, stored_names
 from keras_bert_layers.checkpoints.huggingface_tasks import huggingface_tasks
 from keras_bert_layers.checkpoints.json_file import read_json_object
 from keras_bert_layers.checkpoints.safetensors_file import SafetensorsFile
 from keras_bert_layers.checkpoints.sentence_transformers import (
     MODULES_FILE,
+    dense_folder,
     sentence_encoder_settings,
     transformer_folder,
 )
@@ -24,6 +26,7 @@ from keras_bert_layers.checkpoints.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.tokenizer_files import stated_max_length, tokenizer_settings
 from keras_bert_layers.checkpoints.torch_file import CONVERT, TorchFile
 from keras_bert_layers.checkpoints.weight_row import Layout
+from keras_bert_layers.checkpoints.weight_table import DENSE_PROJECTION_ROWS
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.preprocessing import BertTokenizer
 
@@ -70,7 +73,7 @@ class HuggingFaceDirectory:
         path = self.folder / "config.json"
         if not path.is_file():
             raise CheckpointError(
-                f"`{self.owner}`: {self} must hold a config.json. Found: {self._listing()}. "
+                f"`{self.owner}`: {self} must hold a config.json. Found: {_listing(self.folder)}. "
                 "Give the directory that `save_pretrained` wrote."
             )
         return read_json_object(path)
@@ -89,7 +92,10 @@ class HuggingFaceDirectory:
         if self.is_sentence_transformers:
             settings = sentence_encoder_settings(self.root, hidden_dim=self.config.hidden_dim)
             options = dataclasses.asdict(settings)
-            return StatedTask("sentence_encoder", options), StatedTask("dual_encoder", options)
+            if settings.projection_dim is not None:
+                return (StatedTask("sentence_encoder", options, DENSE_PROJECTION_ROWS),)
+            plain = {name: options[name] for name in ("pooling", "normalize")}
+            return StatedTask("sentence_encoder", plain), StatedTask("dual_encoder", plain)
         return huggingface_tasks(self.folder / "config.json", self.config_values)
 
     def stored_names(self, names: Iterable[str]) -> dict[str, str]:
@@ -138,17 +144,23 @@ class HuggingFaceDirectory:
         Raises:
             CheckpointError: there is no file of weights, or it is damaged; see `SafetensorsFile` and `TorchFile`.
         """
+        dense = dense_folder(self.root) if self.is_sentence_transformers else None
+        tensors = self._open_weights(self.folder)
+        return tensors if dense is None else DenseTensors(tensors, self._open_weights(dense))
+
+    def _open_weights(self, folder: Path) -> TensorFile:
         for name, reader in _WEIGHTS.items():
-            path = self.folder / name
+            path = folder / name
             if path.is_file():
                 try:
                     return ShardedTensors(path, reader) if name.endswith(_INDEX) else reader(path)
                 except OSError as error:
                     raise CheckpointError(f"{path}: cannot be read: {error.strerror}.") from error
         raise CheckpointError(
-            f"`{self.owner}`: {self} must hold weights, one of {', '.join(_WEIGHTS)}. "
-            f"Found: {self._listing()}. {CONVERT}"
+            f"`{self.owner}`: {folder} must hold weights, one of {', '.join(_WEIGHTS)}. "
+            f"Found: {_listing(folder)}. {CONVERT}"
         )
 
-    def _listing(self) -> str:
-        return ", ".join(sorted(path.name for path in self.folder.iterdir())) or "nothing"
+
+def _listing(folder: Path) -> str:
+    return ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"

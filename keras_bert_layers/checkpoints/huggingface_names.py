@@ -20,6 +20,7 @@ _HEADS = {
     "cls.": "a pretraining head",
     "classifier.": "a classification head",
     "qa_outputs.": "a question answering head",
+    "dense.": "the dense layer of a sentence encoder",
 }
 
 

@@ -15,7 +15,18 @@ MODULES_FILE = "modules.json"
 # A class is written as its import path, which changed between releases: sentence_transformers.models.Pooling up to
 # 5.3, sentence_transformers.sentence_transformer.modules.pooling.Pooling from 5.4. Only its last part stayed.
 _PACKAGE = "sentence_transformers."
-_CHAINS = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+_CHAINS = tuple(["Transformer", "Pooling", *rest] for rest in ([], ["Normalize"], ["Dense"], ["Dense", "Normalize"]))
+# sentence_transformers/models/Dense.py keeps the import path of a class of torch.nn; its last part says which.
+_DENSE_ACTIVATIONS = {
+    "Tanh": "tanh",
+    "Identity": "linear",
+    "ReLU": "relu",
+    "ReLU6": "relu6",
+    "GELU": "gelu_erf",
+    "SiLU": "silu",
+    "Mish": "mish",
+    "Sigmoid": "sigmoid",
+}
 
 # sentence_transformer/modules/pooling.py: one flag a mode up to 5.3, the key `pooling_mode` from 5.4.
 _POOLING_FLAGS = {
@@ -36,10 +47,14 @@ class SentenceEncoderSettings:
     Args:
         pooling: "cls", "mean" or "max".
         normalize: whether the vector is scaled to Euclidean length 1.
+        projection_dim: the width of a dense layer between the two; None for none.
+        projection_activation: that layer's activation.
     """
 
     pooling: str
     normalize: bool
+    projection_dim: int | None = None
+    projection_activation: str = "tanh"
 
 
 def transformer_folder(root: Path) -> str:
@@ -76,15 +91,23 @@ def sentence_encoder_settings(root: Path, *, hidden_dim: int) -> SentenceEncoder
     _check_model_type(root)
     modules = _modules(root / MODULES_FILE)
     kinds = [kind for kind, _ in modules]
+    folders = dict(modules)
     if kinds not in _CHAINS:
         raise CheckpointError(
             f"{root / MODULES_FILE}: the modules must be {' or '.join(str(chain) for chain in _CHAINS)}. "
             f"Received: {kinds}. Load the encoder alone with `load_backbone`, and add the rest in Keras."
         )
-    pooling = _pooling(root / modules[1][1] / "config.json", hidden_dim)
-    if len(kinds) == 3:
-        _check_normalize(root / modules[2][1] / "config.json")
-    return SentenceEncoderSettings(pooling, normalize="Normalize" in kinds)
+    pooling = _pooling(root / folders["Pooling"] / "config.json", hidden_dim)
+    if "Normalize" in folders:
+        _check_names(root / folders["Normalize"] / "config.json")
+    projection = _projection(root / folders["Dense"] / "config.json", hidden_dim) if "Dense" in folders else {}
+    return SentenceEncoderSettings(pooling, normalize="Normalize" in kinds, **projection)
+
+
+def dense_folder(root: Path) -> Path | None:
+    """The folder of the dense layer behind the pooling; None where there is none."""
+    folders = dict(_modules(root / MODULES_FILE))
+    return root / folders["Dense"] if "Dense" in folders else None
 
 
 def _modules(path: Path) -> list[tuple[str, str]]:
@@ -128,7 +151,27 @@ def _pooling(path: Path, hidden_dim: int) -> str:
     return modes[0]
 
 
-def _check_normalize(path: Path) -> None:
+def _projection(path: Path, hidden_dim: int) -> dict[str, Any]:
+    """Width and activation of a dense layer."""
+    if not path.is_file():
+        raise CheckpointError(f"{path}: the dense layer's config is missing. Copy all files of the checkpoint.")
+    _check_names(path)
+    values = read_json_object(path)
+    width, activation = values.get("out_features"), str(values.get("activation_function", "Tanh")).rpartition(".")[2]
+    if values.get("in_features") != hidden_dim or isinstance(width, bool) or not isinstance(width, int) or width < 1:
+        raise CheckpointError(
+            f"{path}: must lead from the encoder's {hidden_dim} features to a positive number of them. Received: "
+            f"in_features={values.get('in_features')!r}, out_features={width!r}."
+        )
+    if activation not in _DENSE_ACTIVATIONS:
+        raise CheckpointError(
+            f"{path}: `activation_function` must be one of {list(_DENSE_ACTIVATIONS)}. Received: {activation!r}."
+        )
+    return {"projection_dim": width, "projection_activation": _DENSE_ACTIVATIONS[activation]}
+
+
+def _check_names(path: Path) -> None:
+    """A module between others that reads or writes something else than the vector."""
     values = read_json_object(path) if path.is_file() else {}
     for key in ("module_input_name", "module_output_name"):
         if values.get(key) not in (None, "sentence_embedding"):

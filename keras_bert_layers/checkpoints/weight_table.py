@@ -194,6 +194,8 @@ NEXT_SENTENCE_CLASSIFIER_ROWS = _output_weights(  # [H, 2] [2]
 TOKEN_CLASSIFIER_ROWS = _dense("token_classification_head/dense", None, "classifier", None)  # [H, C] [C]
 SPAN_ROWS = _output_weights("span_head/dense", "cls/squad/", "qa_outputs", None)  # [H, 2] [2]
 MULTIPLE_CHOICE_ROWS = _dense("multiple_choice_head/dense", None, "classifier", None)  # [H, 1] [1]
+# The dense layer of sentence-transformers, `Dense`, is a file of its own; `dense.` stands for it.
+DENSE_PROJECTION_ROWS = _dense("dense_projection", None, "dense.linear", None)  # [H, C] [C]
 
 
 def encoder_rows(config: BertConfig) -> tuple[WeightRow, ...]:

@@ -23,7 +23,11 @@ class VectorTask(TextTask):
 
     def _no_vectors(self) -> np.ndarray:
         """The vectors of no texts."""
-        return np.zeros((0, self.backbone.config.hidden_dim), "float32")
+        return np.zeros((0, self._vector_dim()), "float32")
+
+    def _vector_dim(self) -> int:
+        """The vectors' width."""
+        return self.backbone.config.hidden_dim
 
     def _refuse_negatives(self, x: Any) -> None:
         """Refuses, where nothing is learnt, more than two texts a row."""
@@ -33,17 +37,20 @@ class VectorTask(TextTask):
             raise ValueError(checks.message(type(self).__name__, "x", rule, f"a tuple of {num_sides}"))
 
 
-def pooled_vectors(backbone: BertBackbone, pooling: str, normalize: bool) -> Any:
+def pooled_vectors(backbone: BertBackbone, pooling: str, normalize: bool, projection: Any = None) -> Any:
     """The symbolic vectors of the backbone's own inputs, float32 `(batch, hidden_dim)`.
 
     Args:
         backbone: a `BertBackbone`.
         pooling: `"mean"`, `"cls"` or `"max"` over the real tokens.
         normalize: whether vectors are scaled to Euclidean length 1.
+        projection: a layer between the two, which may change the width; None for none.
     """
     inputs = backbone.input
     pool = SequencePooling(pooling, dtype=backbone.dtype_policy, name="pooling")
     vectors = pool(backbone(inputs)["sequence_output"], padding_mask=inputs["padding_mask"])
+    if projection is not None:
+        vectors = projection(vectors)
     if normalize:
         return keras.layers.UnitNormalization(axis=-1, dtype="float32", name="normalize")(vectors)
     return keras.layers.Activation("linear", dtype="float32", name="as_float32")(vectors)

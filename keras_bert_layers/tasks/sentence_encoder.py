@@ -11,6 +11,9 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.config import ACTIVATIONS
+from keras_bert_layers.layers.activations import activation_function
+from keras_bert_layers.layers.initializers import truncated_normal
 from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _contrastive as contrastive
@@ -32,19 +35,22 @@ class BertSentenceEncoder(VectorTask):
       task. Texts that are equal byte for byte are never told apart.
     - `x = (anchors, positives, negatives)` and no `y`, triplets: the same, with the negatives of all rows among the
       partners. A row may have a list of negatives.
-    - `x` texts, `y` vectors `(rows, hidden_dim)`: the way a small model learns from a larger one.
+    - `x` texts, `y` vectors `(rows, vector_dim)`: the way a small model learns from a larger one.
 
     Args:
         backbone: a `BertBackbone`.
         pooling: `"mean"`, `"cls"` or `"max"` over the real tokens.
         normalize: whether vectors have Euclidean length 1, so that their dot product is the cosine.
+        projection_dim: the width of a dense layer behind the pooling, which the vectors then have; None for none.
+        projection_activation: the dense layer's activation, one of `config.ACTIVATIONS`.
         temperature: what cosines are divided by where pairs have no similarity.
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text.
         name: the model's name.
 
     Returns:
-        From a call on ids, and from `predict` on texts: float32 `(batch, hidden_dim)`. From `predict` on pairs, a tuple
-        of two lists of texts or a dataset of such tuples: their cosine similarities, float32 `(rows,)`.
+        From a call on ids, and from `predict` on texts: float32 `(batch, vector_dim)`, as wide as the backbone or the
+        projection. From `predict` on pairs, a tuple of two lists of texts or a dataset of such tuples: their cosine
+        similarities, float32 `(rows,)`.
 
     Raises:
         TypeError: a backbone or a preprocessor that is none; a call on text; text in a generator or a dictionary.
@@ -75,6 +81,8 @@ class BertSentenceEncoder(VectorTask):
         pooling: str = "mean",
         *,
         normalize: bool = True,
+        projection_dim: int | None = None,
+        projection_activation: str = "tanh",
         temperature: float = 0.05,
         preprocessor: BertPreprocessor | None = None,
         name: str | None = None,
@@ -82,15 +90,21 @@ class BertSentenceEncoder(VectorTask):
         self._check_parts(backbone, preprocessor)
         checks.boolean("BertSentenceEncoder", "normalize", normalize)
         checks.positive_number("BertSentenceEncoder", "temperature", temperature)
-        outputs = pooled_vectors(backbone, pooling, normalize)
+        projection = _projection(projection_dim, projection_activation, backbone)
+        outputs = pooled_vectors(backbone, pooling, normalize, projection)
         super().__init__(backbone, preprocessor, outputs=outputs, name=name)
         self.pooling = pooling
         self.normalize = normalize
+        self.projection_dim = projection_dim
+        self.projection_activation = projection_activation
         self.temperature = temperature
         # Beside the compiled metrics, each for one kind of data.
         self._correlation = SpearmanCorrelation()
         self._accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
         self._hidden_metrics: tuple[str, ...] = (self._correlation.name, self._accuracy.name)
+
+    def _vector_dim(self) -> int:
+        return self.projection_dim or super()._vector_dim()
 
     def default_loss(self) -> keras.losses.Loss:
         """Squared difference between the cosine of a pair and its similarity, or between two vectors.
@@ -123,9 +137,9 @@ class BertSentenceEncoder(VectorTask):
 
     def _check_targets(self, y: Any) -> None:
         """Refuses, beside single texts, anything but target vectors."""
-        hidden_dim = self.backbone.config.hidden_dim
-        if y is not None and y.shape.rank is not None and (y.shape.rank, y.shape[-1]) != (2, hidden_dim):
-            rule = f"be target vectors `(batch, {hidden_dim})` where texts are single"
+        width = self._vector_dim()
+        if y is not None and y.shape.rank is not None and (y.shape.rank, y.shape[-1]) != (2, width):
+            rule = f"be target vectors `(batch, {width})` where texts are single"
             cure = (
                 "Pairs are a tuple of two lists of texts, with similarities or without; in `validation_data` and "
                 "from a dataset `((first, second), similarities)` or `((first, second),)`."
@@ -202,7 +216,7 @@ class BertSentenceEncoder(VectorTask):
         return contrastive.row_numbers(logits), logits
 
     def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
-        """Vectors `(rows, hidden_dim)` of texts; of pairs, in a tuple or from a dataset, the cosines `(rows,)`."""
+        """Vectors `(rows, vector_dim)` of texts; of pairs, in a tuple or from a dataset, the cosines `(rows,)`."""
         self._refuse_negatives(x)
         return self._answers(x, super().predict(x, batch_size, **kwargs))
 
@@ -229,6 +243,7 @@ class BertSentenceEncoder(VectorTask):
         """Every constructor argument."""
         config = super().get_config()
         config.update(pooling=self.pooling, normalize=self.normalize, temperature=self.temperature)
+        config.update(projection_dim=self.projection_dim, projection_activation=self.projection_activation)
         return config
 
 
@@ -247,3 +262,18 @@ def _cosine(first: Any, second: Any) -> Any:
     """The cosine of each pair of rows; 0 where a vector is 0."""
     library = np if isinstance(first, np.ndarray) else keras.ops
     return library.sum(_unit(first) * _unit(second), axis=-1)
+
+
+def _projection(width: int | None, activation: str, backbone: BertBackbone) -> Any:
+    """The dense layer behind the pooling, in float32 as the vectors; None for none."""
+    owner = "BertSentenceEncoder"
+    checks.one_of(owner, "projection_activation", activation, ACTIVATIONS)
+    if width is None:
+        return None
+    return keras.layers.Dense(
+        checks.positive_integer(owner, "projection_dim", width),
+        activation=activation_function(owner, activation),
+        kernel_initializer=truncated_normal(backbone.config.initializer_range),
+        dtype="float32",
+        name="dense_projection",
+    )

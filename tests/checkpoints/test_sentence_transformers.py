@@ -77,8 +77,8 @@ def test_pooling_without_its_file(modules):
 @pytest.mark.parametrize(
     "kinds",
     [
-        ("Transformer", "Pooling", "Dense"),
-        ("Transformer", "Pooling", "Dense", "Normalize"),
+        ("Transformer", "Pooling", "Normalize", "Dense"),
+        ("Transformer", "Pooling", "Dense", "Dense"),
         ("Transformer",),
         ("StaticEmbedding", "Normalize"),
         ("Transformer", "Pooling", "LayerNorm"),

@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from keras_bert_layers import BertClassifier, BertSentenceEncoder, load_backbone, load_task
 from keras_bert_layers.checkpoints import CheckpointError, load_report
@@ -220,3 +221,61 @@ def test_saved_model_that_is_no_task(tmp_path):
 def test_no_such_saved_task(tmp_path):
     with pytest.raises(CheckpointError, match=r"`load_task`: `source` must be an existing file"):
         load_task(tmp_path / "x.keras")
+
+
+@pytest.fixture
+def projected(checkpoint, huggingface):
+    """A sentence encoder with a dense layer; the names are those of sentence-transformers, models/Dense.py."""
+    huggingface.add_modules(checkpoint, kinds=("Transformer", "Pooling", "Dense", "Normalize"))
+    values = {
+        "in_features": 15,
+        "out_features": 7,
+        "bias": True,
+        "activation_function": "torch.nn.modules.activation.Tanh",
+    }
+    huggingface.write_json(checkpoint / "2_Dense" / "config.json", values)
+    rng = np.random.default_rng(7)
+    tensors = {"linear.weight": rng.normal(0, 0.3, (7, 15)), "linear.bias": rng.normal(0, 0.3, (7,))}
+    tensors = {name: array.astype("float32") for name, array in tensors.items()}
+    save_file(tensors, checkpoint / "2_Dense" / "model.safetensors")
+    return checkpoint, values, tensors
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_sentence_encoder_with_a_dense_layer(projected, huggingface, has_bias):
+    directory, values, tensors = projected
+    if not has_bias:
+        huggingface.write_json(directory / "2_Dense" / "config.json", {**values, "bias": False})
+        save_file({"linear.weight": tensors["linear.weight"]}, directory / "2_Dense" / "model.safetensors")
+    task = load_task(directory)
+    assert (task.projection_dim, task.projection_activation, load_report(task).fresh) == (7, "tanh", ())
+    first = load_backbone(directory).predict(task.preprocessor(TEXTS), verbose=0)["sequence_output"][:, 0]
+    expected = np.tanh(first @ tensors["linear.weight"].T + tensors["linear.bias"] * has_bias)
+    expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
+    np.testing.assert_allclose(task.predict(TEXTS, verbose=0), expected, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"in_features": 16}, r"must lead from the encoder's 15 features to a positive number.*in_features=16"),
+        ({"out_features": 0}, r"must lead from the encoder's 15 features.*out_features=0"),
+        ({"activation_function": "torch.nn.modules.activation.Softsign"}, r"`activation_function` must be one of"),
+        ({"module_input_name": "token_embeddings"}, r"`module_input_name` must be 'sentence_embedding'"),
+    ],
+)
+def test_other_dense_layers_are_refused(projected, huggingface, changes, message):
+    directory, values, _ = projected
+    huggingface.write_json(directory / "2_Dense" / "config.json", {**values, **changes})
+    with pytest.raises(CheckpointError, match=rf"2_Dense.config\.json: {message}"):
+        load_task(directory)
+
+
+def test_dense_layer_without_its_files(projected):
+    directory, _, _ = projected
+    (directory / "2_Dense" / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"2_Dense must hold weights.*Found: config\.json"):
+        load_task(directory)
+    (directory / "2_Dense" / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"2_Dense.config\.json: the dense layer's config is missing"):
+        load_task(directory)

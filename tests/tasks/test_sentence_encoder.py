@@ -306,3 +306,30 @@ class TestErrors:
     def test_temperature(self, encoder):
         with pytest.raises(ValueError, match="`temperature` must be greater than 0. Received: temperature=0"):
             BertSentenceEncoder(encoder.backbone, temperature=0)
+
+
+def test_projection(vocabulary, encoder, tmp_path):
+    task = make(vocabulary, projection_dim=7, projection_activation="relu")
+    vectors = task.predict(TEXTS, verbose=0)
+    hidden = np.stack([np.asarray(task.backbone(task.preprocessor([t]))["sequence_output"])[0].mean(0) for t in TEXTS])
+    dense = task.get_layer("dense_projection")
+    expected = np.maximum(hidden @ np.asarray(dense.kernel.value) + np.asarray(dense.bias.value), 0)
+    np.testing.assert_allclose(vectors, expected / np.linalg.norm(expected, axis=-1, keepdims=True), atol=TOLERANCE)
+    history = task.fit(TEXTS, np.eye(4, 7), verbose=0).history
+    assert np.isfinite(history["loss"]).all()
+    assert task.predict([], verbose=0).shape == (0, 7)
+    task.save(tmp_path / "x.keras")
+    again = keras.models.load_model(tmp_path / "x.keras")
+    np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"projection_dim": 0}, "`projection_dim` must be at least 1"),
+        ({"projection_activation": "gelu"}, "`projection_activation` must be one of"),
+    ],
+)
+def test_bad_projection(vocabulary, options, message):
+    with pytest.raises(ValueError, match=f"`BertSentenceEncoder`: {message}"):
+        make(vocabulary, **options)
