@@ -1,0 +1,90 @@
+"""Integers and fields in the wire format of protocol buffers, as much of it as a checkpoint's index has."""
+
+from __future__ import annotations
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_MAX_VARINT_BYTES = 10
+
+
+def varint(number: int) -> bytes:
+    r"""A whole number, seven bits a byte, the lowest first.
+
+    Examples:
+        >>> varint(300)
+        b'\xac\x02'
+    """
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number that starts at a place, and the place behind it.
+
+    Raises:
+        ValueError: the data end inside it, or it takes more than 10 bytes.
+    """
+    number = 0
+    for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
+        if at >= len(data):
+            raise ValueError("the data end inside a number")
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, at
+    raise ValueError("a number takes more than 10 bytes")
+
+
+def field(number: int, value: int | bytes) -> bytes:
+    r"""A field of a message: a whole number, or bytes, which may be a message themselves.
+
+    Examples:
+        >>> field(1, 3), field(2, b"ab")
+        (b'\x08\x03', b'\x12\x02ab')
+    """
+    if isinstance(value, bytes):
+        return varint(number << 3 | _BYTES) + varint(len(value)) + value
+    return varint(number << 3 | _VARINT) + varint(value)
+
+
+def fixed32_field(number: int, value: int) -> bytes:
+    """A field of a message that always takes four bytes."""
+    return varint(number << 3 | _FIXED32) + value.to_bytes(4, "little")
+
+
+def read_fields(message: bytes) -> list[tuple[int, int | bytes]]:
+    """The fields of a message in their order: number and value.
+
+    Raises:
+        ValueError: it is no message.
+
+    Examples:
+        >>> read_fields(field(1, 3) + field(2, b"ab"))
+        [(1, 3), (2, b'ab')]
+    """
+    fields: list[tuple[int, int | bytes]] = []
+    at = 0
+    while at < len(message):
+        tag, at = read_varint(message, at)
+        kind = tag & 7
+        value: int | bytes
+        if kind == _VARINT:
+            value, at = read_varint(message, at)
+        else:
+            if kind == _BYTES:
+                size, at = read_varint(message, at)
+            elif kind in (_FIXED32, _FIXED64):
+                size = 4 if kind == _FIXED32 else 8
+            else:
+                raise ValueError(f"a field is of the unknown kind {kind}")
+            if at + size > len(message):
+                raise ValueError("a field lies outside its message")
+            value = message[at : at + size]
+            value = value if kind == _BYTES else int.from_bytes(value, "little")
+            at += size
+        fields.append((tag >> 3, value))
+    return fields
