@@ -1,4 +1,4 @@
-"""JSON files of a checkpoint, with errors that name the file."""
+"""JSON files of a checkpoint: read with errors that name the file, and written as transformers writes them."""
 
 from __future__ import annotations
 
@@ -43,3 +43,9 @@ def read_json_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: must hold a JSON object. Received: a {type(value).__name__}.")
     return value
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes a value as UTF-8 JSON, with two blanks a level and a line's end."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    path.write_bytes(f"{text}\n".encode())

@@ -17,7 +17,7 @@ MODULES_FILE = "modules.json"
 _PACKAGE = "sentence_transformers."
 _CHAINS = tuple(["Transformer", "Pooling", *rest] for rest in ([], ["Normalize"], ["Dense"], ["Dense", "Normalize"]))
 # sentence_transformers/models/Dense.py keeps the import path of a class of torch.nn; its last part says which.
-_DENSE_ACTIVATIONS = {
+DENSE_ACTIVATIONS = {
     "Tanh": "tanh",
     "Identity": "linear",
     "ReLU": "relu",
@@ -29,7 +29,7 @@ _DENSE_ACTIVATIONS = {
 }
 
 # sentence_transformer/modules/pooling.py: one flag a mode up to 5.3, the key `pooling_mode` from 5.4.
-_POOLING_FLAGS = {
+POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
     "pooling_mode_mean_tokens": "mean",
@@ -143,7 +143,7 @@ def _pooling(path: Path, hidden_dim: int) -> str:
         raise CheckpointError(
             f"{path}: the embedding dimension must equal the encoder's {hidden_dim}. Received: {width!r}."
         )
-    flags = [mode for flag, mode in _POOLING_FLAGS.items() if values.get(flag)]
+    flags = [mode for flag, mode in POOLING_FLAGS.items() if values.get(flag)]
     modes = values.get("pooling_mode", flags or ["mean"])
     modes = [modes] if isinstance(modes, str) else modes
     if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in _POOLINGS:
@@ -163,11 +163,11 @@ def _projection(path: Path, hidden_dim: int) -> dict[str, Any]:
             f"{path}: must lead from the encoder's {hidden_dim} features to a positive number of them. Received: "
             f"in_features={values.get('in_features')!r}, out_features={width!r}."
         )
-    if activation not in _DENSE_ACTIVATIONS:
+    if activation not in DENSE_ACTIVATIONS:
         raise CheckpointError(
-            f"{path}: `activation_function` must be one of {list(_DENSE_ACTIVATIONS)}. Received: {activation!r}."
+            f"{path}: `activation_function` must be one of {list(DENSE_ACTIVATIONS)}. Received: {activation!r}."
         )
-    return {"projection_dim": width, "projection_activation": _DENSE_ACTIVATIONS[activation]}
+    return {"projection_dim": width, "projection_activation": DENSE_ACTIVATIONS[activation]}
 
 
 def _check_names(path: Path) -> None:
