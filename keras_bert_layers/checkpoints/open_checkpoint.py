@@ -9,6 +9,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
+from keras_bert_layers.checkpoints.kerashub_directory import KerasHubDirectory
 
 
 def open_checkpoint(source: str | os.PathLike[str], *, owner: str) -> Checkpoint:
@@ -25,7 +26,10 @@ def open_checkpoint(source: str | os.PathLike[str], *, owner: str) -> Checkpoint
         TypeError: `source` is not a path.
         CheckpointError: there is no such directory, or it may not be read.
     """
-    return HuggingFaceDirectory(_existing_directory(source, owner), owner=owner)
+    directory = _existing_directory(source, owner)
+    if KerasHubDirectory.describes(directory):
+        return KerasHubDirectory(directory, owner=owner)
+    return HuggingFaceDirectory(directory, owner=owner)
 
 
 def _existing_directory(source: str | os.PathLike[str], owner: str) -> Path:
