@@ -9,14 +9,24 @@ import pytest
 FOLDER = Path(__file__).parent
 
 
-@pytest.fixture(scope="session")
-def huggingface():
-    """The module `huggingface_checkpoint.py`: writes small random checkpoints."""
-    spec = importlib.util.spec_from_file_location("huggingface_checkpoint", FOLDER / "huggingface_checkpoint.py")
+def _module(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def huggingface():
+    """The module `huggingface_checkpoint.py`: writes small random checkpoints."""
+    return _module("huggingface_checkpoint")
+
+
+@pytest.fixture(scope="session")
+def kerashub():
+    """The module `kerashub_models.py`: small random models of KerasHub's own, and what they write."""
+    return _module("kerashub_models")
 
 
 @pytest.fixture
