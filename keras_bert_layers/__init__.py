@@ -26,7 +26,13 @@ if TYPE_CHECKING:
         tasks,
     )
     from keras_bert_layers.backbone import BertBackbone
-    from keras_bert_layers.checkpoints import load_backbone, load_preprocessor, load_task, load_tokenizer
+    from keras_bert_layers.checkpoints import (
+        load_backbone,
+        load_preprocessor,
+        load_task,
+        load_tokenizer,
+        save_huggingface,
+    )
     from keras_bert_layers.config import BertConfig
     from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer
     from keras_bert_layers.tasks import (
@@ -59,6 +65,7 @@ _HOMES = {
     "load_preprocessor": "checkpoints",
     "load_task": "checkpoints",
     "load_tokenizer": "checkpoints",
+    "save_huggingface": "checkpoints",
 }
 _SUBPACKAGES = (
     "checkpoints",
@@ -141,6 +148,7 @@ __all__ = [
     "optimizers",
     "preprocessing",
     "presets",
+    "save_huggingface",
     "tasks",
 ]
 

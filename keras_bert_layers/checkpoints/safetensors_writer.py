@@ -55,13 +55,13 @@ def write_safetensors(path: Path, tensors: TensorFile, *, metadata: Mapping[str,
             file.write(_numbers(tensors, name))
 
 
-def _numbers(tensors: TensorFile, name: str) -> Any:
+def _numbers(tensors: TensorFile, name: str) -> memoryview:
     """One tensor's bytes as they lie in the file, without a copy where its own memory is in this order."""
     array = np.ascontiguousarray(tensors.read(name), _STORED)
     shape = tensors.infos[name].shape
     if array.size != _size(shape):
         raise ValueError(f"`write_safetensors`: tensor {name!r} must have shape {shape}. Received: {array.shape}.")
-    return memoryview(array.reshape(-1)).cast("B")
+    return array.reshape(-1).data.cast("B")
 
 
 def _header(tensors: TensorFile, metadata: Mapping[str, str]) -> bytes:
