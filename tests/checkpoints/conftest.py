@@ -29,6 +29,12 @@ def kerashub():
     return _module("kerashub_models")
 
 
+@pytest.fixture(scope="session")
+def our_models():
+    """The module `our_models.py`: a small random model of every kind, for the writers."""
+    return _module("our_models")
+
+
 @pytest.fixture
 def checkpoint(huggingface, tmp_path):
     """A small random checkpoint of a bare encoder; tests change its files."""
