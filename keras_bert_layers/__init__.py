@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         load_preprocessor,
         load_task,
         load_tokenizer,
+        save_google,
         save_huggingface,
     )
     from keras_bert_layers.config import BertConfig
@@ -65,6 +66,7 @@ _HOMES = {
     "load_preprocessor": "checkpoints",
     "load_task": "checkpoints",
     "load_tokenizer": "checkpoints",
+    "save_google": "checkpoints",
     "save_huggingface": "checkpoints",
 }
 _SUBPACKAGES = (

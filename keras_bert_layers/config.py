@@ -211,6 +211,33 @@ class BertConfig:
         known = {*foreign.GOOGLE_NAMES, *foreign.GOOGLE_ONLY, *foreign.GOOGLE_IGNORED}
         return cls._from_foreign(owner, values, foreign.GOOGLE_NAMES, known, foreign.GOOGLE_ACTIVATIONS)
 
+    def to_google(self) -> dict[str, Any]:
+        """What `from_google` and google-research/bert's `modeling.BertConfig` read.
+
+        Google's format has one word for both forms of GELU, which it computes in the tanh form, and none for
+        `layer_norm_epsilon`; what it takes instead, `from_google` says. `embedding_size` is written only for a narrower
+        embedding, which Google's own code does not have.
+
+        Returns:
+            The content of a `bert_config.json`.
+
+        Raises:
+            ValueError: if Google's code does not have the activation.
+
+        Examples:
+            >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=7)
+            >>> BertConfig.from_google(config.to_google()).activation
+            'gelu_tanh'
+        """
+        if self.activation not in foreign.TO_GOOGLE_ACTIVATIONS:
+            rule = f"be one of {list(foreign.TO_GOOGLE_ACTIVATIONS)} for Google"
+            cure = "Google's code has no other. Save a `.keras` file, or in HuggingFace's layout."
+            raise ValueError(checks.message("BertConfig.to_google", "activation", rule, self.activation, cure))
+        values = {key: getattr(self, name) for key, name in sorted(foreign.GOOGLE_NAMES.items())}
+        if self.embedding_dim is None:
+            del values["embedding_size"]
+        return {**values, "hidden_act": foreign.TO_GOOGLE_ACTIVATIONS[self.activation]}
+
     @classmethod
     def from_kerashub(cls, values: Mapping[str, Any]) -> BertConfig:
         """The config that the `config.json` of a KerasHub preset describes.

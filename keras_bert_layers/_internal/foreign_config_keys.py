@@ -25,6 +25,8 @@ TO_HUGGINGFACE_ACTIVATIONS = {
 
 # google-research/bert, modeling.py, get_activation and gelu: these four words, and the tanh form of GELU.
 GOOGLE_ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "tanh": "tanh", "linear": "linear"}
+# The other way; both forms of GELU are one word there.
+TO_GOOGLE_ACTIVATIONS = {"gelu_erf": "gelu", **{ours: word for word, ours in GOOGLE_ACTIVATIONS.items()}}
 
 # Both sources use these words; the value is ours.
 GOOGLE_NAMES = {
@@ -67,7 +69,8 @@ GOOGLE_ONLY = {"directionality": ("bidi",), "pooler_type": ("first_token_transfo
 
 # Google's multilingual and Chinese releases carry these; neither Google's code nor transformers reads them.
 GOOGLE_IGNORED = frozenset({"pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"}) | {
-    "pooler_size_per_head"
+    "pooler_size_per_head",
+    "do_lower_case",  # of the tokenizer; some who release a checkpoint write it here
 }
 
 # keras_hub, models/bert/bert_backbone.py: these arguments, and one rate for both dropouts.

@@ -4,6 +4,7 @@ from keras_bert_layers.checkpoints.backbone_loader import load_backbone
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.preprocessor_loader import load_preprocessor
 from keras_bert_layers.checkpoints.reports import LoadReport, load_report
+from keras_bert_layers.checkpoints.save_google import save_google
 from keras_bert_layers.checkpoints.save_huggingface import save_huggingface
 from keras_bert_layers.checkpoints.task_loader import load_task
 from keras_bert_layers.checkpoints.tokenizer_loader import load_tokenizer
@@ -16,5 +17,6 @@ __all__ = [
     "load_report",
     "load_task",
     "load_tokenizer",
+    "save_google",
     "save_huggingface",
 ]

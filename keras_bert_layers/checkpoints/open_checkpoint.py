@@ -8,6 +8,7 @@ from pathlib import Path
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.google_directory import GoogleDirectory
 from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
 from keras_bert_layers.checkpoints.kerashub_directory import KerasHubDirectory
 
@@ -29,6 +30,8 @@ def open_checkpoint(source: str | os.PathLike[str], *, owner: str) -> Checkpoint
     directory = _existing_directory(source, owner)
     if KerasHubDirectory.describes(directory):
         return KerasHubDirectory(directory, owner=owner)
+    if GoogleDirectory.describes(directory):
+        return GoogleDirectory(directory, owner=owner)
     return HuggingFaceDirectory(directory, owner=owner)
 
 

@@ -125,6 +125,15 @@ def write_tf1_checkpoint(prefix: Path, tensors: TensorFile) -> None:
     index_path(prefix).write_bytes(index_bytes(entries))
 
 
+def index_checksum(prefix: Path) -> int:
+    """A number that stands for a checkpoint's names and numbers: the index holds the checksum of each tensor.
+
+    Raises:
+        CheckpointError: the index is missing or cannot be read.
+    """
+    return _opened(index_path(prefix), lambda path: masked_crc32c(path.read_bytes()))
+
+
 def index_path(prefix: Path) -> Path:
     """The file that says where each tensor is."""
     return prefix.with_name(f"{prefix.name}.index")
