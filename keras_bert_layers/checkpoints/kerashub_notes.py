@@ -72,6 +72,8 @@ class KerasHubNotes:
         if task is not None and task not in _OPTIONS:
             raise CheckpointError(f"{where}: `task` must be one of {sorted(_OPTIONS)}. Received: {task!r}.")
         _check(f"{where}: `options`", options, _OPTIONS.get(task or "", {}))
+        if not all(isinstance(name, str) for name in options.get("class_names", [])):
+            raise CheckpointError(f"{where}: `class_names` must be strings. Received: {options['class_names']!r}.")
         _check(f"{where}: `tokenizer`", values.get("tokenizer", {}), _TOKENIZER)
         try:
             config = BertConfig.from_dict(values["config"])

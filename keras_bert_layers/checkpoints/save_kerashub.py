@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterator
@@ -19,10 +18,11 @@ from keras_bert_layers.checkpoints import kerashub_directory as files
 from keras_bert_layers.checkpoints import kerashub_objects as objects
 from keras_bert_layers.checkpoints._new_directory import new_directory
 from keras_bert_layers.checkpoints.hdf5_writer import write_hdf5
+from keras_bert_layers.checkpoints.json_file import write_json
 from keras_bert_layers.checkpoints.kerashub_names import TASK_WEIGHTS, WEIGHTS, stored_places
 from keras_bert_layers.checkpoints.kerashub_notes import KEY, METADATA_FILE, KerasHubNotes
 from keras_bert_layers.checkpoints.kerashub_tasks import MASKED_LM_HEAD
-from keras_bert_layers.checkpoints.model_tensors import ModelTensors
+from keras_bert_layers.checkpoints.model_tensors import ModelTensors, weights_by_row
 from keras_bert_layers.checkpoints.weight_row import Layout, WeightRow
 from keras_bert_layers.checkpoints.weight_table import CLASSIFIER_ROWS, MASKED_LM_ROWS, backbone_rows
 from keras_bert_layers.config import BertConfig
@@ -43,8 +43,8 @@ _BACKBONE_TASKS = ["MaskedLM", "TextClassifier", "TextEmbedder"]
 
 
 def save_kerashub(
-    model: keras.Model, directory: str | os.PathLike[str], *, preprocessor: BertPreprocessor | None = None
-) -> None:
+    model: Any, directory: str | os.PathLike[str], *, preprocessor: BertPreprocessor | None = None
+) -> Path:
     """Writes a model into a new directory that KerasHub's `from_preset` reads.
 
     | Model | Read there with |
@@ -60,15 +60,18 @@ def save_kerashub(
 
     Args:
         model: an encoder, or one of the tasks above.
-        directory: where to write: nothing, or an empty directory. It is written whole or not at all.
+        directory: where to write: nothing, or an empty directory. Parents are made. It appears whole or not at all.
         preprocessor: what makes the model's inputs; the task's own if None. Its vocabulary and its `max_length` are
             written. KerasHub tokenises by rules of its own; see the guide.
+
+    Returns:
+        The directory.
 
     Raises:
         TypeError: the model is none of these, or `preprocessor` is no `BertPreprocessor`.
         ValueError: KerasHub has no such model: a narrower embedding, a function other than GELU, a sentence encoder
-            with a dense layer. Or it cannot read the vocabulary, which has no [MASK].
-        CheckpointError: `directory` holds something, or cannot be written to.
+            with a dense layer, weights beside BERT's own. Or it cannot read the vocabulary, which has no [MASK].
+        CheckpointError: the directory cannot be written: it holds something, it is closed to writers, the disk is full.
 
     Examples:
         >>> import tempfile
@@ -76,8 +79,7 @@ def save_kerashub(
         >>> config = kbl.BertConfig(
         ...     vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=7, activation="gelu_tanh"
         ... )
-        >>> directory = Path(tempfile.mkdtemp()) / "preset"
-        >>> save_kerashub(kbl.BertBackbone(config), directory)
+        >>> directory = save_kerashub(kbl.BertBackbone(config), Path(tempfile.mkdtemp()) / "preset")
         >>> sorted(path.name for path in directory.iterdir())
         ['config.json', 'metadata.json', 'model.weights.h5']
         >>> kbl.load_backbone(directory).config == config
@@ -92,18 +94,8 @@ def save_kerashub(
     preprocessor = getattr(model, "preprocessor", None) if preprocessor is None else preprocessor
     _check_parts(model, backbone.config, preprocessor)
     contents = _contents(model, backbone, preprocessor)
-    places = stored_places(backbone.config.num_layers)
     weights = {WEIGHTS: backbone_rows(backbone.config), TASK_WEIGHTS: _HEAD_ROWS.get(objects.task_name(model), ())}
-    with new_directory(directory, owner=OWNER) as unfinished:
-        for name, rows in weights.items():
-            if rows:
-                write_hdf5(unfinished / name, _tensors(model, rows, places, file=name, config=backbone.config))
-        if (unfinished / TASK_WEIGHTS).is_file():
-            _write_fresh_optimizer(unfinished / TASK_WEIGHTS)
-        for name, values in contents.items():
-            (unfinished / name).write_text(json.dumps(values, indent=4), encoding="utf-8")
-        if preprocessor is not None:
-            _write_vocabulary(unfinished / files.VOCABULARY, preprocessor)
+    _check_weights(model, [row for rows in weights.values() for row in rows])
     lost = list(_lost(model, backbone.config, preprocessor))
     if lost:
         warnings.warn(
@@ -111,6 +103,17 @@ def save_kerashub(
             "This package reads the directory exactly.",
             stacklevel=2,
         )
+    with new_directory(directory, owner=OWNER) as unfinished:
+        for name, rows in weights.items():
+            if rows:
+                write_hdf5(unfinished / name, _tensors(model, rows, file=name, config=backbone.config))
+        if (unfinished / TASK_WEIGHTS).is_file():
+            _write_fresh_optimizer(unfinished / TASK_WEIGHTS)
+        for name, values in contents.items():
+            write_json(unfinished / name, values)
+        if preprocessor is not None:
+            _write_vocabulary(unfinished / files.VOCABULARY, preprocessor)
+    return Path(directory)
 
 
 def _check_parts(model: Any, config: BertConfig, preprocessor: Any) -> None:
@@ -133,6 +136,15 @@ def _check_parts(model: Any, config: BertConfig, preprocessor: Any) -> None:
         if value > most:
             rule = f"be at most the model's {most}"
             raise ValueError(checks.message(OWNER, f"preprocessor.{name}", rule, value))
+
+
+def _check_weights(model: Any, rows: list[WeightRow]) -> None:
+    """Refuses a model that would lose weights."""
+    try:
+        weights_by_row(model, rows)
+    except LookupError as error:
+        rule = "have BERT's own weights and no others"
+        raise ValueError(checks.message(OWNER, "model", rule, model, str(error))) from error
 
 
 def _contents(model: Any, backbone: BertBackbone, preprocessor: Any) -> dict[str, Any]:
@@ -171,10 +183,9 @@ def _masked_lm_head(model: Any) -> dict[str, Any]:
     return {"head_activation": head.activation, "head_layer_norm_epsilon": head.layer_norm_epsilon}
 
 
-def _tensors(
-    model: Any, rows: tuple[WeightRow, ...], places: dict[str, str], *, file: str, config: BertConfig
-) -> ModelTensors:
+def _tensors(model: Any, rows: tuple[WeightRow, ...], *, file: str, config: BertConfig) -> ModelTensors:
     """The model's weights that go into a file, under their places there."""
+    places = stored_places(config.num_layers)
     return ModelTensors(
         model,
         rows,
