@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 # transformers 5, activations.py: which of the two forms of GELU each word means there. "quick_gelu", "gelu_10" and
 # "leaky_relu" (slope 0.01 there, another in Keras) are other functions and are refused.
 HUGGINGFACE_ACTIVATIONS = {
@@ -80,7 +82,7 @@ KERASHUB_NAMES = (
 )
 KERASHUB_REQUIRED = KERASHUB_NAMES[:5]
 # The same file: no argument changes these two. Nor is there one for `initializer_range`.
-KERASHUB_FIXED = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12}
+KERASHUB_FIXED: dict[str, Any] = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12}
 KERASHUB_IGNORED = ("name", "trainable")
 # Keras's own frame round an object's arguments; keras_nlp is keras_hub's older name.
 KERASHUB_FRAME = {

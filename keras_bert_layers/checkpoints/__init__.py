@@ -6,6 +6,7 @@ from keras_bert_layers.checkpoints.preprocessor_loader import load_preprocessor
 from keras_bert_layers.checkpoints.reports import LoadReport, load_report
 from keras_bert_layers.checkpoints.save_google import save_google
 from keras_bert_layers.checkpoints.save_huggingface import save_huggingface
+from keras_bert_layers.checkpoints.save_kerashub import save_kerashub
 from keras_bert_layers.checkpoints.task_loader import load_task
 from keras_bert_layers.checkpoints.tokenizer_loader import load_tokenizer
 
@@ -19,4 +20,5 @@ __all__ = [
     "load_tokenizer",
     "save_google",
     "save_huggingface",
+    "save_kerashub",
 ]

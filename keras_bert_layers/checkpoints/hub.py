@@ -13,6 +13,8 @@ from types import MappingProxyType
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.hub_snapshot import hub_snapshot
+from keras_bert_layers.checkpoints.kerashub_preset import PREFIXES as KERASHUB_PREFIXES
+from keras_bert_layers.checkpoints.kerashub_preset import download_preset
 from keras_bert_layers.presets import PRESETS
 
 PREFIX = "hf://"
@@ -42,6 +44,7 @@ def resolve(source: str | os.PathLike[str], *, owner: str, weights: bool = True)
       tag or a commit. Files that are not in huggingface_hub's cache are downloaded into it.
     - The name of a preset, such as `"bert_uncased_L-2_H-128_A-2"`, where nothing local has that name: the repository in
       `REPOSITORIES`.
+    - `kerashub://NAME` or `kaggle://...`: a preset of KerasHub; see `download_preset`.
 
     Args:
         source: the path or the name.
@@ -62,6 +65,8 @@ def resolve(source: str | os.PathLike[str], *, owner: str, weights: bool = True)
     """
     if not isinstance(source, str):
         return source
+    if source.startswith(KERASHUB_PREFIXES):
+        return download_preset(source, owner=owner, weights=weights)
     refusal = functools.partial(_refusal, owner, source)
     if source.startswith(PREFIX):
         match = _NAME.fullmatch(source)
