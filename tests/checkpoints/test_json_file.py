@@ -1,7 +1,7 @@
 import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.json_file import MAX_JSON_BYTES, read_json, read_json_object
+from keras_bert_layers.checkpoints.json_file import MAX_JSON_BYTES, read_json, read_json_object, write_json
 
 
 def test_reads_with_and_without_a_byte_order_mark(tmp_path):
@@ -33,3 +33,9 @@ def test_too_large(tmp_path):
 def test_absent(tmp_path):
     with pytest.raises(CheckpointError, match=r"x\.json: cannot be read: No such file"):
         read_json(tmp_path / "x.json")
+
+
+def test_written_as_transformers_writes(tmp_path):
+    write_json(tmp_path / "x.json", {"é": [1, None]})
+    assert (tmp_path / "x.json").read_bytes() == '{\n  "é": [\n    1,\n    null\n  ]\n}\n'.encode()
+    assert read_json_object(tmp_path / "x.json") == {"é": [1, None]}

@@ -248,11 +248,11 @@ def test_sentence_transformers(our_models, tmp_path, kind):
 
 
 def test_cross_encoder_of_sentence_transformers(our_models, tmp_path):
-    pairs = [("a good film", text) for text in our_models.TEXTS]
+    queries = ["a good film"] * len(our_models.TEXTS)
     with foreign_warnings():
         peer = pytest.importorskip("sentence_transformers")
         task = our_models.make("cross_encoder")
         model = peer.CrossEncoder(str(save_huggingface(task, tmp_path / "x")), device="cpu")
-        theirs = model.predict(pairs)
-    logits = task.predict(tuple(zip(*pairs, strict=True)), verbose=0)
+        theirs = model.predict(list(zip(queries, our_models.TEXTS, strict=True)))
+    logits = task.predict((queries, our_models.TEXTS), verbose=0)
     np.testing.assert_allclose(keras.ops.sigmoid(logits)[:, 0], theirs, rtol=0, atol=TOLERANCE)
