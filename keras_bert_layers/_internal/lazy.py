@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +39,39 @@ class LazyModule(ModuleType):
         return value
 
 
+class _LazyPackage(ModuleType):
+    """A package whose public names are imported when they are first used."""
+
+    _homes: Mapping[str, str]
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._homes:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{self.__name__}.{self._homes[name]}"), name)
+        super().__setattr__(name, value)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Keeps the import of a module from hiding the function of the same name that it holds."""
+        if name not in self._homes or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._homes})
+
+
+def make_lazy(package: str, homes: Mapping[str, str]) -> None:
+    """Makes an imported package import its public names when they are first used.
+
+    Args:
+        package: its `__name__`.
+        homes: public name -> the module of the package that holds it.
+    """
+    module = sys.modules[package]
+    vars(module)["_homes"] = homes
+    module.__class__ = _LazyPackage
+
+
 if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_text as tf_text
@@ -45,4 +80,4 @@ else:
     tf = LazyModule("tensorflow", "tensorflow-text")
     tf_text = LazyModule("tensorflow_text", "tensorflow-text")
 
-__all__ = ["LazyModule", "tf", "tf_text"]
+__all__ = ["LazyModule", "make_lazy", "tf", "tf_text"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from keras_bert_layers.checkpoints.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.weight_row import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
-from keras_bert_layers.preprocessing import BertTokenizer
+
+if TYPE_CHECKING:  # Keras comes with it, and who only looks at a checkpoint does without
+    from keras_bert_layers.preprocessing import BertTokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +55,12 @@ class Checkpoint(Protocol):
         """Why a tensor of this table name, for which no row stands, may be left out; None if it may not."""
         ...
 
+    def tokenizer_options(self) -> dict[str, Any]:
+        """The arguments of the tokenizer, as the files describe them, the vocabulary first."""
+        ...
+
     def tokenizer(self) -> BertTokenizer:
-        """The tokenizer, as the files describe it."""
+        """The tokenizer that these arguments make."""
         ...
 
     def max_length(self) -> int:

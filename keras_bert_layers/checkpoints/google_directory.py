@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers.checkpoints.checkpoint import StatedTask
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
@@ -20,8 +20,10 @@ from keras_bert_layers.checkpoints.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.tf1_checkpoint import Tf1Checkpoint, index_checksum, index_path
 from keras_bert_layers.checkpoints.weight_row import Layout
 from keras_bert_layers.config import BertConfig
-from keras_bert_layers.preprocessing import BertTokenizer
 from keras_bert_layers.preprocessing.vocabulary import load_vocabulary
+
+if TYPE_CHECKING:
+    from keras_bert_layers.preprocessing import BertTokenizer
 
 CONFIG = "bert_config.json"
 VOCABULARY = "vocab.txt"
@@ -126,8 +128,8 @@ class GoogleDirectory:
         checkpoint = Tf1Checkpoint(self._prefix)
         if _OBJECT_GRAPH in checkpoint.infos:
             raise CheckpointError(
-                f"{checkpoint.path}: must have variables with Google's names, as tf.train.Saver writes them. Found: a "
-                "checkpoint of TensorFlow 2's objects (tf.train.Checkpoint), which only the program that wrote it reads."
+                f"{checkpoint.path}: must have variables with Google's names, as tf.train.Saver writes them. Found: "
+                "objects of TensorFlow 2 (tf.train.Checkpoint), which only the program that wrote them reads."
             )
         return checkpoint
 
@@ -148,19 +150,26 @@ class GoogleDirectory:
         same = next((task for task in stated if task.name == name), _WITHOUT_HEAD.get(name))
         if same is None:
             raise CheckpointError(
-                f"{self.root / CONFIG}: what `{KEY}` notes must agree with the weights, which hold no head of a {name}. "
-                f"Remove the entry `{KEY}` to read the directory as Google's code does."
+                f"{self.root / CONFIG}: what `{KEY}` notes must agree with the weights, which hold no head of a "
+                f"{name}. Remove the entry `{KEY}` to read the directory as Google's code does."
             )
         others = [task for task in stated if task is not same]
         # Of a classifier the notes say all; of the others the files do.
         return StatedTask(name, options if name == "classifier" else {**same.options, **options}, same.rows), *others
 
-    def tokenizer(self) -> BertTokenizer:
-        """The tokenizer of `vocab.txt`, with `reference="google"`; weights are not needed."""
+    def tokenizer_options(self) -> dict[str, Any]:
+        """What the files say, with `reference="google"`, or the notes; weights are not needed."""
         vocabulary = self._vocabulary()
-        if self._notes is not None and self._notes.tokenizer is not None:
-            return BertTokenizer(vocabulary, **self._notes.tokenizer)
-        return BertTokenizer(vocabulary, lowercases(self.root, self._values, vocabulary), reference="google")
+        options: dict[str, Any] = {"strip_accents": None, "split_chinese": True, "reference": "google"}
+        if self._notes is None or self._notes.tokenizer is None:
+            return {"vocabulary": vocabulary, "lowercase": lowercases(self.root, self._values, vocabulary), **options}
+        return {"vocabulary": vocabulary, **options, **self._notes.tokenizer}
+
+    def tokenizer(self) -> BertTokenizer:
+        """The tokenizer of the files."""
+        from keras_bert_layers.preprocessing import BertTokenizer
+
+        return BertTokenizer(**self.tokenizer_options())
 
     def _vocabulary(self) -> list[str]:
         path = self.root / VOCABULARY

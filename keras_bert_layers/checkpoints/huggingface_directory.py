@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers.checkpoints.checkpoint import StatedTask
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
@@ -28,7 +28,9 @@ from keras_bert_layers.checkpoints.torch_file import CONVERT, TorchFile
 from keras_bert_layers.checkpoints.weight_row import Layout
 from keras_bert_layers.checkpoints.weight_table import DENSE_PROJECTION_ROWS
 from keras_bert_layers.config import BertConfig
-from keras_bert_layers.preprocessing import BertTokenizer
+
+if TYPE_CHECKING:
+    from keras_bert_layers.preprocessing import BertTokenizer
 
 _INDEX = ".index.json"
 
@@ -106,18 +108,18 @@ class HuggingFaceDirectory:
         """Heads and buffers may be left out."""
         return ignored_reason(name)
 
-    def tokenizer(self) -> BertTokenizer:
-        """The tokenizer of the files, with `reference="huggingface"`; weights are not needed, nor is the config."""
+    def tokenizer_options(self) -> dict[str, Any]:
+        """What the files say, with `reference="huggingface"`; weights are not needed, nor is the config."""
         settings = tokenizer_settings(self.folder, self._tokenizer_config)
         if (self.folder / "config.json").is_file():
             self._check_size(len(settings.vocabulary))
-        return BertTokenizer(
-            settings.vocabulary,
-            settings.lowercase,
-            strip_accents=settings.strip_accents,
-            split_chinese=settings.split_chinese,
-            reference="huggingface",
-        )
+        return {**dataclasses.asdict(settings), "reference": "huggingface"}
+
+    def tokenizer(self) -> BertTokenizer:
+        """The tokenizer of the files."""
+        from keras_bert_layers.preprocessing import BertTokenizer
+
+        return BertTokenizer(**self.tokenizer_options())
 
     def max_length(self) -> int:
         """What the files say, or as many tokens as the encoder has positions; see `stated_max_length`."""

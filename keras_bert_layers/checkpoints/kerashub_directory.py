@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from keras_bert_layers.checkpoints.kerashub_tokenizer import tokenizer_object, t
 from keras_bert_layers.checkpoints.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.weight_row import Layout
 from keras_bert_layers.config import BertConfig
-from keras_bert_layers.preprocessing import BertTokenizer
 from keras_bert_layers.preprocessing.vocabulary import load_vocabulary
+
+if TYPE_CHECKING:
+    from keras_bert_layers.preprocessing import BertTokenizer
 
 CONFIG = "config.json"
 TASK = "task.json"
@@ -137,8 +139,8 @@ class KerasHubDirectory:
         path = self.root / TASK
         return read_json_object(path) if path.is_file() else {}
 
-    def tokenizer(self) -> BertTokenizer:
-        """The tokenizer of the files; weights are not needed. See `kerashub_tokenizer.tokenizer_options`."""
+    def tokenizer_options(self) -> dict[str, Any]:
+        """What the files say; weights are not needed. See `kerashub_tokenizer.tokenizer_options`."""
         path = self.root / TOKENIZER
         for needed in (path, self.root / VOCABULARY):
             if not needed.is_file():
@@ -156,7 +158,13 @@ class KerasHubDirectory:
             if not agrees:
                 raise self._disagreement("tokenizer", TOKENIZER)
             options = {**options, **noted}
-        return BertTokenizer(vocabulary, **options)
+        return {"vocabulary": vocabulary, **options}
+
+    def tokenizer(self) -> BertTokenizer:
+        """The tokenizer of the files."""
+        from keras_bert_layers.preprocessing import BertTokenizer
+
+        return BertTokenizer(**self.tokenizer_options())
 
     def _vocabulary(self) -> list[str]:
         path = self.root / VOCABULARY

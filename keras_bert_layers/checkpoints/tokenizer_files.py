@@ -81,7 +81,7 @@ def tokenizer_settings(folder: Path, config: Mapping[str, Any]) -> TokenizerSett
         warnings.warn(
             f"{folder / 'tokenizer_config.json'} says {_effective(options)}, {json_path} says "
             f"{_effective(tokenizer_json.options)}. Following the first, as transformers does.",
-            stacklevel=4,
+            stacklevel=5,
         )
     return _lowered(TokenizerSettings(vocabulary, **options), folder)
 

@@ -1,10 +1,28 @@
 """Text to tokens to model inputs, in TensorFlow graph."""
 
-from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
-from keras_bert_layers.preprocessing.masked_lm_generator import MaskedLMGenerator
-from keras_bert_layers.preprocessing.sentence_pairs import SentencePairs
-from keras_bert_layers.preprocessing.span_preprocessor import SpanPreprocessor
-from keras_bert_layers.preprocessing.word_aligner import WordAligner
+from typing import TYPE_CHECKING
+
+from keras_bert_layers._internal.lazy import make_lazy
+
+if TYPE_CHECKING:
+    from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
+    from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
+    from keras_bert_layers.preprocessing.masked_lm_generator import MaskedLMGenerator
+    from keras_bert_layers.preprocessing.sentence_pairs import SentencePairs
+    from keras_bert_layers.preprocessing.span_preprocessor import SpanPreprocessor
+    from keras_bert_layers.preprocessing.word_aligner import WordAligner
 
 __all__ = ["BertPreprocessor", "BertTokenizer", "MaskedLMGenerator", "SentencePairs", "SpanPreprocessor", "WordAligner"]
+
+# Vocabularies are read without Keras.
+make_lazy(
+    __name__,
+    {
+        "BertPreprocessor": "bert_preprocessor",
+        "BertTokenizer": "bert_tokenizer",
+        "MaskedLMGenerator": "masked_lm_generator",
+        "SentencePairs": "sentence_pairs",
+        "SpanPreprocessor": "span_preprocessor",
+        "WordAligner": "word_aligner",
+    },
+)
