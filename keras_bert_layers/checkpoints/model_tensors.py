@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert_layers.checkpoints._progress import moved
 from keras_bert_layers.checkpoints.tensor_file import TensorInfo
 from keras_bert_layers.checkpoints.weight_row import Layout, StoredWeight, WeightRow
 
@@ -62,7 +63,7 @@ class ModelTensors:
         """One weight as float32, in the layout's shape; often a view of the model's own memory."""
         row, stored = self._rows[name]
         array = np.asarray(keras.ops.convert_to_numpy(self._variables[row.ours].value), np.float32)
-        return stored.transform.to_stored(row.part(array), self._num_heads)
+        return moved(stored.transform.to_stored(row.part(array), self._num_heads))
 
 
 def weights_by_row(model: Any, rows: Sequence[WeightRow], *, all_weights: bool = True) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert_layers.checkpoints._progress import moved
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.model_tensors import weights_by_row
@@ -161,7 +162,7 @@ def _assign(variable: Any, parts: Sequence[_Place], tensors: TensorFile, source:
 
 
 def _read(place: _Place, shape: tuple[int, ...], tensors: TensorFile, source: str) -> np.ndarray:
-    array = tensors.read(place.name)
+    array = moved(tensors.read(place.name))
     # A NaN passes through min; so these two find any number that is not finite without a copy of the array.
     if array.size and not (np.isfinite(array.min()) and np.isfinite(array.max())):
         raise CheckpointError(
