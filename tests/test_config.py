@@ -93,6 +93,7 @@ def test_an_embedding_as_wide_as_the_hidden_states_is_none():
         ({"num_segments": 1.0}, TypeError, "`num_segments` must be an integer."),
         ({"layer_norm_epsilon": 0}, ValueError, "`layer_norm_epsilon` must be greater than 0."),
         ({"initializer_range": float("nan")}, ValueError, "`initializer_range` must be greater than 0."),
+        ({"layer_norm_epsilon": 10**400}, ValueError, "`layer_norm_epsilon` must be a number that a float can hold."),
         ({"embedding_dim": 13}, ValueError, "`embedding_dim` must not be greater than `hidden_dim` (12)."),
         ({"embedding_dim": 0}, ValueError, "`embedding_dim` must be at least 1."),
     ],

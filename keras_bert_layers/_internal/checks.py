@@ -31,11 +31,19 @@ def whole_number(owner: str, argument: str, value: Any) -> int:
     return int(value)
 
 
-def fraction(owner: str, argument: str, value: Any) -> float:
-    """`value` as a float in [0, 1); TypeError or ValueError otherwise."""
+def _number(owner: str, argument: str, value: Any) -> float:
+    """`value` as a float; TypeError or ValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(message(owner, argument, "be a number", value))
-    number = float(value)
+    try:
+        return float(value)
+    except OverflowError as error:  # an integer of more than 308 digits
+        raise ValueError(message(owner, argument, "be a number that a float can hold", value)) from error
+
+
+def fraction(owner: str, argument: str, value: Any) -> float:
+    """`value` as a float in [0, 1); TypeError or ValueError otherwise."""
+    number = _number(owner, argument, value)
     if not 0 <= number < 1:
         raise ValueError(message(owner, argument, "be at least 0 and less than 1", value))
     return number
@@ -43,9 +51,7 @@ def fraction(owner: str, argument: str, value: Any) -> float:
 
 def share(owner: str, argument: str, value: Any) -> float:
     """`value` as a float in [0, 1]; TypeError or ValueError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(message(owner, argument, "be a number", value))
-    number = float(value)
+    number = _number(owner, argument, value)
     if not 0 <= number <= 1:
         raise ValueError(message(owner, argument, "be at least 0 and at most 1", value))
     return number
@@ -53,9 +59,7 @@ def share(owner: str, argument: str, value: Any) -> float:
 
 def positive_number(owner: str, argument: str, value: Any) -> float:
     """`value` as a float above 0; TypeError or ValueError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(message(owner, argument, "be a number", value))
-    number = float(value)
+    number = _number(owner, argument, value)
     if not number > 0:
         raise ValueError(message(owner, argument, "be greater than 0", value))
     return number

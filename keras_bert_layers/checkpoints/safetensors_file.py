@@ -67,7 +67,7 @@ class SafetensorsFile:
             A float32 array of the stored shape. float16 and bfloat16 become float32 without loss.
 
         Raises:
-            CheckpointError: the file became shorter since it was opened.
+            CheckpointError: the file became shorter since it was opened; no array can have the stored shape.
         """
         dtype, shape = self.infos[name]
         if dtype not in FLOAT_DTYPES:
@@ -80,7 +80,11 @@ class SafetensorsFile:
             raise CheckpointError(f"{self.path}: the file ends inside tensor {name!r}. {_CURE}")
         if dtype == "BF16":  # the upper half of a float32
             array = (array.astype("<u4") << 16).view("<f4")
-        return array.astype(np.float32, copy=False).reshape(shape)
+        try:
+            with np.errstate(over="ignore"):  # a float64 too large becomes infinity, which loading refuses
+                return array.astype(np.float32, copy=False).reshape(shape)
+        except ValueError as error:  # NumPy has at most 64 axes, and 2**63 elements even where one axis is 0
+            raise CheckpointError(f"{self.path}: tensor {name!r} has a shape that no array has: {error}.") from error
 
     def _header_bytes(self) -> int:
         """The header's length, checked against the file's size and against a bound."""

@@ -28,6 +28,9 @@ DENSE_ACTIVATIONS = {
     "Sigmoid": "sigmoid",
 }
 
+# The longest name that a common file system has, in bytes; a longer one cannot be looked for.
+_MAX_NAME_LENGTH = 255
+
 # sentence_transformer/modules/pooling.py: one flag a mode up to 5.3, the key `pooling_mode` from 5.4.
 POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -130,7 +133,9 @@ def _modules(path: Path) -> list[tuple[str, str]]:
 
 
 def _is_bare_name(folder: str) -> bool:
-    """Whether a path stays in its directory: "" or one name."""
+    """Whether a path stays in its directory: "" or one name, which a file system can have."""
+    if len(folder.encode(errors="replace")) > _MAX_NAME_LENGTH:
+        return False
     return Path(folder).name == folder and folder != ".." and "\\" not in folder and "\0" not in folder
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
-from keras_bert_layers.checkpoints.json_file import read_json_object
-from keras_bert_layers.preprocessing.vocabulary import SPECIAL_TOKENS
+from keras_bert_layers.checkpoints.json_file import read_json_object, shown
+from keras_bert_layers.preprocessing.vocabulary import SPECIAL_TOKENS, load_vocabulary
 
 _NORMALIZER = {"lowercase": "lowercase", "strip_accents": "strip_accents", "split_chinese": "handle_chinese_chars"}
 
@@ -46,13 +46,13 @@ class TokenizerJson:
     def _check(self, part: str, value: Any, allowed: Any) -> None:
         if value != allowed or isinstance(value, bool) != isinstance(allowed, bool):
             raise CheckpointError(
-                f"{self.path}: `{part}` must be {allowed!r}, as in BERT's tokenizer. Received: {value!r}."
+                f"{self.path}: `{part}` must be {allowed!r}, as in BERT's tokenizer. Received: {shown(value)}."
             )
 
     def _part(self, name: str) -> dict[str, Any]:
         value = self._values.get(name)
         if not isinstance(value, dict):
-            raise CheckpointError(f"{self.path}: `{name}` must be a JSON object. Received: {value!r}.")
+            raise CheckpointError(f"{self.path}: `{name}` must be a JSON object. Received: {shown(value)}.")
         return value
 
     def _check_parts(self) -> None:
@@ -69,7 +69,7 @@ class TokenizerJson:
             allowed = (True, False, None) if ours == "strip_accents" else (True, False)
             if not any(options[ours] is value for value in allowed):
                 raise CheckpointError(
-                    f"{self.path}: `normalizer.{theirs}` must be true or false. Received: {options[ours]!r}."
+                    f"{self.path}: `normalizer.{theirs}` must be true or false. Received: {shown(options[ours])}."
                 )
         return options
 
@@ -82,13 +82,17 @@ class TokenizerJson:
         for token, index in ids.items():
             if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(ids):
                 raise CheckpointError(
-                    f"{self.path}: `model.vocab` must use the ids 0 to {len(ids) - 1}. Received: {token!r}: {index!r}."
+                    f"{self.path}: `model.vocab` must use the ids 0 to {len(ids) - 1}. "
+                    f"Received: {shown(token)}: {shown(index)}."
                 )
             if tokens[index] is not None:
-                both = f"{tokens[index]!r} and {token!r}"
+                both = f"{shown(tokens[index])} and {shown(token)}"
                 raise CheckpointError(f"{self.path}: `model.vocab` gives {both} the id {index}.")
             tokens[index] = token
-        return tuple(token for token in tokens if token is not None)
+        try:
+            return tuple(load_vocabulary([token for token in tokens if token is not None]))
+        except ValueError as error:
+            raise CheckpointError(f"{self.path}: `model.vocab`: {error}") from error
 
     def _check_added_tokens(self) -> None:
         added = self._values.get("added_tokens") or []
@@ -99,7 +103,7 @@ class TokenizerJson:
             if content not in SPECIAL_TOKENS:
                 raise CheckpointError(
                     f"{self.path}: `added_tokens` must be among {list(SPECIAL_TOKENS)}; BertTokenizer has no others. "
-                    f"Received: {content!r}."
+                    f"Received: {shown(content)}."
                 )
             if content not in self.vocabulary or self.vocabulary.index(content) != token.get("id"):
                 raise CheckpointError(f"{self.path}: the added token {content} must have its id of `model.vocab`.")
@@ -113,8 +117,9 @@ class TokenizerJson:
             return
         kind = value.get("type") if isinstance(value, dict) else value
         if kind == "BertProcessing":
-            self._check("post_processor.cls", (value.get("cls") or [None])[0], "[CLS]")
-            self._check("post_processor.sep", (value.get("sep") or [None])[0], "[SEP]")
+            for role, token in (("cls", "[CLS]"), ("sep", "[SEP]")):
+                pair = value.get(role)
+                self._check(f"post_processor.{role}", pair[0] if isinstance(pair, list) and pair else pair, token)
             return
         self._check("post_processor.type", kind, "TemplateProcessing")
         self._check("post_processor.single", _template(value.get("single")), _PAIR[:3])

@@ -1,7 +1,13 @@
 import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.json_file import MAX_JSON_BYTES, read_json, read_json_object, write_json
+from keras_bert_layers.checkpoints.json_file import (
+    MAX_JSON_BYTES,
+    MAX_JSON_DEPTH,
+    read_json,
+    read_json_object,
+    write_json,
+)
 
 
 def test_reads_with_and_without_a_byte_order_mark(tmp_path):
@@ -14,6 +20,14 @@ def test_reads_with_and_without_a_byte_order_mark(tmp_path):
 def test_not_json(tmp_path, content):
     (tmp_path / "x.json").write_bytes(content)
     with pytest.raises(CheckpointError, match=r"x\.json: must be valid JSON\. Received: "):
+        read_json(tmp_path / "x.json")
+
+
+def test_deep(tmp_path):
+    (tmp_path / "x.json").write_text("[" * MAX_JSON_DEPTH + "]" * MAX_JSON_DEPTH)
+    read_json(tmp_path / "x.json")
+    (tmp_path / "x.json").write_text('{"a":' * 65 + "0" + "}" * 65)
+    with pytest.raises(CheckpointError, match=r"x\.json: must be valid JSON of at most 64 levels"):
         read_json(tmp_path / "x.json")
 
 

@@ -108,6 +108,19 @@ def test_damaged_header(path, header):
         SafetensorsFile(write_raw(path, header, b"four"))
 
 
+@pytest.mark.parametrize("shape", [[1] * 99, [0, 2**62, 2**62]], ids=["axes", "elements"])
+def test_shapes_that_no_array_has(path, shape):
+    data = b"" if 0 in shape else b"four"
+    write_raw(path, {"x": entry("F32", shape, 0, len(data))}, data)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: tensor 'x' has a shape that no array has"):
+        SafetensorsFile(path).read("x")
+
+
+def test_too_large_for_float32(path):
+    save_file({"x": np.array([1e300, 1])}, path)
+    np.testing.assert_array_equal(SafetensorsFile(path).read("x"), np.array([np.inf, 1], "float32"))
+
+
 def test_name_twice(path):
     one = json.dumps(entry("F32", [1], 0, 4))
     write_raw(path, f'{{"x": {one}, "x": {one}}}'.encode(), b"four")

@@ -103,7 +103,7 @@ def test_own_code_is_never_run(modules, huggingface):
         settings(root)
 
 
-@pytest.mark.parametrize("path", ["..", "../x", "/etc", "a/b", ".", "a\\b", "a\0", 3])
+@pytest.mark.parametrize("path", ["..", "../x", "/etc", "a/b", ".", "a\\b", "a\0", "é" * 128, 3])
 def test_module_outside_the_directory(modules, huggingface, path):
     root = modules()
     huggingface.write_json(root / "modules.json", [{"type": "sentence_transformers.models.Transformer", "path": path}])

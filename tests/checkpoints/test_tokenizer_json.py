@@ -88,6 +88,12 @@ def test_other_writers(read):
         (at("post_processor", "type", value="RobertaProcessing"), "`post_processor.type` must be 'TemplateProcessing'"),
         (at("post_processor", "single", value=[]), "`post_processor.single` must be"),
         (at("post_processor", "pair", value="x"), "`post_processor.pair` must be"),
+        (at("post_processor", value={"type": "BertProcessing", "cls": 3}), r"`post_processor.cls` must be '\[CLS\]'"),
+        (at("model", "vocab", value={"a": 0}), r"`model.vocab`: .*must hold \[PAD\].*Add \[PAD\] and"),
+        (
+            at("normalizer", value=["x" * 9999]),
+            r"`normalizer` must be a JSON object. Received: \['x{30,40}\.\.\.x{30,40}'\]",
+        ),
         (at("post_processor", value=3), "`post_processor.type` must be 'TemplateProcessing'"),
     ],
 )
