@@ -10,7 +10,7 @@ from typing import Any
 
 from keras_bert_layers._cli.destination import destination
 from keras_bert_layers._cli.models import ENCODER, TASKS, LoadedModel, load_model
-from keras_bert_layers._cli.terminal import progress, quiet_start, tell
+from keras_bert_layers._cli.terminal import progress, tell
 
 OWNER = "convert"
 HELP = "read a checkpoint and write it in another layout"
@@ -54,9 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Converts; 0."""
     if arguments.to == "keras" and arguments.dest.suffix != ".keras":
         raise ValueError(f"`{OWNER}`: DEST must end in .keras for --to keras. Received: {arguments.dest}.")
+    from keras_bert_layers.checkpoints._progress import watched
+
     with destination(arguments.dest, replace=arguments.force) as place:
-        with quiet_start():
-            from keras_bert_layers.checkpoints._progress import watched
         loaded = load_model(arguments.source, arguments.task, owner=OWNER, tokenizer=not arguments.no_tokenizer)
         size = loaded.model.count_params() * 4
         with progress(f"Writing {arguments.dest}", size, unit="B") as advance, watched(advance):

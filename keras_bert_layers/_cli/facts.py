@@ -33,9 +33,10 @@ def facts_of(source: str) -> dict[str, Any]:
     """
     if Path(source).suffix == ".keras":
         return _keras_facts(Path(source))
+    from keras_bert_layers.checkpoints.hub import resolve
     from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 
-    checkpoint = open_checkpoint(source, owner=OWNER)
+    checkpoint = open_checkpoint(resolve(source, owner=OWNER), owner=OWNER)
     found: dict[str, Any] = {"source": source, "layout": checkpoint.layout.value}
     found.update(tasks=None, parameters=None, config=checkpoint.config.to_dict(), tokenizer=None)
     found.update(weights=[], other_tensors=[], problems={})

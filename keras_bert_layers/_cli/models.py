@@ -49,7 +49,7 @@ def load_model(source: str, task: str | None, *, owner: str, tokenizer: bool = T
         ValueError: the source has no trained head for the task.
     """
     with quiet_start():
-        import keras_bert_layers.checkpoints  # noqa: F401
+        import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and Keras, and its backend
     if Path(source).suffix == ".keras":
         return _saved_model(Path(source), task, owner=owner)
     return _checkpoint_model(source, task, owner=owner, tokenizer=tokenizer)
@@ -71,9 +71,11 @@ def _checkpoint_model(source: str, task: str | None, *, owner: str, tokenizer: b
     """A model from a directory, or from a name that stands for one."""
     from keras_bert_layers.checkpoints import load_backbone, load_preprocessor, load_task
     from keras_bert_layers.checkpoints._progress import watched
+    from keras_bert_layers.checkpoints.hub import resolve
     from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 
-    checkpoint = open_checkpoint(source, owner=owner)
+    directory = resolve(source, owner=owner)  # once: it looks at every file's hash
+    checkpoint = open_checkpoint(directory, owner=owner)
     stated = [kind.name for kind in checkpoint.stated_tasks()]
     wanted = task or next(iter(stated), ENCODER)
     if wanted not in (*stated, *_WITHOUT_A_HEAD, ENCODER):
@@ -86,10 +88,10 @@ def _checkpoint_model(source: str, task: str | None, *, owner: str, tokenizer: b
     with progress(f"Reading {source}", total, unit="B") as advance, watched(advance):
         if wanted != ENCODER:
             options = {} if tokenizer else {"preprocessor": None}
-            model = load_task(source, wanted, **options)
+            model = load_task(directory, wanted, **options)
             return LoadedModel(model, model.preprocessor, wanted)
-        preprocessor = load_preprocessor(source) if tokenizer else None
-        return LoadedModel(load_backbone(source), preprocessor, None)
+        preprocessor = load_preprocessor(directory) if tokenizer else None
+        return LoadedModel(load_backbone(directory), preprocessor, None)
 
 
 def _saved_model(path: Path, task: str | None, *, owner: str) -> LoadedModel:

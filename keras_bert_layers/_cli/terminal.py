@@ -39,8 +39,8 @@ def warnings_in_one_line() -> Iterator[None]:
 def quiet_start() -> Iterator[None]:
     """Keeps off the screen what TensorFlow says of itself while it is imported inside.
 
-    Its C++ parts write to file number 2 before they look at the log level. After an exception all of it is shown. A
-    user who set `TF_CPP_MIN_LOG_LEVEL` sees everything that this asks for.
+    Its C++ parts write to file number 2 before they look at the log level. After an error all of it is shown. A user
+    who set `TF_CPP_MIN_LOG_LEVEL` sees everything that this asks for.
     """
     if _LOG_LEVEL in os.environ or "tensorflow" in sys.modules:
         yield
@@ -52,7 +52,7 @@ def quiet_start() -> Iterator[None]:
         os.dup2(said.fileno(), _STDERR)
         try:
             yield
-        except BaseException:
+        except Exception:
             said.seek(0)
             os.write(kept, said.read())
             raise
