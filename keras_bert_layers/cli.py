@@ -77,7 +77,11 @@ def run() -> NoReturn:
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
-    sys.exit(main())
+    code = main()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)  # to take TensorFlow apart in Python takes most of a second; the system does it at once
 
 
 def _terminate(number: int, frame: Any) -> NoReturn:
