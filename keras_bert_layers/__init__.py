@@ -150,6 +150,7 @@ __all__ = [
     "optimizers",
     "preprocessing",
     "presets",
+    "save_google",
     "save_huggingface",
     "tasks",
 ]

@@ -77,7 +77,10 @@ class GoogleNotes:
             raise CheckpointError(f"{where} must hold `weights` and `config`. Received: {sorted(values)}.")
         if task is not None and task not in OPTIONS:
             raise CheckpointError(f"{where}: `task` must be one of {sorted(OPTIONS)}. Received: {task!r}.")
-        _check(f"{where}: `options`", values.get("options", {}), OPTIONS.get(task or "", {}))
+        options = values.get("options", {})
+        _check(f"{where}: `options`", options, OPTIONS.get(task or "", {}))
+        if not all(isinstance(name, str) for name in options.get("class_names") or ()):
+            raise CheckpointError(f"{where}: `class_names` must be strings. Received: {options['class_names']!r}.")
         _check(f"{where}: `tokenizer`", values.get("tokenizer", {}), _TOKENIZER)
         try:
             config = BertConfig.from_dict(values["config"])

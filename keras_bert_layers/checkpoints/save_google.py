@@ -77,7 +77,7 @@ def save_google(
     Raises:
         TypeError: the model is none of these; `preprocessor` or `directory` is of the wrong type.
         ValueError: Google has no such model: another activation, weights beside BERT's own, a token with a line end.
-        CheckpointError: the directory cannot be written: it holds something, it may not be written to, the disk is full.
+        CheckpointError: the directory holds something, or it cannot be written: no right to, the disk is full.
 
     Examples:
         >>> import pathlib, tempfile
@@ -118,7 +118,7 @@ def save_google(
     if lost:
         warnings.warn(
             f"`{OWNER}`: Google's code has no words for {', '.join(lost)}: it computes something else from these "
-            "files. This package reads the directory exactly.",
+            "files, or nothing. This package reads the directory exactly.",
             stacklevel=2,
         )
     return Path(directory)
@@ -175,9 +175,9 @@ def _lost(model: Any, task: str | None, config: BertConfig, preprocessor: Any) -
     pairs = [(name, value, there[name]) for name, value in config.to_dict().items()]
     pairs.append(("embedding_dim", config.embedding_dim, None))
     if task == "masked_lm":
-        head = model.get_layer("masked_lm_head")
-        pairs.append(("head_activation", head.activation, config.activation))
-        pairs.append(("head_layer_norm_epsilon", head.layer_norm_epsilon, config.layer_norm_epsilon))
+        for name in ("activation", "layer_norm_epsilon"):
+            value = getattr(model, f"head_{name}")
+            pairs.append((f"head_{name}", value, there[name] if value is not None else None))
     if preprocessor is not None:
         tokenizer = preprocessor.tokenizer
         pairs.append(("reference", tokenizer.reference, "google"))

@@ -24,6 +24,12 @@ def huggingface():
 
 
 @pytest.fixture(scope="session")
+def google():
+    """The module `google_checkpoint.py`: writes small random checkpoints as Google's code does."""
+    return _module("google_checkpoint")
+
+
+@pytest.fixture(scope="session")
 def kerashub():
     """The module `kerashub_models.py`: small random models of KerasHub's own, and what they write."""
     return _module("kerashub_models")
