@@ -150,6 +150,36 @@ def test_google_multilingual_keys():
     assert BertConfig.from_huggingface({**HUGGINGFACE, **more}) == BertConfig.from_huggingface(HUGGINGFACE)
 
 
+@pytest.mark.parametrize(
+    ("ours", "word"), [("gelu_tanh", "gelu"), ("relu", "relu"), ("tanh", "tanh"), ("linear", "linear")]
+)
+def test_to_google(ours, word):
+    config = BertConfig(**EXPECTED, activation=ours)
+    assert config.to_google() == {**GOOGLE, "hidden_act": word}
+    assert list(config.to_google()) == list(GOOGLE)  # in the order of Google's own files
+    assert BertConfig.from_google(config.to_google()) == config
+
+
+def test_to_google_narrower_embedding():
+    config = BertConfig(**EXPECTED, activation="gelu_tanh", embedding_dim=7)
+    assert config.to_google() == {**GOOGLE, "embedding_size": 7}
+    assert BertConfig.from_google(config.to_google()) == config
+
+
+def test_what_google_cannot_say():
+    """The erf form and the epsilon, for which Google's files have no words."""
+    config = BertConfig(**EXPECTED, activation="gelu_erf", layer_norm_epsilon=1e-5)
+    assert config.to_google() == GOOGLE
+    text = "`BertConfig.to_google`: `activation` must be one of ['gelu_erf', 'gelu_tanh', 'relu', 'tanh', 'linear'] for"
+    for activation in ("silu", "mish", "relu6", "sigmoid"):
+        with pytest.raises(ValueError, match=re.escape(text)):
+            BertConfig(**EXPECTED, activation=activation).to_google()
+
+
+def test_google_casing_is_the_tokenizers():
+    assert BertConfig.from_google({**GOOGLE, "do_lower_case": False}) == BertConfig.from_google(GOOGLE)
+
+
 def test_huggingface():
     assert BertConfig.from_huggingface(HUGGINGFACE) == BertConfig(
         **EXPECTED, activation="gelu_erf", layer_norm_epsilon=1e-5

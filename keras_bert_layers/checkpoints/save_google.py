@@ -104,6 +104,12 @@ def save_google(
     tensors = _tensors(model, (*weight_table.backbone_rows(config), *head), config)
     vocabulary = None if preprocessor is None else _vocabulary(preprocessor.tokenizer, config)
     lost = list(_lost(model, task, config, preprocessor))
+    if lost:
+        warnings.warn(
+            f"`{OWNER}`: Google's code has no words for {', '.join(lost)}: it computes something else from these "
+            "files, or nothing. This package reads the directory exactly.",
+            stacklevel=2,
+        )
     with new_directory(directory, owner=OWNER) as unfinished:
         prefix = unfinished / CHECKPOINT
         write_tf1_checkpoint(prefix, tensors)
@@ -115,12 +121,6 @@ def save_google(
         write_json(unfinished / CONFIG, config_values)
         if vocabulary is not None:
             (unfinished / VOCABULARY).write_bytes(vocabulary)
-    if lost:
-        warnings.warn(
-            f"`{OWNER}`: Google's code has no words for {', '.join(lost)}: it computes something else from these "
-            "files, or nothing. This package reads the directory exactly.",
-            stacklevel=2,
-        )
     return Path(directory)
 
 

@@ -212,6 +212,7 @@ def test_vocabularies_that_do_not_fit(our_models, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.filterwarnings("ignore:.save_google.:UserWarning")
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
 def test_nothing_half_written(our_models, tmp_path, monkeypatch, error):
     def interrupted(entries):
@@ -223,6 +224,7 @@ def test_nothing_half_written(our_models, tmp_path, monkeypatch, error):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.filterwarnings("ignore:.save_google.:UserWarning")
 def test_a_directory_that_holds_something(our_models, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(CheckpointError, match=r"`save_google`: `directory` must be new, or an empty directory"):
