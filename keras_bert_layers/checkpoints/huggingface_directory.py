@@ -18,6 +18,7 @@ from keras_bert_layers.checkpoints.safetensors_file import SafetensorsFile
 from keras_bert_layers.checkpoints.sentence_transformers import (
     MODULES_FILE,
     dense_folder,
+    is_cross_encoder,
     sentence_encoder_settings,
     transformer_folder,
 )
@@ -66,8 +67,8 @@ class HuggingFaceDirectory:
 
     @property
     def is_sentence_transformers(self) -> bool:
-        """Whether sentence-transformers wrote the directory: it has a `modules.json`."""
-        return (self.root / MODULES_FILE).is_file()
+        """Whether the directory is a sentence encoder of sentence-transformers: it has a `modules.json`."""
+        return (self.root / MODULES_FILE).is_file() and not is_cross_encoder(self.root)
 
     @cached_property
     def config_values(self) -> dict[str, Any]:
@@ -98,7 +99,10 @@ class HuggingFaceDirectory:
                 return (StatedTask("sentence_encoder", options, DENSE_PROJECTION_ROWS),)
             plain = {name: options[name] for name in ("pooling", "normalize")}
             return StatedTask("sentence_encoder", plain), StatedTask("dual_encoder", plain)
-        return huggingface_tasks(self.folder / "config.json", self.config_values)
+        tasks = huggingface_tasks(self.folder / "config.json", self.config_values)
+        if is_cross_encoder(self.root):
+            return tuple(sorted(tasks, key=lambda task: task.name != "cross_encoder"))
+        return tasks
 
     def stored_names(self, names: Iterable[str]) -> dict[str, str]:
         """The table's name -> the file's; see `huggingface_names.stored_names`."""

@@ -47,6 +47,7 @@ class ModelTensors:
         rename: Callable[[str], str] = str,
     ):
         self._num_heads = num_heads
+        self._last: tuple[str, Any] = ("", None)
         self._variables = weights_by_row(model, rows, all_weights=False)
         self._rows: dict[str, tuple[WeightRow, StoredWeight]] = {}
         self.infos: dict[str, TensorInfo] = {}
@@ -62,8 +63,16 @@ class ModelTensors:
     def read(self, name: str) -> np.ndarray:
         """One weight as float32, in the layout's shape; often a view of the model's own memory."""
         row, stored = self._rows[name]
-        array = np.asarray(keras.ops.convert_to_numpy(self._variables[row.ours].value), np.float32)
-        return moved(stored.transform.to_stored(row.part(array), self._num_heads))
+        return moved(stored.transform.to_stored(row.part(self._array(row.ours)), self._num_heads))
+
+    def _array(self, path: str) -> np.ndarray:
+        """The weight; the last one is kept, as a merged one is asked for three times."""
+        if self._last[0] != path:
+            value = self._variables[path].value
+            # Keras's own way from TensorFlow to NumPy copies twice.
+            array = value.numpy() if keras.backend.backend() == "tensorflow" else keras.ops.convert_to_numpy(value)
+            self._last = path, np.asarray(array, np.float32)
+        return self._last[1]
 
 
 def weights_by_row(model: Any, rows: Sequence[WeightRow], *, all_weights: bool = True) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.google_directory import GoogleDirectory
+from keras_bert_layers.checkpoints.google_hub_directory import GoogleHubDirectory
+from keras_bert_layers.checkpoints.hub import resolve
 from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
 from keras_bert_layers.checkpoints.kerashub_directory import KerasHubDirectory
 
@@ -17,7 +19,7 @@ def open_checkpoint(source: str | os.PathLike[str], *, owner: str) -> Checkpoint
     """The checkpoint that `source` names.
 
     Args:
-        source: a directory.
+        source: a directory, or a name that `hub.resolve` knows.
         owner: the public function that was called, for errors.
 
     Returns:
@@ -25,13 +27,15 @@ def open_checkpoint(source: str | os.PathLike[str], *, owner: str) -> Checkpoint
 
     Raises:
         TypeError: `source` is not a path.
-        CheckpointError: there is no such directory, or it may not be read.
+        CheckpointError: there is no such directory, or it may not be read; the name leads nowhere.
     """
-    directory = _existing_directory(source, owner)
+    directory = _existing_directory(resolve(source, owner=owner), owner)
     if KerasHubDirectory.describes(directory):
         return KerasHubDirectory(directory, owner=owner)
     if GoogleDirectory.describes(directory):
         return GoogleDirectory(directory, owner=owner)
+    if GoogleHubDirectory.describes(directory):
+        return GoogleHubDirectory(directory, owner=owner)
     return HuggingFaceDirectory(directory, owner=owner)
 
 
@@ -40,8 +44,7 @@ def _existing_directory(source: str | os.PathLike[str], owner: str) -> Path:
         raise TypeError(checks.message(owner, "source", "be a path", source))
     path = Path(source)
     if not path.is_dir():
-        cure = "Give a local directory in HuggingFace's layout; a model that is known by name, download first."
-        raise CheckpointError(checks.message(owner, "source", "be an existing directory", str(source), cure))
+        raise CheckpointError(checks.message(owner, "source", "be an existing directory", str(source)))
     if not os.access(path, os.R_OK | os.X_OK):
         raise CheckpointError(checks.message(owner, "source", "be a directory that may be read", str(source)))
     return path

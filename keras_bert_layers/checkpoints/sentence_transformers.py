@@ -11,6 +11,7 @@ from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.json_file import read_json, read_json_object
 
 MODULES_FILE = "modules.json"
+_MODEL_FILE = "config_sentence_transformers.json"
 
 # A class is written as its import path, which changed between releases: sentence_transformers.models.Pooling up to
 # 5.3, sentence_transformers.sentence_transformer.modules.pooling.Pooling from 5.4. Only its last part stayed.
@@ -58,6 +59,12 @@ class SentenceEncoderSettings:
     normalize: bool
     projection_dim: int | None = None
     projection_activation: str = "tanh"
+
+
+def is_cross_encoder(root: Path) -> bool:
+    """Whether sentence-transformers 5.4 or later wrote the directory of a `CrossEncoder`, a model with a head."""
+    path = root / _MODEL_FILE
+    return path.is_file() and read_json_object(path).get("model_type") == "CrossEncoder"
 
 
 def transformer_folder(root: Path) -> str:
@@ -162,6 +169,8 @@ def _projection(path: Path, hidden_dim: int) -> dict[str, Any]:
         raise CheckpointError(f"{path}: the dense layer's config is missing. Copy all files of the checkpoint.")
     _check_names(path)
     values = read_json_object(path)
+    if values.get("use_residual"):
+        raise CheckpointError(f"{path}: `use_residual` must be false. Received: {values['use_residual']!r}.")
     width, activation = values.get("out_features"), str(values.get("activation_function", "Tanh")).rpartition(".")[2]
     if values.get("in_features") != hidden_dim or isinstance(width, bool) or not isinstance(width, int) or width < 1:
         raise CheckpointError(
@@ -185,7 +194,7 @@ def _check_names(path: Path) -> None:
 
 def _check_model_type(root: Path) -> None:
     """Refuses models that are not sentence encoders; says that a default prompt is not applied."""
-    path = root / "config_sentence_transformers.json"
+    path = root / _MODEL_FILE
     values: dict[str, Any] = read_json_object(path) if path.is_file() else {}
     kind = values.get("model_type", "SentenceTransformer")
     if kind != "SentenceTransformer":

@@ -115,6 +115,15 @@ def test_one_label_is_a_regression_or_a_cross_encoder(huggingface, tmp_path):
     assert type(load_task(tmp_path)).__name__ == "BertCrossEncoder"
 
 
+def test_cross_encoder_of_newer_releases(huggingface, tmp_path):
+    """sentence-transformers writes modules for a CrossEncoder too, since 5.4: one, which is the model with its head."""
+    write(huggingface, tmp_path, "BertForSequenceClassification", labels("score"), classifier(1), True)
+    huggingface.add_modules(tmp_path, kinds=("Transformer",))
+    huggingface.write_json(tmp_path / "config_sentence_transformers.json", {"model_type": "CrossEncoder"})
+    task = load_task(tmp_path)
+    assert (type(task).__name__, load_report(task).fresh) == ("BertCrossEncoder", ())
+
+
 def test_pretrained_heads_one_by_one(huggingface, tmp_path):
     config, head, pooler, _, _ = ARCHITECTURES["BertForPreTraining"]
     write(huggingface, tmp_path, "BertForPreTraining", config, head, pooler)

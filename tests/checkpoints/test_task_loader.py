@@ -259,6 +259,7 @@ def test_sentence_encoder_with_a_dense_layer(projected, huggingface, has_bias):
     ("changes", "message"),
     [
         ({"in_features": 16}, r"must lead from the encoder's 15 features to a positive number.*in_features=16"),
+        ({"use_residual": True}, r"`use_residual` must be false\. Received: True"),
         ({"out_features": 0}, r"must lead from the encoder's 15 features.*out_features=0"),
         ({"activation_function": "torch.nn.modules.activation.Softsign"}, r"`activation_function` must be one of"),
         ({"module_input_name": "token_embeddings"}, r"`module_input_name` must be 'sentence_embedding'"),
