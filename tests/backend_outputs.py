@@ -7,6 +7,7 @@ was imported on another backend.
 import os
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,15 @@ def backbone_outputs(found):
     half.set_weights(backbone.get_weights())
     found.update({f"half:{key}": to_numpy(value) for key, value in half(inputs()).items()})
     return backbone
+
+
+def google_files(found, backbone):
+    """Google's TensorFlow checkpoints, written and read again."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # Google's files have no word for the erf form
+        directory = keras_bert_layers.save_google(backbone, Path(folder) / "google")
+        loaded = keras_bert_layers.load_backbone(directory)
+    found.update({f"google:{key}": to_numpy(value) for key, value in loaded(inputs()).items()})
 
 
 def saving(found, backbone):
@@ -209,6 +219,7 @@ def main(path):
     dual_encoder(found)
     token_classifier(found)
     wrong_id(found)
+    google_files(found, backbone)
     backend = os.environ["KERAS_BACKEND"]
     if backend != "tensorflow" and any(name.split(".")[0].startswith("tensorflow") for name in sys.modules):
         sys.exit(f"TensorFlow was imported on the backend {backend}.")

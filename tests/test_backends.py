@@ -57,7 +57,7 @@ def test_backbone(found, inputs, numpy_bert):
     weights = {key.removeprefix("weight:"): value for key, value in found.items() if key.startswith("weight:")}
     expected = numpy_bert.bert(weights, inputs, num_layers=2, num_heads=3)
     for key in ("sequence_output", "pooled_output"):
-        for way in ("backbone", "predicted", "own", "loaded"):
+        for way in ("backbone", "predicted", "own", "loaded", "google"):
             np.testing.assert_allclose(found[f"{way}:{key}"], expected[key], atol=EQUAL, err_msg=way)
         np.testing.assert_allclose(found[f"half:{key}"], expected[key], atol=HALF_PRECISION)
     for index, scores in enumerate(expected["attention_scores"]):
