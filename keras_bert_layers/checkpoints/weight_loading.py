@@ -85,11 +85,11 @@ def _places(
     places, absent = [], []
     for row in rows:
         stored = row.stored(checkpoint.layout)
-        found = [name for name in (stored.name, stored.again) if name in names] if stored else []
-        if found:
-            places.append(_Place(row, stored, names[found[0]]))
-        else:
+        name = None if stored is None else names.get(stored.name, names.get(stored.again or ""))
+        if stored is None or name is None:
             absent.append(row)
+        else:
+            places.append(_Place(row, stored, name))
     if {row.ours for row in absent} == {row.ours for row in POOLER_ROWS}:
         return places, absent
     if absent:
@@ -112,7 +112,7 @@ def _ignored(places: Sequence[_Place], names: Mapping[str, str], checkpoint: Che
             f"{_some(unexpected)}. Check that the config and the weights belong together and that this is a BERT."
         )
     read = {place.name for place in places}
-    again = {names[place.stored.again]: place for place in places if place.stored.again in names}
+    again = {names[place.stored.again]: place for place in places if place.stored.again and place.stored.again in names}
     twice = {stored: f"the same weight as {place.name}" for stored, place in again.items() if stored not in read}
     return {**{stored: reason for stored, reason in reasons.items() if reason is not None}, **twice}
 

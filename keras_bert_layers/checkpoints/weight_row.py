@@ -108,6 +108,8 @@ class WeightRow:
 
     def in_layer(self, index: int) -> WeightRow:
         """The row for one encoder block: `{layer}` in every name is replaced."""
-        cells = {layout.value: self.stored(layout) for layout in Layout}
-        filled = {name: cell and cell.in_layer(index) for name, cell in cells.items()}
-        return dataclasses.replace(self, ours=self.ours.format(layer=index), **filled)
+        google, huggingface, kerashub = (
+            cell and cell.in_layer(index) for cell in (self.google, self.huggingface, self.kerashub)
+        )
+        ours = self.ours.format(layer=index)
+        return dataclasses.replace(self, ours=ours, google=google, huggingface=huggingface, kerashub=kerashub)

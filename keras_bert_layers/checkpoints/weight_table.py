@@ -25,20 +25,24 @@ def _row(ours: str, google: str, huggingface: str, kerashub: str) -> WeightRow:
     return WeightRow(ours, StoredWeight(google), StoredWeight(huggingface), StoredWeight(kerashub))
 
 
+def _cell(name: str | None, end: str) -> StoredWeight | None:
+    return None if name is None else StoredWeight(name + end)
+
+
 def _dense(ours: str, google: str | None, huggingface: str, kerashub: str | None) -> tuple[WeightRow, WeightRow]:
     """Kernel and bias: torch stores a kernel as (outputs, inputs), Keras and Google as (inputs, outputs)."""
     return (
         WeightRow(
             f"{ours}/kernel",
-            google and StoredWeight(f"{google}/kernel"),
+            _cell(google, "/kernel"),
             StoredWeight(f"{huggingface}.weight", Transform.TRANSPOSE),
-            kerashub and StoredWeight(f"{kerashub}/kernel"),
+            _cell(kerashub, "/kernel"),
         ),
         WeightRow(
             f"{ours}/bias",
-            google and StoredWeight(f"{google}/bias"),
+            _cell(google, "/bias"),
             StoredWeight(f"{huggingface}.bias"),
-            kerashub and StoredWeight(f"{kerashub}/bias"),
+            _cell(kerashub, "/bias"),
         ),
     )
 
@@ -83,13 +87,14 @@ def _part(number: int, name: str) -> tuple[WeightRow, WeightRow]:
 
 
 def _attention_output() -> tuple[WeightRow, WeightRow]:
+    kerashub = f"{_KERASHUB_LAYER}/self_attention_layer/attention_output"
     kernel, bias = _dense(
         f"{_ATTENTION}/output",
         f"{_GOOGLE_LAYER}/attention/output/dense",
         f"{_HUGGINGFACE_LAYER}.attention.output.dense",
-        f"{_KERASHUB_LAYER}/self_attention_layer/attention_output",
+        kerashub,
     )
-    split = StoredWeight(kernel.kerashub.name, Transform.SPLIT_FIRST)  # [N, D, H]
+    split = StoredWeight(f"{kerashub}/kernel", Transform.SPLIT_FIRST)  # [N, D, H]
     return WeightRow(kernel.ours, kernel.google, kernel.huggingface, split), bias
 
 
