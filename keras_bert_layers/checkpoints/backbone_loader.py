@@ -18,10 +18,17 @@ from keras_bert_layers.layers.initializers import replaced_weights
 def load_backbone(source: str | os.PathLike[str], **options: Any) -> BertBackbone:
     """The encoder of a checkpoint, with its weights.
 
-    Reads directories in HuggingFace's layout, sentence-transformers' included: `config.json` with
-    `model.safetensors`, whole or in shards, in float32, float16 or bfloat16; with or without the prefix `bert.`. A
-    `pytorch_model.bin` is read only where torch is installed, and only as plain tensors. Nothing is downloaded, and no
-    program in a checkpoint is run.
+    The source is a directory, or a name: `hf://owner/name`, a preset such as `"bert_uncased_L-2_H-128_A-2"`, or
+    `kerashub://NAME`, whose files are downloaded once and compared with the hub's hashes. The directory's files show its
+    kind, one of
+
+    - HuggingFace's, sentence-transformers' included: `config.json` with `model.safetensors`, whole or in shards, in
+      float32, float16 or bfloat16; with or without the prefix `bert.`. A `pytorch_model.bin` is read only where torch
+      is installed, and only as plain tensors.
+    - Google's: `bert_config.json` with a TensorFlow checkpoint, `bert_model.ckpt.*`; TensorFlow is not needed.
+    - KerasHub's: `config.json` with `model.weights.h5`.
+
+    No program in a checkpoint is run.
 
     Reading is strict: every weight finds its tensor, every tensor its weight, or this raises before any model is
     returned. Heads and buffers are left out by name. A checkpoint without a pooler gives a fresh one, and a warning.
@@ -29,7 +36,7 @@ def load_backbone(source: str | os.PathLike[str], **options: Any) -> BertBackbon
     `checkpoints.load_report(backbone)` gives it again.
 
     Args:
-        source: the directory.
+        source: the directory or the name.
         **options: what else `BertBackbone` takes: `dtype`, `name`, `return_hidden_states`, ...
 
     Returns:

@@ -14,7 +14,7 @@ def load_preprocessor(source: str | os.PathLike[str], **options: Any) -> BertPre
     """The preprocessor that belongs to a checkpoint.
 
     Args:
-        source: a directory in HuggingFace's layout; weights are not needed.
+        source: as for `load_backbone`; a directory needs no weights.
         **options: what `BertPreprocessor` takes beside the tokenizer. Without `max_length`, texts may be as long as the
             checkpoint says: `max_seq_length` of sentence-transformers, else the tokenizer's `model_max_length`, and
             never longer than the encoder has positions. Padding is to the longest text of a batch, so a large

@@ -56,11 +56,13 @@ def load_task(source: str | os.PathLike[str], task: str | None = None, **options
     - A HuggingFace directory of a `BertFor...`: the task with that head, its labels included. Sequence classification
       gives a `BertClassifier` (of classes, of several labels a text, or a regression) or, of one label, a
       `BertCrossEncoder`; next sentence prediction a `BertClassifier` of pairs.
+    - A Google directory: what the variables' names tell, a `BertPretrainer` as a rule. A KerasHub preset: what its
+      `task.json` names.
     - Any other BERT, or another `task` than its own: the task that is asked for, on the checkpoint's encoder. The head
       is then fresh.
 
     Args:
-        source: the directory, or the `.keras` file.
+        source: as for `load_backbone`, or a `.keras` file.
         task: "classifier", "token_classifier", "question_answerer", "multiple_choice", "masked_lm", "pretrainer",
             "sentence_encoder", "dual_encoder", "cross_encoder", or None for what the checkpoint itself says.
         **options: what else the task's class takes, such as `num_classes` and `class_names` for a fresh classifier, or

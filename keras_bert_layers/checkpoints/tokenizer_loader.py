@@ -9,15 +9,16 @@ from keras_bert_layers.preprocessing import BertTokenizer
 
 
 def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer:
-    """The tokenizer of a checkpoint, with `reference="huggingface"`.
+    """The tokenizer of a checkpoint.
 
-    The tokens come from `tokenizer.json`, or from `vocab.txt` where that is absent. Lower-casing, accents and Chinese
-    characters come from the first of these that states them: `tokenizer_config.json`, `tokenizer.json`, the defaults
-    of transformers (lower-cased, accents taken off, Chinese characters split). Where the first two disagree, a warning
-    says so. sentence-transformers' own `do_lower_case` is honoured.
+    Of a HuggingFace directory it has `reference="huggingface"`, of Google's `"google"`; what KerasHub's files say
+    decides theirs. In HuggingFace's, the tokens come from `tokenizer.json`, or from `vocab.txt` where that is absent.
+    Lower-casing, accents and Chinese characters come from the first of these that states them: `tokenizer_config.json`,
+    `tokenizer.json`, the defaults of transformers (lower-cased, accents taken off, Chinese characters split). Where the
+    first two disagree, a warning says so. sentence-transformers' own `do_lower_case` is honoured.
 
     Args:
-        source: a directory in HuggingFace's layout; weights are not needed.
+        source: as for `load_backbone`; a directory needs no weights.
 
     Returns:
         The tokenizer.
