@@ -19,8 +19,8 @@ def load_backbone(source: str | os.PathLike[str], **options: Any) -> BertBackbon
     """The encoder of a checkpoint, with its weights.
 
     The source is a directory, or a name: `hf://owner/name`, a preset such as `"bert_uncased_L-2_H-128_A-2"`, or
-    `kerashub://NAME`, whose files are downloaded once and compared with the hub's hashes. The directory's files show its
-    kind, one of
+    `kerashub://NAME`, whose files are downloaded once, HuggingFace's being compared with the hub's hashes. The files
+    show the directory's kind, one of
 
     - HuggingFace's, sentence-transformers' included: `config.json` with `model.safetensors`, whole or in shards, in
       float32, float16 or bfloat16; with or without the prefix `bert.`. A `pytorch_model.bin` is read only where torch
