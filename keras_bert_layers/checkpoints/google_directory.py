@@ -12,10 +12,11 @@ from keras_bert_layers.checkpoints.checkpoint import StatedTask
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.google_casing import lowercases
 from keras_bert_layers.checkpoints.google_names import ignored_reason
-from keras_bert_layers.checkpoints.google_notes import KEY, GoogleNotes
+from keras_bert_layers.checkpoints.google_notes import GoogleNotes
 from keras_bert_layers.checkpoints.google_prefix import checkpoint_prefix, has_checkpoint
 from keras_bert_layers.checkpoints.google_tasks import google_tasks
 from keras_bert_layers.checkpoints.json_file import MAX_JSON_BYTES, read_json_object
+from keras_bert_layers.checkpoints.notes import KEY
 from keras_bert_layers.checkpoints.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.tf1_checkpoint import Tf1Checkpoint, index_checksum, index_path
 from keras_bert_layers.checkpoints.weight_row import Layout

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.notes import KEY, checked_config
 from keras_bert_layers.config import BertConfig
-
-KEY = "keras_bert_layers"
 
 # What each part may say, and of which type.
 _PARTS = {"weights": int, "config": dict, "tokenizer": dict, "max_length": int, "task": str, "options": dict}
-_TOKENIZER = {"lowercase": bool, "strip_accents": (bool, type(None)), "split_chinese": bool, "reference": str}
 OPTIONS: dict[str, dict[str, Any]] = {
     "classifier": {
         "num_classes": int,
@@ -71,21 +69,9 @@ class GoogleNotes:
             CheckpointError: this is not what this package writes.
         """
         where = f"{path}: `{KEY}`"
-        _check(where, values, _PARTS)
-        task = values.get("task")
-        if not {"weights", "config"} <= values.keys():
+        config = checked_config(where, values, _PARTS, OPTIONS)
+        if "weights" not in values:
             raise CheckpointError(f"{where} must hold `weights` and `config`. Received: {sorted(values)}.")
-        if task is not None and task not in OPTIONS:
-            raise CheckpointError(f"{where}: `task` must be one of {sorted(OPTIONS)}. Received: {task!r}.")
-        options = values.get("options", {})
-        _check(f"{where}: `options`", options, OPTIONS.get(task or "", {}))
-        if not all(isinstance(name, str) for name in options.get("class_names") or ()):
-            raise CheckpointError(f"{where}: `class_names` must be strings. Received: {options['class_names']!r}.")
-        _check(f"{where}: `tokenizer`", values.get("tokenizer", {}), _TOKENIZER)
-        try:
-            config = BertConfig.from_dict(values["config"])
-        except (ValueError, TypeError) as error:
-            raise CheckpointError(f"{where}: {error}") from error
         return cls(**{**values, "config": config})
 
     @property
@@ -99,12 +85,3 @@ class GoogleNotes:
         """What `from_dict` reads, as plain values."""
         parts = {**dataclasses.asdict(self), "config": self.config.to_dict()}
         return {name: value for name, value in parts.items() if value is not None and value != {}}
-
-
-def _check(where: str, values: Any, types: dict[str, Any]) -> None:
-    """Only known keys, each of its type."""
-    if not isinstance(values, dict):
-        raise CheckpointError(f"{where} must be a JSON object. Received: {values!r}.")
-    for key, value in values.items():
-        if key not in types or not isinstance(value, types[key]):
-            raise CheckpointError(f"{where}: `{key}` must be a known key with its kind of value. Received: {value!r}.")

@@ -14,9 +14,10 @@ from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.hdf5_file import Hdf5File
 from keras_bert_layers.checkpoints.json_file import MAX_JSON_BYTES, read_json_object
 from keras_bert_layers.checkpoints.kerashub_names import TASK_WEIGHTS, WEIGHTS, ignored_reason, stored_names
-from keras_bert_layers.checkpoints.kerashub_notes import KEY, METADATA_FILE, KerasHubNotes
+from keras_bert_layers.checkpoints.kerashub_notes import METADATA_FILE, KerasHubNotes
 from keras_bert_layers.checkpoints.kerashub_tasks import CLASSES, kerashub_tasks
 from keras_bert_layers.checkpoints.kerashub_tokenizer import tokenizer_object, tokenizer_options
+from keras_bert_layers.checkpoints.notes import KEY
 from keras_bert_layers.checkpoints.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.weight_row import Layout
 from keras_bert_layers.config import BertConfig

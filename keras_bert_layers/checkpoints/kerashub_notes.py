@@ -6,15 +6,14 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.json_file import read_json_object
+from keras_bert_layers.checkpoints.notes import KEY, checked_config
 from keras_bert_layers.config import BertConfig
 
 METADATA_FILE = "metadata.json"
-KEY = "keras_bert_layers"
 
 # What each part may say, and of which type.
-_TOKENIZER = {"lowercase": bool, "strip_accents": (bool, type(None)), "split_chinese": bool, "reference": str}
+_PARTS = {"config": dict, "tokenizer": dict, "task": str, "options": dict}
 _OPTIONS: dict[str, dict[str, Any]] = {
     "classifier": {
         "class_names": list,
@@ -65,32 +64,10 @@ class KerasHubNotes:
         if values is None:
             return cls()
         where = f"{path}: `{KEY}`"
-        _check(where, values, {"config": dict, "tokenizer": dict, "task": str, "options": dict})
-        if "config" not in values:
-            raise CheckpointError(f"{where} must hold a `config`. Received: {sorted(values)}.")
-        task, options = values.get("task"), values.get("options", {})
-        if task is not None and task not in _OPTIONS:
-            raise CheckpointError(f"{where}: `task` must be one of {sorted(_OPTIONS)}. Received: {task!r}.")
-        _check(f"{where}: `options`", options, _OPTIONS.get(task or "", {}))
-        if not all(isinstance(name, str) for name in options.get("class_names", [])):
-            raise CheckpointError(f"{where}: `class_names` must be strings. Received: {options['class_names']!r}.")
-        _check(f"{where}: `tokenizer`", values.get("tokenizer", {}), _TOKENIZER)
-        try:
-            config = BertConfig.from_dict(values["config"])
-        except (ValueError, TypeError) as error:
-            raise CheckpointError(f"{where}: {error}") from error
-        return cls(config, values.get("tokenizer"), task, options)
+        config = checked_config(where, values, _PARTS, _OPTIONS)
+        return cls(**{**values, "config": config})
 
     def to_dict(self) -> dict[str, Any]:
         """What `read` reads, as plain values."""
         parts = {**dataclasses.asdict(self), "config": self.config and self.config.to_dict()}
         return {name: value for name, value in parts.items() if value is not None and value != {}}
-
-
-def _check(where: str, values: Any, types: dict[str, Any]) -> None:
-    """Only known keys, each of its type."""
-    if not isinstance(values, dict):
-        raise CheckpointError(f"{where} must be a JSON object. Received: {values!r}.")
-    for key, value in values.items():
-        if key not in types or not isinstance(value, types[key]):
-            raise CheckpointError(f"{where}: `{key}` must be a known key with its kind of value. Received: {value!r}.")

@@ -14,9 +14,10 @@ from keras_bert_layers.checkpoints import weight_table
 from keras_bert_layers.checkpoints._new_directory import new_directory
 from keras_bert_layers.checkpoints.google_casing import KEY as CASING
 from keras_bert_layers.checkpoints.google_directory import CONFIG, VOCABULARY
-from keras_bert_layers.checkpoints.google_notes import KEY, OPTIONS, GoogleNotes
+from keras_bert_layers.checkpoints.google_notes import OPTIONS, GoogleNotes
 from keras_bert_layers.checkpoints.json_file import write_json
 from keras_bert_layers.checkpoints.model_tensors import ModelTensors, weights_by_row
+from keras_bert_layers.checkpoints.notes import KEY
 from keras_bert_layers.checkpoints.tf1_checkpoint import index_checksum, write_tf1_checkpoint
 from keras_bert_layers.checkpoints.weight_row import Layout, WeightRow
 from keras_bert_layers.config import BertConfig

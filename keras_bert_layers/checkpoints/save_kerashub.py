@@ -20,9 +20,10 @@ from keras_bert_layers.checkpoints._new_directory import new_directory
 from keras_bert_layers.checkpoints.hdf5_writer import write_hdf5
 from keras_bert_layers.checkpoints.json_file import write_json
 from keras_bert_layers.checkpoints.kerashub_names import TASK_WEIGHTS, WEIGHTS, stored_places
-from keras_bert_layers.checkpoints.kerashub_notes import KEY, METADATA_FILE, KerasHubNotes
+from keras_bert_layers.checkpoints.kerashub_notes import METADATA_FILE, KerasHubNotes
 from keras_bert_layers.checkpoints.kerashub_tasks import MASKED_LM_HEAD
 from keras_bert_layers.checkpoints.model_tensors import ModelTensors, weights_by_row
+from keras_bert_layers.checkpoints.notes import KEY
 from keras_bert_layers.checkpoints.weight_row import Layout, WeightRow
 from keras_bert_layers.checkpoints.weight_table import CLASSIFIER_ROWS, MASKED_LM_ROWS, backbone_rows
 from keras_bert_layers.config import BertConfig

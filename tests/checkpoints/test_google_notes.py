@@ -6,7 +6,8 @@ import pytest
 
 from keras_bert_layers import BertConfig, load_backbone, load_task, load_tokenizer, save_google
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.google_notes import KEY, GoogleNotes
+from keras_bert_layers.checkpoints.google_notes import GoogleNotes
+from keras_bert_layers.checkpoints.notes import KEY
 
 CONFIG = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=7)
 
@@ -35,7 +36,7 @@ def test_whether_they_are_needed(notes, expected):
     ("values", "text"),
     [
         ([], "must be a JSON object. Received: []"),
-        ({}, "must hold `weights` and `config`. Received: []"),
+        ({}, "must hold a `config`. Received: []"),
         ({"weights": "a"}, "`weights` must be a known key with its kind of value. Received: 'a'"),
         ({"gelu": 1}, "`gelu` must be a known key with its kind of value"),
         ({"weights": 1, "config": {}}, "must have the keys ['vocabulary_size'"),
