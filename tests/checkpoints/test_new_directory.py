@@ -193,6 +193,7 @@ def test_interrupt_from_the_keyboard(tmp_path):
     program = """
         import os, signal, sys
         from keras_bert_layers.checkpoints._new_directory import new_directory
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin without it
         with new_directory(sys.argv[1], owner="save_huggingface") as unfinished:
             (unfinished / "model.safetensors").write_bytes(bytes(9999))
             os.kill(os.getpid(), signal.SIGINT)
