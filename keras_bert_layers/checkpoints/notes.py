@@ -45,6 +45,13 @@ def checked_config(where: str, values: Any, parts: Mapping[str, Any], options: M
         raise CheckpointError(f"{where}: {error}") from error
 
 
+def tokenizer_notes(preprocessor: Any) -> dict[str, Any] | None:
+    """What is noted of a preprocessor's tokenizer: its arguments, without the vocabulary; None of no preprocessor."""
+    if preprocessor is None:
+        return None
+    return {name: value for name, value in preprocessor.tokenizer.get_config().items() if name != "vocabulary"}
+
+
 def _check(where: str, values: Any, types: Mapping[str, Any]) -> None:
     """Only known keys, each of its type."""
     if not isinstance(values, dict):

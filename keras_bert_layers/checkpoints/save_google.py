@@ -12,12 +12,13 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints import weight_table
 from keras_bert_layers.checkpoints._new_directory import new_directory
+from keras_bert_layers.checkpoints._written_parts import check_all_weights, vocabulary_file, written_preprocessor
 from keras_bert_layers.checkpoints.google_casing import KEY as CASING
 from keras_bert_layers.checkpoints.google_directory import CONFIG, VOCABULARY
 from keras_bert_layers.checkpoints.google_notes import OPTIONS, GoogleNotes
 from keras_bert_layers.checkpoints.json_file import write_json
-from keras_bert_layers.checkpoints.model_tensors import ModelTensors, weights_by_row
-from keras_bert_layers.checkpoints.notes import KEY
+from keras_bert_layers.checkpoints.model_tensors import ModelTensors
+from keras_bert_layers.checkpoints.notes import KEY, tokenizer_notes
 from keras_bert_layers.checkpoints.tf1_checkpoint import index_checksum, write_tf1_checkpoint
 from keras_bert_layers.checkpoints.weight_row import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
@@ -96,10 +97,7 @@ def save_google(
     """
     task, head = _task(model)
     backbone = model if task is None else model.backbone
-    if preprocessor is None:
-        preprocessor = getattr(model, "preprocessor", None)
-    elif not isinstance(preprocessor, BertPreprocessor | SpanPreprocessor):
-        raise TypeError(checks.message(OWNER, "preprocessor", "be a BertPreprocessor or None", preprocessor))
+    preprocessor = written_preprocessor(OWNER, model, preprocessor)
     config: BertConfig = backbone.config
     config_values = config.to_google()
     tensors = _tensors(model, (*weight_table.backbone_rows(config), *head), config)
@@ -136,11 +134,7 @@ def _task(model: Any) -> tuple[str | None, tuple[WeightRow, ...]]:
 
 def _tensors(model: Any, rows: tuple[WeightRow, ...], config: BertConfig) -> ModelTensors:
     """The model's weights under Google's names; every one is written."""
-    try:
-        weights_by_row(model, rows)
-    except LookupError as error:
-        rule = "have BERT's own weights and no others"
-        raise ValueError(checks.message(OWNER, "model", rule, model, str(error))) from error
+    check_all_weights(OWNER, model, rows)
     return ModelTensors(model, rows, Layout.GOOGLE, num_heads=config.num_heads)
 
 
@@ -154,16 +148,15 @@ def _vocabulary(tokenizer: BertTokenizer, config: BertConfig) -> bytes:
     if broken:
         rule = "have no token with the end of a line"
         raise ValueError(checks.message(OWNER, "preprocessor.tokenizer", rule, broken[0]))
-    return "".join(f"{token}\n" for token in tokens).encode()
+    return vocabulary_file(tokenizer)
 
 
 def _notes(model: Any, task: str | None, config: BertConfig, preprocessor: Any, *, weights: int) -> GoogleNotes:
     options = model.get_config() if task else {}
-    tokenizer = None if preprocessor is None else preprocessor.tokenizer.get_config()
     return GoogleNotes(
         weights,
         config,
-        tokenizer and {name: value for name, value in tokenizer.items() if name != "vocabulary"},
+        tokenizer_notes(preprocessor),
         None if preprocessor is None else preprocessor.max_length,
         task,
         {name: options[name] for name in OPTIONS.get(task or "", {})},

@@ -7,13 +7,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints._new_directory import new_directory
+from keras_bert_layers.checkpoints._written_parts import check_all_weights, written_preprocessor
 from keras_bert_layers.checkpoints.huggingface_forms import HuggingFaceForm, huggingface_form
 from keras_bert_layers.checkpoints.huggingface_names import file_name
 from keras_bert_layers.checkpoints.huggingface_tokenizer import write_huggingface_tokenizer
 from keras_bert_layers.checkpoints.json_file import write_json
-from keras_bert_layers.checkpoints.model_tensors import ModelTensors, weights_by_row
+from keras_bert_layers.checkpoints.model_tensors import ModelTensors
 from keras_bert_layers.checkpoints.safetensors_writer import write_safetensors
 from keras_bert_layers.checkpoints.sentence_transformers_writer import check_projection, write_sentence_transformers
 from keras_bert_layers.checkpoints.weight_row import Layout
@@ -81,10 +81,7 @@ def save_huggingface(
     is_sentence_encoder = isinstance(model, BertSentenceEncoder | BertDualEncoder)
     check_projection(OWNER, model)
     _check_weights(model, form)
-    if preprocessor is None:
-        preprocessor = getattr(model, "preprocessor", None)
-    elif not isinstance(preprocessor, BertPreprocessor | SpanPreprocessor):
-        raise TypeError(checks.message(OWNER, "preprocessor", "be a BertPreprocessor or None", preprocessor))
+    preprocessor = written_preprocessor(OWNER, model, preprocessor)
     max_length = None if preprocessor is None else _max_length(model, preprocessor)
     _warn_of_losses(model, preprocessor)
     with new_directory(directory, owner=OWNER) as unfinished:
@@ -119,11 +116,7 @@ def _check_weights(model: Any, form: HuggingFaceForm) -> None:
     rows = {*form.rows, *POOLER_ROWS}
     if getattr(model, "projection_dim", None) is not None:
         rows.update(DENSE_PROJECTION_ROWS)
-    try:
-        weights_by_row(model, tuple(rows))
-    except LookupError as error:
-        rule = "have BERT's own weights and no others"
-        raise ValueError(checks.message(OWNER, "model", rule, model, str(error))) from error
+    check_all_weights(OWNER, model, tuple(rows))
 
 
 def _max_length(model: Any, preprocessor: Any) -> int:

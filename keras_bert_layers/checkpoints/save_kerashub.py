@@ -17,13 +17,14 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints import kerashub_directory as files
 from keras_bert_layers.checkpoints import kerashub_objects as objects
 from keras_bert_layers.checkpoints._new_directory import new_directory
+from keras_bert_layers.checkpoints._written_parts import check_all_weights, vocabulary_file
 from keras_bert_layers.checkpoints.hdf5_writer import write_hdf5
 from keras_bert_layers.checkpoints.json_file import write_json
 from keras_bert_layers.checkpoints.kerashub_names import TASK_WEIGHTS, WEIGHTS, stored_places
 from keras_bert_layers.checkpoints.kerashub_notes import METADATA_FILE, KerasHubNotes
 from keras_bert_layers.checkpoints.kerashub_tasks import MASKED_LM_HEAD
-from keras_bert_layers.checkpoints.model_tensors import ModelTensors, weights_by_row
-from keras_bert_layers.checkpoints.notes import KEY
+from keras_bert_layers.checkpoints.model_tensors import ModelTensors
+from keras_bert_layers.checkpoints.notes import KEY, tokenizer_notes
 from keras_bert_layers.checkpoints.weight_row import Layout, WeightRow
 from keras_bert_layers.checkpoints.weight_table import CLASSIFIER_ROWS, MASKED_LM_ROWS, backbone_rows
 from keras_bert_layers.config import BertConfig
@@ -96,7 +97,7 @@ def save_kerashub(
     _check_parts(model, backbone.config, preprocessor)
     contents = _contents(model, backbone, preprocessor)
     weights = {WEIGHTS: backbone_rows(backbone.config), TASK_WEIGHTS: _HEAD_ROWS.get(objects.task_name(model), ())}
-    _check_weights(model, [row for rows in weights.values() for row in rows])
+    check_all_weights(OWNER, model, [row for rows in weights.values() for row in rows])
     lost = list(_lost(model, backbone.config, preprocessor))
     if lost:
         warnings.warn(
@@ -139,15 +140,6 @@ def _check_parts(model: Any, config: BertConfig, preprocessor: Any) -> None:
             raise ValueError(checks.message(OWNER, f"preprocessor.{name}", rule, value))
 
 
-def _check_weights(model: Any, rows: list[WeightRow]) -> None:
-    """Refuses a model that would lose weights."""
-    try:
-        weights_by_row(model, rows)
-    except LookupError as error:
-        rule = "have BERT's own weights and no others"
-        raise ValueError(checks.message(OWNER, "model", rule, model, str(error))) from error
-
-
 def _contents(model: Any, backbone: BertBackbone, preprocessor: Any) -> dict[str, Any]:
     """The JSON files by name."""
     contents: dict[str, Any] = {files.CONFIG: backbone.config.to_kerashub()}
@@ -173,10 +165,7 @@ def _notes(model: Any, config: BertConfig, preprocessor: Any) -> KerasHubNotes:
         options = {name: value for name, value in options.items() if value is not None}
     elif task == "masked_lm":
         options = _masked_lm_head(model)
-    tokenizer = None
-    if preprocessor is not None:
-        tokenizer = {name: value for name, value in preprocessor.tokenizer.get_config().items() if name != "vocabulary"}
-    return KerasHubNotes(config, tokenizer, task, options)
+    return KerasHubNotes(config, tokenizer_notes(preprocessor), task, options)
 
 
 def _masked_lm_head(model: Any) -> dict[str, Any]:
@@ -205,8 +194,7 @@ def _write_fresh_optimizer(path: Path) -> None:
 
 def _write_vocabulary(path: Path, preprocessor: BertPreprocessor) -> None:
     path.parent.mkdir(parents=True)
-    lines = [f"{token}\n" for token in preprocessor.tokenizer.get_config()["vocabulary"]]
-    path.write_bytes("".join(lines).encode())
+    path.write_bytes(vocabulary_file(preprocessor.tokenizer))
 
 
 def _lost(model: Any, config: BertConfig, preprocessor: Any) -> Iterator[str]:

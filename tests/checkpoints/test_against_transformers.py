@@ -36,16 +36,6 @@ PLAIN = {
 
 
 @pytest.fixture(scope="module")
-def torch():
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture(scope="module")
-def transformers(torch):
-    return pytest.importorskip("transformers")
-
-
-@pytest.fixture(scope="module")
 def inputs():
     """A padded batch with three segments and a row of one token."""
     rng = np.random.default_rng(4)

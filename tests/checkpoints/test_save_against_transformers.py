@@ -39,16 +39,6 @@ NUM_CHOICES = 2
 
 
 @pytest.fixture(scope="module")
-def torch():
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture(scope="module")
-def transformers(torch):
-    return pytest.importorskip("transformers")
-
-
-@pytest.fixture(scope="module")
 def inputs():
     """A padded batch with four segments and a row of one token."""
     rng = np.random.default_rng(4)

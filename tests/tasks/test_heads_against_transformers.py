@@ -35,16 +35,6 @@ def draw_head(num_outputs):
 
 
 @pytest.fixture(scope="module")
-def torch():
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture(scope="module")
-def transformers(torch):
-    return pytest.importorskip("transformers")
-
-
-@pytest.fixture(scope="module")
 def tokenizer(transformers, minilm):
     return transformers.AutoTokenizer.from_pretrained(minilm)
 

@@ -33,16 +33,6 @@ IS_RANDOM = np.array([0, 1, 1, 0])
 
 
 @pytest.fixture(scope="module")
-def torch():
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture(scope="module")
-def transformers(torch):
-    return pytest.importorskip("transformers")
-
-
-@pytest.fixture(scope="module")
 def inputs():
     rng = np.random.default_rng(4)
     mask = np.arange(19) < np.array([[19], [7], [1], [12]])
