@@ -41,7 +41,9 @@ class BertBackbone(keras.Model):
           embedding first, the last hidden states last;
         - `"attention_scores"`, if asked: a list of `num_layers` of `(batch, num_heads, sequence, sequence)`.
 
-        What stands at padding positions is finite and has no meaning.
+        What stands at padding positions is finite and has no meaning. In TensorFlow's graphs dense layers work on real
+        tokens only (see `padding_free`), and the last block on first tokens only where nothing but `"pooled_output"` is
+        read.
 
     Raises:
         TypeError: if `config` is not a `BertConfig`.
@@ -78,9 +80,9 @@ class BertBackbone(keras.Model):
 
         names = ("token_ids", "segment_ids", "padding_mask")
         inputs = {key: keras.Input(shape=(None,), dtype="int32", name=key) for key in names}
-        hidden_states, attention_scores = _encode(config, policy, inputs, return_attention_scores)
+        hidden_states, attention_scores, first = _encode(config, policy, inputs, return_attention_scores)
         pooler = Pooler(initializer_range=config.initializer_range, dtype=policy, name="pooler")
-        outputs: dict[str, Any] = {"sequence_output": hidden_states[-1], "pooled_output": pooler(hidden_states[-1])}
+        outputs: dict[str, Any] = {"sequence_output": hidden_states[-1], "pooled_output": pooler(first)}
         if return_hidden_states:
             outputs["hidden_states"] = hidden_states
         if return_attention_scores:
@@ -92,6 +94,19 @@ class BertBackbone(keras.Model):
         self.return_attention_scores = return_attention_scores
         self.dtype_policy = policy
         self.trainable = trainable  # only now are there layers to pass it on to
+
+    @property
+    def padding_free(self) -> bool:
+        """Whether the blocks leave padding out, in TensorFlow's graphs.
+
+        True at first; `compile` of a task sets it too, to False for `jit_compile=True`.
+        """
+        return self.get_layer("encoder_block_0").padding_free
+
+    @padding_free.setter
+    def padding_free(self, value: bool) -> None:
+        for index in range(self.config.num_layers):
+            self.get_layer(f"encoder_block_{index}").padding_free = value
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the config as a dictionary."""
@@ -110,8 +125,13 @@ class BertBackbone(keras.Model):
         return cls(**{**config, "config": BertConfig.from_dict(config["config"])})
 
 
-def _encode(config: BertConfig, policy: Any, inputs: dict[str, Any], with_scores: bool) -> tuple[list[Any], list[Any]]:
-    """All hidden states, the embedding first, and the attention scores of all blocks where they are asked for."""
+def _encode(
+    config: BertConfig, policy: Any, inputs: dict[str, Any], with_scores: bool
+) -> tuple[list[Any], list[Any], Any]:
+    """All hidden states, the embedding first; the attention scores of all blocks where asked for; the first tokens.
+
+    The last block computes the first tokens apart from the rest: of the two, a graph runs what its outputs need.
+    """
     hidden_states = [_embedding(config, policy)(inputs["token_ids"], inputs["segment_ids"])]
     attention_scores = []
     for index in range(config.num_layers):
@@ -121,7 +141,8 @@ def _encode(config: BertConfig, policy: Any, inputs: dict[str, Any], with_scores
             hidden, scores = hidden
             attention_scores.append(scores)
         hidden_states.append(hidden)
-    return hidden_states, attention_scores
+    first = block(hidden_states[-2], inputs["padding_mask"], first_token_only=True)  # [B, H]
+    return hidden_states, attention_scores, first
 
 
 def _embedding(config: BertConfig, policy: Any) -> BertEmbedding:

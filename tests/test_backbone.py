@@ -107,8 +107,10 @@ def test_inputs_are_named_and_open_in_batch_and_sequence():
 
 def test_predict_equals_a_call(inputs):
     backbone = make(return_hidden_states=True)
+    has_text = inputs["padding_mask"].any(axis=1)
     for ours, eager in zip(flat(backbone.predict(inputs, verbose=0)), flat(backbone(inputs)), strict=True):
-        np.testing.assert_allclose(ours, eager, atol=FLOAT32)
+        places = has_text if ours.ndim == 2 else inputs["padding_mask"] == 1
+        np.testing.assert_allclose(ours[places], np.asarray(eager)[places], atol=FLOAT32)
 
 
 @pytest.mark.parametrize("dtype", list(HALF_PRECISION))

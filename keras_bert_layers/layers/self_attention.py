@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._packing import Packing
 from keras_bert_layers.layers.initializers import truncated_normal
 
 # Where `keras.ops.dot_product_attention` is a fused kernel. On TensorFlow it is the same products as below.
@@ -27,7 +28,7 @@ class SelfAttention(keras.layers.Layer):
 
     The only layer of this package that knows the layout `(batch, sequence, hidden_dim)`.
 
-    Axes: B batch, S sequence, H hidden, N heads, D head (H = N * D).
+    Axes: B batch, S sequence, Q queries (S, or 1), T real tokens, H hidden, N heads, D head (H = N * D).
 
     Args:
         num_heads: number of heads; divides the width of the input.
@@ -37,16 +38,19 @@ class SelfAttention(keras.layers.Layer):
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
-        hidden: float `(batch, sequence, hidden_dim)`.
+        hidden: float `(batch, sequence, hidden_dim)`; with a `packing`, `(tokens, hidden_dim)`.
         padding_mask: int or bool `(batch, sequence)`, 1 = real token, 0 = padding that no position looks at; None
             where all are real.
+        packing: where in the batch the tokens of `hidden` stand; None where `hidden` is padded.
+        first_token_only: whether to attend from the first token of each row alone.
         return_attention_scores: whether to give the probabilities too.
         training: whether dropout is active.
 
     Returns:
-        Float `(batch, sequence, hidden_dim)`, with `return_attention_scores` a pair of it and the probabilities
-        (before dropout), `(batch, num_heads, sequence, sequence)`: `[b, n, i, j]` is how much i looks at j. The softmax
-        is computed in float32 under every dtype policy. In a row of padding only, every position looks at all alike.
+        Float, of the shape of `hidden`, or `(batch, hidden_dim)` with `first_token_only`; with
+        `return_attention_scores` a pair of it and the probabilities (before dropout), `(batch, num_heads, queries,
+        sequence)`: `[b, n, i, j]` is how much i looks at j. The softmax is computed in float32 under every dtype
+        policy. In a row of padding only, every position looks at all alike.
 
     Raises:
         ValueError: if an argument is out of its range, or `num_heads` does not divide `hidden_dim`.
@@ -101,52 +105,86 @@ class SelfAttention(keras.layers.Layer):
         hidden: Any,
         padding_mask: Any = None,
         *,
+        packing: Packing | None = None,
+        first_token_only: bool = False,
         return_attention_scores: bool = False,
         training: bool | None = None,
     ) -> Any:
         """Attends; see the class."""
-        batch, length, width = ops.shape(hidden)
-        heads = (batch, length, 3, self.num_heads, width // self.num_heads)
-        merged = ops.reshape(self.query_key_value(hidden), heads)  # [B, S, 3, N, D]
-        visible = self._visible(length, padding_mask)
+        project = self._first_query if first_token_only else self._all_queries
+        query, key, value = project(hidden, packing)  # [B, Q, N, D], [B, S, N, D], [B, S, N, D]
+        visible = self._visible(query, key, padding_mask)
         fused = keras.backend.backend() in _FUSING_BACKENDS and not (training and self.dropout)
         scores = None
         if fused and not return_attention_scores:
-            query, key, value = ops.unstack(merged, axis=2)  # [B, S, N, D]
             context = ops.dot_product_attention(query, key, value, mask=visible, flash_attention=_flash(visible))
         else:
-            context, scores = self._attend(merged, visible)
-        output = self.output_projection(ops.reshape(context, (batch, length, width)))
+            context, scores = self._attend(query, key, value, visible)
+        batch, num_queries = ops.shape(query)[:2]
+        context = ops.reshape(context, (batch, num_queries, hidden.shape[-1]))  # [B, Q, H]
+        if first_token_only:
+            context = context[:, 0]  # [B, H]
+        elif packing is not None:
+            context = packing.pack(context)  # [T, H]
+        output = self.output_projection(context)
         return (output, scores) if return_attention_scores else output
 
-    def _visible(self, length: Any, padding_mask: Any) -> Any:
-        """Bool `[B or 1, 1, S or 1, S]`, True where query i may look at key j; None where it always may."""
+    def _all_queries(self, hidden: Any, packing: Packing | None) -> list[Any]:
+        merged = self.query_key_value(hidden)
+        return self._split_heads(merged if packing is None else packing.unpack(merged), 3)
+
+    def _first_query(self, hidden: Any, packing: Packing | None) -> list[Any]:
+        width = hidden.shape[-1]
+        kernel, bias = self.query_key_value.kernel, self.query_key_value.bias
+        first = hidden[:, 0] if packing is None else packing.first(hidden)  # [B, H]
+        query = ops.matmul(first, kernel[:, :width]) + bias[:width]  # [B, H]
+        merged = ops.matmul(hidden, kernel[:, width:]) + bias[width:]
+        merged = merged if packing is None else packing.unpack(merged)  # [B, S, 2 H]
+        return [*self._split_heads(query[:, None], 1), *self._split_heads(merged, 2)]
+
+    def _split_heads(self, merged: Any, num_parts: int) -> list[Any]:
+        """Parts `[B, S, N, D]` of `[B, S, parts * H]`."""
+        batch, length, width = ops.shape(merged)
+        head_dim = width // num_parts // self.num_heads
+        return ops.unstack(ops.reshape(merged, (batch, length, num_parts, self.num_heads, head_dim)), axis=2)
+
+    def _visible(self, query: Any, key: Any, padding_mask: Any) -> Any:
+        """Bool `[B or 1, 1, Q or 1, S]`, True where query i may look at key j; None where it always may."""
         visible = None
         if padding_mask is not None:
             visible = ops.cast(padding_mask, "bool")[:, None, None, :]  # [B, 1, 1, S]
         if self.causal:
-            positions = ops.arange(length)
-            earlier = positions[None, None, :, None] >= positions[None, None, None, :]  # [1, 1, S, S]
-            visible = earlier if visible is None else ops.logical_and(visible, earlier)  # [B, 1, S, S]
+            places, others = ops.arange(ops.shape(query)[1]), ops.arange(ops.shape(key)[1])
+            earlier = places[None, None, :, None] >= others[None, None, None, :]  # [1, 1, Q, S]
+            visible = earlier if visible is None else ops.logical_and(visible, earlier)  # [B, 1, Q, S]
         return visible
 
-    def _attend(self, merged: Any, visible: Any) -> tuple[Any, Any]:
-        query, key, value = ops.unstack(ops.transpose(merged, (2, 0, 3, 1, 4)))  # [B, N, S, D]
-        logits = ops.matmul(query * query.shape[-1] ** -0.5, ops.swapaxes(key, 2, 3))  # [B, N, S, S]
+    def _attend(self, query: Any, key: Any, value: Any, visible: Any) -> tuple[Any, Any]:
+        query = ops.transpose(query, (0, 2, 1, 3)) * query.shape[-1] ** -0.5  # [B, N, Q, D]
+        logits = ops.matmul(query, ops.transpose(key, (0, 2, 3, 1)))  # [B, N, Q, S]
         logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32"))
         if visible is not None:
             logits += ops.where(visible, ops.cast(0, logits.dtype), ops.cast(_MASKED, logits.dtype))
         scores = ops.cast(_softmax(logits), self.compute_dtype)
-        context = ops.matmul(self.dropout_layer(scores), value)  # [B, N, S, D]
-        return ops.transpose(context, (0, 2, 1, 3)), scores  # [B, S, N, D]
+        context = ops.matmul(self.dropout_layer(scores), ops.transpose(value, (0, 2, 1, 3)))  # [B, N, Q, D]
+        return ops.transpose(context, (0, 2, 1, 3)), scores  # [B, Q, N, D]
 
     def compute_output_spec(
-        self, hidden: Any, padding_mask: Any = None, *, return_attention_scores: bool = False, training: Any = None
+        self,
+        hidden: Any,
+        padding_mask: Any = None,
+        *,
+        packing: Packing | None = None,
+        first_token_only: bool = False,
+        return_attention_scores: bool = False,
+        training: Any = None,
     ) -> Any:
         """Shapes and dtypes of the output and the scores."""
-        output = keras.KerasTensor(hidden.shape, dtype=self.compute_dtype)
-        batch, length, _ = hidden.shape
-        scores = keras.KerasTensor((batch, self.num_heads, length, length), dtype=self.compute_dtype)
+        batch, length, width = hidden.shape
+        shape = (batch, width) if first_token_only else hidden.shape
+        output = keras.KerasTensor(shape, dtype=self.compute_dtype)
+        num_queries = 1 if first_token_only else length
+        scores = keras.KerasTensor((batch, self.num_heads, num_queries, length), dtype=self.compute_dtype)
         return (output, scores) if return_attention_scores else output
 
     def get_config(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import check_activation
+from keras_bert_layers.layers._packing import can_pack, packing_of, remember_tokens, tokens_of
 from keras_bert_layers.layers.feed_forward import FeedForward
 from keras_bert_layers.layers.self_attention import SelfAttention
 
@@ -22,6 +23,9 @@ class TransformerEncoderBlock(keras.layers.Layer):
     - after, as in BERT: `x = LayerNorm(x + dropout(f(x)))`
     - `normalize_first`, as in tensor2tensor: `x = x + dropout(f(LayerNorm(x)))`; a stack of such blocks wants one more
       LayerNorm behind the last.
+
+    In TensorFlow's graphs all but the attention itself is computed for the real tokens only, one behind the other; the
+    results are the same. `block.padding_free = False` switches that off, for XLA, which wants fixed shapes.
 
     Args:
         num_heads: attention heads; divides the width of the input.
@@ -38,11 +42,13 @@ class TransformerEncoderBlock(keras.layers.Layer):
     Call arguments:
         hidden: float `(batch, sequence, hidden_dim)`.
         padding_mask: int or bool `(batch, sequence)`, 1 = real token; None where all are real.
+        first_token_only: whether to compute the first token of each row alone, from all tokens.
         return_attention_scores: whether to give the attention probabilities too.
 
     Returns:
-        Float `(batch, sequence, hidden_dim)`, with `return_attention_scores` a pair of it and the probabilities
-        `(batch, num_heads, sequence, sequence)`.
+        Float `(batch, sequence, hidden_dim)`, or `(batch, hidden_dim)` with `first_token_only`; with
+        `return_attention_scores` a pair of it and the probabilities `(batch, num_heads, queries, sequence)`. What
+        stands at padding positions has no meaning.
 
     Raises:
         ValueError: if an argument is out of its range, or `num_heads` does not divide `hidden_dim`.
@@ -82,6 +88,18 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.normalize_first = checks.boolean(owner, "normalize_first", normalize_first)
         self.causal = checks.boolean(owner, "causal", causal)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
+        self.padding_free = True
+
+    @property
+    def padding_free(self) -> bool:
+        """Whether padding is left out in TensorFlow's graphs; if not, Keras may choose XLA by itself."""
+        return self._padding_free
+
+    @padding_free.setter
+    def padding_free(self, value: bool) -> None:
+        self._padding_free = checks.boolean(type(self).__name__, "padding_free", value)
+        if keras.backend.backend() == "tensorflow":
+            self.supports_jit = not value  # XLA wants fixed shapes
 
     def build(self, input_shape: Any) -> None:
         """Makes the two sub-layers and their LayerNorms, as wide as the input."""
@@ -110,20 +128,36 @@ class TransformerEncoderBlock(keras.layers.Layer):
     def _layer_norm(self, name: str) -> keras.layers.LayerNormalization:
         return keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name)
 
-    def call(self, hidden: Any, padding_mask: Any = None, *, return_attention_scores: bool = False) -> Any:
+    def call(
+        self,
+        hidden: Any,
+        padding_mask: Any = None,
+        *,
+        first_token_only: bool = False,
+        return_attention_scores: bool = False,
+    ) -> Any:
         """Transforms the sequence; see the class."""
-        scores = None
+        packing = packing_of(padding_mask) if self.padding_free and can_pack(padding_mask) else None
+        tokens = hidden if packing is None else tokens_of(hidden, padding_mask, packing)  # [T, H]
         attended = self.attention(
-            self._before(self.attention_layer_norm, hidden),
+            self._before(self.attention_layer_norm, tokens),
             padding_mask,
+            packing=packing,
+            first_token_only=first_token_only,
             return_attention_scores=return_attention_scores,
         )
+        scores = None
         if return_attention_scores:
             attended, scores = attended
-        hidden = self._after(self.attention_layer_norm, hidden + self.dropout_layer(attended))
-        transformed = self.feed_forward(self._before(self.feed_forward_layer_norm, hidden))
-        hidden = self._after(self.feed_forward_layer_norm, hidden + self.dropout_layer(transformed))
-        return (hidden, scores) if return_attention_scores else hidden
+        if first_token_only:
+            tokens = hidden[:, 0] if packing is None else packing.first(tokens)  # [B, H]
+        tokens = self._after(self.attention_layer_norm, tokens + self.dropout_layer(attended))
+        transformed = self.feed_forward(self._before(self.feed_forward_layer_norm, tokens))
+        output = self._after(self.feed_forward_layer_norm, tokens + self.dropout_layer(transformed))
+        if packing is not None and not first_token_only:
+            tokens, output = output, packing.unpack(output)  # [B, S, H]
+            remember_tokens(output, padding_mask, tokens)
+        return (output, scores) if return_attention_scores else output
 
     def _before(self, layer_norm: Any, hidden: Any) -> Any:
         return layer_norm(hidden) if self.normalize_first else hidden
@@ -132,10 +166,17 @@ class TransformerEncoderBlock(keras.layers.Layer):
         return hidden if self.normalize_first else layer_norm(hidden)
 
     def compute_output_spec(
-        self, hidden: Any, padding_mask: Any = None, *, return_attention_scores: bool = False
+        self,
+        hidden: Any,
+        padding_mask: Any = None,
+        *,
+        first_token_only: bool = False,
+        return_attention_scores: bool = False,
     ) -> Any:
         """Shapes and dtypes of the output and the scores."""
-        return self.attention.compute_output_spec(hidden, return_attention_scores=return_attention_scores)
+        return self.attention.compute_output_spec(
+            hidden, first_token_only=first_token_only, return_attention_scores=return_attention_scores
+        )
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""

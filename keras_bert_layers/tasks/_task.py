@@ -123,12 +123,13 @@ class Task(keras.Model):
             optimizer: `"auto"` is `optimizers.adamw()`, at a rate of 5e-5.
             loss: `"auto"` is the task's own.
             metrics: `"auto"` is the task's own.
-            jit_compile: `"auto"` leaves XLA off on TensorFlow when batches are padded to their longest row, as XLA
-                compiles again for every new length.
+            jit_compile: `"auto"` leaves XLA off on TensorFlow, where padding is left out instead. True turns it on, and
+                computes padding too; batches padded to their longest row are then compiled again for every length.
             **kwargs: what else `keras.Model.compile` takes.
         """
-        if jit_compile == "auto" and keras.backend.backend() == "tensorflow" and self._has_many_lengths():
-            jit_compile = False
+        for layer in self._flatten_layers():
+            if isinstance(layer, BertBackbone):
+                layer.padding_free = jit_compile is not True
         super().compile(
             optimizer=adamw() if _is_auto(optimizer) else optimizer,
             loss=self.default_loss() if _is_auto(loss) else loss,
@@ -162,9 +163,6 @@ class Task(keras.Model):
         # Only where there is state to read: Keras warns of an optimizer that has slots and a file that has none.
         if optimizer.get("has_state", False):
             self.optimizer.build(self.trainable_variables)
-
-    def _has_many_lengths(self) -> bool:
-        return self.preprocessor is None or self.preprocessor.padding == "longest"
 
     def signatures(self) -> list[Signature]:
         """What the exported model can be asked: with a preprocessor, strings by `serving_default`; always, ids."""

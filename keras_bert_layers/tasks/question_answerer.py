@@ -161,7 +161,8 @@ class BertQuestionAnswerer(SpanTask):
             batch_size: rows a step.
 
         Returns:
-            The threshold.
+            The threshold, halfway between the scores of the questions on its two sides, so that none of them stands on
+            the edge, where float32 sums in another order would decide.
 
         Raises:
             TypeError, ValueError: as for `metrics.best_no_answer_threshold`.
@@ -170,6 +171,9 @@ class BertQuestionAnswerer(SpanTask):
         threshold, _ = best_no_answer_threshold(
             best["answer"][:, 0].tolist(), best["no_answer_score"], gold_answers, metric=metric
         )
+        above = best["no_answer_score"][best["no_answer_score"] > threshold]
+        if above.size:
+            threshold = (threshold + float(above.min())) / 2
         self.no_answer_threshold = threshold
         return threshold
 

@@ -30,6 +30,7 @@ def test_contract(normalize_first, check_layer, draw, tmp_path):
         {"hidden": draw(3, 5, 12), "padding_mask": MASK},
         output_shape=(3, 5, 12),
         num_weights=12,
+        places=MASK.astype(bool),
         tmp_path=tmp_path,
     )
 

@@ -1,0 +1,198 @@
+"""Padding-free blocks and backbones beside padded ones: the same numbers, from less work."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert_layers import BertBackbone, BertConfig
+from keras_bert_layers.layers import TransformerEncoderBlock
+from keras_bert_layers.layers._packing import can_pack, packing_of
+
+pytestmark = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="padding is left out on TensorFlow")
+
+MASK = np.array([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0], [1, 0, 1, 1, 0, 0, 0]], "int32")
+REAL = MASK.astype(bool)
+# Rows of one matrix product, computed among fewer rows: float32 sums of some ten numbers in another order.
+FLOAT32 = 2e-6
+# The same through three blocks, in gradients that sum over all tokens.
+GRADIENT = 2e-5
+
+
+def graph(function, *arrays):
+    """Runs a function in a TensorFlow graph whose batch and sequence are open."""
+    import tensorflow as tf
+
+    # A new function each time: one that was traced before would not be traced again.
+    specs = [tf.TensorSpec([None, None, *array.shape[2:]], array.dtype) for array in arrays]
+    return tf.function(lambda *args: function(*args), input_signature=specs)(*arrays)  # noqa: PLW0108
+
+
+def both_ways(model, function, *arrays):
+    """What a function gives in a graph, padding-free and padded."""
+    found = []
+    for padding_free in (True, False):
+        model.padding_free = padding_free
+        found.append(keras.tree.map_structure(np.asarray, graph(function, *arrays)))
+    return found
+
+
+def make_backbone(**changes):
+    keras.utils.set_random_seed(3)
+    values = {"num_layers": 3, "num_heads": 3, "intermediate_dim": 22, "initializer_range": 0.3, "dropout": 0.0}
+    values |= {"vocabulary_size": 31, "hidden_dim": 12, "max_sequence_length": 9, "attention_dropout": 0.0}
+    return BertBackbone(BertConfig(**values), **changes)
+
+
+@pytest.fixture(scope="module")
+def ids():
+    rng = np.random.default_rng(5)
+    return [rng.integers(1, 31, MASK.shape).astype("int32"), rng.integers(0, 2, MASK.shape).astype("int32"), MASK]
+
+
+def call(backbone, **options):
+    names = ("token_ids", "segment_ids", "padding_mask")
+    return lambda *args: backbone(dict(zip(names, args, strict=True)), **options)
+
+
+def test_packing_of_a_mask():
+    packing = packing_of(keras.ops.convert_to_tensor(MASK))
+    assert np.asarray(packing.places).tolist() == [*range(7), 7, 8, 9, 14, 21, 23, 24]
+    padded = np.arange(28 * 2).reshape(4, 7, 2).astype("float32")
+    tokens = packing.pack(keras.ops.convert_to_tensor(padded))
+    again = np.asarray(packing.unpack(tokens))
+    np.testing.assert_array_equal(again[REAL], padded[REAL])
+    np.testing.assert_array_equal(again[:, 0], padded[:, 0])
+    np.testing.assert_array_equal(np.asarray(packing.first(tokens)), padded[:, 0])
+    # In the place of padding stands a token of the same row: a row of padding never meets another row's text.
+    assert all(np.isin(again[row], padded[row]).all() for row in range(4))
+
+
+def test_only_in_graphs_and_with_a_mask():
+    assert can_pack(keras.KerasTensor(MASK.shape, "int32"))
+    assert not can_pack(keras.ops.convert_to_tensor(MASK))
+    assert not can_pack(None)
+
+
+def test_eager_calls_and_fixed_shapes(ids):
+    import tensorflow as tf
+
+    backbone = make_backbone()
+    expected = graph(call(backbone), *ids)["sequence_output"].numpy()
+    np.testing.assert_allclose(call(backbone)(*ids)["sequence_output"].numpy()[REAL], expected[REAL], atol=FLOAT32)
+    for jit_compile in (False, True):  # XLA pads by itself, and is right
+        fixed = tf.function(lambda *args: call(backbone)(*args)["sequence_output"], jit_compile=jit_compile)(*ids)
+        np.testing.assert_allclose(fixed.numpy()[REAL], expected[REAL], atol=FLOAT32)
+
+
+@pytest.mark.parametrize("normalize_first", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+def test_block(normalize_first, causal):
+    keras.utils.set_random_seed(4)
+    block = TransformerEncoderBlock(3, 22, normalize_first=normalize_first, causal=causal, initializer_range=0.3)
+    hidden = np.random.default_rng(1).normal(size=(*MASK.shape, 12)).astype("float32")
+    free, padded = both_ways(block, lambda x, mask: block(x, mask, return_attention_scores=True), hidden, MASK)
+    np.testing.assert_allclose(free[0][REAL], padded[0][REAL], atol=FLOAT32)
+    np.testing.assert_allclose(
+        np.swapaxes(free[1], 1, 2)[REAL], np.swapaxes(padded[1], 1, 2)[REAL], atol=FLOAT32
+    )  # of real queries
+    first, _ = both_ways(block, lambda x, mask: block(x, mask, first_token_only=True), hidden, MASK)
+    np.testing.assert_allclose(first, free[0][:, 0], atol=FLOAT32)
+
+
+def test_first_token_without_a_mask():
+    block = TransformerEncoderBlock(3, 22, causal=True, initializer_range=0.3)
+    hidden = np.random.default_rng(1).normal(size=(2, 5, 12)).astype("float32")
+    everything, scores = block(hidden, return_attention_scores=True)
+    first, first_scores = block(hidden, first_token_only=True, return_attention_scores=True)
+    np.testing.assert_allclose(np.asarray(first), np.asarray(everything)[:, 0], atol=FLOAT32)
+    np.testing.assert_allclose(np.asarray(first_scores), np.asarray(scores)[:, :, :1], atol=FLOAT32)
+
+
+def test_backbone(ids):
+    backbone = make_backbone(return_hidden_states=True, return_attention_scores=True)
+    free, padded = both_ways(backbone, call(backbone), *ids)
+    np.testing.assert_allclose(free["sequence_output"][REAL], padded["sequence_output"][REAL], atol=FLOAT32)
+    has_text = REAL.any(axis=1)
+    np.testing.assert_allclose(free["pooled_output"][has_text], padded["pooled_output"][has_text], atol=FLOAT32)
+    for ours, theirs in zip(free["hidden_states"], padded["hidden_states"], strict=True):
+        np.testing.assert_allclose(ours[REAL], theirs[REAL], atol=FLOAT32)
+    for value in keras.tree.flatten(free):
+        assert np.isfinite(value).all()
+
+
+def test_bfloat16_is_as_near_to_float32(ids):
+    """TensorFlow rounds a product of two axes once, with its bias, and one of three axes twice."""
+    backbone, exact = make_backbone(dtype="mixed_bfloat16"), make_backbone()
+    free, padded = both_ways(
+        backbone, lambda *args: keras.ops.cast(call(backbone)(*args)["sequence_output"], "float32"), *ids
+    )
+    expected = graph(lambda *args: call(exact)(*args)["sequence_output"], *ids).numpy()[REAL]
+    assert 0 < np.abs(free[REAL] - expected).mean() < 1.1 * np.abs(padded[REAL] - expected).mean()
+
+
+def test_gradients(ids):
+    import tensorflow as tf
+
+    backbone = make_backbone()
+
+    def gradients(*args):
+        with tf.GradientTape() as tape:
+            outputs = call(backbone, training=True)(*args)
+            real = tf.cast(args[2], "float32")[..., None]
+            wave = tf.sin(tf.range(12, dtype="float32"))
+            loss = tf.reduce_sum(outputs["sequence_output"] * real * wave)
+            loss += tf.reduce_sum((outputs["pooled_output"] * real[:, 0]) ** 2)
+        return [tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, backbone.trainable_weights)]
+
+    free, padded = both_ways(backbone, gradients, *ids)
+    assert len(free) == len(backbone.weights)
+    for ours, theirs in zip(free, padded, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=GRADIENT * max(1, np.abs(theirs).max()))
+
+
+def test_company_changes_nothing(ids):
+    """A row of padding, and the rows beside it, are the same in any batch."""
+    backbone = make_backbone()
+    function = lambda *args: call(backbone)(*args)["pooled_output"]  # noqa: E731
+    together = np.asarray(graph(function, *ids))
+    for row in range(4):
+        alone = np.asarray(graph(function, *(array[row : row + 1] for array in ids)))
+        np.testing.assert_allclose(together[row], alone[0], atol=FLOAT32)
+
+
+def test_padding_only(ids):
+    backbone = make_backbone()
+    outputs = graph(call(backbone), ids[0], ids[1], 0 * ids[2])
+    assert np.isfinite(np.asarray(outputs["sequence_output"])).all()
+    empty = [array[:0] for array in ids]
+    assert graph(call(backbone), *empty)["pooled_output"].shape == (0, 12)
+
+
+def test_a_graph_runs_only_what_it_needs(ids):
+    """The dense layers of the last block: one row a text for `pooled_output`, one a token for `sequence_output`."""
+    import tensorflow as tf
+
+    backbone = make_backbone()
+    rows = []
+    block = backbone.get_layer("encoder_block_2")
+    dense = block.feed_forward.intermediate.call
+
+    def spy(inputs, *args, **kwargs):
+        rows.append(tf.shape(inputs))
+        return dense(inputs, *args, **kwargs)
+
+    block.feed_forward.intermediate.call = spy
+    found = graph(lambda *args: (rows.clear(), call(backbone)(*args), list(rows))[-1], *ids)
+    assert [np.asarray(shape).tolist() for shape in found] == [[4, 12], [14, 12]]
+
+
+def test_xla_is_not_chosen_by_keras_where_padding_is_left_out():
+    backbone = make_backbone()
+    model = keras.Model(backbone.input, backbone.output["pooled_output"])
+    model.compile("sgd", "mse")
+    assert not model.jit_compile
+    backbone.padding_free = False
+    model.compile("sgd", "mse")
+    assert backbone.get_layer("encoder_block_1").supports_jit
+    with pytest.raises(TypeError, match=r"`TransformerEncoderBlock`: `padding_free` must be True or False"):
+        backbone.padding_free = "no"
