@@ -35,6 +35,24 @@ def write_saved_model(path: str | PathLike[str], signatures: Sequence[Signature]
     References:
         `keras.export.ExportArchive`; `tf.saved_model.save` of a Keras 3 model loses variables in the C++ loader.
     """
+    path = check_destination(path)
+    # The archive finds the variables that its endpoints use; one that tracks the model too writes them twice.
+    archive = keras.export.ExportArchive()
+    for signature in signatures:
+        specs = [tf.TensorSpec(shape, dtype, name=name) for name, (shape, dtype) in signature.inputs.items()]
+        archive.add_endpoint(signature.name, signature.function, input_signature=specs)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+        unfinished = Path(folder) / "model"
+        archive.write_out(str(unfinished), verbose=False)
+        if path.exists():
+            path.rename(Path(folder) / "replaced")
+        unfinished.rename(path)
+    return path
+
+
+def check_destination(path: str | PathLike[str]) -> Path:
+    """The folder, if a SavedModel can be written there; what `write_saved_model` raises otherwise."""
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
             "`export`: a SavedModel with strings can be written on the TensorFlow backend only. Received: "
@@ -50,18 +68,6 @@ def write_saved_model(path: str | PathLike[str], signatures: Sequence[Signature]
             f"`export`: `path` must be new, an empty folder, or a SavedModel to replace. Received: path={str(path)!r}, "
             "which holds something else."
         )
-    # The archive finds the variables that its endpoints use; one that tracks the model too writes them twice.
-    archive = keras.export.ExportArchive()
-    for signature in signatures:
-        specs = [tf.TensorSpec(shape, dtype, name=name) for name, (shape, dtype) in signature.inputs.items()]
-        archive.add_endpoint(signature.name, signature.function, input_signature=specs)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
-        unfinished = Path(folder) / "model"
-        archive.write_out(str(unfinished), verbose=False)
-        if path.exists():
-            path.rename(Path(folder) / "replaced")
-        unfinished.rename(path)
     return path
 
 

@@ -12,6 +12,8 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.export import Signature, write_saved_model
+from keras_bert_layers.export._dtype_copy import copy_in_dtype
+from keras_bert_layers.export.saved_model import check_destination
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 
@@ -205,23 +207,28 @@ class Task(keras.Model):
     def _serve_tokens(self, *texts: Any) -> dict[str, Any]:
         return self.preprocessor(texts if len(texts) > 1 else texts[0])
 
-    def export(self, filepath: str | PathLike[str], **kwargs: Any) -> None:
-        """Writes a TensorFlow SavedModel that takes strings, with the vocabulary inside.
+    def export(self, filepath: str | PathLike[str], *, dtype: str | None = None, **kwargs: Any) -> None:
+        """Writes a TensorFlow SavedModel that takes strings, with the vocabulary inside; the task stays as it is.
 
         Args:
             filepath: the folder to make. It is written whole or not at all; a SavedModel there is replaced.
+            dtype: the numbers of the exported model: `"bfloat16"` (weights of half the size, products in bfloat16,
+                softmax, LayerNorm and all answers in float32), `"float32"`, or None for those of the task.
             **kwargs: nothing; `format` may be `"tf_saved_model"`.
 
         Raises:
             RuntimeError: Keras runs on a backend other than TensorFlow.
             FileExistsError: the folder holds something that is not a SavedModel.
-            ValueError: another format is asked for.
+            ValueError: another format or another dtype is asked for.
         """
         owner = type(self).__name__
         checks.one_of(owner, "format", kwargs.pop("format", "tf_saved_model"), ["tf_saved_model"])
         if kwargs:
-            raise TypeError(f"`{owner}`: `export` takes a path only. Received: {sorted(kwargs)}.")
-        write_saved_model(filepath, self.signatures())
+            raise TypeError(f"`{owner}`: `export` takes a path and a `dtype` only. Received: {sorted(kwargs)}.")
+        cure = "float16 is slower than float32 on CPU." if dtype == "float16" else ""
+        checks.one_of(owner, "dtype", dtype, [None, "bfloat16", "float32"], cure)
+        check_destination(filepath)
+        write_saved_model(filepath, (self if dtype is None else copy_in_dtype(self, dtype)).signatures())
 
     def get_config(self) -> dict[str, Any]:
         """What all tasks are made of; a subclass adds its own arguments."""
