@@ -294,7 +294,7 @@ class TestFiles:
     def test_keras_round_trip(self, classifier, logits, tmp_path):
         classifier.save(tmp_path / "model.keras")
         again = keras.models.load_model(tmp_path / "model.keras")
-        np.testing.assert_array_equal(again.predict(TEXTS, verbose=0), logits)
+        np.testing.assert_allclose(again.predict(TEXTS, verbose=0), logits, atol=TRACE_TOLERANCE)
         assert again.get_config() == classifier.get_config()
         assert again.preprocessor.tokenizer.get_config() == classifier.preprocessor.tokenizer.get_config()
         assert int(again.optimizer.iterations) == int(classifier.optimizer.iterations) > 0
