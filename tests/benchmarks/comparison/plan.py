@@ -1,0 +1,76 @@
+"""How much is measured: a full run for the figures, a quick one to see that everything works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The amounts of a run.
+
+    Args:
+        num_rounds: timed rounds of each work; one more comes first, untimed.
+        longest_work: seconds after which a work begins no further round, once it has three (in a quick run, one).
+        least_rounds: timed rounds that a work has however long they take.
+        num_texts: (model, texts) -> how many of the texts.
+        num_answers: answers to one text in a turn.
+        num_training_texts: sentences in a turn of training.
+        num_starts: fresh processes of each line.
+        num_imports: fresh processes of each import.
+        lengths: growth with the length; tokens.
+        batch_sizes: growth with the batch.
+        growth_batch_size: texts in a batch of growth with the length.
+        full_batch_size: texts of 512 tokens in a batch of BERT-base's size, for the share of the peak.
+        peak_size: rows of the square matrices of the peak.
+        tokenizer_rounds: rounds of `bench_tokenizer.py`.
+    """
+
+    num_rounds: int
+    longest_work: float
+    least_rounds: int
+    num_texts: dict[tuple[str, str], int]
+    num_answers: int
+    num_training_texts: int
+    num_starts: int
+    num_imports: int
+    lengths: tuple[int, ...]
+    batch_sizes: tuple[int, ...]
+    growth_batch_size: int
+    full_batch_size: int
+    peak_size: int
+    tokenizer_rounds: int
+
+
+FULL = Plan(
+    num_rounds=9,
+    longest_work=75.0,
+    least_rounds=3,
+    num_texts={("minilm", "sst2"): 256, ("minilm", "squad"): 64, ("base", "sst2"): 64, ("base", "squad"): 32},
+    num_answers=30,
+    num_training_texts=128,
+    num_starts=3,
+    num_imports=5,
+    lengths=(16, 32, 64, 128, 256, 512),
+    batch_sizes=(1, 2, 4, 8, 16, 32, 64, 128, 256),
+    growth_batch_size=16,
+    full_batch_size=8,
+    peak_size=4096,
+    tokenizer_rounds=15,
+)
+QUICK = Plan(
+    num_rounds=2,
+    longest_work=0.0,
+    least_rounds=1,
+    num_texts={("minilm", "sst2"): 64, ("minilm", "squad"): 8, ("base", "sst2"): 16, ("base", "squad"): 4},
+    num_answers=10,
+    num_training_texts=32,
+    num_starts=1,
+    num_imports=1,
+    lengths=(16, 128),
+    batch_sizes=(1, 32),
+    growth_batch_size=4,
+    full_batch_size=1,
+    peak_size=2048,
+    tokenizer_rounds=3,
+)

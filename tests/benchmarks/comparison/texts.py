@@ -1,0 +1,59 @@
+"""The texts that the comparison runs on: SST-2 sentences, SQuAD paragraphs, and texts of an exact length in tokens."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+SEED = 2026
+SHORT_SENTENCE = "it 's a charming and often affecting journey ."  # the first of SST-2's dev file
+MAX_LENGTH = 512
+
+
+def read_sst2(data: Path, part: str) -> tuple[list[str], list[int]]:
+    """Sentences and labels of SST-2's `"train"` or `"dev"` file."""
+    with gzip.open(data / f"glue/SST-2/{part}.tsv.gz", "rt", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return [row["sentence"] for row in rows], [int(row["label"]) for row in rows]
+
+
+def read_squad(data: Path) -> list[str]:
+    """The paragraphs of SQuAD 1.1's dev file, each once, in their order."""
+    with gzip.open(data / "squad/v1.1-dev.json.gz", "rt", encoding="utf-8") as file:
+        articles = json.load(file)["data"]
+    paragraphs = [paragraph["context"] for article in articles for paragraph in article["paragraphs"]]
+    return list(dict.fromkeys(paragraphs))
+
+
+def draw(rows: Sequence[Any], count: int) -> list[Any]:
+    """Some of the rows, always the same ones, in a random order."""
+    return random.Random(SEED).sample(list(rows), count)
+
+
+class TokenCounter:
+    """Counts tokens as transformers does, the two special ones included."""
+
+    def __init__(self, tokenizer_file: Path):
+        from tokenizers import Tokenizer
+
+        self._tokenizer = Tokenizer.from_file(str(tokenizer_file))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(MAX_LENGTH)
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, at most 512."""
+        return [len(encoding.ids) for encoding in self._tokenizer.encode_batch_fast(list(texts))]
+
+    def texts_of_length(self, length: int, count: int) -> list[str]:
+        """Texts of so many tokens: words of the vocabulary drawn at random."""
+        draw_words = random.Random(SEED)
+        words = sorted(word for word in self._tokenizer.get_vocab() if word.isascii() and word.isalpha())
+        texts = [" ".join(draw_words.choices(words, k=length - 2)) for _ in range(count)]
+        if set(self.lengths(texts)) != {length}:
+            raise ValueError(f"A word of the vocabulary is more than one token. Received: length={length}.")
+        return texts

@@ -1,0 +1,124 @@
+"""The other end of the pipes: starts workers, asks them one at a time, and lets the processors come to rest between."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from comparison.machine import wait_until_idle
+
+PROGRAM = Path(__file__).with_name("worker.py")
+ENVIRONMENT = {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TOKENIZERS_PARALLELISM": "true",
+    "KERAS_BACKEND": "tensorflow",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "PYTHONWARNINGS": "ignore",
+}
+
+
+class ContenderError(RuntimeError):
+    """A contender cannot do what it was asked; the message says why."""
+
+
+class WorkerProcess:
+    """A contender in its own process.
+
+    Args:
+        contender: a module of `contenders`.
+        python: the interpreter of the contender's environment.
+        log: the file for what the libraries print.
+    """
+
+    def __init__(self, contender: str, python: str, log: Path):
+        self.contender = contender
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(
+                [python, str(PROGRAM), contender],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                env={**os.environ, **ENVIRONMENT},
+                text=True,
+            )
+
+    @property
+    def number(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    def ask(self, command: str, **arguments: Any) -> Any:
+        """The answer to one command; waits for it."""
+        try:
+            self._process.stdin.write(json.dumps({"do": command, **arguments}) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise ContenderError(f"its process ended with code {self._process.wait()}")
+        reply = json.loads(line)
+        if "error" in reply:
+            raise ContenderError(reply["error"])
+        return reply["result"]
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+class Crew:
+    """The workers of a run, each started when it is first asked.
+
+    Args:
+        pythons: contender -> interpreter, for those that have an environment of their own.
+        log: the file for what the libraries print.
+    """
+
+    def __init__(self, pythons: dict[str, str], log: Path):
+        self._pythons = pythons
+        self._log = log
+        self._workers: dict[str, WorkerProcess] = {}
+        self.versions: dict[str, dict[str, str]] = {}
+        self.missing: dict[str, str] = {}
+
+    def fresh(self, contender: str) -> WorkerProcess:
+        """A new process, which the caller closes."""
+        return WorkerProcess(contender, self._pythons.get(contender, sys.executable), self._log)
+
+    def worker(self, contender: str) -> WorkerProcess:
+        """The contender's running process."""
+        if contender in self.missing:
+            raise ContenderError(self.missing[contender])
+        if contender not in self._workers:
+            worker = self.fresh(contender)
+            try:
+                self.versions[contender] = worker.ask("start")
+            except ContenderError as error:
+                worker.close()
+                self.missing[contender] = f"cannot start: {error}"
+                raise ContenderError(self.missing[contender]) from error
+            self._workers[contender] = worker
+        return self._workers[contender]
+
+    def rest(self) -> None:
+        """Waits until no worker computes."""
+        wait_until_idle(worker.number for worker in self._workers.values())
+
+    def forget(self) -> None:
+        """Frees the models of all workers."""
+        for worker in self._workers.values():
+            worker.ask("forget")
+
+    def close(self) -> None:
+        """Ends all workers."""
+        for worker in self._workers.values():
+            worker.close()
+        self._workers.clear()
