@@ -112,15 +112,16 @@ class SelfAttention(keras.layers.Layer):
     ) -> Any:
         """Attends; see the class."""
         project = self._first_query if first_token_only else self._all_queries
-        query, key, value = project(hidden, packing)  # [B, Q, N, D], [B, S, N, D], [B, S, N, D]
+        query, key, value = project(hidden, packing)  # [B, N, Q, D], [B, N, S, D], [B, N, S, D]
         visible = self._visible(query, key, padding_mask)
         fused = keras.backend.backend() in _FUSING_BACKENDS and not (training and self.dropout)
         scores = None
         if fused and not return_attention_scores:
+            query, key, value = (_swap_heads_and_sequence(part) for part in (query, key, value))
             context = ops.dot_product_attention(query, key, value, mask=visible, flash_attention=_flash(visible))
         else:
             context, scores = self._attend(query, key, value, visible)
-        batch, num_queries = ops.shape(query)[:2]
+        batch, num_queries = ops.shape(context)[:2]
         context = ops.reshape(context, (batch, num_queries, hidden.shape[-1]))  # [B, Q, H]
         if first_token_only:
             context = context[:, 0]  # [B, H]
@@ -143,31 +144,33 @@ class SelfAttention(keras.layers.Layer):
         return [*self._split_heads(query[:, None], 1), *self._split_heads(merged, 2)]
 
     def _split_heads(self, merged: Any, num_parts: int) -> list[Any]:
-        """Parts `[B, S, N, D]` of `[B, S, parts * H]`."""
+        """Parts `[B, N, S, D]` of `[B, S, parts * H]`, which one copy puts in order."""
         batch, length, width = ops.shape(merged)
         head_dim = width // num_parts // self.num_heads
-        return ops.unstack(ops.reshape(merged, (batch, length, num_parts, self.num_heads, head_dim)), axis=2)
+        parts = ops.reshape(merged, (batch, length, num_parts, self.num_heads, head_dim))
+        return ops.unstack(ops.transpose(parts, (2, 0, 3, 1, 4)))
 
     def _visible(self, query: Any, key: Any, padding_mask: Any) -> Any:
         """Bool `[B or 1, 1, Q or 1, S]`, True where query i may look at key j; None where it always may."""
         visible = None
         if padding_mask is not None:
-            visible = ops.cast(padding_mask, "bool")[:, None, None, :]  # [B, 1, 1, S]
+            batch, length = ops.shape(padding_mask)
+            # Said as a shape, so that TensorFlow knows the rank where a caller left it open, and fuses the products.
+            visible = ops.reshape(ops.cast(padding_mask, "bool"), (batch, 1, 1, length))  # [B, 1, 1, S]
         if self.causal:
-            places, others = ops.arange(ops.shape(query)[1]), ops.arange(ops.shape(key)[1])
+            places, others = ops.arange(ops.shape(query)[2]), ops.arange(ops.shape(key)[2])
             earlier = places[None, None, :, None] >= others[None, None, None, :]  # [1, 1, Q, S]
             visible = earlier if visible is None else ops.logical_and(visible, earlier)  # [B, 1, Q, S]
         return visible
 
     def _attend(self, query: Any, key: Any, value: Any, visible: Any) -> tuple[Any, Any]:
-        query = ops.transpose(query, (0, 2, 1, 3)) * query.shape[-1] ** -0.5  # [B, N, Q, D]
-        logits = ops.matmul(query, ops.transpose(key, (0, 2, 3, 1)))  # [B, N, Q, S]
-        logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32"))
+        logits = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, Q, S]
+        logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32")) * query.shape[-1] ** -0.5
         if visible is not None:
             logits += ops.where(visible, ops.cast(0, logits.dtype), ops.cast(_MASKED, logits.dtype))
         scores = ops.cast(_softmax(logits), self.compute_dtype)
-        context = ops.matmul(self.dropout_layer(scores), ops.transpose(value, (0, 2, 1, 3)))  # [B, N, Q, D]
-        return ops.transpose(context, (0, 2, 1, 3)), scores  # [B, Q, N, D]
+        context = ops.matmul(self.dropout_layer(scores), value)  # [B, N, Q, D]
+        return _swap_heads_and_sequence(context), scores  # [B, Q, N, D]
 
     def compute_output_spec(
         self,
@@ -196,6 +199,10 @@ class SelfAttention(keras.layers.Layer):
             "causal": self.causal,
             "initializer_range": self.initializer_range,
         }
+
+
+def _swap_heads_and_sequence(part: Any) -> Any:
+    return ops.transpose(part, (0, 2, 1, 3))
 
 
 def _flash(visible: Any) -> bool | None:
