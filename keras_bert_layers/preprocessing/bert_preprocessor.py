@@ -182,8 +182,22 @@ def padded_width(lengths: tf.Tensor, *, padding: str, max_length: int) -> tf.Ten
     longest = tf.maximum(tf.reduce_max(lengths), 2)
     if padding == "longest":
         return longest
-    widths = tf.constant([width for width in BUCKETS if width < max_length] + [max_length], tf.int32)
+    widths = tf.constant(bucket_widths(max_length), tf.int32)
     return tf.reduce_min(tf.boolean_mask(widths, widths >= longest))
+
+
+def fitting_width(longest: int, *, padding: str, max_length: int) -> int:
+    """The same as `padded_width` of rows the longest of which has `longest` tokens, without TensorFlow."""
+    if padding == "max_length":
+        return max_length
+    if padding == "longest":
+        return max(longest, 2)
+    return next(width for width in bucket_widths(max_length) if width >= longest)
+
+
+def bucket_widths(max_length: int) -> list[int]:
+    """The widths that `"bucket"` may give."""
+    return [width for width in BUCKETS if width < max_length] + [max_length]
 
 
 def split_pair(text: Any) -> tuple[Any, Any | None]:

@@ -12,12 +12,13 @@ from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _text_data as text_data
 
 
-def as_columns(owner: str, x: Any) -> tuple[np.ndarray, np.ndarray]:
+def as_columns(owner: str, x: Any, *, first_row: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Prompts and choices, checked row by row.
 
     Args:
         owner: the class that asks, for errors.
         x: a tuple of a column of strings, and a column of lists of strings or an array or tensor `(rows, choices)`.
+        first_row: the number of the first row, for errors.
 
     Returns:
         Arrays of objects: prompts `(rows,)`, and choices `(rows, choices)`, short rows filled up with empty strings.
@@ -29,8 +30,8 @@ def as_columns(owner: str, x: Any) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(x, tuple) or len(x) != 2:
         cure = "Write `(prompts, choices)`: a list of strings, and a list of lists of strings."
         raise ValueError(checks.message(owner, "x", "be a tuple of two columns", type(x), cure))
-    prompts = text_data.as_columns(owner, x[0])
-    choices = _as_choices(owner, x[1])
+    prompts = text_data.as_columns(owner, x[0], first_row=first_row)
+    choices = _as_choices(owner, x[1], first_row)
     if len(prompts) != len(choices):
         raise ValueError(
             f"`{owner}`: every prompt must have its row of choices. "
@@ -38,20 +39,20 @@ def as_columns(owner: str, x: Any) -> tuple[np.ndarray, np.ndarray]:
         )
     there = present(choices)
     if not there.any(axis=1).all():
-        row = int(np.argmin(there.any(axis=1)))
+        row = first_row + int(np.argmin(there.any(axis=1)))
         raise ValueError(f"`{owner}`: every row must have a choice that is not empty. Received: none in row {row}.")
     return prompts, choices[:, : np.flatnonzero(there.any(axis=0)).max(initial=-1) + 1]
 
 
-def _as_choices(owner: str, choices: Any) -> np.ndarray:
+def _as_choices(owner: str, choices: Any, first_row: int) -> np.ndarray:
     """Lists of strings, or an array or tensor of them, as an array of objects `(rows, choices)`."""
     rows = choices if isinstance(choices, list | tuple) else []
-    for row, texts in enumerate(rows):
+    for row, texts in enumerate(rows, start=first_row):
         if isinstance(texts, str | bytes):
             raise TypeError(
                 f"`{owner}`: `choices` must hold a list of strings for each prompt. Received: {texts!r} in row {row}."
             )
-    return text_data.as_table(owner, choices)
+    return text_data.as_table(owner, choices, first_row=first_row)
 
 
 def present(choices: np.ndarray) -> np.ndarray:
@@ -89,17 +90,6 @@ def check_dataset(owner: str, dataset: Any) -> None:
     rule = "yield `((prompts, choices), y)`, string tensors `(batch,)` and, ragged or not, `(batch, choices)`"
     cure = "Without labels: `((prompts, choices),)`. Call `dataset.batch(32)` first, if it yields single rows."
     raise ValueError(checks.message(owner, "x", rule, element, cure))
-
-
-def read_dataset(dataset: Any, steps: int | None) -> tuple[list[bytes], list[list[bytes]]]:
-    """The prompts and choices of a dataset, or of its first `steps` batches."""
-    prompts: list[bytes] = []
-    choices: list[list[bytes]] = []
-    for element in dataset if steps is None else dataset.take(steps):
-        batch_prompts, batch_choices = element[0]
-        prompts.extend(batch_prompts.numpy())
-        choices.extend(list(row) for row in batch_choices.numpy())
-    return prompts, choices
 
 
 def ids_of_choices(preprocessor: BertPreprocessor, prompts: Any, choices: Any) -> dict[str, tf.Tensor]:

@@ -16,6 +16,7 @@ from keras_bert_layers.layers import MaskedLMHead
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.masked_lm_generator import MaskedLMGenerator, check_masking, check_tokenizer
 from keras_bert_layers.tasks import _text_data as text_data
+from keras_bert_layers.tasks._length_batches import LengthBatches, on_host
 from keras_bert_layers.tasks._mask_reader import MaskReader
 from keras_bert_layers.tasks._text_task import TextTask
 
@@ -57,6 +58,9 @@ class MaskedTextTask(TextTask):
         masking: the arguments of the `MaskedLMGenerator`.
         name: the model's name.
     """
+
+    #: A row's outputs are as wide as the vocabulary, 120 KB for each mask.
+    block_rows = 256
 
     def __init__(
         self,
@@ -139,33 +143,25 @@ class MaskedTextTask(TextTask):
             validation_data = (validation_data,)  # texts need no labels beside them
         return super()._validation_batches(validation_data, batch_size)
 
-    def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
+    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """The model's outputs at each `[MASK]` that is written in a text, as `keras.Model.predict`.
 
         Args:
-            x: texts as in `fit`; or ids, in which `"mask_positions"` may be left out where there is a preprocessor.
-            batch_size: texts a step, 32 if None.
-            **kwargs: what else `keras.Model.predict` takes.
+            x: texts as of all tasks; or ids, in which `"mask_positions"` may be left out where there is a preprocessor.
+            *args: as of all tasks.
+            **kwargs: as of all tasks.
 
         Returns:
             Logits, float32 `(rows, masks, vocabulary_size)`, with as many masks as the row with the most has within
             `max_length`. What stands behind a row's last mask means nothing.
         """
-        if not self._needs_preprocessing(x):
-            return super().predict(self._with_positions(x), batch_size, **kwargs)
-        if not text_data.is_dataset(x) and not text_data.num_rows(self._columns(x)):
-            return super().predict(x)
-        texts = self._text_batches(x, None, None, batch_size=batch_size, shuffle=False)
-        batches = texts.map(lambda text, *_: self._reader.ids(text), num_parallel_calls=tf.data.AUTOTUNE)
-        # Keras stacks the batches, which must then have as many masks; tokenising twice costs little beside the model.
-        sizes = batches.map(lambda ids: tf.shape(ids[POSITIONS])[1])
-        most = sizes.reduce(np.int32(0), tf.maximum)
+        return super().predict(x if self._needs_preprocessing(x) else self._with_positions(x), *args, **kwargs)
 
-        def widened(ids: dict[str, Any]) -> dict[str, Any]:
-            missing = most - tf.shape(ids[POSITIONS])[1]
-            return {**ids, POSITIONS: tf.pad(ids[POSITIONS], [[0, 0], [0, missing]])}
-
-        return super().predict(batches.map(widened).prefetch(tf.data.AUTOTUNE), **kwargs)
+    def _block_outputs(self, columns: Any, batches: LengthBatches) -> Any:
+        preprocessor = self._reader.preprocessor
+        return batches.run(
+            self._compiled_step(), on_host(preprocessor, columns), preprocessor, finish=self._with_positions
+        )
 
     def _with_positions(self, x: Any) -> Any:
         """Ids as they are, or with the positions of `[MASK]` among them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import keras
@@ -14,10 +15,10 @@ from keras_bert_layers.preprocessing import SpanPreprocessor
 from keras_bert_layers.preprocessing.bert_preprocessor import padded_width
 from keras_bert_layers.tasks import _span_data as span_data
 from keras_bert_layers.tasks import _text_data as text_data
+from keras_bert_layers.tasks._length_batches import IDS, LengthBatches, on_host
 from keras_bert_layers.tasks._span_data import END, START
 from keras_bert_layers.tasks._text_task import TextTask
 
-IDS = ("token_ids", "segment_ids", "padding_mask")
 BATCH_SIZE = 32
 COUNTED_AT_ONCE = 1024
 
@@ -26,6 +27,7 @@ class SpanTask(TextTask):
     """A task whose rows are questions and contexts, and whose steps are windows of them."""
 
     preprocessor_class = SpanPreprocessor
+    fill_value = MASKED_LOGIT
     reads_pooled_output = False
 
     def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
@@ -73,10 +75,8 @@ class SpanTask(TextTask):
     def _spans_in_graph(self, dataset: Any, y: Any, sample_weight: Any) -> Any:
         """A dataset with answers as bytes, from one with answers in characters."""
         owner = type(self).__name__
-        text_data.check_dataset(owner, dataset, y=y, sample_weight=sample_weight)
-        if not text_data.is_pair(dataset):
-            rule = "yield `((questions, contexts),)` or `((questions, contexts), (starts, texts))`"
-            raise ValueError(checks.message(owner, "x", rule, dataset.element_spec))
+        text_data.refuse_beside_dataset(owner, y=y, sample_weight=sample_weight)
+        self._check_dataset(dataset)
 
         def in_bytes(texts: Any, y: Any = None, *weights: Any) -> tuple[Any, ...]:
             spans = () if y is None else (span_data.asserted_byte_spans(owner, texts[1], y),)
@@ -84,24 +84,30 @@ class SpanTask(TextTask):
 
         return dataset.map(in_bytes, num_parallel_calls=tf.data.AUTOTUNE)
 
+    def _check_dataset(self, dataset: Any) -> None:
+        super()._check_dataset(dataset)
+        if not text_data.is_pair(dataset):
+            rule = "yield `((questions, contexts),)` or `((questions, contexts), (starts, texts))`"
+            raise ValueError(checks.message(type(self).__name__, "x", rule, dataset.element_spec))
+
     def _width(self, padding: str) -> Any:
         """A function from the lengths of some windows to the number of places that they get."""
         return lambda lengths: padded_width(lengths, padding=padding, max_length=self.preprocessor.max_length)
 
-    def _columns(self, x: Any) -> Any:
+    def _columns(self, x: Any, *, first_row: int = 0) -> Any:
         """Questions and contexts, checked row by row."""
         owner = type(self).__name__
         if not isinstance(x, tuple):
             rule = "be a tuple of two columns, (questions, contexts)"
             raise ValueError(checks.message(owner, "x", rule, type(x)))
-        questions, contexts = super()._columns(x)
+        questions, contexts = super()._columns(x, first_row=first_row)
         # Here, before hours of training, and with the row; in graph the preprocessor says the same.
         lengths = self.preprocessor.tokenizer.tokenize(questions).row_lengths().numpy()
         if len(lengths) and lengths.max() > self.preprocessor.max_question_length:
             row = int(lengths.argmax())
             raise ValueError(
                 f"{self.preprocessor.question_rule()} "
-                f"Received: {lengths[row]} tokens in row {row}, {questions[row][: span_data.SHOWN]!r}."
+                f"Received: {lengths[row]} tokens in row {first_row + row}, {questions[row][: span_data.SHOWN]!r}."
             )
         return questions, contexts
 
@@ -119,29 +125,37 @@ class SpanTask(TextTask):
         y = None if y is None else span_data.answer_columns(type(self).__name__, y)
         return super()._split(x, y, sample_weight, share)
 
-    def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> dict[str, np.ndarray]:
+    def predict(self, x: Any, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
         """The logits of every window of `x`, one row a window; `answer` makes answers of them.
 
         Args:
-            x: as in `fit`.
-            batch_size: windows a step, 32 if None; not for a dataset.
-            **kwargs: on texts nothing but `verbose`, which changes nothing; on ids what `keras.Model.predict` takes.
+            x: a tuple `(questions, contexts)`, a dataset of batches of such, or an iterable that gives one such tuple
+                of two texts at a time.
+            *args: as of all tasks; a row of a step is a window.
+            **kwargs: as of all tasks.
 
         Returns:
             `"start_logits"` and `"end_logits"`, float32 `(windows, sequence)`, as wide as the longest window.
+            `predict_stream` gives for each question those of its own windows.
         """
-        if not self._needs_preprocessing(x):
-            return super().predict(x, batch_size, **kwargs)
-        if unknown := sorted(set(kwargs) - {"verbose"}):
-            raise TypeError(f"`{type(self).__name__}`: `predict` on texts takes no {unknown}.")
-        if not text_data.is_dataset(x) and not text_data.num_rows(self._columns(x)):
-            return {side: np.zeros((0, 0), np.float32) for side in (START, END)}
-        batches = self._batches(x, None, None, batch_size=batch_size, shuffle=False)
-        # Not `keras.Model.predict`, which cannot join steps of different widths into one array.
-        steps = [self.predict_on_batch(ids) for ids, *_ in batches.as_numpy_iterator()]
-        widest = max(step[START].shape[1] for step in steps)
-        return {side: np.concatenate([_widened(step[side], widest) for step in steps]) for side in (START, END)}
+        return super().predict(x, *args, **kwargs)
 
+    def _block_outputs(self, columns: Any, batches: LengthBatches) -> dict[str, np.ndarray]:
+        return self._window_logits(columns, batches)[0]
 
-def _widened(logits: np.ndarray, width: int) -> np.ndarray:
-    return np.pad(logits, [(0, 0), (0, width - logits.shape[1])], constant_values=MASKED_LOGIT)
+    def _stream_outputs(self, columns: Any, batches: LengthBatches) -> list[dict[str, np.ndarray]]:
+        logits, rows = self._window_logits(columns, batches)
+        borders = np.searchsorted(rows, np.arange(len(columns[0]) + 1))
+        return [
+            {side: values[start:end] for side, values in logits.items()} for start, end in itertools.pairwise(borders)
+        ]
+
+    def _window_logits(self, columns: Any, batches: LengthBatches) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """The logits of the windows of a block, and the row that each belongs to."""
+        preprocessor = self._stream_preprocessor()
+        windows = on_host(preprocessor, columns)
+        logits = batches.run(self._compiled_step(), windows, preprocessor, fill=MASKED_LOGIT)
+        return logits, windows["rows"].numpy()
+
+    def _no_outputs(self, x: Any) -> dict[str, np.ndarray]:
+        return {side: np.zeros((0, 0), np.float32) for side in (START, END)}

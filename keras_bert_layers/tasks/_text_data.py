@@ -107,13 +107,14 @@ def _holds_strings_or_lists(array: np.ndarray) -> bool:
     return any(isinstance(value, str | bytes | list | tuple | np.ndarray) for value in array.flat)
 
 
-def as_columns(owner: str, x: Any, *, most: int = 2) -> Any:
+def as_columns(owner: str, x: Any, *, most: int = 2, first_row: int = 0) -> Any:
     """Texts as one array `(rows,)`, or a tuple of two of them, or of `most`.
 
     Args:
         owner: the class that asks, for errors.
         x: a column of texts, or a tuple of columns; one behind the second may hold several texts a row.
         most: how many columns there may be.
+        first_row: the number of the first row, for errors.
 
     Returns:
         An array, or a tuple of arrays, those behind the second `(rows, texts)` as `as_table` makes them.
@@ -129,7 +130,10 @@ def as_columns(owner: str, x: Any, *, most: int = 2) -> Any:
                 f"`{owner}`: a pair of texts must be a tuple of {sizes} lists. Received: a tuple of {len(x)}. "
                 "A batch of single texts is a list."
             )
-        sides = (*(as_columns(owner, side) for side in x[:2]), *(as_table(owner, side) for side in x[2:]))
+        sides = (
+            *(as_columns(owner, side, first_row=first_row) for side in x[:2]),
+            *(as_table(owner, side, first_row=first_row) for side in x[2:]),
+        )
         lengths = [len(side) for side in sides]
         if len(set(lengths)) > 1:
             raise ValueError(
@@ -143,7 +147,7 @@ def as_columns(owner: str, x: Any, *, most: int = 2) -> Any:
         rule = "be a list, array, tensor or pandas column of strings, a tuple of two of them, or a `tf.data.Dataset`"
         cure = "Take a column out of a dictionary; collect a generator into lists, or make a `tf.data.Dataset` of it."
         raise TypeError(checks.message(owner, "x", rule, type(x), cure))
-    column = as_array(x)
+    column = _as_texts(x)
     if isinstance(column, np.ndarray) and column.dtype.kind not in "SO" and column.size:
         raise TypeError(f"`{owner}`: texts must be strings. Received: an array of dtype {column.dtype}.")
     if column.ndim != 1:
@@ -152,7 +156,7 @@ def as_columns(owner: str, x: Any, *, most: int = 2) -> Any:
             "Pairs are a tuple of two columns."
         )
     if isinstance(column, np.ndarray):
-        for row, text in enumerate(column):
+        for row, text in enumerate(column, start=first_row):
             if not isinstance(text, str | bytes):
                 raise TypeError(
                     f"`{owner}`: texts must be strings. Received: {text!r} in row {row}. "
@@ -162,12 +166,22 @@ def as_columns(owner: str, x: Any, *, most: int = 2) -> Any:
     return column
 
 
-def as_table(owner: str, x: Any) -> np.ndarray:
+def _as_texts(x: Any) -> Any:
+    """As `as_array`, but strings of a list as they are: NumPy would give every one the room of the longest."""
+    if not isinstance(x, list | tuple) or not x or not isinstance(x[0], str | bytes):
+        return as_array(x)
+    array = np.empty(len(x), object)
+    array[:] = x
+    return array
+
+
+def as_table(owner: str, x: Any, *, first_row: int = 0) -> np.ndarray:
     """One or several texts a row as an array of objects `(rows, texts)`, short rows filled up with empty strings.
 
     Args:
         owner: the class that asks, for errors.
         x: a column of texts or of lists of texts, or an array or tensor `(rows, texts)`.
+        first_row: the number of the first row, for errors.
 
     Raises:
         TypeError: a row that holds anything but strings; it is named.
@@ -176,7 +190,7 @@ def as_table(owner: str, x: Any) -> np.ndarray:
         rule = "be a column of texts, or of lists of texts"
         raise TypeError(checks.message(owner, "x[2]", rule, type(x)))
     rows = [[row] if isinstance(row, str | bytes) else row for row in (x.numpy() if hasattr(x, "numpy") else x)]
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows, start=first_row):
         if not hasattr(row, "__iter__") or not all(isinstance(text, str | bytes) for text in row):
             raise TypeError(f"`{owner}`: texts must be strings. Received: {row!r} in row {number}.")
     table = np.full((len(rows), max([1, *map(len, rows)])), "", object)
@@ -186,8 +200,9 @@ def as_table(owner: str, x: Any) -> np.ndarray:
 
 
 def num_rows(columns: Any) -> int:
-    """How many texts there are."""
-    return len(columns[0] if isinstance(columns, tuple) else columns)
+    """How many rows there are, dense or ragged."""
+    column = columns[0] if isinstance(columns, tuple) else columns
+    return int(column.nrows()) if hasattr(column, "nrows") else len(column)
 
 
 def as_dataset(

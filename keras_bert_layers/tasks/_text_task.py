@@ -9,35 +9,16 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _text_data as text_data
-from keras_bert_layers.tasks._task import Task
+from keras_bert_layers.tasks._text_predictor import TextPredictor
 
 
-class TextTask(Task):
+class TextTask(TextPredictor):
     """A task whose data are texts.
 
     With a preprocessor, `fit`, `evaluate` and `predict` take raw text and run the preprocessor on the way, in
     `tf.data`, beside the training step; ids are taken as they are.
     """
-
-    #: How many columns of text a row may have.
-    most_texts = 2
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self._serve_functions: dict[Any, Any] = {}
-
-    def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
-        """One batch of text (and labels) as what the model trains on; runs inside `tf.data.Dataset.map`."""
-        return tuple(part for part in (self._stream_preprocessor()(x), y, sample_weight) if part is not None)
-
-    def _stream_preprocessor(self, preprocessor: Any = None) -> BertPreprocessor:
-        """The preprocessor (or another one), but with few lengths where the backend compiles a program for each."""
-        preprocessor = preprocessor or self.preprocessor
-        if keras.backend.backend() != "jax" or preprocessor.padding != "longest":
-            return preprocessor
-        return type(preprocessor).from_config({**preprocessor.get_config(), "padding": "bucket"})
 
     def encode_labels(self, y: Any) -> Any:
         """A column of labels as the numbers that the loss takes; a subclass that takes names looks them up."""
@@ -67,10 +48,6 @@ class TextTask(Task):
             x = text_data.as_dataset(owner, columns, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
         return x
 
-    def _columns(self, x: Any) -> Any:
-        """Texts as an array, or as a tuple of them, checked row by row."""
-        return text_data.as_columns(type(self).__name__, x, most=self.most_texts)
-
     def _one_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
         """One batch of text, with labels and weights, as arrays for the model; ids as they are."""
         if not self._needs_preprocessing(x):
@@ -80,19 +57,6 @@ class TextTask(Task):
             y = tf.convert_to_tensor(self.encode_labels(text_data.as_array(y)))
         batch = keras.tree.map_structure(np.asarray, self.preprocess(columns, y, sample_weight))
         return keras.utils.unpack_x_y_sample_weight(batch)
-
-    def _needs_preprocessing(self, x: Any) -> bool:
-        if self.preprocessor is None and text_data.holds_text(x):
-            cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`, or give it token ids."
-            raise ValueError(checks.message(type(self).__name__, "preprocessor", "be given for raw text", None, cure))
-        return self.preprocessor is not None and x is not None and not text_data.holds_ids(x)
-
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """The model's outputs for token ids; text is refused, as a call may happen inside a compiled program."""
-        if text_data.holds_text(inputs):
-            cure = "Use `predict` on texts, or call the model on `preprocessor(texts)`."
-            raise TypeError(checks.message(type(self).__name__, "inputs", "be token ids", type(inputs), cure))
-        return super().__call__(inputs, *args, **kwargs)
 
     def fit(
         self,
@@ -157,14 +121,6 @@ class TextTask(Task):
         self._require_labels(x, y)
         return super().evaluate(batches, **kwargs)
 
-    def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
-        """The model's outputs as NumPy arrays, as `keras.Model.predict`; `x` as in `fit`, and it may be empty."""
-        if not self._needs_preprocessing(x):
-            return super().predict(x, batch_size=batch_size, **kwargs)
-        if not text_data.is_dataset(x) and not text_data.num_rows(self._columns(x)):
-            return keras.tree.map_structure(_no_rows, self.output)
-        return super().predict(self._batches(x, None, None, batch_size=batch_size, shuffle=False), **kwargs)
-
     def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
         """One step on one batch, as `keras.Model.train_on_batch`; lists or arrays of text, or ids."""
         return super().train_on_batch(*self._one_batch(x, y, sample_weight), **kwargs)
@@ -172,62 +128,6 @@ class TextTask(Task):
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
         """Loss and metrics of one batch, as `keras.Model.test_on_batch`; `x` as in `train_on_batch`."""
         return super().test_on_batch(*self._one_batch(x, y, sample_weight), **kwargs)
-
-    def predict_on_batch(self, x: Any) -> Any:
-        """The outputs for one batch, as `keras.Model.predict_on_batch`; `x` as in `train_on_batch`."""
-        return super().predict_on_batch(self._one_batch(x)[0])
-
-    def answer(self, x: Any, batch_size: int = 32) -> dict[str, np.ndarray]:
-        """The answers of the exported model's `serving_default`, without exporting it.
-
-        Args:
-            x: texts as in `predict`: a list, array or tensor, or a tuple with one of them for each text input.
-            batch_size: rows a step.
-
-        Returns:
-            One array for each answer, rows first, strings as `bytes` in an array of objects. An answer of as many
-            columns as a batch needs is padded to the widest batch, with `b""` for strings and -1 for numbers.
-
-        Raises:
-            ValueError: the task has no preprocessor; what `predict` refuses.
-        """
-        return self._ask(self._serve, x, batch_size)
-
-    def _ask(self, serve: Any, x: Any, batch_size: int) -> dict[str, np.ndarray]:
-        """What a function of batches of strings, as a signature has, answers to all rows of `x`; see `answer`."""
-        if self.preprocessor is None:
-            cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
-            raise ValueError(checks.message(type(self).__name__, "preprocessor", "be given for raw text", None, cure))
-        checks.positive_integer(type(self).__name__, "batch_size", batch_size)
-        columns = self._answer_columns(x)
-        num_rows = len(columns[0])
-        serve = self._compiled(serve)
-        starts = range(0, max(num_rows, 1), batch_size)
-        batches = [
-            serve(*(tf.convert_to_tensor(column[start : start + batch_size], tf.string) for column in columns))
-            for start in starts
-        ]
-        return {name: _stacked([np.asarray(batch[name]) for batch in batches]) for name in batches[0]}
-
-    def _answer_columns(self, x: Any) -> list[Any]:
-        """One column of strings for each of `text_inputs`."""
-        columns = self._columns(x)
-        columns = list(columns) if isinstance(columns, tuple) else [columns]
-        names = list(self.text_inputs())
-        if len(columns) != len(names):
-            rule = f"hold {len(names)} texts a row: {names}"
-            raise ValueError(checks.message(type(self).__name__, "x", rule, f"{len(columns)} columns"))
-        return columns
-
-    def _compiled(self, serve: Any) -> Any:
-        """A function of strings as a graph for all sizes, traced once; as it is where TensorFlow cannot trace it."""
-        if keras.backend.backend() != "tensorflow":
-            return serve
-        specs = tuple(tf.TensorSpec(shape, dtype) for shape, dtype in self.text_inputs().values())
-        key = (serve.__name__, specs)
-        if key not in self._serve_functions:
-            self._serve_functions[key] = tf.function(serve, input_signature=specs, autograph=False)
-        return self._serve_functions[key]
 
     def _require_labels(self, x: Any, y: Any) -> None:
         if y is None and self.loss is not None and not text_data.is_dataset(x):
@@ -250,22 +150,3 @@ class TextTask(Task):
             raise ValueError(f"`{owner}`: `validation_split` must be 0 for a dataset. Give `validation_data`.")
         first, last = text_data.split_rows(owner, share, self._columns(x), y, sample_weight)
         return first[0], first[1], first[2], tuple(last)
-
-
-def _no_rows(output: Any) -> np.ndarray:
-    """What `predict` gives for no texts: an array with the output's axes and dtype, and nothing in it."""
-    return np.zeros((0, *(size or 0 for size in output.shape[1:])), output.dtype)
-
-
-def _stacked(batches: list[np.ndarray]) -> np.ndarray:
-    """Batches of answers as one array, those with fewer columns padded."""
-    shape = np.max([batch.shape[1:] for batch in batches], axis=0, initial=0).astype(int)
-    filled = [
-        np.pad(
-            batch,
-            [(0, 0), *((0, widest - size) for widest, size in zip(shape, batch.shape[1:], strict=True))],
-            constant_values=b"" if batch.dtype == object else -1,
-        )
-        for batch in batches
-    ]
-    return np.concatenate(filled)

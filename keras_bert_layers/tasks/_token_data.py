@@ -35,8 +35,8 @@ def _is_ragged(x: Any) -> bool:
     return type(x).__module__.startswith("tensorflow.") and isinstance(x, tf.RaggedTensor)
 
 
-def as_words(owner: str, x: Any) -> tf.RaggedTensor:
-    """Rows of words as ragged strings `(rows, words)`.
+def as_words(owner: str, x: Any, *, first_row: int = 0) -> tf.RaggedTensor:
+    """Rows of words as ragged strings `(rows, words)`; in errors they count from `first_row`.
 
     Raises:
         TypeError: a row that is no list of strings; it is named.
@@ -44,7 +44,7 @@ def as_words(owner: str, x: Any) -> tf.RaggedTensor:
     if _is_ragged(x):
         return x
     rows = as_list(x)
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows, start=first_row):
         if not isinstance(row, list | tuple | np.ndarray) or not all(isinstance(word, str | bytes) for word in row):
             raise TypeError(f"`{owner}`: words must be a list of strings. Received: {row!r} in row {number}.")
     return _ragged([list(row) for row in rows], tf.string)
@@ -211,10 +211,3 @@ def kept(logits: np.ndarray, keep: np.ndarray) -> np.ndarray:
     found = np.zeros((len(logits), lengths.max(initial=0), logits.shape[-1]), logits.dtype)
     found[np.arange(found.shape[1]) < lengths[:, None]] = logits[keep]
     return found
-
-
-def stacked(batches: Sequence[np.ndarray], num_tags: int) -> np.ndarray:
-    """Batches `(batch, words, tags)` one below the other, with 0 behind the words of narrow ones."""
-    width = max((batch.shape[1] for batch in batches), default=0)
-    filled = [np.pad(batch, [(0, 0), (0, width - batch.shape[1]), (0, 0)]) for batch in batches]
-    return np.concatenate(filled) if filled else np.zeros((0, 0, num_tags), np.float32)

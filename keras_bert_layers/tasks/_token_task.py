@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -14,6 +14,7 @@ from keras_bert_layers.preprocessing.word_aligner import NO_WORD
 from keras_bert_layers.tasks import _text_data as text_data
 from keras_bert_layers.tasks import _token_data as token_data
 from keras_bert_layers.tasks import _token_labels as token_labels
+from keras_bert_layers.tasks._length_batches import LengthBatches, on_host
 from keras_bert_layers.tasks._text_task import TextTask
 
 
@@ -29,12 +30,16 @@ class TokenTask(TextTask):
     #: "O", "B-label" and "I-label"; known only behind the first `compile`, which `Task` calls.
     tag_names: Sequence[str] = ()
 
-    def _columns(self, x: Any) -> Any:
+    def _columns(self, x: Any, *, first_row: int = 0) -> Any:
         """Rows of words as ragged strings, or texts as an array, checked row by row."""
         owner = type(self).__name__
         if isinstance(x, tuple):
             raise TypeError(checks.message(owner, "x", "be a list of texts, or of lists of words", type(x)))
-        return token_data.as_words(owner, x) if token_data.holds_words(x) else text_data.as_columns(owner, x)
+        as_columns = token_data.as_words if token_data.holds_words(x) else text_data.as_columns
+        return as_columns(owner, x, first_row=first_row)
+
+    def _check_dataset(self, dataset: Any) -> None:
+        token_data.check_dataset(type(self).__name__, dataset)
 
     def _answer_columns(self, x: Any) -> list[Any]:
         """The column of texts to find entities in."""
@@ -57,7 +62,7 @@ class TokenTask(TextTask):
         owner = type(self).__name__
         if text_data.is_dataset(x):
             text_data.refuse_beside_dataset(owner, y=y, sample_weight=sample_weight)
-            token_data.check_dataset(owner, x)
+            self._check_dataset(x)
             return x if isinstance(x.element_spec, tuple) else x.map(lambda words: (words,))
         columns = self._columns(x)
         if not token_data.num_rows(columns):
@@ -93,39 +98,48 @@ class TokenTask(TextTask):
             raise ValueError(checks.message(type(self).__name__, "class_weight", rule, kwargs["class_weight"], cure))
         return super().fit(x, y, batch_size, **kwargs)
 
-    def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
+    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """The logits of words as a NumPy array.
 
         Args:
-            x: rows of words, or texts, whose words are those of the tokenizer; or a dataset of either. Ids as
-                `keras.Model.predict` takes them, and then the logits are those of tokens.
-            batch_size: rows a step, 32 if None.
-            **kwargs: `verbose`; for ids, what else `keras.Model.predict` takes.
+            x: rows of words, or texts, whose words are those of the tokenizer; a dataset of batches of either, or an
+                iterable that gives one row at a time. Ids as `keras.Model.predict` takes them, and then the logits are
+                those of tokens.
+            *args: as of all tasks; a row of a step is a window.
+            **kwargs: as of all tasks.
 
         Returns:
             Float32 `(rows, words, tags)`; 0 behind the last word of a row.
         """
-        if not self._needs_preprocessing(x):
-            return super().predict(x, batch_size=batch_size, **kwargs)
-        verbose = kwargs.pop("verbose", "auto")
-        if kwargs:
-            raise TypeError(
-                f"`{type(self).__name__}`: `predict` on text takes `verbose` only. Received: {sorted(kwargs)}."
-            )
-        found = [token_data.kept(logits, keep) for logits, _, keep in self._predicted(x, batch_size, verbose)]
-        return token_data.stacked(found, len(self.tag_names))
+        return super().predict(x, *args, **kwargs)
 
     def predict_on_batch(self, x: Any) -> Any:
         """The logits of one batch, as `predict` gives them."""
         if not self._needs_preprocessing(x):
             return super().predict_on_batch(x)
-        return self.predict(x, batch_size=max(1, token_data.num_rows(self._columns(x))), verbose=0)
+        return self.predict(x, verbose=0)
 
-    def _predict_windows(self, inputs: dict[str, np.ndarray], size: int) -> np.ndarray:
-        """The logits of windows `(windows, sequence, tags)`, at most `size` of them at once."""
-        starts = range(0, len(inputs["token_ids"]), size)
-        parts = [{name: values[start : start + size] for name, values in inputs.items()} for start in starts]
-        return np.concatenate([super(TokenTask, self).predict_on_batch(part) for part in parts])
+    def _no_outputs(self, x: Any) -> np.ndarray:
+        return np.zeros((0, 0, len(self.tag_names)), np.float32)
+
+    def _block_outputs(self, columns: Any, batches: LengthBatches) -> np.ndarray:
+        logits, _, keep = self._words_of(columns, batches)
+        return token_data.kept(logits, keep)
+
+    def _stream_outputs(self, columns: Any, batches: LengthBatches) -> list[np.ndarray]:
+        logits, _, keep = self._words_of(columns, batches)
+        return [row[kept] for row, kept in zip(logits, keep, strict=True)]
+
+    def _words_of(self, columns: Any, batches: LengthBatches) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The words' logits `(rows, words, tags)`, where a word is, and where a given word begins."""
+        preprocessor = self._stream_preprocessor()
+        inputs, words = on_host(self.preprocess, columns)
+        logits = batches.run(self._compiled_step(), inputs, preprocessor)  # [windows, S, tags]
+        places, is_given = words["places"].numpy(), token_labels.begins_given_word(words["word_ids"]).numpy()
+        # A place counts in windows as wide as they were made; these may be wider than the longest needs.
+        width = inputs["token_ids"].shape[1]
+        window, place = np.divmod(np.maximum(places, 0), max(width, 1))
+        return logits[window, place], places != NO_WORD, is_given
 
     def _require_words(self, x: Any) -> None:
         """Refuses texts."""
@@ -133,18 +147,3 @@ class TokenTask(TextTask):
         if is_text:
             rule, cure = "be rows of words", "Ask `answer` for the entities of texts."
             raise TypeError(checks.message(type(self).__name__, "words", rule, type(x), cure))
-
-    def _predicted(self, x: Any, batch_size: int | None, verbose: Any) -> Iterator[tuple[np.ndarray, ...]]:
-        """Batch by batch: the words' logits `(batch, words, tags)`, where a word is, and where a given word begins."""
-        if not text_data.is_dataset(x) and not token_data.num_rows(self._columns(x)):
-            return
-        batches = self._batches(x, None, None, batch_size=batch_size, shuffle=False)
-        size = int(batches.cardinality())
-        progress = keras.utils.Progbar(size if size >= 0 else None) if verbose in ("auto", 1) else None
-        for step, (inputs, words, *_) in enumerate(batches, start=1):
-            logits = self._predict_windows(keras.tree.map_structure(np.asarray, inputs), batch_size or 32)
-            logits = logits.reshape(-1, len(self.tag_names))
-            places, is_given = words["places"].numpy(), token_labels.begins_given_word(words["word_ids"]).numpy()
-            yield logits[np.maximum(places, 0)], places != NO_WORD, is_given
-            if progress is not None:
-                progress.update(step, finalize=step == size)

@@ -15,7 +15,6 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _text_data as text_data
-from keras_bert_layers.tasks._length_order import predict_by_length
 from keras_bert_layers.tasks._task import TEXT
 from keras_bert_layers.tasks._text_task import TextTask
 
@@ -124,7 +123,7 @@ class BertCrossEncoder(TextTask):
         *,
         top_k: int | None = None,
         return_documents: bool = False,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         verbose: Any = 0,
     ) -> list[dict[str, Any]]:
         """The documents from the best to the worst answer to a query.
@@ -134,7 +133,7 @@ class BertCrossEncoder(TextTask):
             documents: the candidates, usually the first 20 to 100 of a search; there may be none.
             top_k: how many to return; all if None.
             return_documents: whether each result holds its text too.
-            batch_size: pairs a step.
+            batch_size: the most pairs a step; as many as `predict` finds good if None.
             verbose: Keras's progress bar: 1 shows it, 0 does not.
 
         Returns:
@@ -149,15 +148,14 @@ class BertCrossEncoder(TextTask):
             raise TypeError(checks.message("BertCrossEncoder", "query", "be one string", query))
         if top_k is not None:
             checks.positive_integer("BertCrossEncoder", "top_k", top_k)
-        checks.positive_integer("BertCrossEncoder", "batch_size", batch_size)
+        if batch_size is not None:
+            checks.positive_integer("BertCrossEncoder", "batch_size", batch_size)
         self._needs_preprocessing([query])
         candidates = text_data.as_columns("BertCrossEncoder", documents)
         if not len(candidates):
             return []
         queries = np.array([query] * len(candidates), object)
-        logits = predict_by_length(
-            self, (queries, candidates), self._stream_preprocessor(), batch_size=batch_size, verbose=verbose
-        )[:, 0]
+        logits = self.predict((queries, candidates), batch_size, verbose=verbose)[:, 0]
         scores = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
         order = np.argsort(-logits, kind="stable")[:top_k]
         found: list[dict[str, Any]] = [{"corpus_id": int(row), "score": float(scores[row])} for row in order]

@@ -14,7 +14,7 @@ from keras_bert_layers.export import Signature
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _contrastive as contrastive
 from keras_bert_layers.tasks import _text_data as text_data
-from keras_bert_layers.tasks._length_order import predict_by_length
+from keras_bert_layers.tasks._length_batches import LengthBatches, on_host
 from keras_bert_layers.tasks._vector_task import VectorTask, id_inputs, text_encoder
 
 SIDES = QUERY, DOCUMENT = "query", "document"
@@ -200,17 +200,18 @@ class BertDualEncoder(VectorTask):
         )
         return contrastive.row_numbers(logits), logits
 
-    def encode_queries(self, texts: Any, batch_size: int = 32, *, verbose: Any = 1) -> np.ndarray:
+    def encode_queries(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """The vectors of queries, as `encode_documents` gives those of documents."""
-        return self._encode(QUERY, texts, batch_size, verbose)
+        return self._encode(QUERY, texts, batch_size, **kwargs)
 
-    def encode_documents(self, texts: Any, batch_size: int = 32, *, verbose: Any = 1) -> np.ndarray:
+    def encode_documents(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """The vectors of many documents, whatever their order: texts of one length are encoded together.
 
         Args:
-            texts: a list, array, tensor or pandas column of strings; it may be empty.
-            batch_size: texts a step.
-            verbose: Keras's progress bar: 1 shows it, 0 does not.
+            texts: a list, array, tensor or pandas column of strings, a `tf.data.Dataset` of batches of them, or an
+                iterable that gives one at a time; it may be empty.
+            batch_size: the most texts a step.
+            **kwargs: `max_tokens_per_batch`, `steps`, `callbacks` and `verbose`, which is 1, as in `predict`.
 
         Returns:
             float32 `(texts, hidden_dim)`, in the order of the texts. Search with `queries @ documents.T`, or give them
@@ -219,36 +220,44 @@ class BertDualEncoder(VectorTask):
         Raises:
             TypeError, ValueError: what `predict` refuses.
         """
-        return self._encode(DOCUMENT, texts, batch_size, verbose)
+        return self._encode(DOCUMENT, texts, batch_size, **kwargs)
 
-    def _encode(self, side: str, texts: Any, batch_size: int, verbose: Any) -> np.ndarray:
-        checks.positive_integer("BertDualEncoder", "batch_size", batch_size)
-        self._needs_preprocessing(texts)
-        columns = text_data.as_columns("BertDualEncoder", texts)
-        if isinstance(columns, tuple):
-            raise ValueError(checks.message("BertDualEncoder", "texts", "be single texts", "a tuple"))
-        if not len(columns):
-            return self._no_vectors()
-        return predict_by_length(
-            self._encoder(side),
-            columns,
-            self._stream_preprocessor(self.document_preprocessor if side == DOCUMENT else None),
-            batch_size=batch_size,
-            verbose=verbose,
-        )
+    def _encode(self, side: str, texts: Any, batch_size: int | None, **kwargs: Any) -> np.ndarray:
+        if not self._needs_preprocessing(texts):
+            cure = "Use `predict` on ids."
+            raise ValueError(checks.message("BertDualEncoder", "texts", "be texts", type(texts), cure))
 
-    def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
-        """The vectors of queries; of queries and documents, in a tuple or from a dataset, their scores `(rows,)`."""
+        def compute(columns: Any, batches: LengthBatches) -> np.ndarray:
+            if isinstance(columns, tuple):
+                raise ValueError(checks.message("BertDualEncoder", "texts", "be single texts", "a tuple"))
+            return self._vectors(side, columns, batches)
+
+        blocks = list(self._predicted_blocks(texts, batch_size, compute=compute, **kwargs))
+        return np.concatenate([self._no_vectors(), *blocks])
+
+    def _vectors(self, side: str, texts: Any, batches: LengthBatches, share: float = 1.0) -> np.ndarray:
+        """The vectors of a block of queries or documents, which is this share of the work on the block."""
+        preprocessor = self._stream_preprocessor(self.document_preprocessor if side == DOCUMENT else None)
+        step = self._compiled_step(self._encoder(side))
+        return batches.run(step, on_host(preprocessor, texts), preprocessor, share=share)
+
+    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """The vectors of queries; of queries and documents, their scores `(rows,)`; arguments as of all tasks."""
         self._refuse_negatives(x)
-        if not self._needs_preprocessing(x):
-            model: Any = self._encoder(QUERY) if text_data.holds_ids(x) else super()
-            return model.predict(x, batch_size=batch_size, **kwargs)
-        if text_data.is_pair(x):
-            return _scores(super().predict(x, batch_size, **kwargs))
-        if not text_data.is_dataset(x) and not len(self._columns(x)):
-            return self._no_vectors()
-        batches = self._batches(x, None, None, batch_size=batch_size, shuffle=False)
-        return self._encoder(QUERY).predict(batches, **kwargs)
+        if text_data.holds_ids(x):
+            return self._encoder(QUERY).predict(x, *args, **kwargs)
+        return super().predict(x, *args, **kwargs)
+
+    def _block_outputs(self, columns: Any, batches: LengthBatches) -> np.ndarray:
+        self._refuse_negatives(columns)
+        if not isinstance(columns, tuple):
+            return self._vectors(QUERY, columns, batches)
+        sides = zip(SIDES, columns, strict=True)
+        return _scores({side: self._vectors(side, texts, batches, share=0.5) for side, texts in sides})
+
+    def _no_outputs(self, x: Any) -> np.ndarray:
+        vectors = self._no_vectors()
+        return _scores({QUERY: vectors, DOCUMENT: vectors}) if text_data.is_pair(x) else vectors
 
     def predict_on_batch(self, x: Any) -> Any:
         """The vectors of one batch of queries, or the scores of one batch of queries and documents."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import keras
@@ -17,6 +16,7 @@ from keras_bert_layers.layers.multiple_choice_head import ABSENT_SCORE
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _choice_data as choice_data
 from keras_bert_layers.tasks import _text_data as text_data
+from keras_bert_layers.tasks._length_batches import LengthBatches, on_host
 from keras_bert_layers.tasks._task import TEXT
 from keras_bert_layers.tasks._text_task import TextTask
 
@@ -60,6 +60,8 @@ class BertMultipleChoice(TextTask):
     References:
         Devlin et al. 2018, arXiv:1810.04805, section 4.4 (SWAG).
     """
+
+    fill_value = ABSENT_SCORE
 
     def __init__(
         self,
@@ -107,32 +109,25 @@ class BertMultipleChoice(TextTask):
         ids = choice_data.ids_of_choices(self._stream_preprocessor(), prompts, choices)
         return tuple(part for part in (ids, y, sample_weight) if part is not None)
 
-    def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
-        """Logits `(rows, choices)`, -1e9 where there is no choice; `x` as in `fit`.
+    def _check_dataset(self, dataset: Any) -> None:
+        choice_data.check_dataset(type(self).__name__, dataset)
 
-        Only the choices that are there are computed, `batch_size` times their mean number in a row at once. A dataset
-        of text is read into memory first.
-        """
-        if not self._needs_preprocessing(x):
-            return super().predict(x, batch_size=batch_size, **kwargs)
-        if text_data.is_dataset(x):
-            choice_data.check_dataset(type(self).__name__, x)
-            x = choice_data.read_dataset(x, kwargs.pop("steps", None))
-        prompts, choices = self._columns(x)
+    def _block_outputs(self, columns: Any, batches: LengthBatches) -> np.ndarray:
+        """The scores of a block of rows; only the choices that are there are computed, and each is a row of a step."""
+        prompts, choices = columns
+        present = choice_data.present(choices)
+        preprocessor = self._stream_preprocessor()
+        pairs = prompts[np.nonzero(present)[0]], choices[present]
         scores = np.full(choices.shape, ABSENT_SCORE, np.float32)
-        if len(prompts):
-            present = choice_data.present(choices)
-            rows = np.nonzero(present)[0]
-            pairs = (prompts[rows], choices[present][:, None])
-            num_pairs = math.ceil(len(rows) / len(prompts)) * (batch_size or 32)
-            scores[present] = super().predict(pairs, batch_size=num_pairs, **kwargs)[:, 0]
+        ids = on_host(preprocessor, pairs)
+        scores[present] = batches.run(self._compiled_step(), ids, preprocessor, finish=_as_only_choices)[:, 0]
         return scores
 
     def _batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
         """A dataset of model inputs from columns, or from a dataset, of prompts and choices."""
         if text_data.is_dataset(x):
             text_data.refuse_beside_dataset(type(self).__name__, y=y, sample_weight=sample_weight)
-            choice_data.check_dataset(type(self).__name__, x)
+            self._check_dataset(x)
             return x.map(self.preprocess, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
         x = self._columns(x)
         y = None if y is None else choice_data.checked_places(type(self).__name__, y, x[1])
@@ -145,9 +140,9 @@ class BertMultipleChoice(TextTask):
             y = None if y is None else choice_data.checked_places(type(self).__name__, y, x[1])
         return super()._one_batch(x, y, sample_weight)
 
-    def _columns(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _columns(self, x: Any, *, first_row: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Prompts `(rows,)` and choices `(rows, choices)`, checked row by row, filled up with empty strings."""
-        return choice_data.as_columns(type(self).__name__, x)
+        return choice_data.as_columns(type(self).__name__, x, first_row=first_row)
 
     def text_inputs(self) -> dict[str, Any]:
         """`prompt` `(batch,)` and `choices` `(batch, choices)`, short rows filled up with empty strings."""
@@ -168,3 +163,8 @@ class BertMultipleChoice(TextTask):
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         return {**super().get_config(), "dropout": self.dropout}
+
+
+def _as_only_choices(ids: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Ids `(pairs, sequence)` as `(pairs, 1, sequence)`."""
+    return {name: values[:, np.newaxis] for name, values in ids.items()}

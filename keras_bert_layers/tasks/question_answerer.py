@@ -21,8 +21,9 @@ from keras_bert_layers.layers import SpanHead
 from keras_bert_layers.metrics import best_no_answer_threshold
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
 from keras_bert_layers.preprocessing.span_preprocessor import NO_OFFSET
+from keras_bert_layers.tasks._length_batches import IDS
 from keras_bert_layers.tasks._span_data import END, START
-from keras_bert_layers.tasks._span_task import IDS, SpanTask
+from keras_bert_layers.tasks._span_task import SpanTask
 from keras_bert_layers.tasks._span_windows import in_parts
 from keras_bert_layers.tasks._task import TEXT
 

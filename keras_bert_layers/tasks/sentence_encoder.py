@@ -18,6 +18,7 @@ from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _contrastive as contrastive
 from keras_bert_layers.tasks import _text_data as text_data
+from keras_bert_layers.tasks._length_batches import LengthBatches
 from keras_bert_layers.tasks._vector_task import VectorTask, pooled_vectors
 
 SIMILARITY = "similarity"
@@ -215,15 +216,22 @@ class BertSentenceEncoder(VectorTask):
         logits = contrastive.in_batch_logits(by_row[:, 0], by_column, temperature=self.temperature, texts=y[kind])
         return contrastive.row_numbers(logits), logits
 
-    def predict(self, x: Any, batch_size: int | None = None, **kwargs: Any) -> Any:
-        """Vectors `(rows, vector_dim)` of texts; of pairs, in a tuple or from a dataset, the cosines `(rows,)`."""
+    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Vectors `(rows, vector_dim)` of texts; of pairs, the cosines `(rows,)`; arguments as of all tasks."""
         self._refuse_negatives(x)
-        return self._answers(x, super().predict(x, batch_size, **kwargs))
+        return super().predict(x, *args, **kwargs)
 
     def predict_on_batch(self, x: Any) -> Any:
         """The vectors of one batch of texts, or the cosines of one batch of pairs."""
         self._refuse_negatives(x)
         return self._answers(x, super().predict_on_batch(x))
+
+    def _block_outputs(self, columns: Any, batches: LengthBatches) -> np.ndarray:
+        self._refuse_negatives(columns)
+        return self._answers(columns, super()._block_outputs(columns, batches))
+
+    def _no_outputs(self, x: Any) -> np.ndarray:
+        return self._answers(x, super()._no_outputs(x))
 
     def _require_labels(self, x: Any, y: Any) -> None:
         if not text_data.is_pair(x):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -20,6 +21,7 @@ from keras_bert_layers.metrics import EntityF1
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor, padded_width
 from keras_bert_layers.preprocessing.word_aligner import NO_WORD, WordAligner, check_stride
 from keras_bert_layers.tasks import _token_labels as token_labels
+from keras_bert_layers.tasks._length_batches import LengthBatches
 from keras_bert_layers.tasks._span_windows import in_parts
 from keras_bert_layers.tasks._token_task import TokenTask
 
@@ -199,12 +201,14 @@ class BertTokenClassifier(TokenTask):
         of_words |= {"tags": tags, "given_tags": tf.where(is_given, tags, token_labels.IGNORED)}
         return (words.inputs, of_words) if sample_weight is None else (words.inputs, of_words, sample_weight)
 
-    def predict_tags(self, words: Any, batch_size: int | None = None) -> list[list[str]]:
+    def predict_tags(self, words: Any, batch_size: int | None = None, **kwargs: Any) -> list[list[str]]:
         """One tag for each given word.
 
         Args:
-            words: rows of words: a list of lists of strings, or ragged strings `(rows, words)`.
-            batch_size: rows a step, 32 if None.
+            words: rows of words: a list of lists of strings, ragged strings `(rows, words)`, a dataset of these, or an
+                iterable that gives one row at a time.
+            batch_size: the most windows a step.
+            **kwargs: `max_tokens_per_batch`, `steps`, `callbacks` and `verbose`, which is 0, as in `predict`.
 
         Returns:
             One list of tag names for each row, as long as the row.
@@ -212,12 +216,15 @@ class BertTokenClassifier(TokenTask):
         Raises:
             TypeError: texts instead of rows of words; ask `answer` for their entities.
         """
-        self._require_words(words)
-        found = []
-        for logits, is_word, keep in self._predicted(words, batch_size, verbose=0):
+
+        def compute(columns: Any, batches: LengthBatches) -> list[list[str]]:
+            self._require_words(columns)
+            logits, is_word, keep = self._words_of(columns, batches)
             tags = ops.convert_to_numpy(self._compiled_decode()(logits, is_word)[0])
-            found += [[self.tag_names[tag] for tag in row[kept]] for row, kept in zip(tags, keep, strict=True)]
-        return found
+            return [[self.tag_names[tag] for tag in row[kept]] for row, kept in zip(tags, keep, strict=True)]
+
+        blocks = self._predicted_blocks(words, batch_size, compute=compute, **{"verbose": 0, **kwargs})
+        return list(itertools.chain.from_iterable(blocks))
 
     def _decode(self, logits: Any, is_word: Any) -> tuple[Any, Any]:
         """The tags of words `(batch, words)` and the probability of each."""

@@ -105,7 +105,7 @@ def test_any_order_of_lengths_and_a_progress_bar(encoder, embed, capsys):
     texts = ["night", "", "a good film . a bad film", "good", "unhappy night !", "film"]
     vectors = encoder.encode_documents(np.array(texts), batch_size=4)
     np.testing.assert_allclose(vectors, embed(texts, "document"), atol=TOLERANCE)
-    assert "2/2" in capsys.readouterr().out
+    assert "6/6" in capsys.readouterr().out
 
 
 def test_ids_of_both_sides(encoder, embed):

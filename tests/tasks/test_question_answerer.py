@@ -324,10 +324,6 @@ class TestErrors:
         with pytest.raises(ValueError, match="one row for each question. Received: 5 questions and 1 rows"):
             answerer.fit(X, ([0], ["a"]))
 
-    def test_predict_takes_no_other_arguments(self, answerer):
-        with pytest.raises(TypeError, match=r"`predict` on texts takes no \['steps'\]"):
-            answerer.predict(X, steps=1)
-
     def test_preprocessors(self, backbone, tokenizer):
         made = BertQuestionAnswerer(backbone, BertPreprocessor(tokenizer, 12))
         assert (made.preprocessor.max_length, made.preprocessor.stride) == (12, 4)

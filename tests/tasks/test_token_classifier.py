@@ -424,10 +424,6 @@ class TestErrors:
         with pytest.raises(TypeError, match="`x` must be texts. .* Ask `predict_tags` for the tags of given words"):
             softmax.answer(WORDS)
 
-    def test_predict_options(self, softmax):
-        with pytest.raises(TypeError, match=r"`predict` on text takes `verbose` only. Received: \['steps'\]"):
-            softmax.predict(TEXTS, steps=2)
-
     def test_words_without_a_preprocessor(self, backbone):
         with pytest.raises(ValueError, match="`preprocessor` must be given for raw text"):
             BertTokenClassifier(backbone, NAMES).predict(WORDS)

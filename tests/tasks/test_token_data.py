@@ -139,12 +139,8 @@ def test_batches_hold_the_same_rows_of_every_column():
     assert orders[0].tolist() != list(range(7))
 
 
-def test_kept_and_stacked():
+def test_kept():
     logits = np.arange(24.0).reshape(2, 4, 3)
     keep = np.array([[True, False, True, False], [False, False, False, True]])
     kept = token_data.kept(logits, keep)
     np.testing.assert_array_equal(kept, [[logits[0, 0], logits[0, 2]], [logits[1, 3], [0, 0, 0]]])
-    stacked = token_data.stacked([kept, np.ones((1, 3, 3))], 3)
-    assert stacked.shape == (3, 3, 3)
-    assert (stacked[:2, 2] == 0).all()
-    assert token_data.stacked([], 3).shape == (0, 0, 3)

@@ -1,0 +1,337 @@
+"""Raw text through a task to outputs and answers: lists, generators without end, single batches."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.tasks import _row_blocks as row_blocks
+from keras_bert_layers.tasks import _text_data as text_data
+from keras_bert_layers.tasks._length_batches import LengthBatches, on_host, stacked
+from keras_bert_layers.tasks._progress import Progress
+from keras_bert_layers.tasks._task import Task
+
+
+class TextPredictor(Task):
+    """A task that is asked about texts.
+
+    With a preprocessor, `predict` takes raw text; ids are taken as they are.
+    """
+
+    #: How many columns of text a row may have.
+    most_texts = 2
+
+    #: How many rows are sorted by length at a time.
+    block_rows = row_blocks.BLOCK_ROWS
+
+    #: What stands where a row's outputs are narrower than those of the widest row.
+    fill_value = 0.0
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        self._step_functions: dict[Any, Any] = {}
+        super().__init__(*args, **kwargs)
+        self._serve_functions: dict[Any, Any] = {}
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        super().compile(*args, **kwargs)
+        self._step_functions = {}  # what was traced before may be compiled otherwise now
+
+    def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """One batch of text (and labels) as what the model trains on; runs inside `tf.data.Dataset.map`."""
+        return tuple(part for part in (self._stream_preprocessor()(x), y, sample_weight) if part is not None)
+
+    def _stream_preprocessor(self, preprocessor: Any = None) -> BertPreprocessor:
+        """The preprocessor (or another one), but with few lengths where the backend compiles a program for each."""
+        preprocessor = preprocessor or self.preprocessor
+        if keras.backend.backend() != "jax" or preprocessor.padding != "longest":
+            return preprocessor
+        return type(preprocessor).from_config({**preprocessor.get_config(), "padding": "bucket"})
+
+    def _columns(self, x: Any, *, first_row: int = 0) -> Any:
+        """Texts as an array, or as a tuple of them, checked row by row; errors count from `first_row`."""
+        return text_data.as_columns(type(self).__name__, x, most=self.most_texts, first_row=first_row)
+
+    def _needs_preprocessing(self, x: Any) -> bool:
+        if self.preprocessor is None and text_data.holds_text(x):
+            cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`, or give it token ids."
+            raise ValueError(checks.message(type(self).__name__, "preprocessor", "be given for raw text", None, cure))
+        return self.preprocessor is not None and x is not None and not text_data.holds_ids(x)
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The model's outputs for token ids; text is refused, as a call may happen inside a compiled program."""
+        if text_data.holds_text(inputs):
+            cure = "Use `predict` on texts, or call the model on `preprocessor(texts)`."
+            raise TypeError(checks.message(type(self).__name__, "inputs", "be token ids", type(inputs), cure))
+        return super().__call__(inputs, *args, **kwargs)
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        *,
+        max_tokens_per_batch: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+    ) -> Any:
+        """The model's outputs as NumPy arrays, as `keras.Model.predict`.
+
+        Texts are computed from the longest to the shortest, those of about one length together, and put back in order.
+
+        Args:
+            x: with a preprocessor, a list, array, tensor or pandas column of strings, or a tuple of two for pairs; a
+                `tf.data.Dataset` of batches; or any iterable that gives one text, or one tuple of texts, at a time,
+                such as a generator. It may be empty. Without a preprocessor, or if it holds `"token_ids"`, what Keras
+                takes.
+            batch_size: the most rows a step; for ids 32 if None.
+            max_tokens_per_batch: the most tokens a step, padding and special tokens included; a longer text is a step
+                by itself. None is 4096 on a CPU and 65536 on an accelerator, and no bound where `batch_size` is given.
+                Not for ids.
+            verbose: Keras's progress bar, over rows: 0 shows nothing, 1 and "auto" show it, 2 shows one line.
+            steps: the first so many batches of `x`, `batch_size` or else 32 rows each where it is not a dataset; all
+                if None.
+            callbacks: Keras callbacks.
+
+        Returns:
+            One row of outputs a row of `x`, in order.
+
+        Raises:
+            TypeError, ValueError: text that is not strings (the row is named), or not as the task wants it.
+        """
+        if not self._needs_preprocessing(x):
+            self._refuse_budget(max_tokens_per_batch)
+            return super().predict(x, batch_size=batch_size, verbose=verbose, steps=steps, callbacks=callbacks)
+        blocks = self._predicted_blocks(
+            x, batch_size, max_tokens_per_batch=max_tokens_per_batch, verbose=verbose, steps=steps, callbacks=callbacks
+        )
+        found = list(blocks)
+        if not found:
+            return self._no_outputs(x)
+        return keras.tree.map_structure(lambda *parts: stacked(parts, self.fill_value), *found)
+
+    def predict_stream(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        *,
+        max_tokens_per_batch: int | None = None,
+        verbose: Any = 0,
+    ) -> Iterator[Any]:
+        """The rows of `predict` one by one, for more texts than fit into memory.
+
+        Rows are read in blocks of a few thousand, which are sorted and computed as in `predict`; no more than a block
+        is held, and nothing of the next one is read before the rows of the last were taken.
+
+        Args:
+            x: as in `predict`; texts, not ids.
+            batch_size: as in `predict`.
+            max_tokens_per_batch: as in `predict`.
+            verbose: as in `predict`.
+
+        Yields:
+            The outputs of each row of `x`, in order, as NumPy arrays without the axis of rows.
+
+        Raises:
+            TypeError, ValueError: as `predict`. What `x` itself raises comes through unchanged.
+        """
+        if not self._needs_preprocessing(x):
+            cure = "Make the task with a preprocessor and give it texts; `predict` takes ids."
+            raise ValueError(checks.message(type(self).__name__, "x", "be texts", type(x), cure))
+        blocks = self._predicted_blocks(
+            x,
+            batch_size,
+            max_tokens_per_batch=max_tokens_per_batch,
+            verbose=verbose,
+            compute=self._stream_outputs,
+        )
+        return itertools.chain.from_iterable(map(_rows, blocks))
+
+    def _refuse_budget(self, max_tokens_per_batch: int | None) -> None:
+        if max_tokens_per_batch is not None:
+            owner, cure = type(self).__name__, "Ids are computed in the batches that they come in."
+            raise ValueError(
+                checks.message(owner, "max_tokens_per_batch", "be None for ids", max_tokens_per_batch, cure)
+            )
+
+    def _predicted_blocks(
+        self,
+        x: Any,
+        batch_size: int | None,
+        *,
+        max_tokens_per_batch: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        compute: Callable[[Any, LengthBatches], Any] | None = None,
+    ) -> Iterator[Any]:
+        """What `compute` (`_block_outputs` if None) gives for one block after the other; arguments are checked now."""
+        owner = type(self).__name__
+        sizes = {"batch_size": batch_size, "max_tokens_per_batch": max_tokens_per_batch, "steps": steps}
+        for name, value in sizes.items():
+            if value is not None:
+                checks.positive_integer(owner, name, value)
+        rows, num_rows = self._row_stream(x, steps, batch_size)
+        progress = Progress(self, num_rows=num_rows, verbose=verbose, callbacks=callbacks)
+        batches = LengthBatches(
+            max_rows=batch_size,
+            max_tokens=max_tokens_per_batch,
+            few_shapes=keras.backend.backend() == "jax" or self.jit_compile is True,
+            progress=progress,
+        )
+
+        compute = compute or self._block_outputs
+
+        def outputs() -> Iterator[Any]:
+            progress.begin()
+            for start, block in row_blocks.blocks(owner, rows, max_rows=self.block_rows):
+                progress.begin_block(len(block))
+                yield compute(self._columns(row_blocks.as_columns(block), first_row=start), batches)
+            progress.end()
+
+        return outputs()
+
+    def _row_stream(self, x: Any, steps: int | None, batch_size: int | None) -> tuple[Iterator[Any], int | None]:
+        """The rows of `x`, or of its first batches, and how many there are where that is known."""
+        if text_data.is_dataset(x):
+            self._check_dataset(x)
+            return row_blocks.rows_of_dataset(x if steps is None else x.take(steps)), None
+        num_rows = None
+        if not row_blocks.is_stream(x):
+            x = self._columns(x)
+            num_rows = text_data.num_rows(x)
+            x = row_blocks.rows_of_columns(x)
+        if steps is None:
+            return iter(x), num_rows
+        most = steps * (batch_size or 32)
+        return itertools.islice(x, most), None if num_rows is None else min(most, num_rows)
+
+    def _check_dataset(self, dataset: Any) -> None:
+        """Refuses a dataset that does not yield batches of what the task takes."""
+        text_data.check_dataset(type(self).__name__, dataset, most=self.most_texts)
+
+    def _block_outputs(self, columns: Any, batches: LengthBatches) -> Any:
+        """The outputs for a block of rows, as NumPy arrays; a subclass with other rows than those of its model says."""
+        return batches.run(self._compiled_step(), self._model_inputs(columns), self._stream_preprocessor())
+
+    def _stream_outputs(self, columns: Any, batches: LengthBatches) -> Any:
+        """The same for `predict_stream`; a subclass whose outputs are not one a row gives a list."""
+        return self._block_outputs(columns, batches)
+
+    def _model_inputs(self, columns: Any) -> Any:
+        """The model's inputs for a block of rows."""
+        return on_host(self.preprocess, columns)[0]
+
+    def _compiled_step(self, model: Any = None) -> Callable[[dict[str, Any]], Any]:
+        """A function from a batch of ids to the outputs of the model, or of a part; on TensorFlow traced once."""
+        model = self if model is None else model
+        if keras.backend.backend() != "tensorflow":
+            return functools.partial(keras.Model.predict_on_batch, model)
+        if model.run_eagerly:
+            return lambda ids: model.predict_step((ids,))
+        if model.name not in self._step_functions:
+            specs = {name: tf.TensorSpec(value.shape, value.dtype) for name, value in model.input.items()}
+            self._step_functions[model.name] = tf.function(
+                lambda ids: model.predict_step((ids,)),
+                input_signature=[specs],
+                jit_compile=model.jit_compile,
+                autograph=False,
+            )
+        return self._step_functions[model.name]
+
+    def _no_outputs(self, x: Any) -> Any:
+        """What `predict` gives for no rows."""
+        return keras.tree.map_structure(_no_rows, self.output)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """The outputs for one batch, as `keras.Model.predict_on_batch`; lists or arrays of text, or ids."""
+        if not self._needs_preprocessing(x):
+            return super().predict_on_batch(x)
+        return super().predict_on_batch(keras.tree.map_structure(np.asarray, self.preprocess(self._columns(x))[0]))
+
+    def answer(self, x: Any, batch_size: int = 32) -> dict[str, np.ndarray]:
+        """The answers of the exported model's `serving_default`, without exporting it.
+
+        Args:
+            x: texts as in `predict`: a list, array or tensor, or a tuple with one of them for each text input.
+            batch_size: rows a step.
+
+        Returns:
+            One array for each answer, rows first, strings as `bytes` in an array of objects. An answer of as many
+            columns as a batch needs is padded to the widest batch, with `b""` for strings and -1 for numbers.
+
+        Raises:
+            ValueError: the task has no preprocessor; what `predict` refuses.
+        """
+        return self._ask(self._serve, x, batch_size)
+
+    def _ask(self, serve: Any, x: Any, batch_size: int) -> dict[str, np.ndarray]:
+        """What a function of batches of strings, as a signature has, answers to all rows of `x`; see `answer`."""
+        if self.preprocessor is None:
+            cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
+            raise ValueError(checks.message(type(self).__name__, "preprocessor", "be given for raw text", None, cure))
+        checks.positive_integer(type(self).__name__, "batch_size", batch_size)
+        columns = self._answer_columns(x)
+        num_rows = len(columns[0])
+        serve = self._compiled(serve)
+        starts = range(0, max(num_rows, 1), batch_size)
+        batches = [
+            serve(*(tf.convert_to_tensor(column[start : start + batch_size], tf.string) for column in columns))
+            for start in starts
+        ]
+        return {name: _stacked([np.asarray(batch[name]) for batch in batches]) for name in batches[0]}
+
+    def _answer_columns(self, x: Any) -> list[Any]:
+        """One column of strings for each of `text_inputs`."""
+        columns = self._columns(x)
+        columns = list(columns) if isinstance(columns, tuple) else [columns]
+        names = list(self.text_inputs())
+        if len(columns) != len(names):
+            rule = f"hold {len(names)} texts a row: {names}"
+            raise ValueError(checks.message(type(self).__name__, "x", rule, f"{len(columns)} columns"))
+        return columns
+
+    def _compiled(self, serve: Any) -> Any:
+        """A function of strings as a graph for all sizes, traced once; as it is where TensorFlow cannot trace it."""
+        if keras.backend.backend() != "tensorflow":
+            return serve
+        specs = tuple(tf.TensorSpec(shape, dtype) for shape, dtype in self.text_inputs().values())
+        key = (serve.__name__, specs)
+        if key not in self._serve_functions:
+            self._serve_functions[key] = tf.function(serve, input_signature=specs, autograph=False)
+        return self._serve_functions[key]
+
+
+def _no_rows(output: Any) -> np.ndarray:
+    """What `predict` gives for no texts: an array with the output's axes and dtype, and nothing in it."""
+    return np.zeros((0, *(size or 0 for size in output.shape[1:])), output.dtype)
+
+
+def _rows(block: Any) -> Iterator[Any]:
+    """The rows of a block's outputs."""
+    if isinstance(block, np.ndarray | list):
+        return iter(block)
+    num_rows = len(keras.tree.flatten(block)[0])
+    return (keras.tree.map_structure(operator.itemgetter(row), block) for row in range(num_rows))
+
+
+def _stacked(batches: list[np.ndarray]) -> np.ndarray:
+    """Batches of answers as one array, those with fewer columns padded."""
+    shape = np.max([batch.shape[1:] for batch in batches], axis=0, initial=0).astype(int)
+    filled = [
+        np.pad(
+            batch,
+            [(0, 0), *((0, widest - size) for widest, size in zip(shape, batch.shape[1:], strict=True))],
+            constant_values=b"" if batch.dtype == object else -1,
+        )
+        for batch in batches
+    ]
+    return np.concatenate(filled)
