@@ -15,15 +15,18 @@ import json
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from comparison.goals import judge
 from comparison.machine import describe_machine
-from comparison.plan import FULL, QUICK
-from comparison.session import MODELS, Session, say
-from comparison.table import table
-from comparison.workers import Crew
 from comparison.measures.all_works import WORKS
+from comparison.measures.peak import measure_peak
+from comparison.plan import FULL, QUICK
+from comparison.report import peaks_of, tables_of
+from comparison.session import MODELS, Session, say
+from comparison.table import as_text
+from comparison.workers import Crew
 
 DATA = Path(__file__).parents[3] / "shared/data"
 
@@ -58,11 +61,14 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
     crew = Crew(pythons, options.log or Path("/dev/null"))
     minilm = Path(bundled_model_path("sentence-transformers/all-MiniLM-L6-v2"))
     session = Session(crew, QUICK if options.quick else FULL, options.data, folder, minilm)
-    works = {}
+    works, peaks = {}, []
     try:
+        peaks += measure_peak(session)
         for name in options.work:
             works[name] = WORKS[name](session, tuple(options.model))
+            session.crew.forget()
             say(f"{name} done after {time.perf_counter() - started:.0f} s")
+        peaks += measure_peak(session)
     finally:
         crew.close()
     return {
@@ -70,6 +76,7 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
         "quick": options.quick,
         "seconds": round(time.perf_counter() - started),
         "versions": crew.versions,
+        "peaks": peaks,
         "trials": session.trials,
         "works": works,
     }
@@ -80,10 +87,11 @@ def main() -> None:
     options = parse_arguments()
     with tempfile.TemporaryDirectory(prefix="comparison-") as temporary:
         result = run(options, (options.folder or Path(temporary)).resolve())
-    result["goals"] = judge(result["works"])
+    goals = judge(result["works"], peaks_of(result))
+    result["goals"] = [{**asdict(goal), "met": goal.is_met} for goal in goals]
     if options.json:
         options.json.write_text(json.dumps(result, indent=1), encoding="utf-8")
-    sys.stdout.write(table(result))
+    sys.stdout.write(as_text(tables_of(result, goals)))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ class Plan:
         full_batch_size: texts of 512 tokens in a batch of BERT-base's size, for the share of the peak.
         peak_size: rows of the square matrices of the peak.
         tokenizer_rounds: rounds of `bench_tokenizer.py`.
+        tries_settings: whether the settings that one cannot know are tried; if not, the first is taken.
     """
 
     num_rounds: int
@@ -40,6 +41,7 @@ class Plan:
     full_batch_size: int
     peak_size: int
     tokenizer_rounds: int
+    tries_settings: bool
 
 
 FULL = Plan(
@@ -57,12 +59,13 @@ FULL = Plan(
     full_batch_size=8,
     peak_size=4096,
     tokenizer_rounds=15,
+    tries_settings=True,
 )
 QUICK = Plan(
-    num_rounds=2,
+    num_rounds=1,
     longest_work=0.0,
     least_rounds=1,
-    num_texts={("minilm", "sst2"): 64, ("minilm", "squad"): 8, ("base", "sst2"): 16, ("base", "squad"): 4},
+    num_texts={("minilm", "sst2"): 32, ("minilm", "squad"): 4, ("base", "sst2"): 8, ("base", "squad"): 2},
     num_answers=10,
     num_training_texts=32,
     num_starts=1,
@@ -73,4 +76,5 @@ QUICK = Plan(
     full_batch_size=1,
     peak_size=2048,
     tokenizer_rounds=3,
+    tries_settings=False,
 )

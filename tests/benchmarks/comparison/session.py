@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,7 @@ from comparison.texts import TokenCounter
 from comparison.workers import ContenderError, Crew, WorkerProcess
 
 MODELS = ("minilm", "base")
-PREPARED = (
-    ("ours_saved_model", FLOAT32),
-    ("ours_saved_model", BFLOAT16),
-    ("onnx_runtime", FLOAT32),
-    ("onnx_runtime", INT8),
-)
+PREPARED = {"ours_saved_model": (FLOAT32, BFLOAT16), "onnx_runtime": (FLOAT32, INT8)}
 
 
 @dataclass
@@ -74,23 +69,24 @@ class Session:
             if model == "minilm":
                 source.symlink_to(self.minilm, target_is_directory=True)
             else:
-                self._prepare_one("ours_keras", FLOAT32, folder)
-        for contender, dtype in PREPARED:
-            done, label = folder / f".{contender}_{dtype}", f"{model}/{contender}/{dtype}"
-            if done.exists() or label in self.unprepared:
-                continue
+                self._prepare_one(folder, "ours_keras", (FLOAT32,))
+        for contender, dtypes in PREPARED.items():
+            self._prepare_one(folder, contender, dtypes)
+
+    def _prepare_one(self, folder: Path, contender: str, dtypes: tuple[str, ...]) -> None:
+        """Asks one contender, in a process that ends with it."""
+        done = {dtype: folder / f".{contender}_{dtype}" for dtype in dtypes}
+        wanted = [dtype for dtype in dtypes if not done[dtype].exists()]
+        worker = self.crew.fresh(contender) if wanted else None
+        for dtype in wanted:
+            label = f"{folder.name}/{contender}/{dtype}"
             say(f"preparing {label}")
             try:
-                self._prepare_one(contender, dtype, folder)
-                done.touch()
+                worker.ask("prepare", folder=str(folder), dtype=dtype)
+                done[dtype].touch()
             except ContenderError as error:
                 self.unprepared[label] = f"cannot make its files: {error}"
-
-    def _prepare_one(self, contender: str, dtype: str, folder: Path) -> None:
-        worker = self.crew.fresh(contender)
-        try:
-            worker.ask("prepare", folder=str(folder), dtype=dtype)
-        finally:
+        if worker is not None:
             worker.close()
 
     def sizes(self, model: str) -> Sizes:
@@ -131,10 +127,22 @@ class Session:
         settings = worker.ask("settings", kind=kind, dtype=line.dtype, longest=longest)
         choice = (line.contender, line.dtype, model, kind)
         if choice not in self._chosen:
-            self._chosen[choice] = self._try(line, model, kind, settings, trial) if len(settings) > 1 else 0
+            tries = self.plan.tries_settings and len(settings) > 1
+            self._chosen[choice] = self._try(line, model, kind, settings, trial) if tries else 0
         setting = settings[self._chosen[choice]]
         key = self._load_setting(worker, line, model, kind, setting)
         return Loaded(line, worker, key, setting)
+
+    def chosen_setting(
+        self, worker: WorkerProcess, line: Line, model: str, kind: str, longest: int
+    ) -> dict[str, Any]:
+        """The setting that was chosen before, with this work's length; the first where none was."""
+        settings = worker.ask("settings", kind=kind, dtype=line.dtype, longest=longest)
+        return settings[self._chosen.get((line.contender, line.dtype, model, kind), 0)]
+
+    def starting_plan(self) -> Plan:
+        """The plan for fresh processes."""
+        return replace(self.plan, num_rounds=self.plan.num_starts, least_rounds=self.plan.num_starts)
 
     def _load_setting(self, worker: WorkerProcess, line: Line, model: str, kind: str, setting: dict[str, Any]) -> str:
         key = json.dumps([model, line.dtype, kind, setting])

@@ -1,9 +1,26 @@
-import statistics
-def table(result):
-    out=[]
-    for cell in result["works"].get("vectors",[]):
-        out.append(f"{cell['model']} {cell['texts']} tokens {cell['num_tokens']} longest {cell['longest']}")
-        for l,s in cell["seconds"].items():
-            out.append(f"  {l:45}{cell['num_texts']/statistics.median(s):9.1f} texts/s {cell['equality'][l]} {cell['settings'][l]}")
-        out.append(str(cell["left_out"]))
-    return "\n".join(out)+"\n"
+"""Tables as text for a terminal, and as Markdown for the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+from comparison.report import Table
+
+
+def as_text(tables: Sequence[Table]) -> str:
+    """All tables below each other, with their notes."""
+    return "\n".join(_render(table, "simple", title=table.title.upper(), note="  ") for table in tables)
+
+
+def as_markdown(tables: Sequence[Table]) -> str:
+    """The same as Markdown, a heading each."""
+    return "\n".join(_render(table, "github", title=f"### {table.title}", note="- ") for table in tables)
+
+
+def _render(table: Table, form: str, *, title: str, note: str) -> str:
+    align = ["left", *["right"] * (len(table.headings) - 1)] if table.title != "Goals" else ["left"] * 5
+    printed = tabulate(table.rows, table.headings, tablefmt=form, disable_numparse=True, colalign=align if table.rows else None)
+    notes = "".join(f"{note}{line}\n" for line in table.notes)
+    return f"{title}\n\n{printed}\n\n{notes}"

@@ -23,9 +23,15 @@ INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 def prepare(folder: Path, dtype: str) -> None:
     """Exports and optimizes; quantizes what was made for float32."""
     if dtype == "int8":
+        import onnx
         from onnxruntime.quantization import QuantType, quantize_dynamic
 
-        quantize_dynamic(onnx_file(folder, "float32"), onnx_file(folder, "int8"), weight_type=QuantType.QInt8)
+        quantize_dynamic(
+            onnx_file(folder, "float32"),
+            onnx_file(folder, dtype),
+            weight_type=QuantType.QInt8,
+            extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},  # of what the fused operators give
+        )
         return
     from onnxruntime.transformers.fusion_options import FusionOptions
     from onnxruntime.transformers.optimizer import optimize_model
