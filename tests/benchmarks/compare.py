@@ -39,7 +39,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model", nargs="+", choices=MODELS, default=list(MODELS), help="default: both")
     parser.add_argument("--json", type=Path, help="write the raw figures there; draw_comparison.py reads them")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder that holds glue/SST-2 and squad")
-    parser.add_argument("--folder", type=Path, help="keep the exported models there, for the next run; default: a new one")
+    parser.add_argument(
+        "--folder", type=Path, help="keep the exported models there, for the next run; default: a new one"
+    )
     parser.add_argument("--log", type=Path, help="what the libraries print; default: nowhere")
     parser.add_argument(
         "--python",

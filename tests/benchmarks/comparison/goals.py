@@ -93,7 +93,9 @@ def _of_vectors(results: list[dict[str, Any]]) -> list[Goal]:
         goals += _ratio(work, seconds, halved, best_peer(seconds, BFLOAT16), least=1.9, stretch=2.5)
         if ours in equality:
             difference = equality[ours]["largest_difference"]
-            goals.append(Goal(work, f"{ours}: largest difference", difference, LARGEST_DIFFERENCE, at_most=True, unit=""))
+            goals.append(
+                Goal(work, f"{ours}: largest difference", difference, LARGEST_DIFFERENCE, at_most=True, unit="")
+            )
         if halved in equality:
             cosine = equality[halved]["least_cosine"]
             goals.append(Goal(work, f"{halved}: least cosine", cosine, LEAST_COSINE, unit=""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,10 @@ class Plan:
     peak_size: int
     tokenizer_rounds: int
     tries_settings: bool
+
+    def with_rounds(self, num_rounds: int) -> Plan:
+        """The same plan with so many rounds of every work, however long they take."""
+        return replace(self, num_rounds=num_rounds, least_rounds=num_rounds)
 
 
 FULL = Plan(

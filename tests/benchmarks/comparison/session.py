@@ -6,15 +6,16 @@ import json
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from comparison.arithmetic import Sizes
+from comparison.contender_error import ContenderError
 from comparison.lines import BFLOAT16, FLOAT32, INT8, Line
 from comparison.plan import Plan
 from comparison.texts import TokenCounter
-from comparison.workers import ContenderError, Crew, WorkerProcess
+from comparison.workers import Crew, WorkerProcess
 
 MODELS = ("minilm", "base")
 PREPARED = {"ours_saved_model": (FLOAT32, BFLOAT16), "onnx_runtime": (FLOAT32, INT8)}
@@ -133,16 +134,10 @@ class Session:
         key = self._load_setting(worker, line, model, kind, setting)
         return Loaded(line, worker, key, setting)
 
-    def chosen_setting(
-        self, worker: WorkerProcess, line: Line, model: str, kind: str, longest: int
-    ) -> dict[str, Any]:
+    def chosen_setting(self, worker: WorkerProcess, line: Line, model: str, kind: str, longest: int) -> dict[str, Any]:
         """The setting that was chosen before, with this work's length; the first where none was."""
         settings = worker.ask("settings", kind=kind, dtype=line.dtype, longest=longest)
         return settings[self._chosen.get((line.contender, line.dtype, model, kind), 0)]
-
-    def starting_plan(self) -> Plan:
-        """The plan for fresh processes."""
-        return replace(self.plan, num_rounds=self.plan.num_starts, least_rounds=self.plan.num_starts)
 
     def _load_setting(self, worker: WorkerProcess, line: Line, model: str, kind: str, setting: dict[str, Any]) -> str:
         key = json.dumps([model, line.dtype, kind, setting])

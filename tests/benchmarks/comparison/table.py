@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tabulate import tabulate
-
 from comparison.report import Table
+from tabulate import tabulate
 
 
 def as_text(tables: Sequence[Table]) -> str:
@@ -21,6 +20,8 @@ def as_markdown(tables: Sequence[Table]) -> str:
 
 def _render(table: Table, form: str, *, title: str, note: str) -> str:
     align = ["left", *["right"] * (len(table.headings) - 1)] if table.title != "Goals" else ["left"] * 5
-    printed = tabulate(table.rows, table.headings, tablefmt=form, disable_numparse=True, colalign=align if table.rows else None)
+    printed = tabulate(
+        table.rows, table.headings, tablefmt=form, disable_numparse=True, colalign=align if table.rows else None
+    )
     notes = "".join(f"{note}{line}\n" for line in table.notes)
     return f"{title}\n\n{printed}\n\n{notes}"

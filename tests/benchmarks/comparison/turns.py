@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from comparison.contender_error import ContenderError
 from comparison.plan import Plan
-from comparison.workers import ContenderError
 
 Turn = Callable[[], dict[str, Any]]
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from comparison.contender_error import ContenderError
 from comparison.machine import wait_until_idle
 
 PROGRAM = Path(__file__).with_name("worker.py")
@@ -20,10 +21,6 @@ ENVIRONMENT = {
     "TRANSFORMERS_VERBOSITY": "error",
     "PYTHONWARNINGS": "ignore",
 }
-
-
-class ContenderError(RuntimeError):
-    """A contender cannot do what it was asked; the message says why."""
 
 
 class WorkerProcess:

@@ -30,7 +30,7 @@ def trainer_settings(dtype: str, longest: int) -> list[dict[str, Any]]:
     return [{"sequence_length": longest, "jit": jit, "policy": policy} for jit in (False, True)]
 
 
-def encoder(folder: Path, dtype: str, *, sequence_length: int, jit: bool, policy: str) -> Callable:  # noqa: ARG001
+def encoder(folder: Path, dtype: str, *, sequence_length: int, jit: bool, policy: str) -> Callable:
     import keras_hub
     import tensorflow as tf
 
@@ -52,7 +52,7 @@ def encoder(folder: Path, dtype: str, *, sequence_length: int, jit: bool, policy
     return over_batches(lambda texts: serve(tf.constant(texts)).numpy())
 
 
-def trainer(folder: Path, dtype: str, *, sequence_length: int, jit: bool, policy: str) -> Callable:  # noqa: ARG001
+def trainer(folder: Path, dtype: str, *, sequence_length: int, jit: bool, policy: str) -> Callable:
     import keras
     import keras_hub
 

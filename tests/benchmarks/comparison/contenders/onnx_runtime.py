@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from comparison.batches import MAX_LENGTH, over_batches, versions_of
 from comparison.machine import num_cores
 

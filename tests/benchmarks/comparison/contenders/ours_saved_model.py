@@ -29,7 +29,6 @@ def saved_model(folder: Path, dtype: str) -> Path:
 
 
 def start() -> dict[str, str]:
-    import tensorflow
     import tensorflow_text  # noqa: F401 - brings the operations of the tokenizer
 
     return versions_of("tensorflow", "tensorflow-text")

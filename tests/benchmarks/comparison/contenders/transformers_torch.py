@@ -27,7 +27,9 @@ def tokenize_with(source: str) -> Callable[[Sequence[str]], Any]:
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(source)
-    return lambda texts: tokenizer(list(texts), padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt")
+    return lambda texts: tokenizer(
+        list(texts), padding=True, truncation=True, max_length=MAX_LENGTH, return_tensors="pt"
+    )
 
 
 def encoder(folder: Path, dtype: str) -> Callable:

@@ -22,9 +22,7 @@ def measure_latency(session: Session, models: tuple[str, ...]) -> list[dict[str,
         trial = {"texts": [SHORT_SENTENCE], "batch_size": 1}
         loaded, skipped = session.load_all(LATENCY, model, "encoder", longest=lengths[0], trial=trial)
         ask = {"text": SHORT_SENTENCE, "repetitions": session.plan.num_answers}
-        turns = {
-            each.line.label: partial(each.worker.ask, "answer_one_by_one", key=each.key, **ask) for each in loaded
-        }
+        turns = {each.line.label: partial(each.worker.ask, "answer_one_by_one", key=each.key, **ask) for each in loaded}
         figures, failed = take_turns(turns, session.plan, session.crew.rest)
         results.append(
             {

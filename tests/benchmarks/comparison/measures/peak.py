@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from comparison.contender_error import ContenderError
 from comparison.session import Session, say
-from comparison.workers import ContenderError
 
 LIBRARIES = {"TensorFlow": "ours_saved_model", "torch": "transformers_torch"}
 DTYPES = ("float32", "bfloat16")

@@ -6,14 +6,15 @@ import subprocess
 import sys
 import time
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
+from comparison.contender_error import ContenderError
 from comparison.lines import START_UP, Line
 from comparison.machine import folder_bytes
 from comparison.session import Session, say
 from comparison.texts import SHORT_SENTENCE, draw, read_squad, read_sst2
 from comparison.turns import series, take_turns
-from comparison.workers import ContenderError
 
 BATCH_SIZE = 32
 STAGES = ("import", "load", "first_answer", "total")
@@ -41,7 +42,9 @@ def measure_start_up(session: Session, models: tuple[str, ...]) -> list[dict[str
                 turns[line.label] = partial(_start, session, model, line)
             except ContenderError as error:
                 skipped[line.label] = str(error)
-        figures, failed = take_turns(turns, session.starting_plan(), session.crew.rest, num_untimed=0)
+        figures, failed = take_turns(
+            turns, session.plan.with_rounds(session.plan.num_starts), session.crew.rest, num_untimed=0
+        )
         results.append(
             {
                 "model": model,
@@ -66,7 +69,9 @@ def _start(session: Session, model: str, line: Line) -> dict[str, float]:
         worker.ask("start")
         ticks.append(time.perf_counter())
         setting = session.chosen_setting(worker, line, model, "encoder", longest)
-        worker.ask("load", key="", kind="encoder", folder=str(session.folder / model), dtype=line.dtype, setting=setting)
+        worker.ask(
+            "load", key="", kind="encoder", folder=str(session.folder / model), dtype=line.dtype, setting=setting
+        )
         ticks.append(time.perf_counter())
         worker.ask("answer_one_by_one", key="", text=SHORT_SENTENCE, repetitions=0)
         ticks.append(time.perf_counter())
@@ -74,7 +79,7 @@ def _start(session: Session, model: str, line: Line) -> dict[str, float]:
         peak = worker.ask("peak_memory")
     finally:
         worker.close()
-    stages = [end - begin for begin, end in zip(ticks, ticks[1:], strict=False)]
+    stages = [end - begin for begin, end in pairwise(ticks)]
     return {**dict(zip(STAGES, [*stages, sum(stages)], strict=True)), "peak_memory": peak}
 
 

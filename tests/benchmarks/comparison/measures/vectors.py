@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-
 from comparison.arithmetic import matrix_product_operations
 from comparison.lines import REFERENCE, VECTORS
 from comparison.session import Loaded, Session, say

@@ -1,0 +1,161 @@
+"""Plots and Markdown tables of a comparison, from the raw figures that `compare.py` wrote.
+
+    python tests/benchmarks/draw_comparison.py figures.json --folder docs/benchmarks
+
+Writes `tables.md`, and as SVG `vectors`, `latency`, `training`, `growth_length`, `growth_batch` and `start_up`, those
+of them that there are figures for. A bar is a median; its line goes from the fastest round to the slowest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("svg")
+
+from comparison.goals import judge
+from comparison.report import MODEL_NAMES, TEXT_NAMES, peaks_of, tables_of
+from comparison.table import as_markdown
+from matplotlib import pyplot
+
+OURS, PEER, OURS_HALF, PEER_HALF = "#1f6f8b", "#9aa5ab", "#7fb7c9", "#cfd6d9"
+# Same drawing, same bytes.
+STYLE = {"svg.hashsalt": "comparison", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+
+
+def color_of(name: str) -> str:
+    """Ours and the peers differ in hue, float32 and less in depth."""
+    if name.startswith("ours"):
+        return OURS if name.endswith("float32") else OURS_HALF
+    return PEER if name.endswith("float32") else PEER_HALF
+
+
+def draw_bars(axes: Any, speeds: dict[str, list[float]], title: str, unit: str) -> None:
+    """Horizontal bars, the first on top."""
+    names = list(speeds)[::-1]
+    medians = [statistics.median(speeds[name]) for name in names]
+    down = [median - min(speeds[name]) for name, median in zip(names, medians, strict=True)]
+    up = [max(speeds[name]) - median for name, median in zip(names, medians, strict=True)]
+    axes.barh(names, medians, xerr=[down, up], color=[color_of(name) for name in names], error_kw={"linewidth": 0.8})
+    for number, median in enumerate(medians):
+        axes.text(0, number, f" {median:.3g}", va="center", fontsize=8)
+    axes.set_title(title, fontsize=9, loc="left")
+    axes.set_xlabel(unit)
+
+
+def draw_vectors(results: list[dict[str, Any]]) -> Any:
+    """Texts a second: a panel for each model and each kind of texts."""
+    figure, panels = _panels(len(results))
+    for axes, each in zip(panels, results, strict=True):
+        speeds = {name: [each["num_texts"] / value for value in rounds] for name, rounds in each["seconds"].items()}
+        draw_bars(axes, speeds, f"{MODEL_NAMES[each['model']]}\n{TEXT_NAMES[each['texts']]}", "texts/s")
+    return figure
+
+
+def draw_latency(results: list[dict[str, Any]]) -> Any:
+    """Milliseconds of one answer: a panel for each model."""
+    figure, panels = _panels(len(results))
+    for axes, each in zip(panels, results, strict=True):
+        speeds = {name: [value * 1e3 for value in rounds] for name, rounds in each["seconds"].items()}
+        draw_bars(axes, speeds, f"{MODEL_NAMES[each['model']]}, one text", "ms, p50; less is better")
+    return figure
+
+
+def draw_training(results: list[dict[str, Any]]) -> Any:
+    """Sentences a second in training."""
+    figure, panels = _panels(len(results))
+    for axes, each in zip(panels, results, strict=True):
+        speeds = {name: [each["num_texts"] / value for value in rounds] for name, rounds in each["seconds"].items()}
+        draw_bars(axes, speeds, f"{MODEL_NAMES[each['model']]}, batch {each['batch_size']}", "sentences/s")
+    return figure
+
+
+def draw_start_up(results: list[dict[str, Any]]) -> Any:
+    """Seconds of a fresh process, by stage, and its memory: a row of two panels for each model."""
+    results = [each for each in results if "seconds" in each]
+    figure, panels = _panels(2 * len(results))
+    for number, each in enumerate(results):
+        seconds, memory = panels[2 * number], panels[2 * number + 1]
+        names, left = list(each["peak_memory"])[::-1], [0.0] * len(each["peak_memory"])
+        for stage, shade in zip(("import", "load", "first_answer"), (OURS, OURS_HALF, PEER), strict=True):
+            widths = [statistics.median(each["seconds"][stage][name]) for name in names]
+            seconds.barh(names, widths, left=left, color=shade, label=stage.replace("_", " "))
+            left = [begin + width for begin, width in zip(left, widths, strict=True)]
+        seconds.set_title(MODEL_NAMES[each["model"]], fontsize=9, loc="left")
+        seconds.set_xlabel("s from the start of the process to the first answer")
+        seconds.legend(frameon=False, fontsize=8)
+        draw_bars(memory, each["peak_memory"], MODEL_NAMES[each["model"]], "MB at most, in serving")
+    return figure
+
+
+def draw_growth(results: list[dict[str, Any]], axis: str) -> Any:
+    """Tokens a second over the length or over the batch, both on logarithmic axes."""
+    chosen = [each for each in results if each["axis"] == axis]
+    figure, (axes,) = _panels(1)
+    for name in dict.fromkeys(name for each in chosen for name in each["seconds"]):
+        points = [
+            (each["value"], each["num_tokens"] / statistics.median(each["seconds"][name]))
+            for each in chosen
+            if name in each["seconds"]
+        ]
+        line = "-" if name.endswith("float32") else "--"
+        width = 2.2 if name.startswith("ours") else 1.2
+        axes.plot(*zip(*points, strict=True), line, linewidth=width, marker="o", markersize=3, label=name)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.xaxis.set_major_formatter("{x:.0f}")
+    axes.yaxis.set_major_formatter("{x:.0f}")
+    axes.set_xlabel("tokens a text" if axis == "length" else "texts a batch (SST-2 sentences)")
+    axes.set_ylabel("real tokens/s")
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _panels(count: int) -> tuple[Any, list[Any]]:
+    """A figure with its panels two a row."""
+    columns = min(count, 2)
+    rows = -(-count // columns)
+    figure, grid = pyplot.subplots(
+        rows, columns, figsize=(5.6 * columns, 3.6 * rows), squeeze=False, layout="constrained"
+    )
+    panels = list(grid.flat)
+    for unused in panels[count:]:
+        unused.remove()
+    return figure, panels[:count]
+
+
+def main() -> None:
+    """Reads the figures, draws, writes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("figures", type=Path, help="what compare.py --json wrote")
+    parser.add_argument("--folder", type=Path, required=True, help="where to write")
+    options = parser.parse_args()
+    result = json.loads(options.figures.read_text(encoding="utf-8"))
+    works = result["works"]
+    options.folder.mkdir(parents=True, exist_ok=True)
+    tables = as_markdown(tables_of(result, judge(works, peaks_of(result))))
+    (options.folder / "tables.md").write_text(tables, encoding="utf-8")
+    drawn: dict[str, tuple[str, Callable[[list[dict[str, Any]]], Any]]] = {
+        "vectors": ("vectors", draw_vectors),
+        "latency": ("latency", draw_latency),
+        "training": ("training", draw_training),
+        "start_up": ("start-up", draw_start_up),
+        "growth_length": ("growth", lambda results: draw_growth(results, "length")),
+        "growth_batch": ("growth", lambda results: draw_growth(results, "batch")),
+    }
+    with pyplot.rc_context(STYLE):
+        for name, (work, draw) in drawn.items():
+            if works.get(work):
+                figure = draw(works[work])
+                figure.savefig(options.folder / f"{name}.svg", metadata={"Date": None})
+                pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    main()
