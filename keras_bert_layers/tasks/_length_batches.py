@@ -119,8 +119,13 @@ def on_host(function: Callable[[Any], Any], texts: Any) -> Any:
 
 def default_max_tokens() -> int:
     """Tokens a step that suit the device that Keras computes on."""
-    is_cpu = all(name.startswith("cpu") for name in keras.distribution.list_devices())
-    return TOKENS_ON_CPU if is_cpu else TOKENS_ON_ACCELERATOR
+    if keras.backend.backend() == "torch":
+        import torch
+
+        has_accelerator = torch.cuda.is_available()
+    else:
+        has_accelerator = any(not name.startswith("cpu") for name in keras.distribution.list_devices())
+    return TOKENS_ON_ACCELERATOR if has_accelerator else TOKENS_ON_CPU
 
 
 def _fetched(outputs: Any, num_rows: int) -> Any:
@@ -128,7 +133,7 @@ def _fetched(outputs: Any, num_rows: int) -> Any:
     return keras.tree.map_structure(lambda values: keras.ops.convert_to_numpy(values)[:num_rows], outputs)
 
 
-def stacked(parts: Sequence[np.ndarray], fill: float) -> np.ndarray:
+def stacked(parts: Sequence[np.ndarray], fill: float | bytes) -> np.ndarray:
     """Arrays one below the other, with `fill` where one is narrower than another on any axis."""
     shapes = {part.shape[1:] for part in parts}
     if len(shapes) == 1:

@@ -18,6 +18,7 @@ from keras_bert_layers.preprocessing.masked_lm_generator import MaskedLMGenerato
 from keras_bert_layers.tasks import _text_data as text_data
 from keras_bert_layers.tasks._length_batches import LengthBatches, on_host
 from keras_bert_layers.tasks._mask_reader import MaskReader
+from keras_bert_layers.tasks._row_order import RowOrder
 from keras_bert_layers.tasks._text_task import TextTask
 
 POSITIONS = "mask_positions"
@@ -123,8 +124,8 @@ class MaskedTextTask(TextTask):
         text = tf.strings.join(x, separator="\0") if isinstance(x, tuple) else x
         return tf.strings.to_hash_bucket_fast(text, 2**62) + (self.generator.seed or 0)
 
-    def _training_batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
-        texts = self._text_batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+    def _training_batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder) -> Any:
+        texts = self._text_batches(x, y, sample_weight, batch_size=batch_size, order=order)
         # A stream of seeds, and not a stateful draw in `map`, whose parallel calls come in any order.
         seeds = tf.data.Dataset.random(self.generator.draw_seed(), rerandomize_each_iteration=True)
         batches = tf.data.Dataset.zip(texts, seeds)
@@ -132,8 +133,8 @@ class MaskedTextTask(TextTask):
             lambda parts, seed: self._masked(*parts, seed=seed), num_parallel_calls=tf.data.AUTOTUNE
         ).prefetch(tf.data.AUTOTUNE)
 
-    def _batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
-        texts = self._text_batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+    def _batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder) -> Any:
+        texts = self._text_batches(x, y, sample_weight, batch_size=batch_size, order=order)
         return texts.map(
             lambda *parts: self._masked(*parts, seed=self._text_seeds(parts[0])), num_parallel_calls=tf.data.AUTOTUNE
         ).prefetch(tf.data.AUTOTUNE)

@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.span_preprocessor import NO_OFFSET
+from keras_bert_layers.tasks._row_order import RowOrder
 
 START, END = "start_logits", "end_logits"
 SHUFFLED_WINDOWS = 1024
@@ -164,20 +165,27 @@ def window_labels(windows: dict[str, tf.Tensor], spans: tf.Tensor) -> dict[str, 
     }
 
 
-def as_steps(windows: tf.data.Dataset, batch_size: int, *, shuffle: bool, trim: Callable[..., Any]) -> tf.data.Dataset:
+def as_steps(
+    windows: tf.data.Dataset, batch_size: int, *, order: RowOrder, trim: Callable[..., Any]
+) -> tf.data.Dataset:
     """Steps of `batch_size` windows out of batches of other sizes.
 
     Args:
         windows: yields tuples of tensors, windows first, all of the same width.
         batch_size: windows a step.
-        shuffle: whether windows change their places, so that those of one question are not all in one step.
+        order: whether windows change their places, so that those of one question are not all in one step.
         trim: takes off the padding that no window of a step needs.
 
     Returns:
         The dataset.
     """
-    if shuffle:
-        windows = windows.unbatch().shuffle(SHUFFLED_WINDOWS, reshuffle_each_iteration=True).batch(batch_size)
+    if order.is_shuffled:
+        windows = windows.unbatch().shuffle(SHUFFLED_WINDOWS, reshuffle_each_iteration=True)
+        windows = order.batches(windows, batch_size, lengths=_window_lengths)
     else:
         windows = windows.rebatch(batch_size)
     return windows.map(trim, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+
+def _window_lengths(ids: dict[str, tf.Tensor], *_: Any) -> tf.Tensor:
+    return tf.reduce_sum(ids["padding_mask"], axis=1)

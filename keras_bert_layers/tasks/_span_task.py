@@ -16,6 +16,7 @@ from keras_bert_layers.preprocessing.bert_preprocessor import padded_width
 from keras_bert_layers.tasks import _span_data as span_data
 from keras_bert_layers.tasks import _text_data as text_data
 from keras_bert_layers.tasks._length_batches import IDS, LengthBatches, on_host
+from keras_bert_layers.tasks._row_order import RowOrder
 from keras_bert_layers.tasks._span_data import END, START
 from keras_bert_layers.tasks._text_task import TextTask
 
@@ -41,7 +42,7 @@ class SpanTask(TextTask):
         ids = {name: windows[name] for name in IDS}
         return tuple(part for part in (ids, labels, weights) if part is not None)
 
-    def _batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
+    def _batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder) -> Any:
         """A dataset of steps of windows, from columns of text, or from a dataset of text."""
         if text_data.is_dataset(x):
             rows = self._spans_in_graph(x, y, sample_weight)
@@ -52,7 +53,9 @@ class SpanTask(TextTask):
             raise ValueError(checks.message(owner, "x", "hold at least one question", x))
         spans = None if y is None else span_data.checked_byte_spans(owner, columns[1], y)
         batch_size = batch_size or BATCH_SIZE
-        rows = text_data.as_dataset(owner, columns, spans, sample_weight, batch_size=batch_size, shuffle=shuffle)
+        # By length go the windows, later.
+        rows_order = RowOrder.SHUFFLED if order.is_shuffled else order
+        rows = text_data.as_dataset(owner, columns, spans, sample_weight, batch_size=batch_size, order=rows_order)
         made = self.preprocessor
         wide = SpanPreprocessor(made.tokenizer, made.max_length, stride=made.stride, padding="max_length")
         windows = rows.map(lambda *parts: self._as_windows(wide, *parts), num_parallel_calls=tf.data.AUTOTUNE)
@@ -62,7 +65,7 @@ class SpanTask(TextTask):
             needed = width(tf.reduce_sum(ids["padding_mask"], axis=1))
             return {name: tensor[:, :needed] for name, tensor in ids.items()}, *others
 
-        steps = span_data.as_steps(windows, batch_size, shuffle=shuffle, trim=trim)
+        steps = span_data.as_steps(windows, batch_size, order=order, trim=trim)
         # Keras warns of data that end where nothing said so.
         return steps.apply(tf.data.experimental.assert_cardinality(-(-self._num_windows(columns) // batch_size)))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.tasks._row_order import RowOrder, text_lengths
 
 
 def is_dataset(x: Any) -> bool:
@@ -206,7 +207,7 @@ def num_rows(columns: Any) -> int:
 
 
 def as_dataset(
-    owner: str, columns: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int | None, shuffle: bool
+    owner: str, columns: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int | None, order: RowOrder
 ) -> tf.data.Dataset:
     """Batches of `(text,)`, `(text, y)` or `(text, y, sample_weight)`.
 
@@ -216,7 +217,7 @@ def as_dataset(
         y: one row a text, or None.
         sample_weight: one number a text, or None.
         batch_size: rows a batch, 32 if None, as in Keras.
-        shuffle: whether every epoch has its own order, drawn from TensorFlow's global seed.
+        order: which rows come together.
 
     Raises:
         ValueError: another number of labels or weights than of texts.
@@ -236,9 +237,11 @@ def as_dataset(
     while parts[-1] is None:
         parts.pop()
     dataset = tf.data.Dataset.from_tensor_slices(tuple(parts))
-    if shuffle:
-        dataset = dataset.shuffle(max(num_rows(columns), 1), reshuffle_each_iteration=True)
-    return dataset.batch(batch_size or 32)
+    size, batch_size = num_rows(columns), batch_size or 32
+    if order.is_shuffled:
+        dataset = dataset.shuffle(max(size, 1), reshuffle_each_iteration=True)
+    batches = order.batches(dataset, batch_size, lengths=text_lengths)
+    return batches.apply(tf.data.experimental.assert_cardinality(-(-size // batch_size)))
 
 
 def split_rows(owner: str, share: float, *columns: Any) -> tuple[list[Any], list[Any]]:

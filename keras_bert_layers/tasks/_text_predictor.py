@@ -287,7 +287,8 @@ class TextPredictor(Task):
             serve(*(tf.convert_to_tensor(column[start : start + batch_size], tf.string) for column in columns))
             for start in starts
         ]
-        return {name: _stacked([np.asarray(batch[name]) for batch in batches]) for name in batches[0]}
+        found = {name: [np.asarray(batch[name]) for batch in batches] for name in batches[0]}
+        return {name: stacked(parts, b"" if parts[0].dtype == object else -1) for name, parts in found.items()}
 
     def _answer_columns(self, x: Any) -> list[Any]:
         """One column of strings for each of `text_inputs`."""
@@ -321,17 +322,3 @@ def _rows(block: Any) -> Iterator[Any]:
         return iter(block)
     num_rows = len(keras.tree.flatten(block)[0])
     return (keras.tree.map_structure(operator.itemgetter(row), block) for row in range(num_rows))
-
-
-def _stacked(batches: list[np.ndarray]) -> np.ndarray:
-    """Batches of answers as one array, those with fewer columns padded."""
-    shape = np.max([batch.shape[1:] for batch in batches], axis=0, initial=0).astype(int)
-    filled = [
-        np.pad(
-            batch,
-            [(0, 0), *((0, widest - size) for widest, size in zip(shape, batch.shape[1:], strict=True))],
-            constant_values=b"" if batch.dtype == object else -1,
-        )
-        for batch in batches
-    ]
-    return np.concatenate(filled)

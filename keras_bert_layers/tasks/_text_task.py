@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks import _text_data as text_data
+from keras_bert_layers.tasks._row_order import RowOrder
 from keras_bert_layers.tasks._text_predictor import TextPredictor
 
 
@@ -24,16 +25,16 @@ class TextTask(TextPredictor):
         """A column of labels as the numbers that the loss takes; a subclass that takes names looks them up."""
         return y
 
-    def _batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
+    def _batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder) -> Any:
         """A dataset of model inputs from columns of text, or from a dataset of text."""
-        texts = self._text_batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+        texts = self._text_batches(x, y, sample_weight, batch_size=batch_size, order=order)
         return texts.map(self.preprocess, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
-    def _training_batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
+    def _training_batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder) -> Any:
         """What `fit` trains on; a subclass whose training data differ from those that it is tested on says so here."""
-        return self._batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+        return self._batches(x, y, sample_weight, batch_size=batch_size, order=order)
 
-    def _text_batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
+    def _text_batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder) -> Any:
         """A dataset of `(text, …)` in batches, checked, from columns of text or from a dataset of text."""
         owner = type(self).__name__
         if text_data.is_dataset(x):
@@ -45,7 +46,7 @@ class TextTask(TextPredictor):
             if not text_data.num_rows(columns):
                 raise ValueError(checks.message(owner, "x", "hold at least one text", x))
             y = None if y is None else self.encode_labels(text_data.as_array(y))
-            x = text_data.as_dataset(owner, columns, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+            x = text_data.as_dataset(owner, columns, y, sample_weight, batch_size=batch_size, order=order)
         return x
 
     def _one_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
@@ -68,6 +69,7 @@ class TextTask(TextPredictor):
         validation_data: Any = None,
         validation_split: float = 0.0,
         shuffle: bool = True,
+        group_by_length: bool = False,
         **kwargs: Any,
     ) -> Any:
         """Trains, as `keras.Model.fit`.
@@ -82,6 +84,8 @@ class TextTask(TextPredictor):
             validation_split: the share of the last rows to validate on, in [0, 1); not looked at where there is
                 `validation_data`.
             shuffle: whether every epoch has its own order.
+            group_by_length: whether texts of about one length are trained on together, which takes less padding: the
+                shuffled texts of 50 steps are sorted and cut into batches, and these shuffled again. Not for a dataset.
             **kwargs: what else `keras.Model.fit` takes.
 
         Returns:
@@ -92,6 +96,9 @@ class TextTask(TextPredictor):
                 generator or a `PyDataset` where there is a preprocessor.
         """
         if not self._needs_preprocessing(x):
+            if group_by_length:
+                rule = "be False for ids"
+                raise ValueError(checks.message(type(self).__name__, "group_by_length", rule, group_by_length))
             return super().fit(
                 x,
                 y,
@@ -102,11 +109,12 @@ class TextTask(TextPredictor):
                 shuffle=shuffle,
                 **kwargs,
             )
+        order = self._training_order(x, shuffle, group_by_length)
         if validation_split and validation_data is None:
             x, y, sample_weight, validation_data = self._split(x, y, sample_weight, validation_split)
         if validation_data is not None:
             validation_data = self._validation_batches(validation_data, kwargs.get("validation_batch_size", batch_size))
-        batches = self._training_batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+        batches = self._training_batches(x, y, sample_weight, batch_size=batch_size, order=order)
         self._require_labels(x, y)
         # The dataset shuffles itself; Keras warns if it is asked to.
         return super().fit(batches, validation_data=validation_data, shuffle=False, **kwargs)
@@ -117,7 +125,7 @@ class TextTask(TextPredictor):
         """Loss and metrics, as `keras.Model.evaluate`; `x`, `y` and `sample_weight` as in `fit`."""
         if not self._needs_preprocessing(x):
             return super().evaluate(x, y, batch_size=batch_size, sample_weight=sample_weight, **kwargs)
-        batches = self._batches(x, y, sample_weight, batch_size=batch_size, shuffle=False)
+        batches = self._batches(x, y, sample_weight, batch_size=batch_size, order=RowOrder.AS_GIVEN)
         self._require_labels(x, y)
         return super().evaluate(batches, **kwargs)
 
@@ -129,6 +137,20 @@ class TextTask(TextPredictor):
         """Loss and metrics of one batch, as `keras.Model.test_on_batch`; `x` as in `train_on_batch`."""
         return super().test_on_batch(*self._one_batch(x, y, sample_weight), **kwargs)
 
+    def _training_order(self, x: Any, shuffle: bool, group_by_length: bool) -> RowOrder:
+        """How `fit` orders its rows."""
+        owner = type(self).__name__
+        if not checks.boolean(owner, "group_by_length", group_by_length):
+            return RowOrder.SHUFFLED if shuffle else RowOrder.AS_GIVEN
+        rule = None
+        if text_data.is_dataset(x):
+            rule = "be False for a dataset, which comes in batches"
+        elif not shuffle:
+            rule = "be False where `shuffle` is False"
+        if rule is not None:
+            raise ValueError(checks.message(owner, "group_by_length", rule, group_by_length))
+        return RowOrder.BY_LENGTH
+
     def _require_labels(self, x: Any, y: Any) -> None:
         if y is None and self.loss is not None and not text_data.is_dataset(x):
             raise ValueError(checks.message(type(self).__name__, "y", "hold one label for each text", y))
@@ -137,11 +159,11 @@ class TextTask(TextPredictor):
         if text_data.is_dataset(validation_data):
             if not self._needs_preprocessing(validation_data):
                 return validation_data
-            return self._batches(validation_data, None, None, batch_size=None, shuffle=False)
+            return self._batches(validation_data, None, None, batch_size=None, order=RowOrder.AS_GIVEN)
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(validation_data)
         if not self._needs_preprocessing(x):
             return validation_data
-        return self._batches(x, y, sample_weight, batch_size=batch_size, shuffle=False)
+        return self._batches(x, y, sample_weight, batch_size=batch_size, order=RowOrder.AS_GIVEN)
 
     def _split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[Any, Any, Any, tuple[Any, ...]]:
         """The first rows to train on and the last rows to validate on."""

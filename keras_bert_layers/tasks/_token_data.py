@@ -12,6 +12,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks import _text_data as text_data
+from keras_bert_layers.tasks._row_order import RowOrder, text_lengths
 from keras_bert_layers.tasks._token_labels import IGNORED, labels_of
 
 
@@ -187,7 +188,7 @@ def check_dataset(owner: str, dataset: tf.data.Dataset) -> None:
         raise ValueError(checks.message(owner, "x", rule, spec, cure))
 
 
-def batches(columns: Sequence[Any], *, batch_size: int | None, shuffle: bool) -> tf.data.Dataset:
+def batches(columns: Sequence[Any], *, batch_size: int | None, order: RowOrder) -> tf.data.Dataset:
     """A dataset of batches of `(x, …)` from columns of equally many rows, up to the first that is None.
 
     Columns are arrays or ragged tensors, or tuples of such.
@@ -196,13 +197,16 @@ def batches(columns: Sequence[Any], *, batch_size: int | None, shuffle: bool) ->
     parts = tf.nest.map_structure(lambda part: part if _is_ragged(part) else tf.convert_to_tensor(part), known)
     size = num_rows(columns[0])
     dataset = tf.data.Dataset.range(size)
-    if shuffle:
+    if order.is_shuffled:
         dataset = dataset.shuffle(size, reshuffle_each_iteration=True)
+    lengths = text_lengths(parts[0])
 
     def gather(rows: tf.Tensor) -> Any:
         return tf.nest.map_structure(lambda part: tf.gather(part, rows), parts)
 
-    return dataset.batch(batch_size or 32).map(gather)
+    batch_size = batch_size or 32
+    rows = order.batches(dataset, batch_size, lengths=lambda chosen: tf.gather(lengths, chosen))
+    return rows.map(gather).apply(tf.data.experimental.assert_cardinality(-(-size // batch_size)))
 
 
 def kept(logits: np.ndarray, keep: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from keras_bert_layers.tasks import _text_data as text_data
 from keras_bert_layers.tasks import _token_data as token_data
 from keras_bert_layers.tasks import _token_labels as token_labels
 from keras_bert_layers.tasks._length_batches import LengthBatches, on_host
+from keras_bert_layers.tasks._row_order import RowOrder
 from keras_bert_layers.tasks._text_task import TextTask
 
 
@@ -57,7 +58,7 @@ class TokenTask(TextTask):
         to_labels = token_data.as_tags if isinstance(columns, tf.RaggedTensor) else token_data.as_spans
         return to_labels(owner, y, columns, self.tag_names)
 
-    def _text_batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
+    def _text_batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder) -> Any:
         """A dataset of `(words or text, …)` in batches, checked."""
         owner = type(self).__name__
         if text_data.is_dataset(x):
@@ -70,14 +71,14 @@ class TokenTask(TextTask):
         parts = [columns, self._labels(columns, y)]
         if sample_weight is not None:
             parts.append(token_data.as_weights(owner, sample_weight, columns))
-        return token_data.batches(parts, batch_size=batch_size, shuffle=shuffle)
+        return token_data.batches(parts, batch_size=batch_size, order=order)
 
     def _one_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
         """One batch of words or texts, with labels and weights, as arrays for the model; ids as they are."""
         if not self._needs_preprocessing(x):
             return x, y, sample_weight
         size = token_data.num_rows(self._columns(x))
-        batch = next(iter(self._batches(x, y, sample_weight, batch_size=size, shuffle=False)))
+        batch = next(iter(self._batches(x, y, sample_weight, batch_size=size, order=RowOrder.AS_GIVEN)))
         return keras.utils.unpack_x_y_sample_weight(keras.tree.map_structure(np.asarray, batch))
 
     def _split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[Any, Any, Any, tuple[Any, ...]]:

@@ -17,6 +17,7 @@ from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _choice_data as choice_data
 from keras_bert_layers.tasks import _text_data as text_data
 from keras_bert_layers.tasks._length_batches import LengthBatches, on_host
+from keras_bert_layers.tasks._row_order import RowOrder
 from keras_bert_layers.tasks._task import TEXT
 from keras_bert_layers.tasks._text_task import TextTask
 
@@ -123,7 +124,7 @@ class BertMultipleChoice(TextTask):
         scores[present] = batches.run(self._compiled_step(), ids, preprocessor, finish=_as_only_choices)[:, 0]
         return scores
 
-    def _batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
+    def _batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder) -> Any:
         """A dataset of model inputs from columns, or from a dataset, of prompts and choices."""
         if text_data.is_dataset(x):
             text_data.refuse_beside_dataset(type(self).__name__, y=y, sample_weight=sample_weight)
@@ -131,7 +132,7 @@ class BertMultipleChoice(TextTask):
             return x.map(self.preprocess, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
         x = self._columns(x)
         y = None if y is None else choice_data.checked_places(type(self).__name__, y, x[1])
-        return super()._batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+        return super()._batches(x, y, sample_weight, batch_size=batch_size, order=order)
 
     def _one_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
         """One batch of prompts and choices as arrays for the model; ids as they are."""

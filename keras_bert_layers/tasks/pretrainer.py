@@ -19,6 +19,7 @@ from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.sentence_pairs import SentencePairs, check_documents
 from keras_bert_layers.tasks import _text_data as text_data
 from keras_bert_layers.tasks._masked_text_task import POSITIONS, MaskedTextTask, masked_inputs, masked_lm_head
+from keras_bert_layers.tasks._row_order import RowOrder
 from keras_bert_layers.tasks._task import TEXT
 
 MASKED_LM, NEXT_SENTENCE = "masked_lm", "next_sentence"
@@ -143,19 +144,22 @@ class BertPretrainer(MaskedTextTask):
                 )
         return y
 
-    def _training_batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
+    def _training_batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder) -> Any:
         if _are_pairs(x):
-            return super()._training_batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+            return super()._training_batches(x, y, sample_weight, batch_size=batch_size, order=order)
         self._refuse_columns(y=y, sample_weight=sample_weight)
+        if order is RowOrder.BY_LENGTH:
+            rule, cure = "be False for documents", "Pairs made of them are about as long as `max_length` allows."
+            raise ValueError(checks.message("BertPretrainer", "group_by_length", rule, True, cure))
         seeds = (self.generator.draw_seed() for _ in itertools.count())
-        return self._document_batches(x, seeds, batch_size=batch_size, shuffle=shuffle)
+        return self._document_batches(x, seeds, batch_size=batch_size, order=order)
 
-    def _batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, shuffle: bool) -> Any:
+    def _batches(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder) -> Any:
         if _are_pairs(x):
-            return super()._batches(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+            return super()._batches(x, y, sample_weight, batch_size=batch_size, order=order)
         self._refuse_columns(y=y, sample_weight=sample_weight)
         return self._document_batches(
-            x, itertools.repeat(self.generator.seed or 0), batch_size=batch_size, shuffle=False
+            x, itertools.repeat(self.generator.seed or 0), batch_size=batch_size, order=RowOrder.AS_GIVEN
         )
 
     def _refuse_columns(self, **columns: Any) -> None:
@@ -165,7 +169,7 @@ class BertPretrainer(MaskedTextTask):
                 raise ValueError(checks.message("BertPretrainer", name, rule, type(value)))
 
     def _document_batches(
-        self, documents: Any, seeds: Iterator[int], *, batch_size: int | None, shuffle: bool
+        self, documents: Any, seeds: Iterator[int], *, batch_size: int | None, order: RowOrder
     ) -> tf.data.Dataset:
         """Masked pairs from documents; every epoch takes the next of the seeds."""
         check_documents("BertPretrainer", documents)
@@ -176,7 +180,7 @@ class BertPretrainer(MaskedTextTask):
         num_rows = len(pairs.draw(self.generator.seed or 0))
 
         def epoch() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            rows, mask_seeds = _epoch(pairs, next(seeds), num_rows=num_rows, shuffle=shuffle)
+            rows, mask_seeds = _epoch(pairs, next(seeds), num_rows=num_rows, shuffle=order.is_shuffled)
             for start in range(0, num_rows, size):
                 yield rows[start : start + size], mask_seeds[start : start + size]
 

@@ -5,6 +5,7 @@ import tensorflow as tf
 from keras_bert_layers import BertTokenizer
 from keras_bert_layers.preprocessing import SpanPreprocessor
 from keras_bert_layers.tasks import _span_data as span_data
+from keras_bert_layers.tasks._row_order import RowOrder
 
 OWNER = "BertQuestionAnswerer"
 CONTEXT = "Ünhappy film — 日本 😀 good night , a bad bad film"
@@ -130,11 +131,11 @@ def test_labels_of_windows(preprocessor):
 
 
 @pytest.mark.parametrize("sizes", [[3, 1, 4, 2, 2], [1] * 12])
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_steps_have_one_size(sizes, shuffle):
+@pytest.mark.parametrize("order", [RowOrder.AS_GIVEN, RowOrder.SHUFFLED])
+def test_steps_have_one_size(sizes, order):
     places = np.split(np.arange(12), np.cumsum(sizes)[:-1])
     batches = tf.data.Dataset.from_generator(lambda: places, output_signature=tf.TensorSpec([None], tf.int64))
-    steps = list(span_data.as_steps(batches, 5, shuffle=shuffle, trim=lambda part: part + 1).as_numpy_iterator())
+    steps = list(span_data.as_steps(batches, 5, order=order, trim=lambda part: part + 1).as_numpy_iterator())
     assert [len(step) for step in steps] == [5, 5, 2]
     seen = np.concatenate(steps).tolist()
-    assert (sorted(seen) if shuffle else seen) == list(range(1, 13))
+    assert (sorted(seen) if order.is_shuffled else seen) == list(range(1, 13))
