@@ -48,7 +48,9 @@ _READS_POOLED_OUTPUT = ("classifier", "cross_encoder", "multiple_choice", "pretr
 _FROM_CHECKPOINT = "from the checkpoint"
 
 
-def load_task(source: str | os.PathLike[str], task: str | None = None, **options: Any) -> keras.Model:
+def load_task(
+    source: str | os.PathLike[str], task: str | None = None, *, dtype: Any = None, **options: Any
+) -> keras.Model:
     """A whole model of a checkpoint, from text to answers.
 
     - A `.keras` file: the task that was saved.
@@ -65,6 +67,8 @@ def load_task(source: str | os.PathLike[str], task: str | None = None, **options
         source: as for `load_backbone`, or a `.keras` file.
         task: "classifier", "token_classifier", "question_answerer", "multiple_choice", "masked_lm", "pretrainer",
             "sentence_encoder", "dual_encoder", "cross_encoder", or None for what the checkpoint itself says.
+        dtype: the dtype policy of the backbone, and of what follows it, as for `BertBackbone`: `"mixed_bfloat16"` to
+            train, `"bfloat16"` to answer only.
         **options: what else the task's class takes, such as `num_classes` and `class_names` for a fresh classifier, or
             `pooling` for a sentence encoder of a plain BERT. `preprocessor` replaces the checkpoint's own, made by
             `load_preprocessor(source)`; None leaves it out, for a model of ids.
@@ -91,7 +95,7 @@ def load_task(source: str | os.PathLike[str], task: str | None = None, **options
     if task is not None:
         checks.one_of(OWNER, "task", task, _CLASSES)
     if isinstance(source, str | os.PathLike) and Path(source).suffix == ".keras":
-        return _saved_task(Path(source), task, options)
+        return _saved_task(Path(source), task, options if dtype is None else {**options, "dtype": dtype})
     checkpoint = open_checkpoint(source, owner=OWNER)
     stated = checkpoint.stated_tasks()
     if task is None and not stated:
@@ -109,9 +113,10 @@ def load_task(source: str | os.PathLike[str], task: str | None = None, **options
     if preprocessor is _FROM_CHECKPOINT:
         preprocessor = read_preprocessor(checkpoint)
     if trained is None:
-        model = _fresh_task(checkpoint, task, preprocessor, options)
+        model = _fresh_task(checkpoint, task, preprocessor, dtype=dtype, options=options)
     else:
-        model = _trained_task(checkpoint, trained, preprocessor, {**trained.options, **options})
+        options = {**trained.options, **options}
+        model = _trained_task(checkpoint, trained, preprocessor, dtype=dtype, options=options)
     if task in _READS_POOLED_OUTPUT:
         warn_of_fresh_pooler(load_report(model))
     return model
@@ -155,9 +160,9 @@ def _check_trained(trained: StatedTask, options: dict[str, Any]) -> None:
         raise ValueError(checks.message(OWNER, "crf", "be False: the checkpoint's head has none", True, cure))
 
 
-def _fresh_task(checkpoint: Checkpoint, task: str, preprocessor: Any, options: dict[str, Any]) -> Any:
+def _fresh_task(checkpoint: Checkpoint, task: str, preprocessor: Any, *, dtype: Any, options: dict[str, Any]) -> Any:
     """A task on the checkpoint's encoder whose head is fresh."""
-    backbone = read_backbone(checkpoint)
+    backbone = read_backbone(checkpoint, dtype=dtype)
     model = _CLASSES[task](backbone, preprocessor=preprocessor, **options)
     known = {id(weight) for weight in backbone.weights}
     head = tuple(weight.path for weight in model.weights if id(weight) not in known)
@@ -166,12 +171,14 @@ def _fresh_task(checkpoint: Checkpoint, task: str, preprocessor: Any, options: d
     return model
 
 
-def _trained_task(checkpoint: Checkpoint, trained: StatedTask, preprocessor: Any, options: dict[str, Any]) -> Any:
+def _trained_task(
+    checkpoint: Checkpoint, trained: StatedTask, preprocessor: Any, *, dtype: Any, options: dict[str, Any]
+) -> Any:
     """A task with the checkpoint's own head."""
     config = checkpoint.config
     tensors = checkpoint.open_weights()
     with replaced_weights():
-        backbone = BertBackbone(config)
+        backbone = BertBackbone(config, dtype=dtype)
         model = _made(checkpoint, trained, backbone, preprocessor=preprocessor, **options)
     report = load_weights(model, (*backbone_rows(config), *trained.rows), checkpoint, tensors)
     remember_report(backbone, report)

@@ -9,6 +9,8 @@ from keras_bert_layers.checkpoints import CheckpointError, load_report
 TEXTS = ["a good film", "bad, bad night", "good"]
 # Two ways through the same float32 sums.
 TOLERANCE = 1e-5
+# Eight bits of mantissa, through two layers of random weights.
+BFLOAT16_TOLERANCE = 0.05
 
 
 @pytest.fixture
@@ -195,6 +197,22 @@ def test_other_heads_are_refused(classifier, huggingface, changes, message):
         load_task(classifier)
 
 
+@pytest.mark.parametrize("task", ["classifier", None], ids=["trained head", "fresh head"])
+def test_dtype(classifier, task):
+    options = {"task": "token_classifier", "tag_names": ["O", "B-x", "I-x"]} if task is None else {"task": task}
+    model = load_task(classifier, dtype="mixed_bfloat16", **options)
+    assert (model.dtype_policy.name, model.backbone.compute_dtype) == ("mixed_bfloat16", "bfloat16")
+    assert {weight.dtype for weight in model.weights} == {"float32"}
+
+
+def test_dtype_bfloat16(classifier, huggingface):
+    model = load_task(classifier, dtype="bfloat16")
+    kernel = next(weight for weight in model.backbone.weights if weight.path.endswith("query_key_value/kernel"))
+    assert kernel.dtype == "bfloat16"
+    expected = load_task(classifier).predict(TEXTS, verbose=0)
+    np.testing.assert_allclose(model.predict(TEXTS, verbose=0), expected, atol=BFLOAT16_TOLERANCE)
+
+
 def test_saved_task(checkpoint, tmp_path):
     task, path = load_task(checkpoint, "classifier", num_classes=2), tmp_path / "task.keras"
     task.fit(TEXTS, [1, 0, 1], verbose=0)
@@ -206,6 +224,8 @@ def test_saved_task(checkpoint, tmp_path):
 
 
 def test_saved_task_takes_no_options(tmp_path):
+    with pytest.raises(ValueError, match=r"a \.keras file takes no options\. Received: \['dtype'\]"):
+        load_task(tmp_path / "model.keras", dtype="bfloat16")
     with pytest.raises(ValueError, match=r"a \.keras file takes no options\. Received: \['num_classes'\]"):
         load_task(tmp_path / "x.keras", num_classes=2)
 
