@@ -55,7 +55,15 @@ class SpanTask(TextTask):
         batch_size = batch_size or BATCH_SIZE
         # By length go the windows, later.
         rows_order = RowOrder.SHUFFLED if order.is_shuffled else order
-        rows = text_data.as_dataset(owner, columns, spans, sample_weight, batch_size=batch_size, order=rows_order)
+        rows = text_data.as_dataset(
+            owner,
+            columns,
+            spans,
+            sample_weight,
+            batch_size=batch_size,
+            order=rows_order,
+            lengths=self._row_lengths,
+        )
         made = self.preprocessor
         wide = SpanPreprocessor(made.tokenizer, made.max_length, stride=made.stride, padding="max_length")
         windows = rows.map(lambda *parts: self._as_windows(wide, *parts), num_parallel_calls=tf.data.AUTOTUNE)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks._row_order import RowOrder, text_lengths
+from keras_bert_layers.tasks._row_order import RowOrder
 
 
 def is_dataset(x: Any) -> bool:
@@ -207,7 +207,14 @@ def num_rows(columns: Any) -> int:
 
 
 def as_dataset(
-    owner: str, columns: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int | None, order: RowOrder
+    owner: str,
+    columns: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    batch_size: int | None,
+    order: RowOrder,
+    lengths: Callable[..., tf.Tensor],
 ) -> tf.data.Dataset:
     """Batches of `(text,)`, `(text, y)` or `(text, y, sample_weight)`.
 
@@ -218,6 +225,7 @@ def as_dataset(
         sample_weight: one number a text, or None.
         batch_size: rows a batch, 32 if None, as in Keras.
         order: which rows come together.
+        lengths: as in `RowOrder.batches`.
 
     Raises:
         ValueError: another number of labels or weights than of texts.
@@ -240,7 +248,7 @@ def as_dataset(
     size, batch_size = num_rows(columns), batch_size or 32
     if order.is_shuffled:
         dataset = dataset.shuffle(max(size, 1), reshuffle_each_iteration=True)
-    batches = order.batches(dataset, batch_size, lengths=text_lengths)
+    batches = order.batches(dataset, batch_size, lengths=lengths)
     return batches.apply(tf.data.experimental.assert_cardinality(-(-size // batch_size)))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks import _text_data as text_data
-from keras_bert_layers.tasks._row_order import RowOrder
+from keras_bert_layers.tasks._row_order import RowOrder, token_counts
 from keras_bert_layers.tasks._text_predictor import TextPredictor
 
 
@@ -46,8 +46,15 @@ class TextTask(TextPredictor):
             if not text_data.num_rows(columns):
                 raise ValueError(checks.message(owner, "x", "hold at least one text", x))
             y = None if y is None else self.encode_labels(text_data.as_array(y))
-            x = text_data.as_dataset(owner, columns, y, sample_weight, batch_size=batch_size, order=order)
+            lengths = self._row_lengths
+            x = text_data.as_dataset(
+                owner, columns, y, sample_weight, batch_size=batch_size, order=order, lengths=lengths
+            )
         return x
+
+    def _row_lengths(self, x: Any, *_: Any) -> Any:
+        """How long the rows of a batch are to the model, in graph; what is cut off does not count."""
+        return tf.minimum(token_counts(self.preprocessor.tokenizer, x), self.preprocessor.max_length)
 
     def _one_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
         """One batch of text, with labels and weights, as arrays for the model; ids as they are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks import _text_data as text_data
-from keras_bert_layers.tasks._row_order import RowOrder, text_lengths
+from keras_bert_layers.tasks._row_order import RowOrder
 from keras_bert_layers.tasks._token_labels import IGNORED, labels_of
 
 
@@ -188,10 +188,12 @@ def check_dataset(owner: str, dataset: tf.data.Dataset) -> None:
         raise ValueError(checks.message(owner, "x", rule, spec, cure))
 
 
-def batches(columns: Sequence[Any], *, batch_size: int | None, order: RowOrder) -> tf.data.Dataset:
+def batches(
+    columns: Sequence[Any], *, batch_size: int | None, order: RowOrder, lengths: Callable[..., tf.Tensor]
+) -> tf.data.Dataset:
     """A dataset of batches of `(x, …)` from columns of equally many rows, up to the first that is None.
 
-    Columns are arrays or ragged tensors, or tuples of such.
+    Columns are arrays or ragged tensors, or tuples of such; `lengths` is as in `RowOrder.batches`.
     """
     known = tuple(itertools.takewhile(lambda column: column is not None, columns))
     parts = tf.nest.map_structure(lambda part: part if _is_ragged(part) else tf.convert_to_tensor(part), known)
@@ -199,13 +201,12 @@ def batches(columns: Sequence[Any], *, batch_size: int | None, order: RowOrder) 
     dataset = tf.data.Dataset.range(size)
     if order.is_shuffled:
         dataset = dataset.shuffle(size, reshuffle_each_iteration=True)
-    lengths = text_lengths(parts[0])
 
     def gather(rows: tf.Tensor) -> Any:
         return tf.nest.map_structure(lambda part: tf.gather(part, rows), parts)
 
     batch_size = batch_size or 32
-    rows = order.batches(dataset, batch_size, lengths=lambda chosen: tf.gather(lengths, chosen))
+    rows = order.batches(dataset, batch_size, lengths=lambda chosen: lengths(tf.gather(parts[0], chosen)))
     return rows.map(gather).apply(tf.data.experimental.assert_cardinality(-(-size // batch_size)))
 
 

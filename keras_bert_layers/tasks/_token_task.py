@@ -71,7 +71,7 @@ class TokenTask(TextTask):
         parts = [columns, self._labels(columns, y)]
         if sample_weight is not None:
             parts.append(token_data.as_weights(owner, sample_weight, columns))
-        return token_data.batches(parts, batch_size=batch_size, order=order)
+        return token_data.batches(parts, batch_size=batch_size, order=order, lengths=self._row_lengths)
 
     def _one_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
         """One batch of words or texts, with labels and weights, as arrays for the model; ids as they are."""

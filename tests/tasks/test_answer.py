@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertClassifier
-from keras_bert_layers.tasks._length_batches import stacked
 
 
 @pytest.fixture
@@ -34,10 +33,3 @@ def test_refuses(backbone, classifier):
         classifier.answer((["a"], ["good"]), batch_size=0)
     with pytest.raises(ValueError, match="`preprocessor` must be given for raw text"):
         BertClassifier(backbone, 2).answer(["a"])
-
-
-def test_batches_of_different_widths_are_padded():
-    words = stacked([np.array([[b"a", b"b"]], object), np.array([[b"c"], [b"d"]], object)], b"")
-    assert words.tolist() == [[b"a", b"b"], [b"c", b""], [b"d", b""]]
-    numbers = stacked([np.zeros((1, 1, 3), np.int32), np.ones((1, 2, 1), np.int32)], -1)
-    assert numbers.tolist() == [[[0, 0, 0], [-1, -1, -1]], [[1, -1, -1], [1, -1, -1]]]

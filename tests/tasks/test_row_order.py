@@ -11,7 +11,7 @@ from keras_bert_layers import (
     BertQuestionAnswerer,
     BertTokenClassifier,
 )
-from keras_bert_layers.tasks._row_order import RowOrder, text_lengths
+from keras_bert_layers.tasks._row_order import RowOrder, token_counts
 
 # So many rows that there are three groups of 50 batches, the last one not full.
 NUM_ROWS = 2 * 50 * 3 + 7
@@ -59,11 +59,13 @@ def test_less_padding_and_no_order_among_batches():
     assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3  # without the second shuffle it is -0.5
 
 
-def test_lengths_of_every_kind_of_rows():
-    texts = tf.constant(["a", "été", ""])
-    assert text_lengths(texts).numpy().tolist() == [1, 5, 0]
-    assert text_lengths((texts, tf.constant([["b", ""], ["bb", "b"], ["", ""]]))).numpy().tolist() == [2, 8, 0]
-    assert text_lengths(tf.ragged.constant([["in", "New"], [], ["York"]])).numpy().tolist() == [5, 0, 4]
+def test_lengths_of_every_kind_of_rows(tokenizer):
+    texts = tf.constant(["good", "unhappy film !", ""])
+    assert token_counts(tokenizer, texts).numpy().tolist() == [1, 4, 0]
+    negatives = tf.constant([["bad", ""], ["a bad", "night"], ["", ""]])
+    assert token_counts(tokenizer, (texts, negatives)).numpy().tolist() == [2, 7, 0]
+    words = tf.ragged.constant([["good", "unhappy"], [], ["film"]])
+    assert token_counts(tokenizer, words).numpy().tolist() == [3, 0, 1]
 
 
 def text_of(label):

@@ -126,14 +126,14 @@ def test_batches_hold_the_same_rows_of_every_column():
     words = token_data.as_words("Owner", [[str(n)] * n for n in range(7)])
     tags = token_data.as_tags("Owner", [[n % 3] * n for n in range(7)], words, NAMES)
     columns = [words, (tags, np.arange(7)), None, np.arange(7)]
-    found = list(token_data.batches(columns, batch_size=3, order=RowOrder.AS_GIVEN))
+    found = list(token_data.batches(columns, batch_size=3, order=RowOrder.AS_GIVEN, lengths=tf.size))
     assert [batch[0].to_list() for batch in found] == [words[begin : begin + 3].to_list() for begin in (0, 3, 6)]
     assert len(found[0]) == 2
     tf.random.set_seed(1)
     orders = [
         np.concatenate([batch[1][1] for batch in found])
         for _ in range(2)
-        for found in [token_data.batches(columns, batch_size=3, order=RowOrder.SHUFFLED)]
+        for found in [token_data.batches(columns, batch_size=3, order=RowOrder.SHUFFLED, lengths=tf.size)]
     ]
     for order in orders:
         assert sorted(order) == list(range(7))
