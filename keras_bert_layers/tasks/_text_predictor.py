@@ -1,4 +1,4 @@
-"""Raw text through a task to outputs and answers: lists, generators without end, single batches."""
+"""Raw text through a task to its outputs: lists, generators without end, single batches."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ class TextPredictor(Task):
     def __init__(self, *args: Any, **kwargs: Any):
         self._step_functions: dict[Any, Any] = {}
         super().__init__(*args, **kwargs)
-        self._serve_functions: dict[Any, Any] = {}
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         super().compile(*args, **kwargs)
@@ -256,59 +255,6 @@ class TextPredictor(Task):
         if not self._needs_preprocessing(x):
             return super().predict_on_batch(x)
         return super().predict_on_batch(keras.tree.map_structure(np.asarray, self.preprocess(self._columns(x))[0]))
-
-    def answer(self, x: Any, batch_size: int = 32) -> dict[str, np.ndarray]:
-        """The answers of the exported model's `serving_default`, without exporting it.
-
-        Args:
-            x: texts as in `predict`: a list, array or tensor, or a tuple with one of them for each text input.
-            batch_size: rows a step.
-
-        Returns:
-            One array for each answer, rows first, strings as `bytes` in an array of objects. An answer of as many
-            columns as a batch needs is padded to the widest batch, with `b""` for strings and -1 for numbers.
-
-        Raises:
-            ValueError: the task has no preprocessor; what `predict` refuses.
-        """
-        return self._ask(self._serve, x, batch_size)
-
-    def _ask(self, serve: Any, x: Any, batch_size: int) -> dict[str, np.ndarray]:
-        """What a function of batches of strings, as a signature has, answers to all rows of `x`; see `answer`."""
-        if self.preprocessor is None:
-            cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
-            raise ValueError(checks.message(type(self).__name__, "preprocessor", "be given for raw text", None, cure))
-        checks.positive_integer(type(self).__name__, "batch_size", batch_size)
-        columns = self._answer_columns(x)
-        num_rows = len(columns[0])
-        serve = self._compiled(serve)
-        starts = range(0, max(num_rows, 1), batch_size)
-        batches = [
-            serve(*(tf.convert_to_tensor(column[start : start + batch_size], tf.string) for column in columns))
-            for start in starts
-        ]
-        found = {name: [np.asarray(batch[name]) for batch in batches] for name in batches[0]}
-        return {name: stacked(parts, b"" if parts[0].dtype == object else -1) for name, parts in found.items()}
-
-    def _answer_columns(self, x: Any) -> list[Any]:
-        """One column of strings for each of `text_inputs`."""
-        columns = self._columns(x)
-        columns = list(columns) if isinstance(columns, tuple) else [columns]
-        names = list(self.text_inputs())
-        if len(columns) != len(names):
-            rule = f"hold {len(names)} texts a row: {names}"
-            raise ValueError(checks.message(type(self).__name__, "x", rule, f"{len(columns)} columns"))
-        return columns
-
-    def _compiled(self, serve: Any) -> Any:
-        """A function of strings as a graph for all sizes, traced once; as it is where TensorFlow cannot trace it."""
-        if keras.backend.backend() != "tensorflow":
-            return serve
-        specs = tuple(tf.TensorSpec(shape, dtype) for shape, dtype in self.text_inputs().values())
-        key = (serve.__name__, specs)
-        if key not in self._serve_functions:
-            self._serve_functions[key] = tf.function(serve, input_signature=specs, autograph=False)
-        return self._serve_functions[key]
 
 
 def _no_rows(output: Any) -> np.ndarray:

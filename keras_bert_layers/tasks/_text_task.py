@@ -11,10 +11,10 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks import _text_data as text_data
 from keras_bert_layers.tasks._row_order import RowOrder, token_counts
-from keras_bert_layers.tasks._text_predictor import TextPredictor
+from keras_bert_layers.tasks._text_answerer import TextAnswerer
 
 
-class TextTask(TextPredictor):
+class TextTask(TextAnswerer):
     """A task whose data are texts.
 
     With a preprocessor, `fit`, `evaluate` and `predict` take raw text and run the preprocessor on the way, in

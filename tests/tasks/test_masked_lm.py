@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertBackbone, BertConfig, BertMaskedLM, BertPreprocessor, BertTokenizer
+from keras_bert_layers.tasks._row_order import RowOrder
 
 TEXTS = ["good film", "bad film", "a good night", "unhappy night", "good , good !", "bad", "a film"]
 MASKED = ["a [MASK] film", "[MASK][MASK] night", "good", "", "un [MASK] , a bad film , [MASK] night"]
@@ -56,7 +57,7 @@ def drawn(batches):
 class TestMasks:
     def batches(self, task, training, **kwargs):
         make = task._training_batches if training else task._batches
-        return make(TEXTS, None, None, **{"batch_size": 3, "shuffle": False, **kwargs})
+        return make(TEXTS, None, None, **{"batch_size": 3, "order": RowOrder.AS_GIVEN, **kwargs})
 
     def test_training_masks_anew_in_every_epoch_and_fit(self, masked_lm):
         batches = self.batches(masked_lm, training=True)
@@ -79,12 +80,12 @@ class TestMasks:
 
         expected = rows(self.batches(masked_lm, training=False))
         assert rows(self.batches(masked_lm, training=False, batch_size=2)) == expected
-        reversed_batches = masked_lm._batches(TEXTS[::-1], None, None, batch_size=7, shuffle=True)
+        reversed_batches = masked_lm._batches(TEXTS[::-1], None, None, batch_size=7, order=RowOrder.SHUFFLED)
         assert rows(reversed_batches) == expected
 
     def test_sample_weight(self, masked_lm):
         weights = np.arange(7.0)
-        (_, _, found), *_ = masked_lm._batches(TEXTS, None, weights, batch_size=7, shuffle=False)
+        (_, _, found), *_ = masked_lm._batches(TEXTS, None, weights, batch_size=7, order=RowOrder.AS_GIVEN)
         np.testing.assert_array_equal(found[:, 0], weights)
 
     def test_training_text_is_read_as_the_reference_reads_it(self, masked_lm, preprocessor):
@@ -137,7 +138,9 @@ class TestNumbers:
         for x in (np.array(TEXTS[::-1]), dataset):
             assert masked_lm.evaluate(x, verbose=0, return_dict=True) == pytest.approx(expected, rel=TRACE_TOLERANCE)
         assert masked_lm.test_on_batch(TEXTS, return_dict=True) == pytest.approx(expected, rel=TRACE_TOLERANCE)
-        inputs, labels, weights = next(iter(masked_lm._batches(TEXTS, None, None, batch_size=7, shuffle=False)))
+        inputs, labels, weights = next(
+            iter(masked_lm._batches(TEXTS, None, None, batch_size=7, order=RowOrder.AS_GIVEN))
+        )
         logits = masked_lm(inputs).numpy()
         losses = -np.take_along_axis(np.array(keras.ops.log_softmax(logits)), labels.numpy()[..., None], -1)[..., 0]
         assert expected["loss"] == pytest.approx(np.average(losses, weights=weights), rel=TRACE_TOLERANCE)

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertBackbone, BertConfig, BertMultipleChoice, BertPreprocessor, BertTokenizer
+from keras_bert_layers.tasks._row_order import RowOrder
 
 PROMPTS = ["a good film", "night", "un", "a bad , bad night", "film ?"]
 CHOICES = [
@@ -121,7 +122,7 @@ def test_dataset(chooser, logits):
 
 
 def test_batches_are_as_wide_as_their_own_rows_need(chooser):
-    dataset = chooser._batches(COLUMNS, LABELS, None, batch_size=2, shuffle=False)
+    dataset = chooser._batches(COLUMNS, LABELS, None, batch_size=2, order=RowOrder.AS_GIVEN)
     shapes = [tuple(ids["token_ids"].shape) for ids, _ in dataset]
     assert shapes == [(2, 2, 9), (2, 4, 9), (1, 3, 6)]
 

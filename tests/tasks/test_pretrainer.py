@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertBackbone, BertConfig, BertPreprocessor, BertPretrainer, BertTokenizer
+from keras_bert_layers.tasks._row_order import RowOrder
 
 TEXTS = ["good film", "bad film", "a good night", "unhappy night", "good , good !", "bad", "a film"]
 DOCUMENTS = [TEXTS[:4], TEXTS[4:], TEXTS[2:], ["", "night"], []]
@@ -70,7 +71,7 @@ def rows(batches):
 class TestPairsOfDocuments:
     def batches(self, task, training, **kwargs):
         make = task._training_batches if training else task._batches
-        return make(DOCUMENTS, None, None, **{"batch_size": 3, "shuffle": True, **kwargs})
+        return make(DOCUMENTS, None, None, **{"batch_size": 3, "order": RowOrder.SHUFFLED, **kwargs})
 
     def test_rows_are_two_segments(self, pretrainer, preprocessor):
         tokenizer = preprocessor.tokenizer
@@ -114,7 +115,9 @@ class TestNumbers:
         both = result["masked_lm_loss"] + result["next_sentence_loss"]
         assert result["loss"] == pytest.approx(both, rel=TRACE_TOLERANCE)
         assert result["masked_lm_perplexity"] == pytest.approx(np.exp(result["masked_lm_loss"]), rel=TRACE_TOLERANCE)
-        ((inputs, labels, weights),) = pretrainer._batches(DOCUMENTS, None, None, batch_size=99, shuffle=False)
+        ((inputs, labels, weights),) = pretrainer._batches(
+            DOCUMENTS, None, None, batch_size=99, order=RowOrder.AS_GIVEN
+        )
         outputs = pretrainer(inputs)
         for name in ("masked_lm", "next_sentence"):
             shares = np.array(keras.ops.log_softmax(outputs[name]))
@@ -126,7 +129,9 @@ class TestNumbers:
         expected = pretrainer.evaluate(PAIRS, LABELS, batch_size=7, verbose=0, return_dict=True)
         dataset = tf.data.Dataset.from_tensor_slices((PAIRS, LABELS)).batch(7)
         assert pretrainer.evaluate(dataset, verbose=0, return_dict=True) == pytest.approx(expected)
-        (_, labels, weights), *_ = pretrainer._batches(PAIRS, LABELS, np.arange(7.0), batch_size=7, shuffle=False)
+        (_, labels, weights), *_ = pretrainer._batches(
+            PAIRS, LABELS, np.arange(7.0), batch_size=7, order=RowOrder.AS_GIVEN
+        )
         assert labels["next_sentence"].numpy().tolist() == LABELS
         np.testing.assert_array_equal(weights["masked_lm"][:, 0], np.arange(7.0))
         np.testing.assert_array_equal(weights["next_sentence"], np.arange(7.0))

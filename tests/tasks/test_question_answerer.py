@@ -10,6 +10,7 @@ from keras_bert_layers.decoding import decode_spans
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.preprocessing import SpanPreprocessor
 from keras_bert_layers.tasks import _span_windows
+from keras_bert_layers.tasks._row_order import RowOrder
 
 QUESTIONS = ["good ?", "", "a film", "bad night ?", "film"]
 CONTEXTS = ["a good film , a bad night , a good good film .", "", "Ünhappy films", "bad !", "ünhappy good ! " * 9]
@@ -138,7 +139,7 @@ class TestTraining:
         assert set(windows["rows"][start > 0]) == {0, 2, 4}
 
     def test_steps_hold_windows_in_the_order_of_the_rows(self, answerer, windows, labels):
-        batches = answerer._batches(X, Y, None, batch_size=4, shuffle=False)
+        batches = answerer._batches(X, Y, None, batch_size=4, order=RowOrder.AS_GIVEN)
         steps = list(batches.as_numpy_iterator())
         sizes = [len(ids["token_ids"]) for ids, _ in steps]
         assert sizes[:-1] == [4] * (len(sizes) - 1)
@@ -154,7 +155,7 @@ class TestTraining:
     def test_shuffled_steps_hold_the_same_windows(self, answerer, windows):
         found = [
             row[mask > 0].tolist()
-            for ids, _ in answerer._batches(X, Y, None, batch_size=4, shuffle=True).as_numpy_iterator()
+            for ids, _ in answerer._batches(X, Y, None, batch_size=4, order=RowOrder.SHUFFLED).as_numpy_iterator()
             for row, mask in zip(ids["token_ids"], ids["padding_mask"], strict=True)
         ]
         expected = [
@@ -168,7 +169,7 @@ class TestTraining:
         y = ([start[0] if start else -1 for start in STARTS], [answer[0] if answer else "" for answer in ANSWERS])
         weights = np.arange(5.0)
         dataset = tf.data.Dataset.from_tensor_slices((X, y, weights)).batch(5)
-        (step,) = answerer._batches(dataset, None, None, batch_size=None, shuffle=False).as_numpy_iterator()
+        (step,) = answerer._batches(dataset, None, None, batch_size=None, order=RowOrder.AS_GIVEN).as_numpy_iterator()
         for ids, found, weight in (step, answerer._one_batch(X, dictionaries, weights)):
             np.testing.assert_array_equal(ids["token_ids"], windows["token_ids"])
             np.testing.assert_array_equal(weight, weights[windows["rows"]])
