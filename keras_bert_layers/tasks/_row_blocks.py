@@ -58,7 +58,7 @@ def blocks(owner: str, rows: Iterable[Any], *, max_rows: int) -> Iterator[tuple[
     num_texts = None
     for number, row in enumerate(rows):
         num_texts = _checked(owner, row, number, num_texts)
-        row_size = _num_characters(row)
+        row_size = num_characters(row)
         if block and size + row_size > BLOCK_BYTES:
             yield start, block
             start, block, size = number, [], 0
@@ -90,7 +90,8 @@ def _checked(owner: str, row: Any, number: int, expected: int | None) -> int:
     return found
 
 
-def _num_characters(row: Any) -> int:
+def num_characters(row: Any) -> int:
+    """The size of a text, or of all texts of a row; 0 for what is none."""
     if isinstance(row, tuple | list | np.ndarray):
-        return sum(map(_num_characters, row))
+        return sum(map(num_characters, row))
     return len(row) if isinstance(row, str | bytes) else 0  # what it is then is told with the other rows of the block

@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.tasks import _row_blocks as row_blocks
 from keras_bert_layers.tasks._length_batches import stacked
 from keras_bert_layers.tasks._text_predictor import TextPredictor
 
@@ -42,16 +43,18 @@ class TextAnswerer(TextPredictor):
             cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
             raise ValueError(checks.message(type(self).__name__, "preprocessor", "be given for raw text", None, cure))
         checks.positive_integer(type(self).__name__, "batch_size", batch_size)
-        columns = self._answer_columns(x)
-        num_rows = len(columns[0])
+        columns = [np.asarray(column) for column in self._answer_columns(x)]
+        # Texts of about one length together; what a batch of strings costs to tokenize is little beside its model.
+        sizes = np.array([row_blocks.num_characters(row) for row in zip(*columns, strict=True)], int)
+        order = np.argsort(-sizes, kind="stable")
         serve = self._compiled(serve)
-        starts = range(0, max(num_rows, 1), batch_size)
         batches = [
-            serve(*(tf.convert_to_tensor(column[start : start + batch_size], tf.string) for column in columns))
-            for start in starts
+            serve(*(tf.convert_to_tensor(column[order[start : start + batch_size]], tf.string) for column in columns))
+            for start in range(0, max(len(order), 1), batch_size)
         ]
         found = {name: [np.asarray(batch[name]) for batch in batches] for name in batches[0]}
-        return {name: stacked(parts, b"" if parts[0].dtype == object else -1) for name, parts in found.items()}
+        place = np.argsort(order)
+        return {name: stacked(parts, b"" if parts[0].dtype == object else -1)[place] for name, parts in found.items()}
 
     def _answer_columns(self, x: Any) -> list[Any]:
         """One column of strings for each of `text_inputs`."""

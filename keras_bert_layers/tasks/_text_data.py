@@ -146,7 +146,10 @@ def as_columns(owner: str, x: Any, *, most: int = 2, first_row: int = 0) -> Any:
         raise ValueError(f"`{owner}`: texts must be a list. Received: one string, {x!r}. Write [text].")
     if not isinstance(x, Sequence) and not hasattr(x, "shape") and not hasattr(x, "to_numpy"):
         rule = "be a list, array, tensor or pandas column of strings, a tuple of two of them, or a `tf.data.Dataset`"
-        cure = "Take a column out of a dictionary; collect a generator into lists, or make a `tf.data.Dataset` of it."
+        cure = (
+            "Take a column out of a dictionary. `predict` takes a generator, for pairs `zip(first, second)`; for `fit`, "
+            "collect it into lists, or make a `tf.data.Dataset` of it."
+        )
         raise TypeError(checks.message(owner, "x", rule, type(x), cure))
     column = _as_texts(x)
     if isinstance(column, np.ndarray) and column.dtype.kind not in "SO" and column.size:
