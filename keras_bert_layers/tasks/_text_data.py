@@ -147,7 +147,7 @@ def as_columns(owner: str, x: Any, *, most: int = 2, first_row: int = 0) -> Any:
     if not isinstance(x, Sequence) and not hasattr(x, "shape") and not hasattr(x, "to_numpy"):
         rule = "be a list, array, tensor or pandas column of strings, a tuple of two of them, or a `tf.data.Dataset`"
         cure = (
-            "Take a column out of a dictionary. `predict` takes a generator, for pairs `zip(first, second)`; for `fit`, "
+            "Take a column out of a dictionary. `predict` takes a generator, for pairs `zip(first, second)`. For `fit` "
             "collect it into lists, or make a `tf.data.Dataset` of it."
         )
         raise TypeError(checks.message(owner, "x", rule, type(x), cure))

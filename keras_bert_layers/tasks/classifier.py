@@ -51,7 +51,7 @@ class BertClassifier(TextTask):
         themselves, `(batch, 1)`.
 
     Raises:
-        TypeError: a backbone or a preprocessor that is none; a call on text; text in a dictionary; a generator to `fit`.
+        TypeError: a backbone or a preprocessor that is none; a call on text; a dictionary; a generator to `fit`.
         ValueError: an argument out of range; names that repeat, or not one for each class; a label that is none of
             them (its row is named); single texts for a model of pairs, and the other way round.
 

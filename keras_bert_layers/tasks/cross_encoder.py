@@ -39,7 +39,7 @@ class BertCrossEncoder(TextTask):
         exported model is their logistic function, in [0, 1].
 
     Raises:
-        TypeError: a backbone or a preprocessor that is none; a call on text; text in a dictionary; a generator to `fit`.
+        TypeError: a backbone or a preprocessor that is none; a call on text; a dictionary; a generator to `fit`.
         ValueError: an argument out of range; single texts; a relevance outside [0, 1] (its row is named).
 
     Examples:

@@ -53,7 +53,7 @@ class BertDualEncoder(VectorTask):
         `encode_documents` encode a corpus.
 
     Raises:
-        TypeError: a backbone or a preprocessor that is none; a call on text; text in a dictionary; a generator to `fit`.
+        TypeError: a backbone or a preprocessor that is none; a call on text; a dictionary; a generator to `fit`.
         ValueError: an unknown pooling; backbones of different widths; single texts or `y` in `fit`.
 
     Examples:

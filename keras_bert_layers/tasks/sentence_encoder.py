@@ -54,7 +54,7 @@ class BertSentenceEncoder(VectorTask):
         similarities, float32 `(rows,)`.
 
     Raises:
-        TypeError: a backbone or a preprocessor that is none; a call on text; text in a dictionary; a generator to `fit`.
+        TypeError: a backbone or a preprocessor that is none; a call on text; a dictionary; a generator to `fit`.
         ValueError: an unknown pooling; a similarity outside [-1, 1] (its row is named), or beside single texts or
             triplets.
 
