@@ -225,7 +225,7 @@ class Task(keras.Model):
         checks.one_of(owner, "format", kwargs.pop("format", "tf_saved_model"), ["tf_saved_model"])
         if kwargs:
             raise TypeError(f"`{owner}`: `export` takes a path and a `dtype` only. Received: {sorted(kwargs)}.")
-        cure = "float16 is slower than float32 on CPU." if dtype == "float16" else ""
+        cure = "On a CPU float16 is no faster than float32; take bfloat16." if dtype == "float16" else ""
         checks.one_of(owner, "dtype", dtype, [None, "bfloat16", "float32"], cure)
         check_destination(filepath)
         write_saved_model(filepath, (self if dtype is None else copy_in_dtype(self, dtype)).signatures())

@@ -1,0 +1,200 @@
+"""`export(path, dtype=...)` of every task."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_bert_layers as kbl
+from keras_bert_layers.data import read_glue, read_squad
+from keras_bert_layers.export._dtype_copy import copy_in_dtype
+from keras_bert_layers.preprocessing import SpanPreprocessor
+
+HERE = Path(__file__).parent
+TEXTS = ["a good film", "unhappy [MASK] !", "", "bad , bad night [MASK] .", "\N{SNOWMAN} films"]
+OTHERS = ["night ?", "good film", "a [MASK]", "un", "."]
+QUESTIONS = ["night ?", "good film", "a", "un", ""]
+CHOICES = [["good", "bad", ""], ["a", "film", "night"], ["bad", "", ""], ["a film", "un", ""], ["!", "?", "."]]
+MULTI_LABEL = "multi_label_classification"
+TAGS = ["O", "B-place", "I-place"]
+# bfloat16 has 8 bits. Two layers of large random weights lose some of them; measured 0.05 in logits.
+TOLERANCE = 0.15
+# The same bfloat16 operations in two processes, summed in another order.
+TRACE_TOLERANCE = 0.02
+# Real weights are smaller and their errors cancel out: measured 0.99991 at the least.
+COSINE = 0.999
+MEGABYTE = 1_000_000
+
+# Task -> how it is made, and the columns of `serving_default`.
+CASES = {
+    "classifier": (lambda b, p: kbl.BertClassifier(b, class_names=["bad", "good"], preprocessor=p), (TEXTS,)),
+    "labels": (lambda b, p: kbl.BertClassifier(b, 3, problem_type=MULTI_LABEL, preprocessor=p), (TEXTS,)),
+    "number": (lambda b, p: kbl.BertClassifier(b, problem_type="regression", preprocessor=p), (TEXTS,)),
+    "tags": (lambda b, p: kbl.BertTokenClassifier(b, TAGS, preprocessor=p), (TEXTS,)),
+    "field": (lambda b, p: kbl.BertTokenClassifier(b, TAGS, crf=True, preprocessor=p), (TEXTS,)),
+    "answers": (
+        lambda b, p: kbl.BertQuestionAnswerer(b, SpanPreprocessor(p.tokenizer, 9, stride=2)),
+        (QUESTIONS, TEXTS),
+    ),
+    "choices": (lambda b, p: kbl.BertMultipleChoice(b, preprocessor=p), (TEXTS, CHOICES)),
+    "masks": (lambda b, p: kbl.BertMaskedLM(b, p, top_k=1), (TEXTS,)),
+    "pretrainer": (lambda b, p: kbl.BertPretrainer(b, p, top_k=1), (TEXTS, OTHERS)),
+    "vectors": (lambda b, p: kbl.BertSentenceEncoder(b, "max", projection_dim=7, preprocessor=p), (TEXTS,)),
+    "search": (lambda b, p: kbl.BertDualEncoder(b, preprocessor=p), (TEXTS,)),
+    "ranking": (kbl.BertCrossEncoder, (TEXTS, OTHERS)),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return request.param
+
+
+@pytest.fixture
+def task(case, backbone, preprocessor):
+    """A task with random weights that are large enough for decided answers."""
+    return CASES[case][0](backbone, preprocessor)
+
+
+@pytest.fixture
+def columns(case):
+    return [tf.constant(column) for column in CASES[case][1]]
+
+
+def serve_ids(task, columns):
+    """What the signature `token_ids` answers to the ids of `tokenize`, computed at once: less work than a trace."""
+    signatures = {signature.name: signature for signature in task.signatures()}
+    ids = signatures["tokenize"].function(*columns)
+    inputs = []
+    for name, (shape, _) in signatures["token_ids"].inputs.items():
+        windows_as_rows = len(shape) == 2 and len(ids[name].shape) == 3
+        inputs.append(tf.reshape(ids[name], (-1, ids[name].shape[-1])) if windows_as_rows else ids[name])
+    return {name: np.asarray(value) for name, value in signatures["token_ids"].function(*inputs).items()}
+
+
+def assert_near(found, expected, *, tolerance):
+    """Floats are float32 and near, all else is equal."""
+    assert set(found) == set(expected)
+    for name, values in expected.items():
+        assert found[name].dtype == values.dtype, name
+        if values.dtype.kind == "f":
+            assert values.dtype == np.float32
+            np.testing.assert_allclose(found[name], values, atol=tolerance, rtol=tolerance, err_msg=name)
+        else:
+            np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+def ask(folder, model, requests):
+    """The answers of a SavedModel in a process that knows TensorFlow and tensorflow_text only."""
+    (folder / "requests").write_bytes(pickle.dumps(requests))
+    command = [sys.executable, "-I", HERE / "ask_saved_model.py", model, "requests", "answers"]
+    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    found = pickle.loads((folder / "answers").read_bytes())
+    assert "keras_bert_layers" not in found["modules"]
+    return found["answers"]
+
+
+def size(folder):
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def cosines(first, second):
+    """Of unit vectors."""
+    return np.sum(first * second, axis=-1)
+
+
+def test_bfloat16_answers_are_near_those_of_float32(task, columns):
+    found = serve_ids(copy_in_dtype(task, "bfloat16"), columns)
+    assert_near(found, serve_ids(task, columns), tolerance=TOLERANCE)
+
+
+@pytest.mark.slow
+def test_saved_model_of_every_task_in_a_fresh_process(case, task, columns, tmp_path):
+    task.export(tmp_path / "half", dtype="bfloat16")
+    signature = task.signatures()[0]
+    request = dict(zip(signature.inputs, map(np.asarray, columns), strict=True))
+    found = ask(tmp_path, "half", [("serving_default", request)])[0]
+    x = tuple(CASES[case][1])
+    expected = copy_in_dtype(task, "bfloat16").answer(x if len(x) > 1 else x[0])
+    assert_near(found, expected, tolerance=TRACE_TOLERANCE)
+
+
+def test_a_mixed_task_in_float32_and_bfloat16(backbone, preprocessor, tmp_path):
+    exact = kbl.BertClassifier(backbone, 2)
+    mixed = copy_in_dtype(exact, "mixed_bfloat16")
+    ids = preprocessor(TEXTS)
+    expected = {"logits": exact(ids).numpy()}
+    for dtype, tolerance in (("float32", 1e-5), ("bfloat16", TOLERANCE)):
+        mixed.export(tmp_path / dtype, dtype=dtype)
+        served = tf.saved_model.load(str(tmp_path / dtype)).signatures["token_ids"]
+        assert_near({"logits": served(**ids)["logits"].numpy()}, expected, tolerance=tolerance)
+        written = tf.train.load_checkpoint(str(tmp_path / dtype / "variables" / "variables"))
+        formats = set(written.get_variable_to_dtype_map().values()) & {tf.float32, tf.bfloat16}
+        assert formats == {tf.float32, tf.as_dtype(dtype)}
+    assert mixed.dtype_policy.name == "mixed_bfloat16"
+
+
+@pytest.fixture(scope="module")
+def encoder(minilm):
+    return kbl.load_task(minilm)
+
+
+@pytest.fixture(scope="module")
+def half(encoder, tmp_path_factory):
+    """MiniLM's SavedModel in bfloat16."""
+    path = tmp_path_factory.mktemp("half") / "model"
+    encoder.export(path, dtype="bfloat16")
+    return path
+
+
+def test_vectors_of_real_weights(encoder):
+    texts = (HERE.parent / "checkpoints" / "minilm_texts.txt").read_text(encoding="utf-8").split("\n")[:64]
+    ids = encoder.preprocessor(texts)
+    vectors = copy_in_dtype(encoder, "bfloat16")(ids)
+    assert vectors.dtype == tf.float32
+    assert cosines(vectors.numpy(), encoder(ids).numpy()).min() >= COSINE
+
+
+def test_size_is_half(encoder, half):
+    weights = sum(int(np.prod(weight.shape)) for weight in encoder.weights)
+    assert size(half) <= 2 * weights + 4 * MEGABYTE
+
+
+@pytest.mark.slow
+def test_vectors_of_a_thousand_texts_in_a_fresh_process(encoder, half, shared_data):
+    texts = read_glue(shared_data / "glue" / "SST-2" / "dev.tsv.gz", "SST-2").first[:800]
+    texts += list(dict.fromkeys(read_squad(shared_data / "squad" / "xquad-en.json.gz").contexts))[:200]
+    texts = sorted(texts, key=len)
+    requests = [("serving_default", {"text": np.array(texts[start : start + 50])}) for start in range(0, 1000, 50)]
+    vectors = np.concatenate([answer["embedding"] for answer in ask(half.parent, "model", requests)])
+    found = cosines(vectors, encoder.answer(texts, batch_size=50)["embedding"])
+    print(f"cosine to float32: {found.min():.6f} at the least, {found.mean():.6f} in the mean")
+    assert found.min() >= COSINE
+
+
+def test_errors_leave_nothing(backbone, preprocessor, tmp_path):
+    task = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
+    options = r"be one of \[None, 'bfloat16', 'float32'\]\. Received: dtype="
+    with pytest.raises(ValueError, match=rf"`BertSentenceEncoder`: `dtype` must {options}'int8'\.$"):
+        task.export(tmp_path / "model", dtype="int8")
+    with pytest.raises(ValueError, match=rf"{options}'float16'\. On a CPU float16 is no faster than float32"):
+        task.export(tmp_path / "model", dtype="float16")
+    with pytest.raises(TypeError, match="`export` takes a path and a `dtype` only"):
+        task.export(tmp_path / "model", dtype="bfloat16", verbose=0)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError):
+        task.export(tmp_path, dtype="bfloat16")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_refuses_before_it_copies(backbone, tmp_path, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    monkeypatch.setattr("keras_bert_layers.tasks._task.copy_in_dtype", lambda *_: pytest.fail("copied"))
+    with pytest.raises(RuntimeError, match="on the TensorFlow backend only"):
+        kbl.BertClassifier(backbone, 2).export(tmp_path / "model", dtype="bfloat16")
