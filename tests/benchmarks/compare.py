@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -77,6 +78,7 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
         "machine": machine,
         "quick": options.quick,
         "seconds": round(time.perf_counter() - started),
+        "processor_seconds": round(sum(os.times()[2:4])),  # of all contenders together
         "versions": crew.versions,
         "peaks": peaks,
         "trials": session.trials,

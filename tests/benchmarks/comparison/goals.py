@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from comparison.arithmetic import best_of, median_ratio
-from comparison.lines import BFLOAT16, FLOAT32, KERAS_HUB, ONNX, PREDICT, SAVED_MODEL, TORCH, VECTORS, Line
+from comparison.lines import (
+    BFLOAT16,
+    FLOAT32,
+    KERAS_HUB,
+    KERAS_HUB_128,
+    ONNX,
+    PREDICT,
+    SAVED_MODEL,
+    TORCH,
+    VECTORS,
+    Line,
+)
 
 LARGEST_DIFFERENCE = 1e-4
 LEAST_COSINE = 0.999
@@ -89,7 +100,8 @@ def _of_vectors(results: list[dict[str, Any]]) -> list[Goal]:
         work = f"vectors, {result['model']}, {result['texts']}"
         ours, halved = label(SAVED_MODEL, FLOAT32), label(SAVED_MODEL, BFLOAT16)
         goals += _ratio(work, seconds, ours, best_peer(seconds, FLOAT32), least=1.6, stretch=2.5)
-        goals += _ratio(work, seconds, ours, label(KERAS_HUB, FLOAT32), least=4.0)
+        for hub in (KERAS_HUB, KERAS_HUB_128):
+            goals += _ratio(work, seconds, ours, label(hub, FLOAT32), least=4.0)
         goals += _ratio(work, seconds, halved, best_peer(seconds, BFLOAT16), least=1.9, stretch=2.5)
         if ours in equality:
             difference = equality[ours]["largest_difference"]
@@ -115,7 +127,7 @@ def _of_training(results: list[dict[str, Any]]) -> list[Goal]:
     goals = []
     for result in results:
         ours = label(PREDICT, FLOAT32)
-        for other, least in ((TORCH, 1.5), (KERAS_HUB, 3.0)):
+        for other, least in ((TORCH, 1.5), (KERAS_HUB, 3.0), (KERAS_HUB_128, 3.0)):
             goals += _ratio("training step", result["seconds"], ours, label(other, FLOAT32), least=least)
     return goals
 

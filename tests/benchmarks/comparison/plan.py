@@ -17,6 +17,7 @@ class Plan:
         num_answers: answers to one text in a turn.
         num_training_texts: sentences in a turn of training.
         num_starts: fresh processes of each line.
+        fresh_models: the models of the fresh processes.
         num_imports: fresh processes of each import.
         lengths: growth with the length; tokens.
         batch_sizes: growth with the batch.
@@ -34,6 +35,7 @@ class Plan:
     num_answers: int
     num_training_texts: int
     num_starts: int
+    fresh_models: tuple[str, ...]
     num_imports: int
     lengths: tuple[int, ...]
     batch_sizes: tuple[int, ...]
@@ -56,6 +58,7 @@ FULL = Plan(
     num_answers=30,
     num_training_texts=128,
     num_starts=3,
+    fresh_models=("minilm", "base"),
     num_imports=5,
     lengths=(16, 32, 64, 128, 256, 512),
     batch_sizes=(1, 2, 4, 8, 16, 32, 64, 128, 256),
@@ -73,9 +76,10 @@ QUICK = Plan(
     num_answers=10,
     num_training_texts=32,
     num_starts=1,
+    fresh_models=("minilm",),
     num_imports=1,
-    lengths=(16, 128),
-    batch_sizes=(1, 32),
+    lengths=(16, 64),
+    batch_sizes=(1, 8),
     growth_batch_size=4,
     full_batch_size=1,
     peak_size=2048,

@@ -12,6 +12,7 @@ from comparison.goals import Goal, best_peer, label
 from comparison.lines import BFLOAT16, FLOAT32, PREDICT, SAVED_MODEL
 
 MODEL_NAMES = {"minilm": "MiniLM-L6 (real weights)", "base": "BERT-base size (random weights)"}
+MEMORY = ("memory_imported", "memory_loaded", "peak_memory")
 TEXT_NAMES = {"sst2": "SST-2 dev sentences", "squad": "SQuAD paragraphs"}
 
 
@@ -53,7 +54,8 @@ def _peaks(result: dict[str, Any]) -> Table:
         [each["library"], each["dtype"], str(each["size"]), f"{max(each['gigaflops']):.0f}"] for each in result["peaks"]
     ]
     machine = result["machine"]
-    told = f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB; {result['seconds']} s in all"
+    took = f"{result['seconds']} s in all, {result['processor_seconds']} s of processors"
+    told = f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB; {took}"
     busy = f"{machine['busy_share_before']:.0%} busy before the run"
     return Table("The matrix-product peak", ["library", "dtype", "rows", "GFLOP/s"], rows, [told, busy])
 
@@ -91,8 +93,8 @@ def _vectors(result: dict[str, Any], peaks: dict[str, float]) -> Table:
         )
     title = f"Strings to vectors: {MODEL_NAMES[result['model']]}, {TEXT_NAMES[result['texts']]}"
     told = (
-        f"{result['num_texts']} texts of {result['num_tokens']} tokens, the longest {result['longest']}, in batches of "
-        f"{result['batch_size']}; {len(next(iter(seconds.values()), []))} rounds"
+        f"{result['num_texts']} texts of {result['num_tokens']} tokens, the longest {result['longest']} (of the file: "
+        f"{result['longest_of_file']}), in batches of {result['batch_size']}; {len(next(iter(seconds.values()), []))} rounds"
     )
     headings = ["contender", "texts/s", "CPU ms/text", "ours is", "of peak", "difference", "cosine"]
     best = [f"best {dtype} peer: {best_peer(seconds, dtype)}" for dtype in (FLOAT32, BFLOAT16)]
@@ -126,12 +128,21 @@ def _start_up(result: dict[str, Any]) -> Table:
         [
             name,
             *(f"{statistics.median(stages[stage][name]):.2f}" for stage in stages),
-            f"{statistics.median(result['peak_memory'][name]):.0f}",
+            *(f"{statistics.median(result[memory][name]):.0f}" for memory in MEMORY),
         ]
         for name in result["peak_memory"]
     ]
     title = f"A fresh process: {MODEL_NAMES[result['model']]}"
-    headings = ["contender", "import s", "load s", "first answer s", "in all s", "peak MB in serving"]
+    headings = [
+        "contender",
+        "import s",
+        "load s",
+        "first answer s",
+        "in all s",
+        "MB imported",
+        "MB loaded",
+        "MB serving",
+    ]
     sizes = result["sizes"]
     told = [f"SavedModel {sizes['saved_model']:.1f} MB, of it weights {sizes['weights']:.1f} MB"] if sizes else []
     return Table(title, headings, rows, [*told, *_notes(result)])

@@ -110,11 +110,13 @@ class Session:
             lines: who is asked.
             model: one of `MODELS`.
             kind: `"encoder"` or `"trainer"`.
-            longest: the tokens of the work's longest text.
+            longest: the tokens of the longest text that they must be ready for.
             trial: the arguments of the command by which settings are compared.
         """
         loaded, skipped = [], {}
         for line in lines:
+            if 0 < line.least_length <= longest:
+                continue
             try:
                 loaded.append(self._load(line, model, kind, longest, trial))
             except ContenderError as error:
@@ -125,7 +127,7 @@ class Session:
     def _load(self, line: Line, model: str, kind: str, longest: int, trial: dict[str, Any]) -> Loaded:
         self.check_prepared(line, model)
         worker = self.crew.worker(line.contender)
-        settings = worker.ask("settings", kind=kind, dtype=line.dtype, longest=longest)
+        settings = worker.ask("settings", kind=kind, dtype=line.dtype, longest=max(longest, line.least_length))
         choice = (line.contender, line.dtype, model, kind)
         if choice not in self._chosen:
             tries = self.plan.tries_settings and len(settings) > 1

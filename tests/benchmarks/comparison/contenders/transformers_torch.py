@@ -1,7 +1,8 @@
 """transformers on torch: scaled dot-product attention, the fast tokenizer, batches padded to their longest text.
 
 Inference runs under `torch.inference_mode`; in bfloat16 the model is loaded in bfloat16. Training in bfloat16 runs
-under autocast. The optimizer is the fused AdamW.
+under autocast. The optimizer is the fused AdamW. In float32 `torch.compile` is tried too; in bfloat16 it was tried
+beforehand, and took as long as without.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ def tokenize_with(source: str) -> Callable[[Sequence[str]], Any]:
     )
 
 
-def encoder(folder: Path, dtype: str) -> Callable:
+def encoder_settings(dtype: str, longest: int) -> list[dict[str, Any]]:
+    return [{"compile": False}, {"compile": True}] if dtype == "float32" else [{"compile": False}]
+
+
+def encoder(folder: Path, dtype: str, *, compile: bool) -> Callable:  # noqa: A002 - its name in the table
     import torch
     from transformers import AutoModel
 
@@ -41,6 +46,7 @@ def encoder(folder: Path, dtype: str) -> Callable:
     model = AutoModel.from_pretrained(
         source, attn_implementation="sdpa", dtype=getattr(torch, dtype), add_pooling_layer=False
     ).eval()
+    model = torch.compile(model, dynamic=True) if compile else model
 
     @torch.inference_mode()
     def encode_batch(texts: Sequence[str]) -> Any:

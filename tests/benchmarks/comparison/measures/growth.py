@@ -20,24 +20,25 @@ def measure_growth(session: Session, models: tuple[str, ...]) -> list[dict[str, 
     if "minilm" in models:
         for length in plan.lengths:
             texts = counter.texts_of_length(length, plan.growth_batch_size)
-            results.append(_measure(session, "length", "minilm", texts, length))
-        sentences = draw(read_sst2(session.data, "dev")[0], max(plan.batch_sizes))
+            results.append(_measure(session, "length", "minilm", texts, length, longest=length))
+        pool = read_sst2(session.data, "dev")[0]
+        sentences, longest = draw(pool, max(plan.batch_sizes)), max(counter.lengths(pool))
         for batch_size in plan.batch_sizes:
-            results.append(_measure(session, "batch", "minilm", sentences[:batch_size], batch_size))
+            results.append(_measure(session, "batch", "minilm", sentences[:batch_size], batch_size, longest=longest))
         session.crew.forget()
     if "base" in models:
         texts = counter.texts_of_length(MAX_LENGTH, plan.full_batch_size)
-        results.append(_measure(session, "full", "base", texts, MAX_LENGTH))
+        results.append(_measure(session, "full", "base", texts, MAX_LENGTH, longest=MAX_LENGTH))
         session.crew.forget()
     return results
 
 
-def _measure(session: Session, axis: str, model: str, texts: list[str], value: int) -> dict[str, Any]:
+def _measure(session: Session, axis: str, model: str, texts: list[str], value: int, *, longest: int) -> dict[str, Any]:
     """One batch that holds all texts."""
     say(f"growth: {axis} {value}")
     lengths = session.counter.lengths(texts)
     ask = {"texts": texts, "batch_size": len(texts)}
-    loaded, skipped = session.load_all(GROWTH, model, "encoder", longest=max(lengths), trial=ask)
+    loaded, skipped = session.load_all(GROWTH, model, "encoder", longest=longest, trial=ask)
     turns = {each.line.label: partial(each.worker.ask, "encode", key=each.key, **ask) for each in loaded}
     figures, failed = take_turns(turns, session.plan, session.crew.rest)
     for each in loaded:

@@ -8,19 +8,20 @@ from typing import Any
 from comparison.arithmetic import quantile
 from comparison.lines import LATENCY
 from comparison.session import Session, say
-from comparison.texts import SHORT_SENTENCE
+from comparison.texts import SHORT_SENTENCE, read_sst2
 from comparison.turns import take_turns
 
 
 def measure_latency(session: Session, models: tuple[str, ...]) -> list[dict[str, Any]]:
     """One result for each model."""
     results = []
+    longest = max(session.counter.lengths(read_sst2(session.data, "dev")[0]))
     for model in models:
         say(f"one text at a time: {model}")
         session.prepare(model)
         lengths = session.counter.lengths([SHORT_SENTENCE])
         trial = {"texts": [SHORT_SENTENCE], "batch_size": 1}
-        loaded, skipped = session.load_all(LATENCY, model, "encoder", longest=lengths[0], trial=trial)
+        loaded, skipped = session.load_all(LATENCY, model, "encoder", longest=longest, trial=trial)
         ask = {"text": SHORT_SENTENCE, "repetitions": session.plan.num_answers}
         turns = {each.line.label: partial(each.worker.ask, "answer_one_by_one", key=each.key, **ask) for each in loaded}
         figures, failed = take_turns(turns, session.plan, session.crew.rest)

@@ -18,6 +18,7 @@ from comparison.turns import series, take_turns
 
 BATCH_SIZE = 32
 STAGES = ("import", "load", "first_answer", "total")
+MEMORY = ("memory_imported", "memory_loaded", "peak_memory")
 # What it costs to name this package, beside Keras, which it is imported with.
 IMPORT = """
 import time
@@ -32,11 +33,11 @@ print(middle - start, time.perf_counter() - middle)
 def measure_start_up(session: Session, models: tuple[str, ...]) -> list[dict[str, Any]]:
     """One result for each model, and one of the imports."""
     results = []
-    for model in models:
+    for model in (each for each in models if each in session.plan.fresh_models):
         say(f"fresh processes: {model}")
         session.prepare(model)
         turns, skipped = {}, {}
-        for line in START_UP:
+        for line in START_UP[model]:
             try:
                 session.check_prepared(line, model)
                 turns[line.label] = partial(_start, session, model, line)
@@ -49,7 +50,7 @@ def measure_start_up(session: Session, models: tuple[str, ...]) -> list[dict[str
             {
                 "model": model,
                 "seconds": {stage: series(figures, stage) for stage in STAGES},
-                "peak_memory": series(figures, "peak_memory"),
+                **{name: series(figures, name) for name in MEMORY},
                 "sizes": _sizes(session, model),
                 "left_out": {**skipped, **failed},
             }
@@ -67,6 +68,7 @@ def _start(session: Session, model: str, line: Line) -> dict[str, float]:
     worker = session.crew.fresh(line.contender)
     try:
         worker.ask("start")
+        memory = {"memory_imported": worker.ask("peak_memory")}
         ticks.append(time.perf_counter())
         setting = session.chosen_setting(worker, line, model, "encoder", longest)
         worker.ask(
@@ -75,12 +77,13 @@ def _start(session: Session, model: str, line: Line) -> dict[str, float]:
         ticks.append(time.perf_counter())
         worker.ask("answer_one_by_one", key="", text=SHORT_SENTENCE, repetitions=0)
         ticks.append(time.perf_counter())
+        memory["memory_loaded"] = worker.ask("peak_memory")
         worker.ask("encode", key="", texts=served, batch_size=BATCH_SIZE)
-        peak = worker.ask("peak_memory")
+        memory["peak_memory"] = worker.ask("peak_memory")
     finally:
         worker.close()
     stages = [end - begin for begin, end in pairwise(ticks)]
-    return {**dict(zip(STAGES, [*stages, sum(stages)], strict=True)), "peak_memory": peak}
+    return {**dict(zip(STAGES, [*stages, sum(stages)], strict=True)), **memory}
 
 
 def _sizes(session: Session, model: str) -> dict[str, float]:

@@ -20,14 +20,15 @@ def measure_training(session: Session, models: tuple[str, ...]) -> list[dict[str
     """One result, of MiniLM."""
     if "minilm" not in models:
         return []
-    rows = draw(list(zip(*read_sst2(session.data, "train"), strict=True)), session.plan.num_training_texts)
+    pool = read_sst2(session.data, "train")
+    rows = draw(list(zip(*pool, strict=True)), session.plan.num_training_texts)
     texts, labels = [text for text, _ in rows], [label for _, label in rows]
     say(f"training: minilm, {len(texts)} sentences a turn")
     session.prepare("minilm")
-    lengths = session.counter.lengths(texts)
+    lengths, longest = session.counter.lengths(texts), max(session.counter.lengths(pool[0]))
     ask = {"texts": texts, "labels": labels, "batch_size": BATCH_SIZE}
     trial = {**ask, "texts": texts[:BATCH_SIZE], "labels": labels[:BATCH_SIZE]}
-    loaded, skipped = session.load_all(TRAINING, "minilm", "trainer", longest=max(lengths), trial=trial)
+    loaded, skipped = session.load_all(TRAINING, "minilm", "trainer", longest=longest, trial=trial)
     turns = {each.line.label: partial(each.worker.ask, "train", key=each.key, **ask) for each in loaded}
     figures, failed = take_turns(turns, session.plan, session.crew.rest)
     session.crew.forget()

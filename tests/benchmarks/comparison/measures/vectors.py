@@ -22,17 +22,18 @@ def measure_vectors(session: Session, models: tuple[str, ...]) -> list[dict[str,
     for model in models:
         session.prepare(model)
         for name, pool in pools.items():
-            texts = draw(pool, session.plan.num_texts[model, name])
-            results.append({"model": model, "texts": name, **_measure(session, model, texts)})
+            texts, longest = draw(pool, session.plan.num_texts[model, name]), max(session.counter.lengths(pool))
+            results.append({"model": model, "texts": name, **_measure(session, model, texts, longest)})
         session.crew.forget()
     return results
 
 
-def _measure(session: Session, model: str, texts: list[str]) -> dict[str, Any]:
+def _measure(session: Session, model: str, texts: list[str], longest: int) -> dict[str, Any]:
+    """Some texts of a file whose longest text is known."""
     say(f"vectors: {model}, {len(texts)} texts")
     lengths = session.counter.lengths(texts)
     trial = {"texts": texts[:BATCH_SIZE], "batch_size": BATCH_SIZE}
-    loaded, skipped = session.load_all(VECTORS, model, "encoder", longest=max(lengths), trial=trial)
+    loaded, skipped = session.load_all(VECTORS, model, "encoder", longest=longest, trial=trial)
     equality = _compare(session, loaded, texts)
     turns = {
         each.line.label: partial(each.worker.ask, "encode", key=each.key, texts=texts, batch_size=BATCH_SIZE)
@@ -44,6 +45,7 @@ def _measure(session: Session, model: str, texts: list[str]) -> dict[str, Any]:
         "num_texts": len(texts),
         "num_tokens": sum(lengths),
         "longest": max(lengths),
+        "longest_of_file": longest,
         "operations": matrix_product_operations(session.sizes(model), lengths),
         "seconds": series(figures, "seconds"),
         "processor_seconds": series(figures, "processor_seconds"),
