@@ -92,9 +92,10 @@ def _vectors(result: dict[str, Any], peaks: dict[str, float]) -> Table:
             ]
         )
     title = f"Strings to vectors: {MODEL_NAMES[result['model']]}, {TEXT_NAMES[result['texts']]}"
+    num_rounds = len(next(iter(seconds.values()), []))
     told = (
         f"{result['num_texts']} texts of {result['num_tokens']} tokens, the longest {result['longest']} (of the file: "
-        f"{result['longest_of_file']}), in batches of {result['batch_size']}; {len(next(iter(seconds.values()), []))} rounds"
+        f"{result['longest_of_file']}), in batches of {result['batch_size']}; {num_rounds} rounds"
     )
     headings = ["contender", "texts/s", "CPU ms/text", "ours is", "of peak", "difference", "cosine"]
     best = [f"best {dtype} peer: {best_peer(seconds, dtype)}" for dtype in (FLOAT32, BFLOAT16)]
@@ -133,19 +134,10 @@ def _start_up(result: dict[str, Any]) -> Table:
         for name in result["peak_memory"]
     ]
     title = f"A fresh process: {MODEL_NAMES[result['model']]}"
-    headings = [
-        "contender",
-        "import s",
-        "load s",
-        "first answer s",
-        "in all s",
-        "MB imported",
-        "MB loaded",
-        "MB serving",
-    ]
+    columns = ["import s", "load s", "first answer s", "in all s", "MB imported", "MB loaded", "MB serving"]
     sizes = result["sizes"]
     told = [f"SavedModel {sizes['saved_model']:.1f} MB, of it weights {sizes['weights']:.1f} MB"] if sizes else []
-    return Table(title, headings, rows, [*told, *_notes(result)])
+    return Table(title, ["contender", *columns], rows, [*told, *_notes(result)])
 
 
 def _growth(axis: str, results: list[dict[str, Any]], peaks: dict[str, float]) -> Table:
