@@ -18,6 +18,7 @@ from keras_bert_layers.tasks import _text_data as text_data
 from keras_bert_layers.tasks._length_batches import IDS, LengthBatches, on_host
 from keras_bert_layers.tasks._row_order import RowOrder
 from keras_bert_layers.tasks._span_data import END, START
+from keras_bert_layers.tasks._text_batches import as_dataset
 from keras_bert_layers.tasks._text_task import TextTask
 
 BATCH_SIZE = 32
@@ -55,7 +56,7 @@ class SpanTask(TextTask):
         batch_size = batch_size or BATCH_SIZE
         # By length go the windows, later.
         rows_order = RowOrder.SHUFFLED if order.is_shuffled else order
-        rows = text_data.as_dataset(
+        rows = as_dataset(
             owner,
             columns,
             spans,

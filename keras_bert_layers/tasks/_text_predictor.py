@@ -13,22 +13,18 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _row_blocks as row_blocks
 from keras_bert_layers.tasks import _text_data as text_data
 from keras_bert_layers.tasks._length_batches import LengthBatches, on_host, stacked
 from keras_bert_layers.tasks._progress import Progress
-from keras_bert_layers.tasks._task import Task
+from keras_bert_layers.tasks._text_reader import TextReader
 
 
-class TextPredictor(Task):
+class TextPredictor(TextReader):
     """A task that is asked about texts.
 
     With a preprocessor, `predict` takes raw text; ids are taken as they are.
     """
-
-    #: How many columns of text a row may have.
-    most_texts = 2
 
     #: How many rows are sorted by length at a time.
     block_rows = row_blocks.BLOCK_ROWS
@@ -43,34 +39,6 @@ class TextPredictor(Task):
     def compile(self, *args: Any, **kwargs: Any) -> None:
         super().compile(*args, **kwargs)
         self._step_functions = {}  # what was traced before may be compiled otherwise now
-
-    def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
-        """One batch of text (and labels) as what the model trains on; runs inside `tf.data.Dataset.map`."""
-        return tuple(part for part in (self._stream_preprocessor()(x), y, sample_weight) if part is not None)
-
-    def _stream_preprocessor(self, preprocessor: Any = None) -> BertPreprocessor:
-        """The preprocessor (or another one), but with few lengths where the backend compiles a program for each."""
-        preprocessor = preprocessor or self.preprocessor
-        if keras.backend.backend() != "jax" or preprocessor.padding != "longest":
-            return preprocessor
-        return type(preprocessor).from_config({**preprocessor.get_config(), "padding": "bucket"})
-
-    def _columns(self, x: Any, *, first_row: int = 0) -> Any:
-        """Texts as an array, or as a tuple of them, checked row by row; errors count from `first_row`."""
-        return text_data.as_columns(type(self).__name__, x, most=self.most_texts, first_row=first_row)
-
-    def _needs_preprocessing(self, x: Any) -> bool:
-        if self.preprocessor is None and text_data.holds_text(x):
-            cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`, or give it token ids."
-            raise ValueError(checks.message(type(self).__name__, "preprocessor", "be given for raw text", None, cure))
-        return self.preprocessor is not None and x is not None and not text_data.holds_ids(x)
-
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """The model's outputs for token ids; text is refused, as a call may happen inside a compiled program."""
-        if text_data.holds_text(inputs):
-            cure = "Use `predict` on texts, or call the model on `preprocessor(texts)`."
-            raise TypeError(checks.message(type(self).__name__, "inputs", "be token ids", type(inputs), cure))
-        return super().__call__(inputs, *args, **kwargs)
 
     def predict(
         self,

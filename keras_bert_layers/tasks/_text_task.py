@@ -12,6 +12,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks import _text_data as text_data
 from keras_bert_layers.tasks._row_order import RowOrder, token_counts
 from keras_bert_layers.tasks._text_answerer import TextAnswerer
+from keras_bert_layers.tasks._text_batches import as_dataset
 
 
 class TextTask(TextAnswerer):
@@ -47,9 +48,7 @@ class TextTask(TextAnswerer):
                 raise ValueError(checks.message(owner, "x", "hold at least one text", x))
             y = None if y is None else self.encode_labels(text_data.as_array(y))
             lengths = self._row_lengths
-            x = text_data.as_dataset(
-                owner, columns, y, sample_weight, batch_size=batch_size, order=order, lengths=lengths
-            )
+            x = as_dataset(owner, columns, y, sample_weight, batch_size=batch_size, order=order, lengths=lengths)
         return x
 
     def _row_lengths(self, x: Any, *_: Any) -> Any:
