@@ -26,7 +26,14 @@ from matplotlib import pyplot
 
 OURS, PEER, OURS_HALF, PEER_HALF = "#1f6f8b", "#9aa5ab", "#7fb7c9", "#cfd6d9"
 # Same drawing, same bytes.
-STYLE = {"svg.hashsalt": "comparison", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+STYLE = {
+    "svg.hashsalt": "comparison",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
 
 
 def color_of(name: str) -> str:
