@@ -50,8 +50,9 @@ def draw_bars(axes: Any, speeds: dict[str, list[float]], title: str, unit: str) 
     down = [median - min(speeds[name]) for name, median in zip(names, medians, strict=True)]
     up = [max(speeds[name]) - median for name, median in zip(names, medians, strict=True)]
     axes.barh(names, medians, xerr=[down, up], color=[color_of(name) for name in names], error_kw={"linewidth": 0.8})
-    for number, median in enumerate(medians):
-        axes.text(0, number, f" {median:.3g}", va="center", fontsize=8)
+    for number, (name, median) in enumerate(zip(names, medians, strict=True)):
+        written = f" {median:,.0f}" if median >= 100 else f" {median:.3g}"
+        axes.text(0, number, written, va="center", fontsize=8, color="white" if color_of(name) == OURS else "black")
     axes.set_title(title, fontsize=9, loc="left")
     axes.set_xlabel(unit)
 
@@ -104,7 +105,7 @@ def draw_start_up(results: list[dict[str, Any]]) -> Any:
 def draw_growth(results: list[dict[str, Any]], axis: str) -> Any:
     """Tokens a second over the length or over the batch, both on logarithmic axes."""
     chosen = [each for each in results if each["axis"] == axis]
-    figure, (axes,) = _panels(1)
+    figure, axes = pyplot.subplots(figsize=(8, 4), layout="constrained")
     for name in dict.fromkeys(name for each in chosen for name in each["seconds"]):
         points = [
             (each["value"], each["num_tokens"] / statistics.median(each["seconds"][name]))
@@ -120,7 +121,7 @@ def draw_growth(results: list[dict[str, Any]], axis: str) -> Any:
     axes.yaxis.set_major_formatter("{x:.0f}")
     axes.set_xlabel("tokens a text" if axis == "length" else "texts a batch (SST-2 sentences)")
     axes.set_ylabel("real tokens/s")
-    axes.legend(frameon=False, fontsize=8)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
     return figure
 
 
