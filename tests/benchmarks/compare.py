@@ -19,6 +19,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+from comparison.contender_error import ContenderError
 from comparison.goals import judge
 from comparison.machine import describe_machine
 from comparison.measures.all_works import WORKS
@@ -68,7 +69,10 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
     try:
         peaks += measure_peak(session)
         for name in options.work:
-            works[name] = WORKS[name](session, tuple(options.model))
+            try:
+                works[name] = WORKS[name](session, tuple(options.model))
+            except ContenderError as error:
+                say(f"{name} cannot be measured: {error}")
             session.crew.forget()
             say(f"{name} done after {time.perf_counter() - started:.0f} s")
         peaks += measure_peak(session)

@@ -71,6 +71,8 @@ class Session:
                 source.symlink_to(self.minilm, target_is_directory=True)
             else:
                 self._prepare_one(folder, "ours_keras", (FLOAT32,))
+        if not source.exists():
+            raise ContenderError(self.unprepared[f"{model}/ours_keras/{FLOAT32}"])
         for contender, dtypes in PREPARED.items():
             self._prepare_one(folder, contender, dtypes)
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,11 @@ class WorkerProcess:
         """The process's id."""
         return self._process.pid
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
     def ask(self, command: str, **arguments: Any) -> Any:
         """The answer to one command; waits for it."""
         try:
@@ -66,7 +72,8 @@ class WorkerProcess:
 
     def close(self) -> None:
         """Ends the process."""
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()
 
@@ -94,7 +101,7 @@ class Crew:
         """The contender's running process."""
         if contender in self.missing:
             raise ContenderError(self.missing[contender])
-        if contender not in self._workers:
+        if contender not in self._workers or not self._workers[contender].is_alive:
             worker = self.fresh(contender)
             try:
                 self.versions[contender] = worker.ask("start")
@@ -107,12 +114,13 @@ class Crew:
 
     def rest(self) -> None:
         """Waits until no worker computes."""
-        wait_until_idle(worker.number for worker in self._workers.values())
+        wait_until_idle(worker.number for worker in self._workers.values() if worker.is_alive)
 
     def forget(self) -> None:
         """Frees the models of all workers."""
         for worker in self._workers.values():
-            worker.ask("forget")
+            if worker.is_alive:
+                worker.ask("forget")
 
     def close(self) -> None:
         """Ends all workers."""
