@@ -36,10 +36,6 @@ class TextPredictor(TextReader):
         self._step_functions: dict[Any, Any] = {}
         super().__init__(*args, **kwargs)
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        super().compile(*args, **kwargs)
-        self._step_functions = {}  # what was traced before may be compiled otherwise now
-
     def predict(
         self,
         x: Any,
@@ -204,15 +200,16 @@ class TextPredictor(TextReader):
             return functools.partial(keras.Model.predict_on_batch, model)
         if model.run_eagerly:
             return lambda ids: model.predict_step((ids,))
-        if model.name not in self._step_functions:
+        key = (model.name, model.jit_compile, *(backbone.padding_free for backbone in self._backbones()))
+        if key not in self._step_functions:
             specs = {name: tf.TensorSpec(value.shape, value.dtype) for name, value in model.input.items()}
-            self._step_functions[model.name] = tf.function(
+            self._step_functions[key] = tf.function(
                 lambda ids: model.predict_step((ids,)),
                 input_signature=[specs],
                 jit_compile=model.jit_compile,
                 autograph=False,
             )
-        return self._step_functions[model.name]
+        return self._step_functions[key]
 
     def _no_outputs(self, x: Any) -> Any:
         """What `predict` gives for no rows."""

@@ -113,12 +113,15 @@ class TestPredict:
         classifier.predict(TEXTS, batch_size=4, verbose=0)
         assert classifier._compiled_step().experimental_get_tracing_count() == 1
 
-    def test_what_is_compiled_anew_is_traced_anew(self, backbone, preprocessor):
+    def test_what_is_compiled_otherwise_is_traced_anew(self, backbone, preprocessor):
         classifier = BertClassifier(backbone, 3, preprocessor=preprocessor)
         step = classifier._compiled_step()
-        assert classifier._compiled_step() is step
         classifier.compile()
+        assert classifier._compiled_step() is step
+        classifier.compile(jit_compile=True)
         assert classifier._compiled_step() is not step
+        classifier.compile()
+        assert classifier._compiled_step() is step
 
     def test_steps_stay_within_their_bounds(self, classifier, monkeypatch):
         shapes = steps_of(classifier, monkeypatch)
