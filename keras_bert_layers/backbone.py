@@ -97,16 +97,17 @@ class BertBackbone(keras.Model):
 
     @property
     def padding_free(self) -> bool:
-        """Whether the blocks leave padding out, in TensorFlow's graphs.
+        """Whether the embedding and the blocks leave padding out, in TensorFlow's graphs.
 
         True at first; `compile` of a task sets it too, to False for `jit_compile=True`.
         """
-        return self.get_layer("encoder_block_0").padding_free
+        return self.get_layer("embedding").padding_free
 
     @padding_free.setter
     def padding_free(self, value: bool) -> None:
-        for index in range(self.config.num_layers):
-            self.get_layer(f"encoder_block_{index}").padding_free = value
+        for layer in self.layers:
+            if isinstance(layer, BertEmbedding | TransformerEncoderBlock):
+                layer.padding_free = value
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the config as a dictionary."""
@@ -132,7 +133,9 @@ def _encode(
 
     The last block computes the first tokens apart from the rest: of the two, a graph runs what its outputs need.
     """
-    hidden_states = [_embedding(config, policy)(inputs["token_ids"], inputs["segment_ids"])]
+    hidden_states = [
+        _embedding(config, policy)(inputs["token_ids"], inputs["segment_ids"], padding_mask=inputs["padding_mask"])
+    ]
     attention_scores = []
     for index in range(config.num_layers):
         block = _encoder_block(config, policy, index)

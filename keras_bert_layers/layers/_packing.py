@@ -5,14 +5,21 @@ Axes: B batch, S sequence, T real tokens, H any width.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+
 
 class Packing(NamedTuple):
-    """Which places of a padded batch hold real tokens.
+    """Which places of a padded batch hold real tokens, on TensorFlow.
+
+    Tokens are picked by `tf.gather`: `keras.ops.take` counts negative places from the end, in steps behind which
+    TensorFlow no longer knows two tensors to have as many rows, and adds residuals apart from the products.
 
     The first place of every row counts as real, so that a row of padding only has a token too.
 
@@ -27,18 +34,44 @@ class Packing(NamedTuple):
     padding_mask: Any
 
     def pack(self, padded: Any) -> Any:
-        """The real tokens `[T, H]` of `[B, S, H]`."""
-        return ops.take(ops.reshape(padded, (-1, padded.shape[-1])), self.places, axis=0)
+        """The real tokens `[T, ...]` of `[B, S, ...]`."""
+        return tf.gather(ops.reshape(padded, (-1, *padded.shape[2:])), self.places)
 
     def unpack(self, tokens: Any) -> Any:
         """`[B, S, H]` of `[T, H]`; in the place of padding stands a real token of the same row."""
-        rows = ops.take(tokens, self.sources, axis=0)
-        return ops.reshape(rows, (*ops.shape(self.padding_mask), tokens.shape[-1]))
+        return ops.reshape(tf.gather(tokens, self.sources), (*ops.shape(self.padding_mask), tokens.shape[-1]))
 
     def first(self, tokens: Any) -> Any:
         """The first token of every row, `[B, H]` of `[T, H]`."""
         batch, length = ops.shape(self.padding_mask)
-        return ops.take(tokens, ops.take(self.sources, ops.arange(batch) * length), axis=0)
+        return tf.gather(tokens, tf.gather(self.sources, ops.arange(batch) * length))
+
+    def rows_and_columns(self) -> tuple[Any, Any]:
+        """The row and the place in it of every real token, both int `[T]`."""
+        length = ops.shape(self.padding_mask)[1]
+        return self.places // length, self.places % length
+
+
+class PaddingFreeLayer(keras.layers.Layer):
+    """A layer that leaves padding out in TensorFlow's graphs, unless told not to."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.padding_free = True
+
+    @property
+    def padding_free(self) -> bool:
+        """Whether padding is left out in TensorFlow's graphs; if not, Keras may choose XLA by itself."""
+        return self._padding_free
+
+    @padding_free.setter
+    def padding_free(self, value: bool) -> None:
+        self._padding_free = checks.boolean(type(self).__name__, "padding_free", value)
+        if keras.backend.backend() == "tensorflow":
+            self.supports_jit = not value  # XLA wants fixed shapes
+
+    def _packs(self, padding_mask: Any) -> bool:
+        return self.padding_free and can_pack(padding_mask)
 
 
 def packing_of(padding_mask: Any) -> Packing:
@@ -61,15 +94,46 @@ def can_pack(padding_mask: Any) -> bool:
     return padding_mask is not None and is_graph
 
 
-def remember_tokens(padded: Any, padding_mask: Any, tokens: Any) -> None:
-    """Notes on a padded tensor the tokens that it was unpacked from, as Keras notes masks.
+def unpacked(packing: Packing, tokens: Any) -> Any:
+    """`[B, S, H]` of `[T, H]`, with a note of where it came from, as Keras notes masks.
 
-    The next block takes these, and then nothing in the graph needs the padded tensor.
+    What follows takes the tokens, and then nothing in the graph needs the padded tensor.
     """
-    padded._packed_tokens = (padding_mask, tokens)
+    padded = packing.unpack(tokens)
+    padded._packed_tokens = (packing, tokens)
+    return padded
 
 
-def tokens_of(padded: Any, padding_mask: Any, packing: Packing) -> Any:
-    """The real tokens `[T, H]` of a padded tensor: those that it was unpacked from, where they are known."""
-    mask, tokens = getattr(padded, "_packed_tokens", (None, None))
-    return tokens if mask is padding_mask else packing.pack(padded)
+def packed(padded: Any, padding_mask: Any) -> tuple[Packing, Any]:
+    """The packing by a mask and the real tokens `[T, H]` of a padded tensor."""
+    known = known_tokens(padded, padding_mask)
+    if known is not None:
+        return known
+    packing = packing_of(padding_mask)
+    return packing, packing.pack(padded)
+
+
+def known_tokens(padded: Any, padding_mask: Any) -> tuple[Packing, Any] | None:
+    """What a padded tensor was unpacked from, if it was, and by this mask."""
+    packing, tokens = getattr(padded, "_packed_tokens", (None, None))
+    return (packing, tokens) if packing is not None and packing.padding_mask is padding_mask else None
+
+
+def of_each_token(function: Callable[[Any], Any], hidden: Any) -> Any:
+    """`function(hidden)` `[..., K]`, for a function of single tokens: the real ones alone, where they are known."""
+    packing, tokens = getattr(hidden, "_packed_tokens", (None, None))
+    return function(hidden) if packing is None else packing.unpack(function(tokens))
+
+
+def first_tokens(hidden: Any) -> Any:
+    """The first token of every row, `[B, H]` of `[B, S, H]`."""
+    packing, tokens = getattr(hidden, "_packed_tokens", (None, None))
+    return hidden[:, 0] if packing is None else packing.first(tokens)
+
+
+def at_places(hidden: Any, places: Any) -> Any:
+    """The tokens `[..., H]` at some places of the flattened batch `[B * S, H]`, int `[...]`."""
+    packing, tokens = getattr(hidden, "_packed_tokens", (None, None))
+    if packing is None:
+        return ops.take(ops.reshape(hidden, (-1, hidden.shape[-1])), places, axis=0)
+    return tf.gather(tokens, tf.gather(packing.sources, places))

@@ -8,12 +8,15 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._layer_norm import LayerNorm
+from keras_bert_layers.layers._packing import PaddingFreeLayer, packing_of, unpacked
 from keras_bert_layers.layers.initializers import truncated_normal
 
 
 @register
-class BertEmbedding(keras.layers.Layer):
+class BertEmbedding(PaddingFreeLayer):
     """Token, segment and position embeddings, summed, normalised and dropped out.
 
     `dropout(LayerNorm(token[t] + segment[s] + position[p]))`, with a projection to `hidden_dim` behind it where
@@ -42,6 +45,8 @@ class BertEmbedding(keras.layers.Layer):
         segment_ids: int, of the shape of `token_ids`; None for segment 0 everywhere.
         position_ids: int, of the shape of `token_ids` or one that broadcasts to it; None for 0, 1, 2, ... along the
             last axis.
+        padding_mask: int or bool `(batch, sequence)`, 1 = real token; with one, and without `position_ids`, padding is
+            not embedded in TensorFlow's graphs. What stands there has no meaning.
 
     Returns:
         Hidden states, float `(..., sequence, hidden_dim)`.
@@ -87,9 +92,7 @@ class BertEmbedding(keras.layers.Layer):
         self.layer_norm_epsilon = checks.positive_number(owner, "layer_norm_epsilon", layer_norm_epsilon)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
         policy = self.dtype_policy
-        self.layer_norm = keras.layers.LayerNormalization(
-            epsilon=self.layer_norm_epsilon, dtype=policy, name="layer_norm"
-        )
+        self.layer_norm = LayerNorm(epsilon=self.layer_norm_epsilon, dtype=policy, name="layer_norm")
         self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=policy, name="dropout")
         self.projection = None
         if embedding_dim is not None and embedding_dim != self.hidden_dim:
@@ -119,13 +122,26 @@ class BertEmbedding(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, token_ids: Any, segment_ids: Any = None, position_ids: Any = None) -> Any:
+    def call(self, token_ids: Any, segment_ids: Any = None, position_ids: Any = None, padding_mask: Any = None) -> Any:
         """Embeds ids; see the class."""
-        embedded = _rows(self.token_embedding, token_ids)  # [..., S, E]
-        embedded += self.segment_embedding[0] if segment_ids is None else _rows(self.segment_embedding, segment_ids)
-        embedded += (
+        positions = (
             self._first_positions(token_ids) if position_ids is None else _rows(self.position_embedding, position_ids)
         )
+        if position_ids is not None or not self._packs(padding_mask):
+            return self._finished(self._sum(token_ids, segment_ids, positions))  # [..., S, H]
+        packing = packing_of(padding_mask)
+        _, columns = packing.rows_and_columns()
+        positions = tf.gather(positions, columns)  # [T, E]
+        segment_ids = None if segment_ids is None else packing.pack(segment_ids)
+        embedded = self._sum(packing.pack(token_ids), segment_ids, positions)
+        return unpacked(packing, self._finished(embedded))
+
+    def _sum(self, token_ids: Any, segment_ids: Any, positions: Any) -> Any:
+        embedded = _rows(self.token_embedding, token_ids)  # [..., E]
+        embedded += self.segment_embedding[0] if segment_ids is None else _rows(self.segment_embedding, segment_ids)
+        return embedded + positions
+
+    def _finished(self, embedded: Any) -> Any:
         hidden = self.dropout_layer(self.layer_norm(embedded))
         return hidden if self.projection is None else self.projection(hidden)
 
@@ -142,7 +158,9 @@ class BertEmbedding(keras.layers.Layer):
             cure = "Truncate the texts, or split them into windows."
             raise ValueError(checks.message(type(self).__name__, "token_ids.shape", rule, tuple(shape), cure))
 
-    def compute_output_spec(self, token_ids: Any, segment_ids: Any = None, position_ids: Any = None) -> Any:
+    def compute_output_spec(
+        self, token_ids: Any, segment_ids: Any = None, position_ids: Any = None, padding_mask: Any = None
+    ) -> Any:
         """Shape and dtype of the hidden states."""
         # Keras would try a call, on JAX and torch with made-up lengths, for which there may be too few positions.
         if position_ids is None:
@@ -168,4 +186,5 @@ def _rows(matrix: Any, ids: Any) -> Any:
     count = matrix.shape[0]
     # Keras counts negative ids from the end; here they are as wrong as ids past the end.
     ids = ops.where(ids < 0, count, ids)
-    return ops.where((ids >= count)[..., None], float("nan"), ops.take(matrix, ids, axis=0))
+    # Behind `[..., None]` TensorFlow no longer knows how many ids there are.
+    return ops.where(ops.expand_dims(ids >= count, -1), float("nan"), ops.take(matrix, ids, axis=0))

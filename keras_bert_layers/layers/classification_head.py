@@ -8,6 +8,7 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._packing import of_each_token
 from keras_bert_layers.layers.initializers import truncated_normal
 
 
@@ -61,7 +62,7 @@ class ClassificationHead(keras.layers.Layer):
 
     def call(self, hidden: Any) -> Any:
         """Gives logits; see the class."""
-        return self.dense(self.dropout_layer(hidden))
+        return of_each_token(lambda tokens: self.dense(self.dropout_layer(tokens)), hidden)
 
     def compute_output_spec(self, hidden: Any) -> Any:
         """Shape and dtype of the logits."""

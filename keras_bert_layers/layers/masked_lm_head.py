@@ -9,6 +9,8 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._layer_norm import LayerNorm
+from keras_bert_layers.layers._packing import at_places, of_each_token
 from keras_bert_layers.layers.activations import activation_function
 from keras_bert_layers.layers.bert_embedding import BertEmbedding
 from keras_bert_layers.layers.initializers import truncated_normal
@@ -107,9 +109,7 @@ class MaskedLMHead(keras.layers.Layer):
             name="dense",
         )
         self.dense.build((None, input_shape[-1]))
-        self.layer_norm = keras.layers.LayerNormalization(
-            epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm"
-        )
+        self.layer_norm = LayerNorm(epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm")
         self.layer_norm.build((None, width))
         self.bias = self.add_weight(
             name="bias", shape=(embedding.vocabulary_size,), initializer="zeros", dtype="float32", autocast=False
@@ -121,13 +121,16 @@ class MaskedLMHead(keras.layers.Layer):
         """Gives logits; see the class."""
         if mask_positions is not None:
             hidden = _picked(hidden, mask_positions)  # [B, M, H]
+        return of_each_token(self._logits, hidden)
+
+    def _logits(self, hidden: Any) -> Any:
         axes = ops.shape(hidden)[:-1]
         # One large product of two matrices; the gradient of a product of three axes and two takes twice as long.
         rows = ops.reshape(hidden, (-1, hidden.shape[-1]))
         rows = self.layer_norm(self.activate(self.dense(rows)))
-        matrix = ops.cast(self.token_embedding.token_embedding, "float32")  # [V, E]
-        logits = ops.matmul(ops.cast(rows, "float32"), ops.transpose(matrix)) + self.bias
-        return ops.reshape(logits, (*axes, matrix.shape[0]))  # [B, M, V]
+        matrix = ops.convert_to_tensor(self.token_embedding.token_embedding)  # [V, E]
+        logits = ops.matmul(ops.cast(rows, matrix.dtype), ops.transpose(matrix))
+        return ops.reshape(ops.cast(logits, "float32") + self.bias, (*axes, matrix.shape[0]))  # [B, M, V]
 
     def compute_output_spec(self, hidden: Any, mask_positions: Any = None) -> Any:
         """Shape and dtype of the logits."""
@@ -159,5 +162,4 @@ def _picked(hidden: Any, positions: Any) -> Any:
     num_rows, length = ops.shape(hidden)[:2]
     is_outside = (positions < 0) | (positions >= length)
     places = ops.where(is_outside, 0, positions) + length * ops.arange(num_rows, dtype="int32")[:, None]
-    flat = ops.reshape(hidden, (-1, hidden.shape[-1]))
-    return ops.where(is_outside[..., None], float("nan"), ops.take(flat, places, axis=0))
+    return ops.where(is_outside[..., None], float("nan"), at_places(hidden, places))

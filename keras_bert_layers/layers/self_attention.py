@@ -165,10 +165,14 @@ class SelfAttention(keras.layers.Layer):
 
     def _attend(self, query: Any, key: Any, value: Any, visible: Any) -> tuple[Any, Any]:
         logits = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, Q, S]
-        logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32")) * query.shape[-1] ** -0.5
+        wide = keras.backend.result_type(logits.dtype, "float32")
+        if self.compute_dtype == "float16":
+            logits = ops.cast(logits, wide)  # float16 cannot hold the number of what is masked
+        # In this order TensorFlow makes one operation of product, scale and mask.
+        logits *= query.shape[-1] ** -0.5
         if visible is not None:
             logits += ops.where(visible, ops.cast(0, logits.dtype), ops.cast(_MASKED, logits.dtype))
-        scores = ops.cast(_softmax(logits), self.compute_dtype)
+        scores = ops.cast(_softmax(ops.cast(logits, wide)), self.compute_dtype)
         context = ops.matmul(self.dropout_layer(scores), value)  # [B, N, Q, D]
         return _swap_heads_and_sequence(context), scores  # [B, Q, N, D]
 

@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._packing import Packing, first_tokens, known_tokens
 
 MODES = ("cls", "mean", "max")
 
@@ -48,7 +49,10 @@ class SequencePooling(keras.layers.Layer):
     def call(self, hidden: Any, padding_mask: Any = None) -> Any:
         """Pools; see the class."""
         if self.mode == "cls":
-            return hidden[:, 0, :]
+            return first_tokens(hidden)
+        known = known_tokens(hidden, padding_mask)
+        if known is not None and self.mode == "mean":
+            return self._mean_of_tokens(*known)
         if padding_mask is None:
             padding_mask = ops.ones(ops.shape(hidden)[:2], dtype="bool")
         real = ops.cast(padding_mask, "bool")[:, :, None]  # [B, S, 1]
@@ -59,6 +63,15 @@ class SequencePooling(keras.layers.Layer):
         count = ops.maximum(ops.sum(ops.cast(real, dtype), axis=1), 1)  # [B, 1]
         total = ops.sum(ops.where(real, ops.cast(hidden, dtype), 0), axis=1)  # [B, H]
         return ops.cast(total / count, self.compute_dtype)
+
+    def _mean_of_tokens(self, packing: Packing, tokens: Any) -> Any:
+        dtype = keras.backend.result_type(tokens.dtype, "float32")
+        mask = ops.cast(packing.padding_mask, dtype)
+        # A row of padding only has a token, which does not count.
+        tokens = ops.cast(tokens, dtype) * packing.pack(mask[:, :, None])  # [T, H]
+        rows, _ = packing.rows_and_columns()
+        total = ops.segment_sum(tokens, rows, sorted=True)  # [B, H]
+        return ops.cast(total / ops.maximum(ops.sum(mask, axis=1, keepdims=True), 1), self.compute_dtype)
 
     def _maximum(self, hidden: Any, real: Any) -> Any:
         # A row of padding only must not give the fill value.

@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._packing import of_each_token
 from keras_bert_layers.layers.initializers import truncated_normal
 
 # Far below any logit, and yet so near that two of them, a start and an end, have a finite sum.
@@ -60,7 +61,7 @@ class SpanHead(keras.layers.Layer):
 
     def call(self, hidden: Any, answer_mask: Any = None) -> tuple[Any, Any]:
         """Gives both logits; see the class."""
-        logits = self.dense(hidden)  # [..., 2]
+        logits = of_each_token(self.dense, hidden)  # [..., 2]
         start_logits, end_logits = logits[..., 0], logits[..., 1]
         if answer_mask is None:
             return start_logits, end_logits

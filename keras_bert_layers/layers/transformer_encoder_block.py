@@ -9,13 +9,14 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import check_activation
-from keras_bert_layers.layers._packing import can_pack, packing_of, remember_tokens, tokens_of
+from keras_bert_layers.layers._layer_norm import LayerNorm
+from keras_bert_layers.layers._packing import PaddingFreeLayer, packed, unpacked
 from keras_bert_layers.layers.feed_forward import FeedForward
 from keras_bert_layers.layers.self_attention import SelfAttention
 
 
 @register
-class TransformerEncoderBlock(keras.layers.Layer):
+class TransformerEncoderBlock(PaddingFreeLayer):
     """Self-attention and feed-forward, each with a residual connection and a LayerNorm.
 
     With f the attention, then the feed-forward layer:
@@ -88,18 +89,6 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.normalize_first = checks.boolean(owner, "normalize_first", normalize_first)
         self.causal = checks.boolean(owner, "causal", causal)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
-        self.padding_free = True
-
-    @property
-    def padding_free(self) -> bool:
-        """Whether padding is left out in TensorFlow's graphs; if not, Keras may choose XLA by itself."""
-        return self._padding_free
-
-    @padding_free.setter
-    def padding_free(self, value: bool) -> None:
-        self._padding_free = checks.boolean(type(self).__name__, "padding_free", value)
-        if keras.backend.backend() == "tensorflow":
-            self.supports_jit = not value  # XLA wants fixed shapes
 
     def build(self, input_shape: Any) -> None:
         """Makes the two sub-layers and their LayerNorms, as wide as the input."""
@@ -125,8 +114,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
         for layer in (self.attention, self.attention_layer_norm, self.feed_forward, self.feed_forward_layer_norm):
             layer.build(input_shape)
 
-    def _layer_norm(self, name: str) -> keras.layers.LayerNormalization:
-        return keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name)
+    def _layer_norm(self, name: str) -> LayerNorm:
+        return LayerNorm(epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name)
 
     def call(
         self,
@@ -137,8 +126,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         return_attention_scores: bool = False,
     ) -> Any:
         """Transforms the sequence; see the class."""
-        packing = packing_of(padding_mask) if self.padding_free and can_pack(padding_mask) else None
-        tokens = hidden if packing is None else tokens_of(hidden, padding_mask, packing)  # [T, H]
+        packing, tokens = packed(hidden, padding_mask) if self._packs(padding_mask) else (None, hidden)  # [T, H]
         attended = self.attention(
             self._before(self.attention_layer_norm, tokens),
             padding_mask,
@@ -155,8 +143,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         transformed = self.feed_forward(self._before(self.feed_forward_layer_norm, tokens))
         output = self._after(self.feed_forward_layer_norm, tokens + self.dropout_layer(transformed))
         if packing is not None and not first_token_only:
-            tokens, output = output, packing.unpack(output)  # [B, S, H]
-            remember_tokens(output, padding_mask, tokens)
+            output = unpacked(packing, output)  # [B, S, H]
         return (output, scores) if return_attention_scores else output
 
     def _before(self, layer_norm: Any, hidden: Any) -> Any:

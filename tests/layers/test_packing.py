@@ -194,5 +194,5 @@ def test_xla_is_not_chosen_by_keras_where_padding_is_left_out():
     backbone.padding_free = False
     model.compile("sgd", "mse")
     assert backbone.get_layer("encoder_block_1").supports_jit
-    with pytest.raises(TypeError, match=r"`TransformerEncoderBlock`: `padding_free` must be True or False"):
+    with pytest.raises(TypeError, match=r"`BertEmbedding`: `padding_free` must be True or False"):
         backbone.padding_free = "no"
