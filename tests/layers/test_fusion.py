@@ -1,0 +1,57 @@
+"""What TensorFlow makes of a padding-free backbone on x86: few operations, with all else inside the products.
+
+No test can say how long a graph takes; that it stays fused, one can.
+"""
+
+import collections
+import platform
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert_layers import BertBackbone, BertConfig, BertSentenceEncoder
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow" or platform.machine() not in ("x86_64", "AMD64"),
+    reason="oneDNN fuses TensorFlow's graphs on x86",
+)
+NUM_LAYERS = 3
+
+
+def operations(folder):
+    """How often each operation stands in the optimized graph of the signature `token_ids`, with what is fused in it."""
+    import tensorflow as tf
+
+    with tf.Graph().as_default() as graph, tf.compat.v1.Session(graph=graph) as session:
+        signature = tf.compat.v1.saved_model.load(session, ["serve"], str(folder)).signature_def["token_ids"]
+        ids = {"token_ids": np.ones((4, 32), "int32"), "segment_ids": np.zeros((4, 32), "int32")}
+        ids["padding_mask"] = np.ones((4, 32), "int32")
+        metadata = tf.compat.v1.RunMetadata()
+        session.run(
+            [output.name for output in signature.outputs.values()],
+            {signature.inputs[name].name: values for name, values in ids.items()},
+            options=tf.compat.v1.RunOptions(trace_level=3, output_partition_graphs=True),
+            run_metadata=metadata,
+        )
+    nodes = [node for graph in metadata.partition_graphs for node in graph.node]
+    return collections.Counter("+".join([node.op, *_fused(node)]) for node in nodes)
+
+
+def _fused(node):
+    return [name.decode() for name in node.attr["fused_ops"].list.s]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_block_is_four_products_two_of_heads_and_two_norms(dtype, tmp_path):
+    config = BertConfig(vocabulary_size=9, hidden_dim=64, num_layers=NUM_LAYERS, num_heads=2, intermediate_dim=128)
+    BertSentenceEncoder(BertBackbone(config)).export(tmp_path / "model", dtype=dtype)
+    found = operations(tmp_path / "model")
+    assert found["_MklNativeFusedMatMul+BiasAdd"] == NUM_LAYERS  # query, key and value together
+    assert found["_MklNativeFusedMatMul+BiasAdd+GeluExact"] == NUM_LAYERS
+    assert found["_MklNativeFusedMatMul+BiasAdd+Add"] == 2 * NUM_LAYERS  # with the residuals
+    assert found["_MklFusedBatchMatMulV2+Mul+Add"] == NUM_LAYERS  # with scale and mask
+    assert found["_MklBatchMatMulV2"] == NUM_LAYERS
+    assert found["_MklLayerNorm"] == 2 * NUM_LAYERS + 1  # and the embedding's
+    assert found["_MklSoftmax"] == NUM_LAYERS
+    assert found["Mean"] == found["MatMul"] == found["BatchMatMulV2"] == 0

@@ -1,0 +1,91 @@
+"""`LayerNorm` beside the definition in float64, step by step and as one operation."""
+
+import platform
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert_layers.layers._layer_norm import LayerNorm
+
+on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="one operation on TensorFlow only")
+EPSILON = 1e-6
+# Float32 sums of eleven numbers; the row far from 0 loses three digits of its deviations.
+FLOAT32 = {"plain": 2e-6, "far from 0": 2e-3, "constant": 2e-6}
+# bfloat16 keeps 8 bits of inputs, weights and outputs, which are below 8.
+BFLOAT16 = 0.06
+ROWS = np.random.default_rng(2).normal(size=(7, 11)).astype("float32")
+INPUTS = {"plain": ROWS, "far from 0": 100 + 0.1 * ROWS, "constant": np.full((3, 11), 5, "float32")}
+
+
+def make(dtype="float32"):
+    layer = LayerNorm(epsilon=EPSILON, dtype=dtype)
+    layer.build((None, 11))
+    generator = np.random.default_rng(3)
+    layer.set_weights([1 + 0.3 * generator.normal(size=11), generator.normal(size=11)])
+    return layer
+
+
+def expected(layer, rows):
+    rows = rows.astype("float64")
+    centred = rows - rows.mean(axis=-1, keepdims=True)
+    gamma, beta = (np.asarray(weight, "float64") for weight in layer.get_weights())
+    return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + EPSILON) * gamma + beta
+
+
+def graph(layer):
+    import tensorflow as tf
+
+    return tf.function(lambda rows: layer(rows), input_signature=[tf.TensorSpec([None, 11], layer.compute_dtype)])
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_step_by_step(name):
+    layer = make()
+    np.testing.assert_allclose(layer(INPUTS[name]), expected(layer, INPUTS[name]), atol=FLOAT32[name])
+    three_axes = np.asarray(layer(INPUTS[name][:, None]))
+    np.testing.assert_allclose(three_axes[:, 0], expected(layer, INPUTS[name]), atol=FLOAT32[name])
+
+
+@on_tensorflow
+@pytest.mark.parametrize("name", INPUTS)
+def test_as_one_operation(name):
+    layer = make()
+    found = graph(layer)
+    assert ("FusedBatchNormV3" in {node.type for node in found.get_concrete_function().graph.get_operations()}) == (
+        platform.machine() in ("x86_64", "AMD64")
+    )
+    np.testing.assert_allclose(found(INPUTS[name]), expected(layer, INPUTS[name]), atol=FLOAT32[name])
+
+
+@on_tensorflow
+def test_no_rows():
+    assert graph(make())(np.zeros((0, 11), "float32")).shape == (0, 11)
+
+
+@on_tensorflow
+@pytest.mark.parametrize("policy", ["bfloat16", "mixed_bfloat16"])
+def test_bfloat16(policy):
+    import tensorflow as tf
+
+    layer = make(policy)
+    found = graph(layer)(tf.cast(ROWS, "bfloat16"))
+    assert found.dtype == tf.bfloat16
+    np.testing.assert_allclose(tf.cast(found, "float32"), expected(layer, ROWS), atol=BFLOAT16)
+
+
+@on_tensorflow
+def test_gradients():
+    import tensorflow as tf
+
+    layer, weights = make(), tf.constant(np.random.default_rng(4).normal(size=ROWS.shape).astype("float32"))
+
+    def gradients(rows):
+        with tf.GradientTape() as tape:
+            tape.watch(rows)
+            loss = tf.reduce_sum(layer(rows) * weights)
+        return tape.gradient(loss, [rows, *[variable.value for variable in layer.trainable_variables]])
+
+    by_steps, at_once = gradients(tf.constant(ROWS)), tf.function(gradients)(tf.constant(ROWS))
+    for ours, theirs in zip(at_once, by_steps, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)  # sums over seven rows of float32
