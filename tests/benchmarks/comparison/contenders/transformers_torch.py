@@ -1,8 +1,8 @@
 """transformers on torch: scaled dot-product attention, the fast tokenizer, batches padded to their longest text.
 
 Inference runs under `torch.inference_mode`; in bfloat16 the model is loaded in bfloat16. Training in bfloat16 runs
-under autocast. The optimizer is the fused AdamW. In float32 `torch.compile` is tried too; in bfloat16 it was tried
-beforehand, and took as long as without.
+under autocast. The optimizer is the fused AdamW. `torch.compile` is tried for inference in float32; in bfloat16 and
+in training it was tried beforehand, and took as long as without.
 """
 
 from __future__ import annotations
