@@ -64,9 +64,9 @@ class Worker:
         self._loaded.pop(key, None)
 
     def encode(self, key: str, texts: list[str], batch_size: int, save: str | None = None) -> dict[str, float]:
-        """Texts to vectors, timed, behind a small batch that is not; `save` names a file for the vectors."""
+        """Texts to vectors, timed, behind one text that is not; `save` names a file for the vectors."""
         run = self._loaded[key]
-        run(texts[:2], batch_size)
+        run(texts[:1], batch_size)
         vectors, timed = _timed(run, texts, batch_size)
         if save:
             np.save(save, np.asarray(vectors, np.float32))
@@ -96,8 +96,11 @@ class Worker:
 
     def peak_memory(self) -> float:
         """The most memory that this process has held, in MB."""
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+        status = Path("/proc/self/status")
+        if status.is_file():  # on Linux, `getrusage` also counts the process that started this one
+            (line,) = (each for each in status.read_text().splitlines() if each.startswith("VmHWM:"))
+            return int(line.split()[1]) * 1024 / 1e6
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # bytes on macOS
 
 
 def _timed(run: Callable, *arguments: Any) -> tuple[Any, dict[str, float]]:
@@ -119,7 +122,9 @@ def main() -> None:
             reply = {"result": getattr(worker, command.pop("do"))(**command)}
         except Exception as error:
             traceback.print_exc()
-            reply = {"error": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"}
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+            told = lines[-1] if lines[0].endswith(":") else lines[0]
+            reply = {"error": f"{type(error).__name__}: {told}"}
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
 
