@@ -109,6 +109,21 @@ class BertBackbone(keras.Model):
             if isinstance(layer, BertEmbedding | TransformerEncoderBlock):
                 layer.padding_free = value
 
+    @property
+    def rematerialize(self) -> bool:
+        """Whether training computes each block again for its gradients, and keeps less in memory; False at first.
+
+        Set it before `fit`, or compile anew. Also called gradient checkpointing.
+        """
+        return self.get_layer("encoder_block_0").rematerialize
+
+    @rematerialize.setter
+    def rematerialize(self, value: bool) -> None:
+        checks.boolean(type(self).__name__, "rematerialize", value)
+        for layer in self.layers:
+            if isinstance(layer, TransformerEncoderBlock):
+                layer.rematerialize = value
+
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the config as a dictionary."""
         return {

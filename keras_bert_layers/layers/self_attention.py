@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers._packing import Packing
 from keras_bert_layers.layers.initializers import truncated_normal
 
@@ -92,7 +93,7 @@ class SelfAttention(keras.layers.Layer):
         checks.divides(owner, "num_heads", self.num_heads, "hidden_dim", width)
         self.query_key_value = self._dense(3 * width, "query_key_value")
         self.output_projection = self._dense(width, "output")
-        self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
         self.query_key_value.build(input_shape)
         self.output_projection.build(input_shape)
 
