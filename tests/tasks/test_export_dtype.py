@@ -155,10 +155,13 @@ def half(encoder, tmp_path_factory):
 
 def test_vectors_of_real_weights(encoder):
     texts = (HERE.parent / "checkpoints" / "minilm_texts.txt").read_text(encoding="utf-8").split("\n")[:64]
-    ids = encoder.preprocessor(texts)
-    vectors = copy_in_dtype(encoder, "bfloat16")(ids)
-    assert vectors.dtype == tf.float32
-    assert cosines(vectors.numpy(), encoder(ids).numpy()).min() >= COSINE
+    texts.sort(key=len)
+    half = copy_in_dtype(encoder, "bfloat16")
+    for start in range(0, 64, 16):
+        ids = encoder.preprocessor(texts[start : start + 16])
+        vectors = half(ids)
+        assert vectors.dtype == tf.float32
+        assert cosines(vectors.numpy(), encoder(ids).numpy()).min() >= COSINE
 
 
 def test_size_is_half(encoder, half):
