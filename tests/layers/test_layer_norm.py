@@ -36,7 +36,7 @@ def expected(layer, rows):
 def graph(layer):
     import tensorflow as tf
 
-    return tf.function(lambda rows: layer(rows), input_signature=[tf.TensorSpec([None, 11], layer.compute_dtype)])
+    return tf.function(layer.__call__, input_signature=[tf.TensorSpec([None, 11], layer.compute_dtype)])
 
 
 @pytest.mark.parametrize("name", INPUTS)

@@ -539,5 +539,7 @@ class TestErrors:
             classifier.export(tmp_path / "model", format="onnx")
 
     def test_export_option(self, classifier, tmp_path):
-        with pytest.raises(TypeError, match=r"`export` takes a path and a `dtype` only. Received: \['input_signature'\]"):
+        with pytest.raises(
+            TypeError, match=r"`export` takes a path and a `dtype` only. Received: \['input_signature'\]"
+        ):
             classifier.export(tmp_path / "model", input_signature=None)

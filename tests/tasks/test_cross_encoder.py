@@ -116,9 +116,7 @@ def test_keras_round_trip(encoder, tmp_path):
     again = keras.models.load_model(tmp_path / "model.keras")
     assert again.get_config() == encoder.get_config()
     columns = (QUERIES, DOCUMENTS)
-    np.testing.assert_allclose(
-        again.predict_on_batch(columns), encoder.predict_on_batch(columns), atol=TOLERANCE
-    )
+    np.testing.assert_allclose(again.predict_on_batch(columns), encoder.predict_on_batch(columns), atol=TOLERANCE)
 
 
 def test_config_holds_every_argument(encoder):
