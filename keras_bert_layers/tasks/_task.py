@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any
 
@@ -228,7 +230,21 @@ class Task(keras.Model):
         cure = "On a CPU float16 is no faster than float32; take bfloat16." if dtype == "float16" else ""
         checks.one_of(owner, "dtype", dtype, [None, "bfloat16", "float32"], cure)
         check_destination(filepath)
-        write_saved_model(filepath, (self if dtype is None else copy_in_dtype(self, dtype)).signatures())
+        model = self if dtype is None else copy_in_dtype(self, dtype)
+        with model._padding_left_out():
+            write_saved_model(filepath, model.signatures())
+
+    @contextmanager
+    def _padding_left_out(self) -> Iterator[None]:
+        """Within, padding is left out, however the task is compiled: a server may not have XLA."""
+        before = [backbone.padding_free for backbone in self._backbones()]
+        try:
+            for backbone in self._backbones():
+                backbone.padding_free = True
+            yield
+        finally:
+            for backbone, padding_free in zip(self._backbones(), before, strict=True):
+                backbone.padding_free = padding_free
 
     def get_config(self) -> dict[str, Any]:
         """What all tasks are made of; a subclass adds its own arguments."""

@@ -1,4 +1,4 @@
-"""`export(path, dtype=...)` of every task."""
+"""`export` of every task, in every dtype."""
 
 import pickle
 import subprocess
@@ -201,3 +201,14 @@ def test_refuses_before_it_copies(backbone, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert_layers.tasks._task.copy_in_dtype", lambda *_: pytest.fail("copied"))
     with pytest.raises(RuntimeError, match="on the TensorFlow backend only"):
         kbl.BertClassifier(backbone, 2).export(tmp_path / "model", dtype="bfloat16")
+
+
+def test_padding_is_left_out_however_the_task_is_compiled(tmp_path):
+    config = kbl.BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=12)
+    task = kbl.BertClassifier(kbl.BertBackbone(config), 2)
+    task.compile(jit_compile=True)
+    task.export(tmp_path / "model")
+    graph = tf.saved_model.load(str(tmp_path / "model")).signatures["token_ids"].graph.as_graph_def()
+    assert "Where" in {node.op for function in graph.library.function for node in function.node_def}
+    assert task.jit_compile
+    assert not task.backbone.padding_free
