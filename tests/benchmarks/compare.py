@@ -76,6 +76,8 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
             session.crew.forget()
             say(f"{name} done after {time.perf_counter() - started:.0f} s")
         peaks += measure_peak(session)
+    except KeyboardInterrupt:
+        say("stopped; the works that are done are kept")
     finally:
         crew.close()
     return {
