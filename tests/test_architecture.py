@@ -63,6 +63,10 @@ def test_public_classes_live_alone_in_a_file_of_their_name():
         assert homes.setdefault(value.__module__, value) is value
 
 
+# What only TensorFlow's graphs can do, and only they do.
+ON_TENSORFLOW = {"_packing.py", "_layer_norm.py"}
+
+
 def test_layers_and_backbone_use_keras_only():
     for path in [*(PACKAGE / "layers").glob("*.py"), PACKAGE / "backbone.py", PACKAGE / "config.py"]:
-        assert "_internal.lazy" not in path.read_text(encoding="utf-8")
+        assert ("_internal.lazy" in path.read_text(encoding="utf-8")) == (path.name in ON_TENSORFLOW), path.name

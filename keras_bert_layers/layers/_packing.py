@@ -46,10 +46,13 @@ class Packing(NamedTuple):
         batch, length = ops.shape(self.padding_mask)
         return tf.gather(tokens, tf.gather(self.sources, ops.arange(batch) * length))
 
-    def rows_and_columns(self) -> tuple[Any, Any]:
-        """The row and the place in it of every real token, both int `[T]`."""
-        length = ops.shape(self.padding_mask)[1]
-        return self.places // length, self.places % length
+    def rows(self) -> Any:
+        """The row of every real token, int `[T]`."""
+        return self.places // ops.shape(self.padding_mask)[1]
+
+    def of_columns(self, values: Any) -> Any:
+        """What stands in `[S, H]` for the place of every real token in its row, `[T, H]`."""
+        return tf.gather(values, self.places % ops.shape(self.padding_mask)[1])
 
 
 class PaddingFreeLayer(keras.layers.Layer):

@@ -8,7 +8,6 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._layer_norm import LayerNorm
 from keras_bert_layers.layers._packing import PaddingFreeLayer, packing_of, unpacked
@@ -130,8 +129,7 @@ class BertEmbedding(PaddingFreeLayer):
         if position_ids is not None or not self._packs(padding_mask):
             return self._finished(self._sum(token_ids, segment_ids, positions))  # [..., S, H]
         packing = packing_of(padding_mask)
-        _, columns = packing.rows_and_columns()
-        positions = tf.gather(positions, columns)  # [T, E]
+        positions = packing.of_columns(positions)  # [T, E]
         segment_ids = None if segment_ids is None else packing.pack(segment_ids)
         embedded = self._sum(packing.pack(token_ids), segment_ids, positions)
         return unpacked(packing, self._finished(embedded))

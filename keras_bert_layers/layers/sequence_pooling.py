@@ -69,8 +69,7 @@ class SequencePooling(keras.layers.Layer):
         mask = ops.cast(packing.padding_mask, dtype)
         # A row of padding only has a token, which does not count.
         tokens = ops.cast(tokens, dtype) * packing.pack(mask[:, :, None])  # [T, H]
-        rows, _ = packing.rows_and_columns()
-        total = ops.segment_sum(tokens, rows, sorted=True)  # [B, H]
+        total = ops.segment_sum(tokens, packing.rows(), sorted=True)  # [B, H]
         return ops.cast(total / ops.maximum(ops.sum(mask, axis=1, keepdims=True), 1), self.compute_dtype)
 
     def _maximum(self, hidden: Any, real: Any) -> Any:

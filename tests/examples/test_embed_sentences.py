@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "examples" / "embed_sentences.py"
 
 
@@ -11,6 +13,7 @@ def run(*arguments):
     return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_smoke():
     finished = run("--smoke")
     assert finished.returncode == 0, finished.stderr
