@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.layers._packing import in_tensorflow_graph
 
 # Elsewhere TensorFlow runs the operation below as it is written, and is slower than with the steps one by one.
 _FUSES = platform.machine() in ("x86_64", "AMD64")
@@ -52,6 +53,5 @@ class LayerNorm(keras.layers.LayerNormalization):
 
 
 def _runs_as_one(inputs: Any) -> bool:
-    is_graph = keras.backend.backend() == "tensorflow" and not hasattr(inputs, "numpy")
-    types = ("float32", "bfloat16")
-    return _FUSES and is_graph and len(inputs.shape) == 2 and keras.backend.standardize_dtype(inputs.dtype) in types
+    is_known = len(inputs.shape) == 2 and keras.backend.standardize_dtype(inputs.dtype) in ("float32", "bfloat16")
+    return _FUSES and is_known and in_tensorflow_graph(inputs)

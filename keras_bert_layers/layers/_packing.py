@@ -93,8 +93,12 @@ def can_pack(padding_mask: Any) -> bool:
 
     A call that computes at once gives numbers at padding too, those of every other implementation.
     """
-    is_graph = keras.backend.backend() == "tensorflow" and not hasattr(padding_mask, "numpy")
-    return padding_mask is not None and is_graph
+    return padding_mask is not None and in_tensorflow_graph(padding_mask)
+
+
+def in_tensorflow_graph(tensor: Any) -> bool:
+    """Whether a tensor stands for what a TensorFlow graph will compute, and is not computed already."""
+    return keras.backend.backend() == "tensorflow" and not hasattr(tensor, "numpy")
 
 
 def unpacked(packing: Packing, tokens: Any) -> Any:
@@ -118,25 +122,34 @@ def packed(padded: Any, padding_mask: Any) -> tuple[Packing, Any]:
 
 def known_tokens(padded: Any, padding_mask: Any) -> tuple[Packing, Any] | None:
     """What a padded tensor was unpacked from, if it was, and by this mask."""
-    packing, tokens = getattr(padded, "_packed_tokens", (None, None))
+    packing, tokens = _noted(padded)
     return (packing, tokens) if packing is not None and packing.padding_mask is padding_mask else None
+
+
+def _noted(padded: Any) -> tuple[Packing | None, Any]:
+    """The packing and the tokens that `unpacked` noted on a tensor; where it noted none, None and the tensor itself."""
+    return getattr(padded, "_packed_tokens", (None, padded))
 
 
 def of_each_token(function: Callable[[Any], Any], hidden: Any) -> Any:
     """`function(hidden)` `[..., K]`, for a function of single tokens: the real ones alone, where they are known."""
-    packing, tokens = getattr(hidden, "_packed_tokens", (None, None))
-    return function(hidden) if packing is None else packing.unpack(function(tokens))
+    packing, tokens = _noted(hidden)
+    return function(tokens) if packing is None else packing.unpack(function(tokens))
 
 
 def first_tokens(hidden: Any) -> Any:
     """The first token of every row, `[B, H]` of `[B, S, H]`."""
-    packing, tokens = getattr(hidden, "_packed_tokens", (None, None))
-    return hidden[:, 0] if packing is None else packing.first(tokens)
+    return first_of(*_noted(hidden))
+
+
+def first_of(packing: Packing | None, tokens: Any) -> Any:
+    """The first token of every row, `[B, H]` of `[T, H]`; without a packing, of `[B, S, H]`."""
+    return tokens[:, 0] if packing is None else packing.first(tokens)
 
 
 def at_places(hidden: Any, places: Any) -> Any:
     """The tokens `[..., H]` at some places of the flattened batch `[B * S, H]`, int `[...]`."""
-    packing, tokens = getattr(hidden, "_packed_tokens", (None, None))
+    packing, tokens = _noted(hidden)
     if packing is None:
-        return ops.take(ops.reshape(hidden, (-1, hidden.shape[-1])), places, axis=0)
+        return ops.take(ops.reshape(tokens, (-1, tokens.shape[-1])), places, axis=0)
     return tf.gather(tokens, tf.gather(packing.sources, places))

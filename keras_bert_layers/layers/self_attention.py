@@ -10,7 +10,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._dropout import Dropout
-from keras_bert_layers.layers._packing import Packing
+from keras_bert_layers.layers._packing import Packing, first_of
 from keras_bert_layers.layers.initializers import truncated_normal
 
 # Where `keras.ops.dot_product_attention` is a fused kernel. On TensorFlow it is the same products as below.
@@ -138,7 +138,7 @@ class SelfAttention(keras.layers.Layer):
     def _first_query(self, hidden: Any, packing: Packing | None) -> list[Any]:
         width = hidden.shape[-1]
         kernel, bias = self.query_key_value.kernel, self.query_key_value.bias
-        first = hidden[:, 0] if packing is None else packing.first(hidden)  # [B, H]
+        first = first_of(packing, hidden)  # [B, H]
         query = ops.matmul(first, kernel[:, :width]) + bias[:width]  # [B, H]
         merged = ops.matmul(hidden, kernel[:, width:]) + bias[width:]
         merged = merged if packing is None else packing.unpack(merged)  # [B, S, 2 H]

@@ -11,7 +11,7 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import check_activation
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers._layer_norm import LayerNorm
-from keras_bert_layers.layers._packing import Packing, PaddingFreeLayer, packed, unpacked
+from keras_bert_layers.layers._packing import Packing, PaddingFreeLayer, first_of, packed, unpacked
 from keras_bert_layers.layers.feed_forward import FeedForward
 from keras_bert_layers.layers.self_attention import SelfAttention
 
@@ -167,7 +167,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         )
         attended, *scores = attended if options["return_attention_scores"] else (attended,)
         if first_token_only:
-            tokens = tokens[:, 0] if packing is None else packing.first(tokens)  # [B, H]
+            tokens = first_of(packing, tokens)  # [B, H]
         tokens = self._after(self.attention_layer_norm, tokens + self.dropout_layer(attended))
         transformed = self.feed_forward(self._before(self.feed_forward_layer_norm, tokens))
         return self._after(self.feed_forward_layer_norm, tokens + self.dropout_layer(transformed)), *scores

@@ -10,7 +10,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks import _row_blocks as row_blocks
-from keras_bert_layers.tasks._length_batches import stacked
+from keras_bert_layers.tasks._length_batches import plan, stacked
 from keras_bert_layers.tasks._text_predictor import TextPredictor
 
 
@@ -46,14 +46,11 @@ class TextAnswerer(TextPredictor):
         columns = [np.asarray(column) for column in self._answer_columns(x)]
         # Texts of about one length together; what a batch of strings costs to tokenize is little beside its model.
         sizes = np.array([row_blocks.num_characters(row) for row in zip(*columns, strict=True)], int)
-        order = np.argsort(-sizes, kind="stable")
+        chosen = list(plan(sizes, width=int, max_rows=batch_size, max_tokens=None)) or [np.arange(0)]
         serve = self._compiled(serve)
-        batches = [
-            serve(*(tf.convert_to_tensor(column[order[start : start + batch_size]], tf.string) for column in columns))
-            for start in range(0, max(len(order), 1), batch_size)
-        ]
+        batches = [serve(*(tf.convert_to_tensor(column[rows], tf.string) for column in columns)) for rows in chosen]
         found = {name: [np.asarray(batch[name]) for batch in batches] for name in batches[0]}
-        place = np.argsort(order)
+        place = np.argsort(np.concatenate(chosen))
         return {name: stacked(parts, b"" if parts[0].dtype == object else -1)[place] for name, parts in found.items()}
 
     def _answer_columns(self, x: Any) -> list[Any]:

@@ -59,11 +59,7 @@ def draw_bars(axes: Any, speeds: dict[str, list[float]], title: str, unit: str) 
 
 def draw_vectors(results: list[dict[str, Any]]) -> Any:
     """Texts a second: a panel for each model and each kind of texts."""
-    figure, panels = _panels(len(results))
-    for axes, each in zip(panels, results, strict=True):
-        speeds = {name: [each["num_texts"] / value for value in rounds] for name, rounds in each["seconds"].items()}
-        draw_bars(axes, speeds, f"{MODEL_NAMES[each['model']]}\n{TEXT_NAMES[each['texts']]}", "texts/s")
-    return figure
+    return _draw_speeds(results, lambda each: f"{MODEL_NAMES[each['model']]}\n{TEXT_NAMES[each['texts']]}", "texts/s")
 
 
 def draw_latency(results: list[dict[str, Any]]) -> Any:
@@ -77,10 +73,16 @@ def draw_latency(results: list[dict[str, Any]]) -> Any:
 
 def draw_training(results: list[dict[str, Any]]) -> Any:
     """Sentences a second in training."""
+    return _draw_speeds(
+        results, lambda each: f"{MODEL_NAMES[each['model']]}, batch {each['batch_size']}", "sentences/s"
+    )
+
+
+def _draw_speeds(results: list[dict[str, Any]], title: Callable[[dict[str, Any]], str], unit: str) -> Any:
     figure, panels = _panels(len(results))
     for axes, each in zip(panels, results, strict=True):
         speeds = {name: [each["num_texts"] / value for value in rounds] for name, rounds in each["seconds"].items()}
-        draw_bars(axes, speeds, f"{MODEL_NAMES[each['model']]}, batch {each['batch_size']}", "sentences/s")
+        draw_bars(axes, speeds, title(each), unit)
     return figure
 
 
