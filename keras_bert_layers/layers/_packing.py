@@ -13,6 +13,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.layers._row_groups import RowGroups, all_rows, rows_by_length
 
 
 class Packing(NamedTuple):
@@ -27,11 +28,13 @@ class Packing(NamedTuple):
         places: int `[T]`, the real places of the flattened batch, in order.
         sources: int `[B * S]`, for every place the real token that stands there; for padding, the last one before it.
         padding_mask: the mask `[B, S]`.
+        rows_by_length: the rows in groups of about one length, for attention.
     """
 
     places: Any
     sources: Any
     padding_mask: Any
+    rows_by_length: RowGroups
 
     def pack(self, padded: Any) -> Any:
         """The real tokens `[T, ...]` of `[B, S, ...]`."""
@@ -45,6 +48,10 @@ class Packing(NamedTuple):
         """The first token of every row, `[B, H]` of `[T, H]`."""
         batch, length = ops.shape(self.padding_mask)
         return tf.gather(tokens, tf.gather(self.sources, ops.arange(batch) * length))
+
+    def all_rows(self) -> RowGroups:
+        """The rows as one group, of the batch's length."""
+        return all_rows(self.sources, self.places, self.padding_mask)
 
     def rows(self) -> Any:
         """The row of every real token, int `[T]`."""
@@ -80,12 +87,10 @@ class PaddingFreeLayer(keras.layers.Layer):
 def packing_of(padding_mask: Any) -> Packing:
     """The packing of a batch with this mask, int or bool `[B, S]`, 1 = real token."""
     is_first = ops.arange(ops.shape(padding_mask)[1]) == 0
-    is_real = ops.reshape(ops.logical_or(ops.cast(padding_mask, "bool"), is_first), (-1,))  # [B * S]
-    return Packing(
-        places=ops.nonzero(is_real)[0],
-        sources=ops.cumsum(ops.cast(is_real, "int32")) - 1,
-        padding_mask=padding_mask,
-    )
+    is_real = ops.logical_or(ops.cast(padding_mask, "bool"), is_first)  # [B, S]
+    places = ops.nonzero(ops.reshape(is_real, (-1,)))[0]
+    sources = ops.cumsum(ops.cast(ops.reshape(is_real, (-1,)), "int32")) - 1
+    return Packing(places, sources, padding_mask, rows_by_length(is_real, sources, places, padding_mask))
 
 
 def can_pack(padding_mask: Any) -> bool:

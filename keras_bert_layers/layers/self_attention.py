@@ -11,6 +11,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers._packing import Packing, first_of
+from keras_bert_layers.layers._row_groups import RowGroups
 from keras_bert_layers.layers.initializers import truncated_normal
 
 # Where `keras.ops.dot_product_attention` is a fused kernel. On TensorFlow it is the same products as below.
@@ -112,37 +113,52 @@ class SelfAttention(keras.layers.Layer):
         training: bool | None = None,
     ) -> Any:
         """Attends; see the class."""
-        project = self._first_query if first_token_only else self._all_queries
-        query, key, value = project(hidden, packing)  # [B, N, Q, D], [B, N, S, D], [B, N, S, D]
-        visible = self._visible(query, key, padding_mask)
-        fused = keras.backend.backend() in _FUSING_BACKENDS and not (training and self.dropout)
-        scores = None
-        if fused and not return_attention_scores:
-            query, key, value = (_swap_heads_and_sequence(part) for part in (query, key, value))
-            context = ops.dot_product_attention(query, key, value, mask=visible, flash_attention=_flash(visible))
+        query, merged = self._project(hidden, packing, first_token_only)
+        if packing is None:
+            may_fuse = not return_attention_scores and not (training and self.dropout)
+            fused = may_fuse and keras.backend.backend() in _FUSING_BACKENDS
+            context, scores = self._attend(query, merged, padding_mask, fused=fused)
+            context = context if query is None else context[:, 0]
         else:
-            context, scores = self._attend(query, key, value, visible)
-        batch, num_queries = ops.shape(context)[:2]
-        context = ops.reshape(context, (batch, num_queries, hidden.shape[-1]))  # [B, Q, H]
-        if first_token_only:
-            context = context[:, 0]  # [B, H]
-        elif packing is not None:
-            context = packing.pack(context)  # [T, H]
+            rows = packing.all_rows() if return_attention_scores else packing.rows_by_length
+            context, scores = self._attend_in(rows, query, merged)
         output = self.output_projection(context)
         return (output, scores) if return_attention_scores else output
 
-    def _all_queries(self, hidden: Any, packing: Packing | None) -> list[Any]:
-        merged = self.query_key_value(hidden)
-        return self._split_heads(merged if packing is None else packing.unpack(merged), 3)
-
-    def _first_query(self, hidden: Any, packing: Packing | None) -> list[Any]:
+    def _project(self, hidden: Any, packing: Packing | None, first_token_only: bool) -> tuple[Any, Any]:
+        """None, and query, key and value of all; or the query of every row's first token, and key and value of all."""
+        if not first_token_only:
+            return None, self.query_key_value(hidden)  # [B, S, 3 H] or [T, 3 H]
         width = hidden.shape[-1]
         kernel, bias = self.query_key_value.kernel, self.query_key_value.bias
-        first = first_of(packing, hidden)  # [B, H]
-        query = ops.matmul(first, kernel[:, :width]) + bias[:width]  # [B, H]
-        merged = ops.matmul(hidden, kernel[:, width:]) + bias[width:]
-        merged = merged if packing is None else packing.unpack(merged)  # [B, S, 2 H]
-        return [*self._split_heads(query[:, None], 1), *self._split_heads(merged, 2)]
+        query = ops.matmul(first_of(packing, hidden), kernel[:, :width]) + bias[:width]  # [B, H]
+        return query, ops.matmul(hidden, kernel[:, width:]) + bias[width:]  # [B, S, 2 H] or [T, 2 H]
+
+    def _attend_in(self, rows: RowGroups, query: Any, merged: Any) -> tuple[Any, Any]:
+        """The context of the real tokens `[T, H]`, or of every row's first `[B, H]`; the first group's scores."""
+        contexts, scores = [], []
+        for group in rows.groups:
+            first = None if query is None else group.pick(query)
+            context, probabilities = self._attend(first, group.unpack(merged), group.padding_mask)
+            contexts.append(context if query is None else context[:, 0])
+            scores.append(probabilities)
+        return (rows.pack if query is None else rows.join)(contexts), scores[0]
+
+    def _attend(self, query: Any, merged: Any, padding_mask: Any, *, fused: bool = False) -> tuple[Any, Any]:
+        """The context `[B, Q, H]`, and the scores `[B, N, Q, S]` where no fused kernel keeps them."""
+        if query is None:
+            parts = self._split_heads(merged, 3)
+        else:
+            parts = [*self._split_heads(query[:, None], 1), *self._split_heads(merged, 2)]
+        visible = self._visible(parts[0], parts[1], padding_mask)
+        if fused:
+            heads_last = [_swap_heads_and_sequence(part) for part in parts]
+            context = ops.dot_product_attention(*heads_last, mask=visible, flash_attention=_flash(visible))
+            scores = None
+        else:
+            context, scores = self._attend_by_products(*parts, visible)
+        batch, num_queries = ops.shape(context)[:2]
+        return ops.reshape(context, (batch, num_queries, self.num_heads * parts[0].shape[-1])), scores
 
     def _split_heads(self, merged: Any, num_parts: int) -> list[Any]:
         """Parts `[B, N, S, D]` of `[B, S, parts * H]`, which one copy puts in order."""
@@ -164,7 +180,7 @@ class SelfAttention(keras.layers.Layer):
             visible = earlier if visible is None else ops.logical_and(visible, earlier)  # [B, 1, Q, S]
         return visible
 
-    def _attend(self, query: Any, key: Any, value: Any, visible: Any) -> tuple[Any, Any]:
+    def _attend_by_products(self, query: Any, key: Any, value: Any, visible: Any) -> tuple[Any, Any]:
         logits = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, Q, S]
         wide = keras.backend.result_type(logits.dtype, "float32")
         if self.compute_dtype == "float16":

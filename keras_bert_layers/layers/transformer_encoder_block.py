@@ -148,8 +148,9 @@ class TransformerEncoderBlock(PaddingFreeLayer):
 
     def _run_again(self, tokens: Any, **options: Any) -> tuple[Any, ...]:
         """`_run`, of which nothing is kept for the gradients but its input; what was dropped is dropped again."""
-        attention_dropout = self.attention.dropout_layer
-        attention_seeds, seeds = attention_dropout.draw(1), self.dropout_layer.draw(2)
+        attention_dropout, packing = self.attention.dropout_layer, options["packing"]
+        num_groups = 1 if packing is None else len(packing.rows_by_length.groups)
+        attention_seeds, seeds = attention_dropout.draw(num_groups), self.dropout_layer.draw(2)
 
         def run(tokens: Any) -> tuple[Any, ...]:
             with attention_dropout.replay(attention_seeds), self.dropout_layer.replay(seeds):

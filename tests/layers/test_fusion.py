@@ -17,6 +17,7 @@ pytestmark = pytest.mark.skipif(
     reason="oneDNN fuses TensorFlow's graphs on x86",
 )
 NUM_LAYERS = 3
+NUM_GROUPS = 2
 
 
 def operations(folder):
@@ -43,15 +44,15 @@ def _fused(node):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_block_is_four_products_two_of_heads_and_two_norms(dtype, tmp_path):
+def test_a_block_is_four_products_two_of_heads_for_each_group_of_rows_and_two_norms(dtype, tmp_path):
     config = BertConfig(vocabulary_size=9, hidden_dim=64, num_layers=NUM_LAYERS, num_heads=2, intermediate_dim=128)
     BertSentenceEncoder(BertBackbone(config)).export(tmp_path / "model", dtype=dtype)
     found = operations(tmp_path / "model")
     assert found["_MklNativeFusedMatMul+BiasAdd"] == NUM_LAYERS  # query, key and value together
     assert found["_MklNativeFusedMatMul+BiasAdd+GeluExact"] == NUM_LAYERS
     assert found["_MklNativeFusedMatMul+BiasAdd+Add"] == 2 * NUM_LAYERS  # with the residuals
-    assert found["_MklFusedBatchMatMulV2+Mul+Add"] == NUM_LAYERS  # with scale and mask
-    assert found["_MklBatchMatMulV2"] == NUM_LAYERS
+    assert found["_MklFusedBatchMatMulV2+Mul+Add"] == NUM_GROUPS * NUM_LAYERS  # with scale and mask
+    assert found["_MklBatchMatMulV2"] == NUM_GROUPS * NUM_LAYERS
     assert found["_MklLayerNorm"] == 2 * NUM_LAYERS + 1  # and the embedding's
-    assert found["_MklSoftmax"] == NUM_LAYERS
+    assert found["_MklSoftmax"] == NUM_GROUPS * NUM_LAYERS
     assert found["Mean"] == found["MatMul"] == found["BatchMatMulV2"] == 0
