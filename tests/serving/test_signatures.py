@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from c_api.cases import CASES
+from c_api.server_process import INVALID_ARGUMENT, NOT_FOUND
 
 # The same float32 operations in two processes: threads sum in another order, and TensorFlow rewrites the graph that it
 # serves. Logits of large random weights are near 10, so the bound is relative as well. Measured: 4e-6.
@@ -55,14 +56,14 @@ def test_answers_equal_answer(classifier, server, texts, assert_same):
 def test_bad_requests_are_refused_and_good_ones_answered_after(classifier, server, texts, assert_same):
     good = server.ask("serving_default", {"text": texts})
     unknown = server.ask("serve", {"text": texts})
-    assert (unknown.code, unknown.message) == (5, "the model has no signature of this name")
+    assert (unknown.code, unknown.message) == (NOT_FOUND, "the model has no signature of this name")
     unknown = server.ask("serving_default", {"texts": texts})
-    assert (unknown.code, unknown.message) == (3, "the signature has no input of this name")
+    assert (unknown.code, unknown.message) == (INVALID_ARGUMENT, "the signature has no input of this name")
     wrong = server.ask("serving_default", {"text": np.array([3, 4], np.int32)})
-    assert wrong.code == 3
+    assert wrong.code == INVALID_ARGUMENT
     assert "string" in wrong.message
     missing = server.ask("token_ids", {"token_ids": np.array([[3, 4]], np.int32)})
-    assert missing.code == 3
+    assert missing.code == INVALID_ARGUMENT
     assert "must feed a value" in missing.message
     assert_same(server.ask("serving_default", {"text": texts}).outputs, good.outputs, tolerance=0)
 
@@ -84,6 +85,16 @@ def test_tasks_equal_keras_in_a_server_of_today(name, served_task, start, assert
     served = served_task(name)
     with start(served.model, allow_xla=True) as server:
         assert_equals_keras(served, server)
+
+
+@pytest.mark.slow
+def test_a_question_without_room_is_refused_in_words(served_task, start, texts):
+    served = served_task("question_answerer")
+    with start(served.model) as server:
+        answer = server.ask("serving_default", {"question": np.array([b"why " * 99]), "context": texts[:1]})
+        assert answer.code == INVALID_ARGUMENT
+        assert "a question must have at most" in answer.message
+        assert server.ask("serving_default", served.inputs("serving_default", texts)).message == ""
 
 
 @pytest.mark.slow

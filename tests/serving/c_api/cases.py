@@ -16,6 +16,9 @@ from keras_bert_layers.preprocessing import SpanPreprocessor
 SEED = 23
 MAX_LENGTH = 37
 NUM_TEXTS = 21
+# A question answerer refuses questions that leave no room for the context.
+MAX_QUESTION_BYTES = 50
+QUESTION = b"Who sleeps on the roof?"
 TAGS = ["O", "B-place", "I-place", "B-person", "I-person"]
 # Heads of random weights answer the same to every text unless they are large.
 INITIALIZER_RANGE = 0.3
@@ -50,7 +53,7 @@ def _pairs(column: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _questions(column: np.ndarray) -> dict[str, np.ndarray]:
-    short = [text if len(text) < 280 else b"Who sleeps on the roof?" for text in np.roll(column, 1)]
+    short = [text if len(text) < MAX_QUESTION_BYTES else QUESTION for text in np.roll(column, 1)]
     return {"question": np.array(short, object), "context": column}
 
 

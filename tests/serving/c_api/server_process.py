@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 from c_api import tensors
 
+# Codes of tensorflow/c/tf_status.h.
 OK = 0
-# tensorflow/c/tf_status.h
-CODES = {3: "INVALID_ARGUMENT", 5: "NOT_FOUND", 9: "FAILED_PRECONDITION", 12: "UNIMPLEMENTED"}
+INVALID_ARGUMENT = 3
+NOT_FOUND = 5
 
 
 class ServerDiedError(RuntimeError):

@@ -1,0 +1,26 @@
+"""The server in Python, which stands in where there is no C compiler, does what the one in C does."""
+
+import pytest
+from c_api.server_process import INVALID_ARGUMENT, NOT_FOUND
+
+# The same operations, summed by other threads.
+TOLERANCE = 1e-5
+
+
+@pytest.mark.slow
+def test_answers_are_those_of_the_server_in_c(served_task, start, installation, texts, assert_same):
+    served = served_task("token_classifier")
+    requests = [(name, served.inputs(name, texts)) for name in served.signatures]
+    requests += [("serve", {"text": texts}), ("serving_default", {"texts": texts})]
+    with (
+        start(served.model, older=True) as server,
+        start(served.model, older=True, command=installation.stand_in()) as other,
+    ):
+        for name, inputs in requests:
+            found, wanted = other.ask(name, inputs, repeats=2), server.ask(name, inputs, repeats=2)
+            assert (found.code, found.message) == (wanted.code, wanted.message)
+            assert len(found.seconds) == len(wanted.seconds)
+            assert_same(found.outputs, wanted.outputs, tolerance=TOLERANCE, hint=f"of {name}")
+        assert found.code == INVALID_ARGUMENT
+        assert other.ask("serve", {"text": texts}).code == NOT_FOUND
+        assert other.version == server.version
