@@ -11,6 +11,7 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.shared_graphs import shared_graphs
 from keras_bert_layers.export.signature import Signature
 
 
@@ -44,7 +45,8 @@ def write_saved_model(path: str | PathLike[str], signatures: Sequence[Signature]
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
         unfinished = Path(folder) / "model"
-        archive.write_out(str(unfinished), verbose=False)
+        with shared_graphs():
+            archive.write_out(str(unfinished), verbose=False)
         if path.exists():
             path.rename(Path(folder) / "replaced")
         unfinished.rename(path)

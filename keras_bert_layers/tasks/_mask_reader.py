@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.decoding import find_masks
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
@@ -64,7 +65,7 @@ class MaskReader:
 
     def read(self, *texts: Any) -> Masks:
         """A batch of texts, or of pairs, and where the answer to each mask belongs."""
-        ids = self.preprocessor(texts if len(texts) > 1 else texts[0])
+        ids = traced_once(self.preprocessor, texts if len(texts) > 1 else texts[0])
         positions, counts = find_masks(ids["token_ids"], self._given.tokenizer.mask_id)
         written = [tf.cast(tf.strings.split(text, MASK).row_lengths(), tf.int32) - 1 for text in texts]  # [B] each
         places = tf.range(tf.shape(positions)[1])

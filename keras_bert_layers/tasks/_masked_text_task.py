@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_masks, find_masks
 from keras_bert_layers.export import Signature
@@ -203,7 +204,7 @@ class MaskedTextTask(TextTask):
         return outputs if isinstance(outputs, dict) else {self.output_name: outputs}
 
     def _serve_tokens(self, *texts: Any) -> dict[str, Any]:
-        return self._reader.preprocessor(texts if len(texts) > 1 else texts[0])
+        return traced_once(self._reader.preprocessor, texts if len(texts) > 1 else texts[0])
 
     def _fill(self, *texts: Any) -> tuple[Any, dict[str, Any]]:
         """The model's outputs for a batch of texts or of pairs, and the tokens for the masks in them."""

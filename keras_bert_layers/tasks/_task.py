@@ -11,6 +11,7 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.export import Signature, write_saved_model
@@ -201,13 +202,14 @@ class Task(keras.Model):
 
     def _run_model(self, ids: dict[str, Any], model: Any = None) -> Any:
         """The outputs of the model (or of a part) as TensorFlow tensors, for answers; eager on other backends."""
-        outputs = (self if model is None else model)(ids, training=False)
+        model = self if model is None else model
         if keras.backend.backend() == "tensorflow":
-            return outputs
+            return traced_once(model, ids, training=False)
+        outputs = model(ids, training=False)
         return keras.tree.map_structure(lambda output: tf.constant(keras.ops.convert_to_numpy(output)), outputs)
 
     def _serve_tokens(self, *texts: Any) -> dict[str, Any]:
-        return self.preprocessor(texts if len(texts) > 1 else texts[0])
+        return traced_once(self.preprocessor, texts if len(texts) > 1 else texts[0])
 
     def export(self, filepath: str | PathLike[str], *, dtype: str | None = None, **kwargs: Any) -> None:
         """Writes a TensorFlow SavedModel that takes strings, with the vocabulary inside; the task stays as it is.

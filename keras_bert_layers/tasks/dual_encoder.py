@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
@@ -300,7 +301,7 @@ class BertDualEncoder(VectorTask):
         return {self.output_name: self._run_model(ids, self._encoder(DOCUMENT))}
 
     def _serve_document_tokens(self, text: Any) -> dict[str, Any]:
-        return (self.document_preprocessor or self.preprocessor)(text)
+        return traced_once(self.document_preprocessor or self.preprocessor, text)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_choices
 from keras_bert_layers.layers import FlattenChoices, MultipleChoiceHead
@@ -154,12 +155,15 @@ class BertMultipleChoice(TextTask):
         prompts, choices = texts
         places = tf.where(tf.not_equal(choices, ""))  # [pairs, 2]
         pairs = (tf.gather(prompts, places[:, 0]), tf.gather_nd(choices, places)[:, tf.newaxis])
-        scores = self._run_model(choice_data.ids_of_choices(self.preprocessor, *pairs))[:, 0]
+        scores = self._run_model(self._serve_tokens(*pairs))[:, 0]
         logits = tf.tensor_scatter_nd_update(tf.fill(tf.shape(choices), ABSENT_SCORE), places, scores)
         return decode_choices(logits, choices)
 
     def _serve_tokens(self, *texts: Any) -> dict[str, Any]:
-        return choice_data.ids_of_choices(self.preprocessor, *texts)
+        return traced_once(self._ids_of_choices, *texts)
+
+    def _ids_of_choices(self, prompts: Any, choices: Any) -> dict[str, Any]:
+        return choice_data.ids_of_choices(self.preprocessor, prompts, choices)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""

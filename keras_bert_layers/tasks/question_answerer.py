@@ -14,6 +14,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding.spans import WindowSpans, best_spans, choose_answers, merge_windows
 from keras_bert_layers.export import Signature
@@ -186,16 +187,19 @@ class BertQuestionAnswerer(SpanTask):
         """Those of all tasks, and `n_best`."""
         signatures = super().signatures()
         if self.preprocessor is not None:
-            signatures.append(Signature("n_best", self._serve_best, self.text_inputs()))
+            signatures.append(Signature("n_best", self._serve_n_best, self.text_inputs()))
         return signatures
 
     def _serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `answer`, `score`, `start`, `end` and `no_answer_probability`."""
-        return choose_answers(self._serve_best(*texts), self.no_answer_threshold)
+        return choose_answers(self._serve_n_best(*texts), self.no_answer_threshold)
+
+    def _serve_n_best(self, *texts: Any) -> dict[str, Any]:
+        return traced_once(self._serve_best, *texts)
 
     def _serve_best(self, *texts: Any) -> dict[str, Any]:
         """Strings to the `n_best` best answers."""
-        windows = self.preprocessor(texts)
+        windows = traced_once(self.preprocessor, texts)
         rows = windows.pop("rows")
         of_best = (self.n_best,)
         sizes = ((tf.float32, of_best), (tf.int32, of_best), (tf.int32, of_best), (tf.float32, ()))
@@ -219,7 +223,7 @@ class BertQuestionAnswerer(SpanTask):
 
     def _serve_tokens(self, *texts: Any) -> dict[str, Any]:
         """The windows of each row, `(batch, windows, sequence)`, all padding where a row has fewer than another."""
-        windows = self.preprocessor(texts)
+        windows = traced_once(self.preprocessor, texts)
         rows = windows.pop("rows")
         padding = {"token_ids": self.preprocessor.tokenizer.pad_id, "starts": NO_OFFSET, "ends": NO_OFFSET}
         num_rows = tf.size(texts[0])

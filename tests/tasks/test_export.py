@@ -166,7 +166,7 @@ def test_vectors_of_real_weights(encoder):
 
 def test_size_is_half(encoder, half):
     weights = sum(int(np.prod(weight.shape)) for weight in encoder.weights)
-    assert size(half) <= 2 * weights + 4 * MEGABYTE
+    assert size(half) <= 2 * weights + 3 * MEGABYTE
 
 
 @pytest.mark.slow

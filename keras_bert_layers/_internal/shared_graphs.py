@@ -1,0 +1,59 @@
+"""Graphs that several signatures of one SavedModel have in common, written once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from keras_bert_layers._internal.lazy import tf
+
+_made: ContextVar[dict[Any, Any] | None] = ContextVar("made", default=None)
+
+
+@contextmanager
+def shared_graphs() -> Iterator[None]:
+    """Within, what `traced_once` calls becomes a graph of its own, which every caller uses."""
+    token = _made.set({})
+    try:
+        yield
+    finally:
+        _made.reset(token)
+
+
+def traced_once(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """`function(*arguments, **options)`; within `shared_graphs` and in a graph, as a call of one that is made once.
+
+    TensorFlow takes such calls apart again before it runs a graph, so that what it fuses, it still fuses.
+
+    Args:
+        function: told apart from others by `==`, as a layer or a method of one.
+        *arguments: tensors, or dictionaries and tuples of tensors; one graph serves all sizes.
+        **options: what is no tensor.
+
+    Returns:
+        What the function returns.
+    """
+    made = _made.get()
+    if made is None or tf.executing_eagerly():
+        return function(*arguments, **options)
+    specs = tf.nest.map_structure(_of_any_size, arguments)
+    key = function, tuple(sorted(options.items())), tuple(tf.nest.flatten(specs)), str(specs)
+    if key not in made:
+        made[key] = tf.function(_named(function, options), input_signature=specs, autograph=False)
+    return made[key](*arguments)
+
+
+def _named(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    """The function with its options in place, under a name that the graph may have."""
+
+    def named(*inputs: Any) -> Any:
+        return function(*inputs, **options)
+
+    named.__name__ = getattr(function, "__name__", type(function).__name__)
+    return named
+
+
+def _of_any_size(tensor: tf.Tensor) -> tf.TensorSpec:
+    return tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype)
