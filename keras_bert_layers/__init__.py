@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         preprocessing,
         presets,
         tasks,
+        visualization,
     )
     from keras_bert_layers.backbone import BertBackbone
     from keras_bert_layers.checkpoints import (
@@ -80,6 +81,7 @@ _SUBPACKAGES = (
     "preprocessing",
     "presets",
     "tasks",
+    "visualization",
 )
 
 # What `keras.models.load_model` must find by name; `_internal.registration` says how.
@@ -153,6 +155,7 @@ __all__ = [
     "save_google",
     "save_huggingface",
     "tasks",
+    "visualization",
 ]
 
 try:

@@ -1,0 +1,82 @@
+"""The style sheet of all pictures."""
+
+from __future__ import annotations
+
+from keras_bert_layers.visualization import _colors as colors
+
+# Every rule is inside of the figure, so that a notebook or a site keeps its own look. `light-dark` follows the
+# `color-scheme` of the page around: of a page by itself what the reader prefers, of a site what its switch says.
+_RULES = """
+figure.kbl-picture {
+  box-sizing: border-box; display: block; width: auto; max-width: 100%; margin: 1rem 0; padding: 1rem;
+  background: SURFACE; color: TEXT; border: 1px solid BORDER; border-radius: 0.5rem;
+  font: 1rem/1.5 system-ui, sans-serif; text-align: start; overflow-wrap: anywhere;
+  & figcaption {
+    margin: 0 0 0.75rem; max-width: 70ch; font-style: normal;
+    & h1, & strong { display: block; margin: 0 0 0.25rem; font-size: 1.125rem; font-weight: 600; line-height: 1.3; }
+    & p { margin: 0; }
+  }
+  & .scroll { overflow-x: auto; max-width: 100%; }
+  & :focus-visible { outline: 3px solid ACCENT; outline-offset: 2px; }
+  & table {
+    display: table; width: auto; margin: 0.5rem 0; border-collapse: collapse;
+    font-size: 0.875rem; overflow-wrap: normal;
+  }
+  & caption { caption-side: top; padding: 0 0 0.5rem; text-align: start; color: MUTED; }
+  & caption span { position: sticky; inset-inline-start: 0; display: inline-block; max-width: min(70ch, 100vw - 5rem); }
+  & th, & td {
+    padding: 0.25rem 0.5rem; border: 1px solid BORDER; background: SURFACE; color: TEXT;
+    text-align: start; vertical-align: middle; font-weight: normal; white-space: nowrap; max-width: none;
+  }
+  & th { font-weight: 600; }
+  & tbody th { position: sticky; inset-inline-start: 0; max-width: 12rem; white-space: normal; }
+  & td.number { text-align: end; font-variant-numeric: tabular-nums; }
+  & bdi { font-family: ui-monospace, monospace; }
+  & td.wrap { min-width: 12rem; white-space: normal; }
+  & .bar { display: block; height: 0.75rem; min-width: 1px; background: ACCENT; }
+  & svg { display: block; max-width: none; }
+  & .charts { display: flex; flex-wrap: wrap; gap: 1rem; }
+  & svg text { fill: currentColor; font-family: system-ui, sans-serif; }
+  & svg text.token { font-family: ui-monospace, monospace; }
+  & svg .axis { stroke: BORDER; fill: none; }
+  & svg .positive { fill: ACCENT; }
+  & svg .negative { fill: NEGATIVE; }
+  & img { display: block; width: 4.5rem; height: 4.5rem; image-rendering: pixelated; border: 1px solid BORDER; }
+  & .text { font-size: 1.0625rem; line-height: 2.2; white-space: pre-wrap; & bdi { font-family: inherit; } }
+  & mark {
+    padding: 0.15rem 0.3rem; border: 1px solid; border-radius: 0.25rem; color: TEXT; box-decoration-break: clone;
+  }
+  & mark small { font-weight: 600; font-size: 0.75rem; }
+  & fieldset { margin: 0 0 0.75rem; padding: 0.5rem 0.75rem; border: 1px solid BORDER; border-radius: 0.25rem; }
+  & label { display: inline-block; margin-inline-end: 0.75rem; padding: 0.125rem 0; }
+  & input { accent-color: ACCENT; }
+  & summary { cursor: pointer; }
+}
+"""
+
+
+def style_sheet() -> str:
+    """The rules, with the colours in them."""
+    rules = _RULES
+    for name in ("SURFACE", "TEXT", "MUTED", "BORDER", "ACCENT", "NEGATIVE"):
+        rules = rules.replace(name, getattr(colors, name).css())
+    return rules + _steps() + _categories()
+
+
+def _steps() -> str:
+    """The backgrounds of weights, classes `s0` to `s8`."""
+    rules = []
+    for step in range(colors.NUM_STEPS):
+        background, text = colors.step_colors(step)
+        rules.append(f"figure.kbl-picture td.s{step} {{ background: {background.css()}; color: {text.css()}; }}\n")
+    return "".join(rules)
+
+
+def _categories() -> str:
+    """The colours of categories, classes `c0` to `c5`, as stroke and fill, and behind text."""
+    rules = []
+    for index, color in enumerate(colors.CATEGORIES):
+        figure = f"figure.kbl-picture .c{index}"
+        rules.append(f"{figure} {{ stroke: {color.css()}; fill: {color.css()}; }}\n")
+        rules.append(f"figure.kbl-picture mark.c{index} {{ background: {colors.tint(index).css()}; }}\n")
+    return "".join(rules)

@@ -1,0 +1,69 @@
+"""One picture of each kind, made of numbers, with text in it that tries to break out."""
+
+import numpy as np
+import pytest
+
+HOSTILE = "<script>alert('1')</script> \"quoted\" & $x^2$ \u202eשלום\u202c 😀 日本"
+TOKENS = ["[CLS]", "<b>", "##ל", "$", "[SEP]"]
+
+
+def pictures():
+    """A maker for each kind of picture, by name; nothing is imported before one is asked for."""
+    return {
+        "architecture": architecture,
+        "attention_grid": lambda kind: kind.AttentionGrid(TOKENS, np.full((2, 3, 5, 5), 0.2), title=HOSTILE),
+        "attention_lines": lambda kind: kind.AttentionLines(TOKENS, np.full((5, 5), 0.2), title=HOSTILE),
+        "attention_map": lambda kind: kind.AttentionMap(TOKENS, np.linspace(0, 1, 25).reshape(5, 5), note=HOSTILE),
+        "hidden_state_map": lambda kind: kind.HiddenStateMap(
+            [HOSTILE, *TOKENS], np.arange(18).reshape(6, 3) % 5, groups=[HOSTILE, "a", "b", "c", "d", "e"]
+        ),
+        "input_picture": lambda kind: kind.InputPicture(
+            TOKENS,
+            [0, 0, 0, 1, 1],
+            dict.fromkeys(("token", "segment", "position"), np.linspace(-2, 1, 35).reshape(5, 7)),
+        ),
+        "masked_tokens": lambda kind: kind.MaskedTokens(
+            f"[MASK] {HOSTILE} [MASK]", [TOKENS, []], [[0.5, 0.3, 0.1, 0.01, 0.0001], []]
+        ),
+        "text_highlights": lambda kind: kind.TextHighlights(
+            HOSTILE, [(0, 8, "<label>", 0.9), (46, 52, "b", None)], title=HOSTILE
+        ),
+        "training_curves": lambda kind: kind.TrainingCurves(
+            {"loss": [3.0, float("nan"), 0.5], "val_loss": [3.0, 2.0, 1.0], "<accuracy>": [0.1, 0.1, 0.1]},
+            title=HOSTILE,
+        ),
+    }
+
+
+def architecture(kind):
+    import keras_bert_layers as kbl
+
+    config = kbl.BertConfig(vocabulary_size=7, hidden_dim=6, num_layers=3, num_heads=2, intermediate_dim=10)
+    return kind.Architecture(kbl.BertBackbone(config, name="bert_"), title=HOSTILE)
+
+
+def pytest_generate_tests(metafunc):
+    if "picture" in metafunc.fixturenames:
+        metafunc.parametrize("picture", list(pictures()), indirect=True)
+
+
+@pytest.fixture
+def picture(request):
+    from keras_bert_layers import visualization
+
+    return pictures()[request.param](visualization)
+
+
+@pytest.fixture
+def same_picture(request):
+    """The picture of `picture`, made once more."""
+    from keras_bert_layers import visualization
+
+    return pictures()[request.node.callspec.params["picture"]](visualization)
+
+
+@pytest.fixture
+def all_pictures():
+    from keras_bert_layers import visualization
+
+    return {name: make(visualization) for name, make in pictures().items()}

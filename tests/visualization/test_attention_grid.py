@@ -1,0 +1,51 @@
+import base64
+import re
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+from keras_bert_layers.visualization import AttentionGrid
+
+
+def looking(places):
+    """Attention of one head, each token with all of it on one place."""
+    return np.eye(len(places))[places]
+
+
+def test_habits():
+    heads = [[0, 0, 1, 2], [1, 2, 3, 3], [0, 1, 2, 3], [0, 0, 0, 0], [3, 3, 3, 3]]
+    weights = np.stack([*(looking(places) for places in heads), np.full((4, 4), 0.25) - 0.01])
+    grid = AttentionGrid("abcd", weights[None])
+    names = [name for name, _ in grid.habits[0]]
+    assert names == ["before", "behind", "itself", "[CLS]", "[SEP]", "spread"]
+    assert grid.habits[0][0][1] == 1.0
+    page = grid.html()
+    assert "before 100 %" in page
+    assert "spread<" in page
+    assert 'alt="Map of layer 0, head 5"' in page
+
+
+def test_one_token_looks_at_itself():
+    assert AttentionGrid("a", np.ones((1, 1, 1, 1))).habits == [[("itself", 1.0)]]
+
+
+def test_image_holds_the_shares():
+    weights = np.array([[0.0, 1.0, 0.5], [0.2, 0.4, 0.4], [0.6, 0.1, 0.3]])
+    page = AttentionGrid("abc", weights[None, None]).html()
+    data = base64.b64decode(re.search(r"base64,([^\"]+)", page)[1])
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    assert struct.unpack(">II", data[16:24]) == (3, 3)
+    start = data.index(b"IDAT") + 4
+    size = struct.unpack(">I", data[start - 8 : start - 4])[0]
+    assert struct.unpack(">I", data[start + size : start + size + 4])[0] == zlib.crc32(data[start - 4 : start + size])
+    pixels = np.frombuffer(zlib.decompress(data[start : start + size]), np.uint8).reshape(3, 13)[:, 1:].reshape(3, 3, 4)
+    assert pixels[..., 3].tolist() == np.rint(255 * weights).astype(int).tolist()
+
+
+def test_shape_that_is_none():
+    with pytest.raises(
+        ValueError, match=r"must be \(layers, heads, tokens, tokens\) of 2 tokens. Received: .*\(2, 2\)"
+    ):
+        AttentionGrid("ab", np.eye(2))

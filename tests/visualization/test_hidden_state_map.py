@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+from keras_bert_layers.visualization import HiddenStateMap
+
+TOLERANCE = 1e-5  # two ways through the same layers in float32
+
+
+@pytest.fixture
+def states(backbone, preprocessor):
+    """The hidden states that the backbone itself gives for a text."""
+    from keras_bert_layers import BertBackbone
+
+    speaking = BertBackbone(backbone.config, return_hidden_states=True)
+    speaking.set_weights(backbone.get_weights())
+    return lambda text: [np.asarray(state)[0] for state in speaking(preprocessor([text]))["hidden_states"]]
+
+
+def plane(vectors):
+    """PCA by the eigenvectors of the covariance, in float64, with the sign that the class promises."""
+    centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
+    variances, directions = np.linalg.eigh(centred.T @ centred)
+    coordinates = centred @ directions[:, [-1, -2]]
+    largest = coordinates[np.abs(coordinates).argmax(axis=0), [0, 1]]
+    return coordinates * np.sign(largest), variances[[-1, -2]] / variances.sum()
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_tokens_lie_where_pca_puts_them(backbone, preprocessor, states, layer):
+    texts = ["good night", "a bad film."]
+    picture = HiddenStateMap.from_model(backbone, texts, layer=layer, points="tokens", preprocessor=preprocessor)
+    coordinates, shares = plane(np.concatenate([states(text)[layer] for text in texts]))
+    assert picture.coordinates == pytest.approx(coordinates, abs=1e-3)  # directions of near variance turn easily
+    assert picture.shares == pytest.approx(shares, abs=TOLERANCE)
+    assert picture.labels == ["[CLS]", "good", "night", "[SEP]", "[CLS]", "a", "bad", "film", ".", "[SEP]"]
+    assert picture.groups == [texts[0]] * 4 + [texts[1]] * 6
+
+
+def test_a_text_is_the_mean_of_its_tokens(backbone, preprocessor, states):
+    texts = ["good night", "a bad film.", "happy"]
+    picture = HiddenStateMap.from_model(backbone, texts, preprocessor=preprocessor)
+    coordinates, _ = plane(np.stack([states(text)[-1].mean(axis=0) for text in texts]))
+    assert picture.coordinates == pytest.approx(coordinates, abs=1e-3)
+    assert picture.labels == texts
+    assert picture.title == "Texts after layer 2"
+
+
+def test_one_point_and_equal_points():
+    for vectors in ([[3.0, 4.0]], [[3.0, 4.0]] * 3, [[1.0]]):
+        picture = HiddenStateMap(["x"] * len(vectors), vectors)
+        assert picture.coordinates.tolist() == [[0.0, 0.0]] * len(vectors)
+        assert picture.shares.tolist() == [0.0, 0.0]
+        assert "nan" not in picture.html()
+
+
+def test_empty_text(backbone, preprocessor):
+    assert HiddenStateMap.from_model(backbone, [""], points="tokens", preprocessor=preprocessor).labels[0] == "[CLS]"
+
+
+def test_groups_differ_by_shape_too():
+    page = HiddenStateMap(list("abcdefg"), np.eye(7), groups=list("tuvwxyz")).html()
+    assert page.count("<circle") == 2  # the seventh is as the first
+    assert len(set(page.split('points="')[1:])) == 5
+
+
+def test_arguments_that_are_none(backbone, preprocessor):
+    with pytest.raises(ValueError, match=r"`vectors` must be finite and \(points, hidden_dim\) of 2 points. Received"):
+        HiddenStateMap(["a", "b"], [[1.0, 2.0]])
+    with pytest.raises(ValueError, match="must be finite"):
+        HiddenStateMap(["a"], [[float("inf")]])
+    with pytest.raises(ValueError, match=r"`groups` must be as many as the labels \(1\). Received: groups=2"):
+        HiddenStateMap(["a"], [[1.0]], groups=["x", "y"])
+    with pytest.raises(ValueError, match="`texts` must be a list of at least one text. Received: texts='film'"):
+        HiddenStateMap.from_model(backbone, "film", preprocessor=preprocessor)
+    with pytest.raises(ValueError, match=r"`points` must be one of \['texts', 'tokens'\]"):
+        HiddenStateMap.from_model(backbone, ["film"], points="words", preprocessor=preprocessor)
+    with pytest.raises(ValueError, match="`layer` must be at least -3 and less than 3"):
+        HiddenStateMap.from_model(backbone, ["film"], layer=3, preprocessor=preprocessor)

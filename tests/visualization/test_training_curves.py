@@ -1,0 +1,44 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_bert_layers.visualization import TrainingCurves
+
+
+def test_history_of_keras():
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=["mae"])
+    rows = np.ones((5, 3)), np.ones((5, 1))
+    history = model.fit(*rows, epochs=2, validation_data=rows, verbose=0)
+    picture = TrainingCurves(history)
+    assert picture.history == history.history
+    assert picture.num_epochs == 2
+    page = picture.html()
+    assert page.count("<polyline") == 4
+    assert page.count('role="img"') == 2
+    assert f"{history.history['val_mae'][1]:.4g}" in page
+
+
+def test_one_epoch_and_equal_numbers():
+    page = TrainingCurves({"loss": [2.0], "val_loss": [2.0]}).html()
+    assert "nan" not in page
+    assert page.count("<circle") == 2
+
+
+def test_what_is_not_finite_is_left_out_of_the_drawing_and_stands_in_the_table():
+    page = TrainingCurves({"loss": [2.0, float("nan"), float("inf")]}).html()
+    assert page.count("<circle") == 1
+    assert '<td class="number">nan</td>' in page
+    assert TrainingCurves({"loss": [float("nan")]}).html().count("<circle") == 0
+
+
+def test_validation_without_training_is_a_chart_of_its_own():
+    assert TrainingCurves({"loss": [1.0], "val_f1": [0.5]}).html().count('role="img"') == 2
+
+
+def test_histories_that_are_none():
+    with pytest.raises(TypeError, match="`history` must be a History or a dictionary. Received: .*Give what `fit` ret"):
+        TrainingCurves([1.0, 2.0])
+    for history in ({}, {"loss": []}, {"loss": [1.0], "accuracy": [1.0, 2.0]}):
+        with pytest.raises(ValueError, match="`history` must hold one number for each epoch under each name"):
+            TrainingCurves(history)
