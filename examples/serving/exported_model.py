@@ -1,0 +1,153 @@
+"""One exported model: what a request must look like, and what it answers row by row.
+
+It needs TensorFlow and tensorflow-text, neither Keras nor this package.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  registers the tokenizer's operations
+from bad_request import BadRequestError
+
+MAX_ROWS = 1024
+
+# What fills up the columns of an output whose width depends on the batch.
+FILLS = {tf.string: b"", tf.float32: -1.0, tf.int32: -1}
+
+# How lines begin in which TensorFlow says where an error happened.
+_NOISE = ("Graph execution error", "Detected at node", "<stack traces", "[[{{node", "(0)", "(1)", "Stack trace for op")
+
+
+class ExportedModel:
+    """A SavedModel that has answered an empty request to each of its signatures, so that no user waits for the first.
+
+    Args:
+        path: the SavedModel.
+        number: its version.
+    """
+
+    def __init__(self, path: Path, number: int):
+        self.number = number
+        self._module = tf.saved_model.load(str(path))
+        self._functions = dict(self._module.signatures)
+        for function in self._functions.values():
+            specs = _inputs(function)
+            function(**{name: tf.zeros([size or 1 for size in spec.shape], spec.dtype) for name, spec in specs.items()})
+
+    def check(self, signature: str, inputs: Any) -> dict[str, np.ndarray]:
+        """The inputs of a request as arrays.
+
+        Args:
+            signature: a signature's name.
+            inputs: name -> a list, one entry a row; or the list alone, of a signature that has one input.
+
+        Raises:
+            BadRequestError: anything that the signature would not take, with the row where it is one.
+        """
+        if signature not in self._functions:
+            raise BadRequestError(f"signature_name must be one of {sorted(self._functions)}. Received: {signature!r}")
+        specs = _inputs(self._functions[signature])
+        if not isinstance(inputs, dict):
+            if len(specs) > 1:
+                raise BadRequestError(f"inputs must be an object with {sorted(specs)}")
+            inputs = dict.fromkeys(specs, inputs)
+        if set(inputs) != set(specs):
+            raise BadRequestError(f"{signature!r} takes the inputs {sorted(specs)}. Received: {sorted(inputs)}")
+        arrays = {name: _array(name, inputs[name], specs[name]) for name in specs}
+        if len({len(array) for array in arrays.values()}) > 1:
+            lengths = {name: len(array) for name, array in arrays.items()}
+            raise BadRequestError(f"every input must have as many rows. Received: {lengths}")
+        return arrays
+
+    def answer(self, signature: str, inputs: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+        """What a signature answers, one dictionary a row, of what JSON can hold.
+
+        Columns that only fill a row up to the widest of its batch are left out, so a row's answer does not depend on
+        its company.
+        """
+        function = self._functions[signature]
+        outputs = function(**{name: tf.constant(array) for name, array in inputs.items()})
+        cut = not signature.endswith("tokenize")  # ids are filled up with 0, which is an id as well
+        columns = {
+            name: _rows(tensor, cut and function.structured_outputs[name].shape[1:2] == [None])
+            for name, tensor in outputs.items()
+        }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _inputs(function: Any) -> dict[str, tf.TensorSpec]:
+    return function.structured_input_signature[1]
+
+
+def reason(error: Exception) -> str:
+    """The line of an error that says what is wrong; TensorFlow writes where it happened round it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith(_NOISE)]
+    return (told or lines or [type(error).__name__])[0][:500]
+
+
+def _array(name: str, value: Any, spec: tf.TensorSpec) -> np.ndarray:
+    """One input of a request, batch first."""
+    if not isinstance(value, list) or not value:
+        raise BadRequestError(f"input {name!r} must be a list that is not empty. Received: {type(value).__name__}")
+    if len(value) > MAX_ROWS:
+        raise BadRequestError(f"input {name!r} must have at most {MAX_ROWS} rows. Received: {len(value)}")
+    convert = _encoded if spec.dtype == tf.string else _integer
+    rows = []
+    for number, row in enumerate(value):
+        where = f"row {number} of the input {name!r}"
+        if spec.shape.rank == 1:
+            rows.append(convert(where, row))
+        elif isinstance(row, list) and row:
+            rows.append([convert(where, entry) for entry in row])
+        else:
+            raise BadRequestError(f"{where} must be a list that is not empty. Received: {_short(row)}")
+    if spec.shape.rank > 1 and len({len(row) for row in rows}) > 1:
+        raise BadRequestError(f"input {name!r} must have rows of one length; fill up the shorter ones")
+    return np.array(rows, object if spec.dtype == tf.string else np.int32)
+
+
+def _encoded(where: str, text: Any) -> bytes:
+    if not isinstance(text, str):
+        raise BadRequestError(f"{where} must be a string. Received: {_short(text)}")
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadRequestError(f"{where} must be text; it holds half a surrogate pair at {error.start}") from error
+
+
+def _integer(where: str, number: Any) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or not -(2**31) <= number < 2**31:
+        raise BadRequestError(f"{where} must be an integer of 32 bits. Received: {_short(number)}")
+    return number
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def _rows(tensor: tf.Tensor, cut: bool) -> list[Any]:
+    """A tensor as one list (or number or string) a row."""
+    array = tensor.numpy()
+    if not (cut and tensor.dtype in FILLS and array.ndim > 1):
+        return [_plain(row) for row in array]
+    kept = array != FILLS[tensor.dtype]
+    kept = kept.any(axis=tuple(range(2, array.ndim)))  # [rows, columns]
+    widths = (
+        np.where(kept.any(axis=1), kept.shape[1] - kept[:, ::-1].argmax(axis=1), 0) if kept.size else [0] * len(kept)
+    )
+    return [_plain(row[:width]) for row, width in zip(array, widths, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    """Lists, numbers and strings for JSON; text cut inside a character shows the mark of that."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return [_plain(entry) for entry in value]
+    return value.tolist()

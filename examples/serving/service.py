@@ -1,0 +1,165 @@
+"""A server for exported models that runs wherever TensorFlow does, made with BentoML.
+
+It speaks TensorFlow Serving's REST interface, so `rest_client.py` asks either. For trying out, for tests, and for
+machines without containers; where TensorFlow Serving runs, take that.
+
+    MODEL_BASE_PATH=models MODEL_NAME=sentiment BENTOML_DO_NOT_TRACK=True \
+        bentoml serve --working-dir examples/serving service:TextService --host 127.0.0.1 --port 8501
+
+Needs `pip install bentoml tensorflow tensorflow-text`. The model is $MODEL_BASE_PATH/$MODEL_NAME, a folder of versions.
+
+- POST /v1/models/NAME:predict   {"inputs": {"text": [...]}, "signature_name": "serving_default"} -> {"outputs": ...}
+- GET /v1/models/NAME            the versions and their states
+- GET /readyz, /livez, /metrics  for who watches over it
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import bentoml
+import numpy as np
+from bad_request import BadRequestError
+from batcher import Batcher
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+MODEL_NAME = os.environ.get("MODEL_NAME", "model")
+MODEL_FOLDER = Path(os.environ.get("MODEL_BASE_PATH", "/models")).absolute() / MODEL_NAME
+ADDRESS = f"/v1/models/{MODEL_NAME}"
+
+MAX_BATCH_SIZE = 32  # texts of one step of the model
+MAX_WAITING = int(os.environ.get("MAX_WAITING", "256"))  # requests under way; past it one is told to come again
+SECONDS = 30  # that a request may take
+
+logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+status = Starlette()
+
+
+@bentoml.service(name="text_service", workers=1, traffic={"timeout": SECONDS}, logging={"access": {"enabled": False}})
+@bentoml.asgi_app(status, path="/")
+class TextService:
+    """One exported model. Requests that come together are answered together, each as if it were alone.
+
+    BentoML's own batches are not used: where one request of a batch fails it fails all of them, and a call from one
+    method to another, which they need, broke off under load (BentoML 1.4.39, `ServerDisconnectedError`).
+    """
+
+    def __init__(self) -> None:
+        from served_model import ServedModel  # in the process that answers; the one above it needs no TensorFlow
+
+        self.model = ServedModel(MODEL_FOLDER)
+        self.batcher = Batcher(_run, max_rows=MAX_BATCH_SIZE)
+        self._num_requests = 0
+        self._under_way = 0
+        if not self.model.load_newest():
+            logging.getLogger("service").error("%s holds no version that can be served yet", MODEL_FOLDER)
+        self.model.watch()
+        status.state.model = self.model
+
+    async def __is_ready__(self) -> bool:
+        """Whether a version is loaded: what GET /readyz says."""
+        return self.model.current is not None
+
+    @bentoml.on_shutdown
+    def stop(self) -> None:
+        """Looks for no more versions; BentoML has answered what was under way."""
+        self.model.stop()
+
+    @bentoml.api(route=f"{ADDRESS}:predict")
+    async def predict(
+        self, ctx: bentoml.Context, inputs: Any = None, instances: Any = None, signature_name: str = "serving_default"
+    ) -> dict[str, Any]:
+        """TensorFlow Serving's `predict`, for columns (`inputs`) and for rows (`instances`)."""
+        version = self.model.current  # the whole request asks this one, whatever comes meanwhile
+        if version is None or self._under_way >= MAX_WAITING:
+            ctx.response.status_code = 503
+            ctx.response.metadata["Retry-After"] = "1"
+            return {"error": "too many requests" if version else "no version of the model is loaded yet"}
+        self._under_way += 1
+        try:
+            if (inputs is None) == (instances is None):
+                raise BadRequestError("send either inputs or instances, with the header Content-Type: application/json")
+            columns = version.check(signature_name, _columns(instances) if inputs is None else inputs)
+            answers = await self.batcher.answer(self._key(version, signature_name, columns), columns)
+        except Exception as error:  # whatever the model raises is the answer, not the server's end
+            ctx.response.status_code = 400
+            return {"error": _reason(error)}
+        finally:
+            self._under_way -= 1
+        return _content(answers, signature_name, in_columns=instances is None)
+
+    def _key(self, version: Any, signature: str, columns: dict[str, np.ndarray]) -> tuple[Any, ...]:
+        """Rows of equal keys go through the model together: of one version, signature and shape.
+
+        Ids stay with their request: a wrong one fails the whole step, and the widths of `tokenize` are the request's.
+        """
+        self._num_requests += 1
+        alone = self._num_requests if signature.endswith(("tokenize", "token_ids")) else None
+        return version, signature, tuple(column.shape[1:] for column in columns.values()), alone
+
+
+def _run(key: tuple[Any, ...], columns: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    version, signature, *_ = key
+    return version.answer(signature, columns)
+
+
+def _reason(error: Exception) -> str:
+    from exported_model import reason
+
+    return reason(error)
+
+
+async def _versions(request: Request) -> JSONResponse:
+    """TensorFlow Serving's answer to GET /v1/models/NAME."""
+    if request.path_params["name"] != MODEL_NAME:
+        return JSONResponse({"error": f"Could not find any versions of model {request.path_params['name']}"}, 404)
+    ok = {"error_code": "OK", "error_message": ""}
+    states = sorted(status.state.model.versions().items(), reverse=True)
+    found = [{"version": str(number), "state": state, "status": ok} for number, state in states]
+    return JSONResponse({"model_version_status": found})
+
+
+status.router.routes.append(Route("/v1/models/{name}", _versions, methods=["GET"]))
+
+
+def _columns(instances: Any) -> Any:
+    """Rows as columns: `[{"text": "a"}, {"text": "b"}]` as `{"text": ["a", "b"]}`; plain rows as they are."""
+    if not isinstance(instances, list) or not instances:
+        raise BadRequestError("instances must be a list that is not empty")
+    if not any(isinstance(instance, dict) for instance in instances):
+        return instances
+    names = set(instances[0]) if isinstance(instances[0], dict) else set()
+    if not all(isinstance(instance, dict) and set(instance) == names for instance in instances):
+        raise BadRequestError("instances must all have the same inputs")
+    return {name: [instance[name] for instance in instances] for name in names}
+
+
+def _content(answers: list[dict[str, Any]], signature: str, *, in_columns: bool) -> dict[str, Any]:
+    """The rows as one answer, in columns or row by row. An only output has no name, as in TensorFlow Serving."""
+    of_ids = signature.endswith("tokenize")
+    columns = {name: _filled([answer[name] for answer in answers], of_ids) for name in answers[0]}
+    only = next(iter(columns.values())) if len(columns) == 1 else None
+    if in_columns:
+        return {"outputs": columns if only is None else only}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return {"predictions": rows if only is None else only}
+
+
+def _filled(column: list[Any], of_ids: bool) -> list[Any]:
+    """Rows of one length: `""` behind strings, 0 behind ids, -1 behind other numbers."""
+    if not isinstance(column[0], list):
+        return column
+    width = max(len(row) for row in column)
+    entry = next((row[0] for row in column if row), None)
+    if isinstance(entry, list):  # every mask has as many candidates
+        fill: Any = _filled([[], entry], of_ids)[0]
+    else:
+        fill = "" if isinstance(entry, str) else 0 if of_ids else -1
+    return [row + [fill] * (width - len(row)) for row in column]

@@ -1,0 +1,108 @@
+"""`examples/serving/batcher.py`: what goes together, whose turn it is, and whose error it is."""
+
+import asyncio
+import importlib
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "examples" / "serving"
+
+
+@pytest.fixture
+def steps():
+    """What went through the model: the key and the rows of each step."""
+    return []
+
+
+@pytest.fixture
+def make(monkeypatch, steps):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    module = importlib.import_module("batcher")
+
+    def run(key, columns):
+        rows = columns["text"].tolist()
+        steps.append((key, rows))
+        if "wait" in rows:
+            gate.wait(10)
+        if "bad" in rows:
+            raise ValueError(f"bad among {len(rows)}")
+        return [row.upper() for row in rows]
+
+    gate = threading.Event()
+
+    def make(**options):
+        batcher = module.Batcher(run, **options)
+        batcher.gate = gate
+        return batcher
+
+    return make
+
+
+def texts(*rows):
+    return {"text": np.array(rows, object)}
+
+
+async def behind_a_step(batcher, *requests):
+    """The outcomes of requests that all wait while the model works."""
+    first = asyncio.create_task(batcher.answer("a", texts("wait")))
+    await asyncio.sleep(0.05)
+    tasks = [asyncio.create_task(batcher.answer(key, texts(*rows))) for key, *rows in requests]
+    await asyncio.sleep(0.05)
+    batcher.gate.set()
+    await first
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def test_one_request_waits_for_nobody(make, steps):
+    assert asyncio.run(make().answer("a", texts("x", "y"))) == ["X", "Y"]
+    assert steps == [("a", ["x", "y"])]
+
+
+def test_what_waits_goes_together(make, steps):
+    answers = asyncio.run(behind_a_step(make(max_rows=5), ("a", "p"), ("b", "q"), ("a", "r", "s"), ("b", "t")))
+    assert answers == [["P"], ["Q"], ["R", "S"], ["T"]]
+    assert steps[1:] == [("a", ["p", "r", "s"]), ("b", ["q", "t"])]
+
+
+def test_a_large_request_takes_turns(make, steps):
+    answers = asyncio.run(behind_a_step(make(max_rows=2), ("a", "p", "q", "r", "s", "t"), ("b", "x"), ("a", "y")))
+    assert answers == [["P", "Q", "R", "S", "T"], ["X"], ["Y"]]
+    assert steps[1:] == [("a", ["p", "q"]), ("b", ["x"]), ("a", ["y", "r"]), ("a", ["s", "t"])]
+
+
+def test_an_error_is_of_the_request_that_made_it(make, steps):
+    answers = asyncio.run(behind_a_step(make(), ("a", "p"), ("a", "bad"), ("a", "r")))
+    assert answers[::2] == [["P"], ["R"]]
+    assert str(answers[1]) == "bad among 1"
+    assert [rows for _, rows in steps[1:]] == [["p", "bad", "r"], ["p"], ["bad"], ["r"]]
+
+
+def test_an_error_in_the_middle_of_a_large_request(make):
+    batcher = make(max_rows=2)
+
+    async def ask():
+        with pytest.raises(ValueError, match="bad among 2"):
+            await batcher.answer("a", texts("p", "q", "r", "bad", "t"))
+        return await batcher.answer("a", texts("z"))
+
+    assert asyncio.run(ask()) == ["Z"]
+
+
+def test_who_has_gone_is_left_out(make, steps):
+    async def ask():
+        batcher = make()
+        first = asyncio.create_task(batcher.answer("a", texts("wait")))
+        await asyncio.sleep(0.05)
+        gone = asyncio.create_task(batcher.answer("a", texts("p")))
+        last = asyncio.create_task(batcher.answer("a", texts("q")))
+        await asyncio.sleep(0.05)
+        gone.cancel()
+        batcher.gate.set()
+        await first
+        assert await last == ["Q"]
+
+    asyncio.run(ask())
+    assert [rows for _, rows in steps] == [["wait"], ["q"]]

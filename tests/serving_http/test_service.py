@@ -1,0 +1,205 @@
+"""`examples/serving/service.py`: its answers, and that neither bad requests nor new versions nor its end do harm."""
+
+import shutil
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import requests
+
+pytestmark = pytest.mark.serving
+
+TEXTS = ["a good film", "", "bad , bad night !", "a " * 300, "[SEP] [MASK] good"]
+
+# float32 in another order of sums, written as JSON.
+ROUNDING = 1e-6
+
+
+def test_answers_and_refusals(start_server, models, small_classifier):
+    server = start_server(models)
+    client = server.client()
+    classifier = small_classifier(["bad", "good"])
+    assert client.versions() == {1: "AVAILABLE"}
+    assert requests.get(f"{server.url}/readyz", timeout=5).status_code == 200
+    assert requests.get(f"{server.url}/livez", timeout=5).status_code == 200
+    assert requests.get(f"{server.url}/v1/models/other", timeout=5).status_code == 404
+    check_answers(client, classifier)
+    check_refusals(server)
+    check_bad_rows_among_good_ones(server, client)
+
+
+def check_answers(client, classifier):
+    answer, expected = client.predict({"text": TEXTS}), classifier.answer(TEXTS)
+    assert [label.encode() for label in answer["label"]] == expected["label"].tolist()
+    np.testing.assert_allclose(answer["probabilities"], expected["probabilities"], rtol=0, atol=ROUNDING)
+    many = client.predict({"text": TEXTS * 20})  # more than one step of the model
+    assert many["label"] == answer["label"] * 20
+    ids = client.predict({"text": TEXTS * 20}, "tokenize")
+    assert {len(row) for row in ids["token_ids"]} == {128}
+    logits = client.predict({name: rows[:5] for name, rows in ids.items()}, "token_ids")["output"]
+    assert (np.argmax(logits, axis=-1) == [["bad", "good"].index(label) for label in answer["label"]]).all()
+
+
+def check_refusals(server):
+    """One clear sentence each, and the server goes on."""
+    address = f"{server.url}/v1/models/sentiment:predict"
+    named = {"token_ids": [[2, 9999, 3]], "segment_ids": [[0, 0, 0]], "padding_mask": [[1, 1, 1]]}
+    for body, sentence in [
+        ({}, "send either inputs or instances"),
+        ({"inputs": {"text": ["a"]}, "instances": ["a"]}, "send either inputs or instances"),
+        ({"inputs": {"words": ["a"]}}, "takes the inputs ['text']. Received: ['words']"),
+        ({"inputs": {"text": ["a", 7]}}, "row 1 of the input 'text' must be a string. Received: 7"),
+        ({"instances": [{"text": "a"}, {"words": "b"}]}, "instances must all have the same inputs"),
+        ({"inputs": ["a"], "signature_name": "serve"}, "signature_name must be one of"),
+        ({"inputs": named, "signature_name": "token_ids"}, "= 9999 is not in [0, 16)"),
+    ]:
+        response = requests.post(address, json=body, timeout=10)
+        assert response.status_code == 400, body
+        assert sentence in response.json()["error"]
+    for body in (b"{", b"[1]", b'{"inputs": ["\\ud800"]}', b"\xff\xfe"):
+        response = requests.post(address, data=body, headers={"Content-Type": "application/json"}, timeout=10)
+        assert response.status_code == 400, body
+    response = requests.post(address, json={"instances": [{"text": "a"}, {"text": "b"}]}, timeout=10)
+    assert [sorted(row) for row in response.json()["predictions"]] == [["label", "probabilities"]] * 2
+
+
+def check_bad_rows_among_good_ones(server, client):
+    """Requests that are wrong, in one stream with requests that are right."""
+    expected = client.predict({"text": TEXTS})
+    address = f"{server.url}/v1/models/sentiment:predict"
+    wrong = [
+        {"inputs": {"text": [None]}},
+        {"inputs": {"text": ["a"], "text_pair": ["b"]}},
+        {"inputs": [[2, 9999]], "signature_name": "token_ids"},
+    ]
+
+    def ask(number):
+        if number % 2:
+            return requests.post(address, json=wrong[number // 2 % len(wrong)], timeout=30).status_code
+        return server.client(attempts=1).predict({"text": TEXTS})["label"]
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(ask, range(80)))
+    assert answers[1::2] == [400] * 40
+    assert answers[::2] == [expected["label"]] * 40
+
+
+class Load:
+    """Threads that ask again and again, without a second try, and note what comes."""
+
+    def __init__(self, server, num_threads, texts=TEXTS[:3]):
+        self.labels, self.failures = [], []
+        self._stopped = threading.Event()
+        self._threads = [threading.Thread(target=self._ask, args=(server, texts)) for _ in range(num_threads)]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def _ask(self, server, texts):
+        client = server.client(attempts=1)
+        while not self._stopped.is_set():
+            try:
+                self.labels.append(set(client.predict({"text": texts})["label"]))
+            except Exception as error:
+                self.failures.append(error)
+        client.close()
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def test_a_new_version_under_load(start_server, models, versions):
+    server, folder = start_server(models), models / "sentiment"
+    client = server.client()
+    with Load(server, 4) as load:
+        wait_for(lambda: len(load.labels) > 20)
+        shutil.copytree(versions / "second", models / "copied")
+        (models / "copied").rename(folder / "2")
+        wait_for(lambda: client.versions().get(2) == "AVAILABLE")
+        count = len(load.labels)
+        wait_for(lambda: len(load.labels) > count + 20)
+        (folder / "3").mkdir()  # one that is broken changes nothing
+        (folder / "3" / "saved_model.pb").write_bytes(b"no graph")
+        wait_for(lambda: "version 3 is not served" in server.output())
+        shutil.rmtree(folder / "2")  # the way back
+        wait_for(lambda: client.versions().get(1) == "AVAILABLE")
+        count = len(load.labels)
+        wait_for(lambda: len(load.labels) > count + 20)
+    assert load.failures == []
+    first, second = {"bad", "good"}, {"no", "yes"}
+    assert all(labels <= first or labels <= second for labels in load.labels), "one request, one version"
+    assert load.labels[0] <= first
+    assert load.labels[-1] <= first
+    assert any(labels <= second for labels in load.labels)
+
+
+def test_sigterm_answers_what_is_under_way(start_server, models):
+    server = start_server(models)
+    texts = ["a good bad film " * 40] * 1024  # seconds of work
+    server.client().predict({"text": texts[:32]})
+    with ThreadPoolExecutor(4) as pool:
+        start = time.monotonic()
+        answers = [pool.submit(server.client(attempts=1).predict, {"text": texts}) for _ in range(4)]
+        time.sleep(0.3)
+        assert not any(answer.done() for answer in answers)
+        server.terminate()
+        assert [len(answer.result(60)["label"]) for answer in answers] == [1024] * 4
+        took = time.monotonic() - start
+    server.process.wait(30)
+    assert server.process.returncode == 0, server.output()
+    assert took > 0.3
+    with pytest.raises(requests.ConnectionError):
+        requests.get(f"{server.url}/readyz", timeout=5)
+
+
+def test_too_many_requests_are_told_to_come_again(start_server, models):
+    server = start_server(models, MAX_WAITING="1")
+    texts = ["a good bad film " * 40] * 64
+    with ThreadPoolExecutor(6) as pool:
+        refused = list(pool.map(lambda _: post(server, texts), range(6)))
+        assert {response.status_code for response in refused} == {200, 503}
+        told = next(response for response in refused if response.status_code == 503)
+        assert (told.json()["error"], told.headers["Retry-After"]) == ("too many requests", "1")
+        patient = [pool.submit(server.client(attempts=20).predict, {"text": TEXTS}) for _ in range(6)]
+        assert [len(answer.result(60)["label"]) for answer in patient] == [5] * 6
+
+
+def post(server, texts):
+    body = {"inputs": {"text": texts}}
+    return requests.post(f"{server.url}/v1/models/sentiment:predict", json=body, timeout=30)
+
+
+def test_no_version_yet(tmp_path, versions):
+    pytest.importorskip("bentoml")
+    from conftest import SERVING
+    from server_process import ServerProcess
+
+    (tmp_path / "models").mkdir()
+    (tmp_path / "home").mkdir()
+    server = ServerProcess("service:TextService", SERVING, models=tmp_path / "models", home=tmp_path / "home")
+    try:
+        wait_for(lambda: "holds no version that can be served yet" in server.output(), 120)
+        wait_for(lambda: "initialized" in server.output(), 60)
+        assert requests.get(f"{server.url}/readyz", timeout=5).status_code == 503
+        response = post(server, ["a"])
+        assert (response.status_code, response.json()["error"]) == (503, "no version of the model is loaded yet")
+        shutil.copytree(versions / "first", tmp_path / "copied")
+        (tmp_path / "models" / "sentiment").mkdir()
+        (tmp_path / "copied").rename(tmp_path / "models" / "sentiment" / "1")
+        wait_for(lambda: requests.get(f"{server.url}/readyz", timeout=5).status_code == 200)
+        assert post(server, ["a"]).status_code == 200
+    finally:
+        server.stop()
