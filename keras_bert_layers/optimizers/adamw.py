@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 
 UNDECAYED = ("bias", "gamma", "beta")
@@ -16,14 +17,58 @@ EPSILON = 1e-8
 
 @register
 class BertAdamW(keras.optimizers.AdamW):
-    """Keras's AdamW with the weights that it leaves undecayed in its class.
+    """Keras's AdamW with the weights that it leaves undecayed in its class, in fewer passes over them on TensorFlow.
 
     Keras's own config does not hold them, so an AdamW read from a `.keras` file would decay everything from then on.
+
+    Keras writes a step as some twenty operations, each of which goes over a whole weight. TensorFlow has one that does
+    what thirteen of them do.
+
+    References:
+        `ApplyAdamNonCuda` in tensorflow, core/kernels/training_ops.cc.
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.exclude_from_weight_decay(var_names=UNDECAYED)
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Changes one weight and its moments by its gradient."""
+        if not self._has_one_operation():
+            super().update_step(gradient, variable, learning_rate)
+            return
+        index = self._get_variable_index(variable)
+        step = tf.cast(self.iterations + 1, variable.dtype)
+        rate = tf.cast(learning_rate, variable.dtype)
+        if self.weight_decay is not None and self._use_weight_decay(variable):
+            variable.assign_sub(variable * (rate * self.weight_decay))
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=self._momentums[index].value.handle,
+            v=self._velocities[index].value.handle,
+            beta1_power=self.beta_1**step,
+            beta2_power=self.beta_2**step,
+            lr=rate,
+            beta1=self.beta_1,
+            beta2=self.beta_2,
+            epsilon=self.epsilon,
+            grad=tf.cast(gradient, variable.dtype),
+        )
+
+    def _apply_weight_decay(self, variables: Any) -> None:
+        if not self._has_one_operation():  # the step decays as well
+            super()._apply_weight_decay(variables)
+
+    def _clip_gradients(self, gradients: Any) -> Any:
+        if self.global_clipnorm is None or not self._has_one_operation():
+            return super()._clip_gradients(gradients)
+        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        norm = tf.sqrt(2.0 * tf.add_n([tf.nn.l2_loss(tf.cast(gradient, "float32")) for gradient in gradients]))
+        scale = self.global_clipnorm / tf.maximum(norm, self.global_clipnorm)
+        return [gradient * tf.cast(scale, gradient.dtype) for gradient in gradients]
+
+    def _has_one_operation(self) -> bool:
+        return keras.backend.backend() == "tensorflow" and not self.amsgrad
 
 
 def adamw(learning_rate: Any = 5e-5, *, weight_decay: float = 0.01, clip_norm: float = 1.0) -> keras.optimizers.AdamW:

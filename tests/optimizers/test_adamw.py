@@ -1,10 +1,15 @@
 import keras
 import numpy as np
+import pytest
 
 from keras_bert_layers.optimizers import adamw
+from keras_bert_layers.optimizers.adamw import EPSILON, BertAdamW
 
 # Keras adds epsilon, 1e-6, to the uncorrected root of the second moment, here 0.03 times a gradient of 0.5 or more.
 EPSILON_SHARE = 1e-4
+# TensorFlow's operation takes 1 - 0.999 in float32, which is 1.3e-5 off; Keras rounds it, but not 1 - 0.999^t, to the
+# nearest float32 of 0.001. So second moments differ by that share, and steps by half of it.
+SECOND_MOMENT = 1.5e-5
 
 
 def test_first_step_against_numpy():
@@ -26,3 +31,42 @@ def test_excludes_norms_and_biases(backbone):
     for one in (optimizer, again):
         undecayed = {weight.name for weight in backbone.trainable_variables if not one._use_weight_decay(weight)}
         assert undecayed == {"bias", "gamma", "beta"}
+
+
+@pytest.mark.parametrize("clip_norm", [0.7, None])
+def test_steps_are_those_of_keras(clip_norm):
+    rng = np.random.default_rng(3)
+    weights = [rng.normal(size=(5, 3)), rng.normal(size=3), rng.normal(size=(7, 3))]
+    ours, theirs = (
+        [keras.Variable(value, name=name) for value, name in zip(weights, "kbt", strict=True)] for _ in "ab"
+    )
+    settings = {"weight_decay": 0.3, "epsilon": EPSILON, "global_clipnorm": clip_norm}
+    schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 15)
+    pairs = [(BertAdamW(schedule, **settings), ours), (keras.optimizers.AdamW(schedule, **settings), theirs)]
+    for step in range(10):
+        gradients = [rng.normal(size=value.shape).astype("float32") * 10.0**-step for value in weights]
+        for optimizer, variables in pairs:
+            optimizer.apply([keras.ops.array(gradient) for gradient in gradients], variables)
+    for our, their in zip(pairs[0][0].variables + ours, pairs[1][0].variables + theirs, strict=True):
+        np.testing.assert_allclose(np.asarray(our), np.asarray(their), rtol=SECOND_MOMENT, atol=SECOND_MOMENT)
+
+
+def test_gradients_of_a_few_rows():
+    """What looks rows up gives gradients of those rows alone, perhaps of one row twice."""
+    embedding = keras.layers.Embedding(5, 2)
+    model = keras.Sequential([embedding])
+    model.compile(BertAdamW(0.1, weight_decay=0.0, global_clipnorm=1.0), "mse")
+    model.fit(np.array([[1, 1, 3]]), np.ones((1, 3, 2)), verbose=0)
+    before = np.asarray(embedding.embeddings)
+    model.fit(np.array([[2, 2, 2]]), np.ones((1, 3, 2)), verbose=0)
+    moved = (np.asarray(embedding.embeddings) != before).any(axis=1)
+    assert moved.tolist() == [False, True, True, True, False]  # moments go on
+
+
+def test_what_has_no_operation_is_computed_by_keras():
+    values = []
+    for kind in (BertAdamW, keras.optimizers.AdamW):
+        variable = keras.Variable(np.array([2.0, -1.0]), name="kernel")
+        kind(0.1, amsgrad=True).apply([keras.ops.array([1.0, 3.0])], [variable])
+        values.append(np.asarray(variable))
+    np.testing.assert_array_equal(*values)
