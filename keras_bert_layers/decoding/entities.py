@@ -11,6 +11,8 @@ from keras_bert_layers._internal import bio_tags
 from keras_bert_layers._internal.lazy import tf
 
 NO_NUMBER = -1
+# Every byte as a string.
+BYTES = np.array([bytes([value]) for value in range(256)], object)
 
 
 def decode_entities(
@@ -76,8 +78,23 @@ def decode_entities(
 
     return {
         "entity_label": by_text(tf.gather(tf.constant(labels), tf.boolean_mask(label, is_first)), ""),
-        "entity_text": by_text(tf.strings.substr(tf.gather(texts, rows), start, end - start), ""),
+        "entity_text": by_text(_cut(texts, rows, starts=start, ends=end), ""),
         "entity_start": by_text(start, NO_NUMBER),
         "entity_end": by_text(end, NO_NUMBER),
         "entity_score": by_text(score, float(NO_NUMBER)),
     }
+
+
+def _cut(texts: tf.Tensor, rows: tf.Tensor, *, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
+    """Parts of texts `[B]`, strings `[E]`: from byte to byte of the text of a row each.
+
+    `tf.strings.substr` wants a whole text for every part: a long text with many entities would be copied so often.
+    """
+    sizes = tf.strings.length(texts)
+    first = tf.cumsum(tf.cast(sizes, tf.int64), exclusive=True)
+    first = tf.gather(first, rows)
+    ends = tf.minimum(ends, tf.gather(sizes, rows))
+    places = tf.ragged.range(first + tf.cast(starts, tf.int64), first + tf.cast(ends, tf.int64))
+    values = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
+    letters = tf.gather(tf.constant(BYTES), tf.cast(tf.gather(values, places.flat_values), tf.int32))
+    return tf.strings.unsorted_segment_join(letters, places.value_rowids(), places.nrows())

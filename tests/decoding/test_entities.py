@@ -47,6 +47,23 @@ def test_random_tags():
         np.testing.assert_allclose(answer["entity_score"][row], score + [-1] * (width - size), atol=FLOAT32)
 
 
+def test_a_long_text_of_many_entities():
+    """No text is copied for each of its entities; 5,000 copies would be 5 GB here."""
+    text = b"word " * 200_000
+    starts = np.arange(0, len(text), 200)[None]
+    tags = np.full_like(starts, 2)
+    answer = decode_entities(
+        [text, b"ab"],
+        np.repeat(tags, 2, 0),
+        scores=np.ones((2, starts.size)),
+        starts=np.concatenate([starts, np.where(starts == 0, 1, -1)]),
+        ends=np.concatenate([starts + 9, np.where(starts == 0, 99, -1)]),
+        tag_names=TAG_NAMES,
+    )
+    assert set(answer["entity_text"].numpy()[0].tolist()) == {b"word word"}
+    assert answer["entity_text"].numpy()[1, :2].tolist() == [b"b", b""]
+
+
 @pytest.mark.parametrize("num_rows", [0, 3])
 def test_nothing_found(num_rows):
     empty = np.full((num_rows, 2), -1)
