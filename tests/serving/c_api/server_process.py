@@ -90,6 +90,11 @@ class ServerProcess:
         self.load_seconds = self._await(lambda stream: tensors.read_numbers(stream, "d")[0])
         self.start_seconds = time.monotonic() - start
 
+    @property
+    def process_id(self) -> int:
+        """Of the server."""
+        return self._process.pid
+
     def __enter__(self) -> ServerProcess:
         return self
 

@@ -1,0 +1,148 @@
+"""Texts made to break a server get an answer or a clean error, in time and memory that grow with their bytes."""
+
+import random
+import resource
+
+import numpy as np
+import pytest
+from c_api.hostile_texts import hostile_texts, long_texts
+from c_api.server_process import INVALID_ARGUMENT, OK
+
+SEED = 6
+MEGABYTE = 1 << 20
+GIGABYTE = 1 << 30
+MOST_ROWS = 16
+NUM_TEXTS = 1_000
+# What a task is asked beside the text.
+OTHERS = {"question_answerer": {"question": b"Who sleeps on the roof?"}}
+FIELDS = {"question_answerer": "context"}
+ALL = {
+    "classifier": 40_000,
+    "token_classifier": 20_000,
+    "question_answerer": 20_000,
+    "masked_lm": 10_000,
+    "sentence_encoder": 10_000,
+}
+# A text of twice the length may take twice the time, and a machine in use may take twice that.
+NOISE = 2
+# Below, other costs than the text's are all that shows.
+LEAST_SECONDS = 0.05
+# Measured: 130 bytes, of a text of punctuation through a question answerer.
+MOST_BYTES_A_BYTE = 400
+# Over 100,000 texts, some of 100,000 bytes, memory that was freed lies about in pieces. Measured: 150 MB.
+MOST_GROWTH = 400 * MEGABYTE
+
+
+@pytest.fixture
+def ask(served_task, start):
+    """`ask(name)`: a function that asks a task's server about a list of texts; the process may take 24 GB at most."""
+    servers = []
+
+    def ask(name):
+        server = start(served_task(name).model, older=True)
+        servers.append(server)
+        resource.prlimit(server.process_id, resource.RLIMIT_AS, (24 * GIGABYTE, 24 * GIGABYTE))
+
+        def ask_texts(texts):
+            inputs = {FIELDS.get(name, "text"): np.array(texts, object)}
+            inputs |= {key: np.array([value] * len(texts), object) for key, value in OTHERS.get(name, {}).items()}
+            return server.ask("serving_default", inputs)
+
+        return ask_texts
+
+    yield ask
+    for server in servers:
+        server.close()
+
+
+def batches(texts, seed):
+    """Lists of one to 16 texts, which share a tensor as requests of several clients do."""
+    generator = random.Random(seed)
+    batch, size = [], 1
+    for text in texts:
+        batch.append(text)
+        if len(batch) == size:
+            yield batch
+            batch, size = [], generator.randint(1, MOST_ROWS)
+    if batch:
+        yield batch
+
+
+def assert_answers(answer, texts):
+    """An answer has a row for each text, finite numbers, and parts of the texts where it says that it has."""
+    if answer.code != OK:
+        assert answer.code == INVALID_ARGUMENT, answer.message
+        assert answer.message
+        return
+    for name, values in answer.outputs.items():
+        assert len(values) == len(texts), name
+        assert values.dtype.kind != "f" or np.isfinite(values).all(), name
+    for kind in ("entity_", ""):
+        if f"{kind}start" in answer.outputs:
+            starts, ends = answer.outputs[f"{kind}start"], answer.outputs[f"{kind}end"]
+            parts = answer.outputs["entity_text" if kind else "answer"]
+            for place in np.ndindex(starts.shape):
+                if starts[place] >= 0:
+                    assert parts[place] == texts[place[0]][starts[place] : ends[place]]
+
+
+def ask_all(ask_texts, count, seed):
+    """Asks about so many hostile texts; gives how many were refused, and how far memory grew after the first tenth."""
+    refused, done, early, late = 0, 0, 0, 0
+    for texts in batches(hostile_texts(seed, count), seed):
+        answer = ask_texts(texts)
+        assert_answers(answer, texts)
+        refused += len(texts) * (answer.code != OK)
+        done += len(texts)
+        if done <= count // 10:
+            early = max(early, answer.resident_bytes)
+        late = max(late, answer.resident_bytes)
+    assert done == count
+    return refused, late - early
+
+
+@pytest.mark.parametrize("name", ["classifier", "token_classifier"])
+def test_a_thousand_texts(name, ask):
+    refused, _ = ask_all(ask(name), NUM_TEXTS, SEED)
+    assert refused == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALL)
+def test_a_hundred_thousand_texts(name, ask):
+    refused, growth = ask_all(ask(name), ALL[name], SEED + 1)
+    print(f"{name}: {ALL[name]} texts, {refused} refused, {growth / MEGABYTE:.0f} MB more at the end")
+    assert growth <= MOST_GROWTH
+    assert refused == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "megabytes"), [("classifier", 4), ("token_classifier", 2), ("question_answerer", 1), ("masked_lm", 2)]
+)
+def test_time_and_memory_grow_with_bytes(name, megabytes, ask):
+    ask_texts = ask(name)
+    ask_texts([b"the first request makes a graph"])
+    sizes = [int(megabytes * MEGABYTE * share) for share in (0.25, 0.5, 1)]
+    for kind in long_texts(1):
+        seconds, peaks = [], []
+        for size in sizes:
+            before = ask_texts([b"short"]).resident_bytes
+            answer = ask_texts([long_texts(size)[kind]])
+            assert_answers(answer, [long_texts(size)[kind]])
+            assert answer.code == OK
+            seconds.append(answer.seconds[0])
+            peaks.append(max(0, answer.peak_bytes - before))
+        print(f"{name}: {kind}: {seconds[-1] / megabytes:.2f} s a MB, {peaks[-1] / sizes[-1]:.0f} bytes a byte")
+        assert seconds[-1] <= NOISE * max(LEAST_SECONDS, 4 * seconds[0]), (kind, seconds)
+        assert peaks[-1] <= max(MOST_BYTES_A_BYTE * sizes[-1], MOST_GROWTH), kind
+
+
+@pytest.mark.slow
+def test_five_megabytes_among_short_texts(ask):
+    ask_texts = ask("classifier")
+    alone = ask_texts([b"a good film", b"nobody needs this"])
+    for kind, text in long_texts(5_000_000).items():
+        answer = ask_texts([b"a good film", text, b"nobody needs this"])
+        assert answer.message == "", kind
+        np.testing.assert_allclose(answer.outputs["probabilities"][[0, 2]], alone.outputs["probabilities"], atol=1e-5)
