@@ -98,9 +98,11 @@ def _reason(checkpoint: Any, name: str, known: set[str]) -> str | None:
 def _keras_facts(path: Path) -> dict[str, Any]:
     """What a `.keras` file of this package says: a zip file with JSON and HDF5 inside."""
     from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+    from keras_bert_layers.checkpoints.keras_file import check_archive
 
     if not path.is_file():
         raise CheckpointError(f"`{OWNER}`: no such file: {path}.")
+    check_archive(path)
     try:
         with zipfile.ZipFile(path) as archive:
             values = json.loads(archive.read(_KERAS_FILES[0]))
@@ -109,7 +111,7 @@ def _keras_facts(path: Path) -> dict[str, Any]:
         settings = values["config"]
         encoder = settings["backbone"]["config"] if "backbone" in settings else settings
         config = encoder["config"]
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, OSError) as error:
+    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, OSError, RecursionError) as error:
         raise CheckpointError(
             f"`{OWNER}`: {path} is not a whole .keras file of this package: {type(error).__name__}: {error}."
         ) from error

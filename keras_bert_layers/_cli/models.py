@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,16 +95,13 @@ def _checkpoint_model(source: str, task: str | None, *, owner: str, tokenizer: b
 
 def _saved_model(path: Path, task: str | None, *, owner: str) -> LoadedModel:
     """What a `.keras` file holds."""
-    import keras
-
     from keras_bert_layers import BertBackbone
     from keras_bert_layers.checkpoints import CheckpointError
+    from keras_bert_layers.checkpoints.keras_file import read_keras_file
 
     if not path.is_file():
         raise CheckpointError(f"`{owner}`: no such file: {path}.")
-    if not zipfile.is_zipfile(path):
-        raise CheckpointError(f"`{owner}`: {path} is not a whole .keras file. Copy it again and compare its size.")
-    model: Any = keras.models.load_model(path)
+    model: Any = read_keras_file(path)
     name = task_name(model)
     if name is None and not isinstance(model, BertBackbone):
         raise CheckpointError(

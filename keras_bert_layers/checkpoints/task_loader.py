@@ -14,6 +14,7 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.backbone_loader import read_backbone, warn_of_fresh_pooler
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint, StatedTask
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.keras_file import read_keras_file
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.preprocessor_loader import read_preprocessor
 from keras_bert_layers.checkpoints.reports import load_report, remember_report
@@ -128,7 +129,7 @@ def _saved_task(path: Path, task: str | None, options: dict[str, Any]) -> keras.
         raise ValueError(f"`{OWNER}`: a .keras file takes no options. Received: {sorted(options)}.")
     if not path.is_file():
         raise CheckpointError(checks.message(OWNER, "source", "be an existing file", str(path)))
-    model = keras.models.load_model(path)
+    model = read_keras_file(path)
     wanted = tuple(_CLASSES.values()) if task is None else (_CLASSES[task],)
     if not isinstance(model, wanted):
         kinds = " or ".join(kind.__name__ for kind in wanted)

@@ -217,7 +217,13 @@ class BertTokenizer:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> BertTokenizer:
-        """The tokenizer from `get_config`."""
+        """The tokenizer from `get_config`; TypeError for a path, so that loading a model reads no other file."""
+        vocabulary = config["vocabulary"]
+        if isinstance(vocabulary, str | os.PathLike):
+            cure = "Only the constructor reads files."
+            raise TypeError(
+                checks.message("BertTokenizer", "vocabulary", "be the tokens in a config", vocabulary, cure)
+            )
         return cls(**config)
 
     def __reduce__(self) -> tuple[Any, ...]:
