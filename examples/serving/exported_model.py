@@ -63,6 +63,13 @@ class ExportedModel:
             raise BadRequestError(f"every input must have as many rows. Received: {lengths}")
         return arrays
 
+    @staticmethod
+    def reason(error: Exception) -> str:
+        """The line of an error that says what is wrong; TensorFlow writes where it happened round it."""
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        told = [line for line in lines if not line.startswith(_NOISE)]
+        return (told or lines or [type(error).__name__])[0][:500]
+
     def answer(self, signature: str, inputs: dict[str, np.ndarray]) -> list[dict[str, Any]]:
         """What a signature answers, one dictionary a row, of what JSON can hold.
 
@@ -81,13 +88,6 @@ class ExportedModel:
 
 def _inputs(function: Any) -> dict[str, tf.TensorSpec]:
     return function.structured_input_signature[1]
-
-
-def reason(error: Exception) -> str:
-    """The line of an error that says what is wrong; TensorFlow writes where it happened round it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith(_NOISE)]
-    return (told or lines or [type(error).__name__])[0][:500]
 
 
 def _array(name: str, value: Any, spec: tf.TensorSpec) -> np.ndarray:

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from exported_model import ExportedModel, reason
+from exported_model import ExportedModel
 
 logger = logging.getLogger("served_model")
 
@@ -55,7 +55,7 @@ class ServedModel:
                 self._current = ExportedModel(path, number)
             except Exception as error:  # whatever a broken model raises, the server goes on
                 self._refused[number] = state
-                logger.error("%s: version %d is not served: %s", self.folder, number, reason(error))
+                logger.error("%s: version %d is not served: %s", self.folder, number, ExportedModel.reason(error))
                 continue
             finally:
                 self._loading = None

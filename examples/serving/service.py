@@ -42,6 +42,13 @@ logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name
 status = Starlette()
 
 
+def make_model() -> Any:
+    """What answers. It is imported in the process that does; the one above it, which starts it, needs no TensorFlow."""
+    from served_model import ServedModel
+
+    return ServedModel(MODEL_FOLDER)
+
+
 @bentoml.service(name="text_service", workers=1, traffic={"timeout": SECONDS}, logging={"access": {"enabled": False}})
 @bentoml.asgi_app(status, path="/")
 class TextService:
@@ -52,9 +59,7 @@ class TextService:
     """
 
     def __init__(self) -> None:
-        from served_model import ServedModel  # in the process that answers; the one above it needs no TensorFlow
-
-        self.model = ServedModel(MODEL_FOLDER)
+        self.model = make_model()
         self.batcher = Batcher(_run, max_rows=MAX_BATCH_SIZE)
         self._num_requests = 0
         self._under_way = 0
@@ -90,7 +95,7 @@ class TextService:
             answers = await self.batcher.answer(self._key(version, signature_name, columns), columns)
         except Exception as error:  # whatever the model raises is the answer, not the server's end
             ctx.response.status_code = 400
-            return {"error": _reason(error)}
+            return {"error": version.reason(error)}
         finally:
             self._under_way -= 1
         return _content(answers, signature_name, in_columns=instances is None)
@@ -108,12 +113,6 @@ class TextService:
 def _run(key: tuple[Any, ...], columns: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     version, signature, *_ = key
     return version.answer(signature, columns)
-
-
-def _reason(error: Exception) -> str:
-    from exported_model import reason
-
-    return reason(error)
 
 
 async def _versions(request: Request) -> JSONResponse:

@@ -153,12 +153,11 @@ def test_requests_that_are_refused(served, signature, inputs, message):
 
 
 def test_what_the_model_refuses_is_told_in_one_line(served):
-    exported_model = importlib.import_module("exported_model")
     ids = {"token_ids": [[2, 9999, 3]], "segment_ids": [[0, 0, 0]], "padding_mask": [[1, 1, 1]]}
     with pytest.raises(Exception, match="9999") as caught:
         ask(served, "token_ids", **ids)
-    assert "9999 is not in [0, " in exported_model.reason(caught.value)
-    assert "\n" not in exported_model.reason(caught.value)
+    assert "9999 is not in [0, " in served.current.reason(caught.value)
+    assert "\n" not in served.current.reason(caught.value)
 
 
 def test_the_input_of_a_signature_that_has_one_needs_no_name(served):

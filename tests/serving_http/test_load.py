@@ -1,0 +1,75 @@
+"""`examples/serving/service.py` with a model of real size: rising load, and a long one.
+
+    SOAK_MINUTES=1 python -m pytest -m "serving and slow" tests/serving_http/test_load.py -s
+
+The soak takes 10 minutes where SOAK_MINUTES does not say otherwise.
+"""
+
+import os
+import random
+
+import pytest
+from load import ask_for, table
+
+pytestmark = [pytest.mark.serving, pytest.mark.slow]
+
+SECONDS_A_STEP = 5
+MOST_CLIENTS = 64
+
+# The first answers of each length make TensorFlow take memory that it keeps; then nothing may grow. What is allowed is
+# the noise of an allocator, and far below what 10 minutes of requests would add if each left a kilobyte.
+ALLOWED_MEBIBYTES = 24
+
+
+@pytest.fixture
+def encoder(tmp_path, minilm):
+    """A folder of models with all-MiniLM-L6-v2 in it."""
+    import keras_bert_layers as kbl
+
+    kbl.load_task(minilm).export(tmp_path / "models" / "encoder" / "1")
+    return tmp_path / "models"
+
+
+def mixed_requests():
+    """Three texts of a sentence or some words to one of a page; one request in ten has eight texts."""
+    draw = random.Random(5)
+    words = "the film was a long and quiet story of two people who never met again after the war".split()
+
+    def text():
+        return " ".join(draw.choices(words, k=draw.randint(100, 300) if draw.random() < 0.25 else draw.randint(3, 20)))
+
+    return [[text() for _ in range(8 if draw.random() < 0.1 else 1)] for _ in range(400)]
+
+
+def test_load_rises_until_the_slowest_take_twice_as_long(start_server, encoder):
+    server, requests, found = start_server(encoder, name="encoder"), mixed_requests(), []
+    ask_for(SECONDS_A_STEP, server.client, requests, concurrency=4)  # the first texts of each length
+    concurrency = 1
+    while concurrency <= MOST_CLIENTS:
+        found.append(ask_for(SECONDS_A_STEP, server.client, requests, concurrency=concurrency))
+        if found[-1].percentile(99) > 2 * found[0].percentile(99) and concurrency > 4:
+            break
+        concurrency *= 2
+    print("\n" + table([step.figures() for step in found]))
+    assert [step.failures for step in found] == [[]] * len(found)
+    most = max(step.texts_per_second for step in found)
+    assert most > found[0].texts_per_second, "requests that come together share a step"
+    assert found[-1].texts_per_second > 0.7 * most, "too much load does not stop the work"
+
+
+def test_soak(start_server, encoder):
+    minutes = float(os.environ.get("SOAK_MINUTES", "10"))
+    server, requests, memory = start_server(encoder, name="encoder"), mixed_requests(), []
+    ask_for(min(60, 30 * minutes), server.client, requests, concurrency=4)
+    found = ask_for(
+        60 * minutes,
+        server.client,
+        requests,
+        concurrency=4,
+        every_second=lambda: memory.append(server.mebibytes()),
+    )
+    tenth = max(1, len(memory) // 10)
+    first, last = sorted(memory[:tenth])[tenth // 2], sorted(memory[-tenth:])[tenth // 2]
+    print(f"\n{found.figures()}\nmemory: {first:.1f} MiB in the first tenth, {last:.1f} MiB in the last")
+    assert found.failures == []
+    assert last - first < ALLOWED_MEBIBYTES
