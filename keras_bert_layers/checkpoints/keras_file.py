@@ -6,12 +6,13 @@ import json
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
-
-import keras
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.json_file import MAX_JSON_BYTES
+
+if TYPE_CHECKING:
+    import keras
 
 # Keras stores without compression, and weights of a trained model hardly give way to it; zeros do, to a thousandth.
 MAX_RATIO = 50
@@ -41,6 +42,8 @@ def read_keras_file(path: Path) -> keras.Model:
     References:
         `keras.models.load_model`; the archives that grow without bounds in Fifield 2019, "A better zip bomb".
     """
+    import keras  # `inspect` looks at archives without it
+
     check_archive(path)
     _check_config(path)
     try:
