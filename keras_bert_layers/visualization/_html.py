@@ -34,7 +34,7 @@ def page(title: str, note: str, body: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)}</title>\n<style>\n:root {{ color-scheme: light dark; }}\n"
-        f"body {{ margin: 0.75rem; }}\n{style_sheet()}</style>\n</head>\n<body>\n<main>\n"
+        f"body {{ margin: 0.75rem; font-size: 1rem; }}\n{style_sheet()}</style>\n</head>\n<body>\n<main>\n"
         f"{_figure(f'<h1>{escape(title)}</h1>', note, body)}</main>\n</body>\n</html>\n"
     )
 

@@ -8,47 +8,47 @@ from keras_bert_layers.visualization import _colors as colors
 # `color-scheme` of the page around: of a page by itself what the reader prefers, of a site what its switch says.
 _RULES = """
 figure.kbl-picture {
-  box-sizing: border-box; display: block; width: auto; max-width: 100%; margin: 1rem 0; padding: 1rem;
-  background: SURFACE; color: TEXT; border: 1px solid BORDER; border-radius: 0.5rem;
-  font: 1rem/1.5 system-ui, sans-serif; text-align: start; overflow-wrap: anywhere;
+  box-sizing: border-box; display: block; width: auto; max-width: 100%; margin: 1em 0; padding: 1em;
+  background: SURFACE; color: TEXT; border: 1px solid BORDER; border-radius: 0.5em;
+  font: 1em/1.5 system-ui, sans-serif; text-align: start; overflow-wrap: anywhere;
   & figcaption {
-    margin: 0 0 0.75rem; max-width: 70ch; font-style: normal;
-    & h1, & strong { display: block; margin: 0 0 0.25rem; font-size: 1.125rem; font-weight: 600; line-height: 1.3; }
+    margin: 0 0 0.75em; max-width: 70ch; font-style: normal;
+    & h1, & strong { display: block; margin: 0 0 0.25em; font-size: 1.125em; font-weight: 600; line-height: 1.3; }
     & p { margin: 0; }
   }
-  & .scroll { overflow-x: auto; max-width: 100%; }
+  & .scroll { overflow-x: auto; max-width: 100%; container-type: inline-size; }
   & :focus-visible { outline: 3px solid ACCENT; outline-offset: 2px; }
   & table {
-    display: table; width: auto; margin: 0.5rem 0; border-collapse: collapse;
-    font-size: 0.875rem; overflow-wrap: normal;
+    display: table; width: auto; margin: 0.5em 0; border-collapse: collapse;
+    font-size: 0.875em; overflow-wrap: normal;
   }
-  & caption { caption-side: top; padding: 0 0 0.5rem; text-align: start; color: MUTED; }
-  & caption span { position: sticky; inset-inline-start: 0; display: inline-block; max-width: min(70ch, 100vw - 5rem); }
+  & caption { caption-side: top; padding: 0 0 0.5em; text-align: start; color: MUTED; }
+  & caption span { position: sticky; inset-inline-start: 0; display: inline-block; max-width: min(70ch, 100cqi); }
   & th, & td {
-    padding: 0.25rem 0.5rem; border: 1px solid BORDER; background: SURFACE; color: TEXT;
+    padding: 0.25em 0.5em; border: 1px solid BORDER; background: SURFACE; color: TEXT;
     text-align: start; vertical-align: middle; font-weight: normal; white-space: nowrap; max-width: none;
   }
   & th { font-weight: 600; }
-  & tbody th { position: sticky; inset-inline-start: 0; max-width: 12rem; white-space: normal; }
+  & tbody th { position: sticky; inset-inline-start: 0; max-width: 22em; white-space: normal; }
   & td.number { text-align: end; font-variant-numeric: tabular-nums; }
   & bdi { font-family: ui-monospace, monospace; }
-  & td.wrap { min-width: 12rem; white-space: normal; }
-  & .bar { display: block; height: 0.75rem; min-width: 1px; background: ACCENT; }
+  & td.wrap { min-width: 12em; white-space: normal; }
+  & .bar { display: block; height: 0.75em; min-width: 1px; background: ACCENT; }
   & svg { display: block; max-width: none; }
-  & .charts { display: flex; flex-wrap: wrap; gap: 1rem; }
+  & .charts { display: flex; flex-wrap: wrap; gap: 1em; }
   & svg text { fill: currentColor; font-family: system-ui, sans-serif; }
   & svg text.token { font-family: ui-monospace, monospace; }
   & svg .axis { stroke: BORDER; fill: none; }
   & svg .positive { fill: ACCENT; }
   & svg .negative { fill: NEGATIVE; }
-  & img { display: block; width: 4.5rem; height: 4.5rem; image-rendering: pixelated; border: 1px solid BORDER; }
-  & .text { font-size: 1.0625rem; line-height: 2.2; white-space: pre-wrap; & bdi { font-family: inherit; } }
+  & img { display: block; width: 72px; height: 72px; image-rendering: pixelated; border: 1px solid BORDER; }
+  & .text { font-size: 1.0625em; line-height: 2.2; white-space: pre-wrap; & bdi { font-family: inherit; } }
   & mark {
-    padding: 0.15rem 0.3rem; border: 1px solid; border-radius: 0.25rem; color: TEXT; box-decoration-break: clone;
+    padding: 0.15em 0.3em; border: 1px solid; border-radius: 0.25em; color: TEXT; box-decoration-break: clone;
   }
-  & mark small { font-weight: 600; font-size: 0.75rem; }
-  & fieldset { margin: 0 0 0.75rem; padding: 0.5rem 0.75rem; border: 1px solid BORDER; border-radius: 0.25rem; }
-  & label { display: inline-block; margin-inline-end: 0.75rem; padding: 0.125rem 0; }
+  & mark small { font-weight: 600; font-size: 0.75em; }
+  & fieldset { margin: 0 0 0.75em; padding: 0.5em 0.75em; border: 1px solid BORDER; border-radius: 0.25em; }
+  & label { display: inline-block; margin-inline-end: 0.75em; padding: 0.125em 0; }
   & input { accent-color: ACCENT; }
   & summary { cursor: pointer; }
 }

@@ -16,7 +16,6 @@ from keras_bert_layers.visualization._figures import plain, write
 from keras_bert_layers.visualization.picture import Picture
 
 _AXES = ("batch", "sequence", "axis 2", "axis 3")
-_INDENT = "\u2003"  # an em wide
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Architecture(Picture):
     def _body(self) -> str:
         rows = [
             [
-                _INDENT * part.depth + html.token(_name(part)),
+                f'<span style="padding-inline-start: {2 * part.depth}em">{html.token(_name(part))}</span>',
                 f"<td>{html.escape(part.kind)}</td>",
                 f"<td>{html.escape(part.shape)}</td>",
                 html.number(_weights(part)),

@@ -15,7 +15,10 @@ from keras_bert_layers.visualization._reading import check_index, hidden_states,
 from keras_bert_layers.visualization.picture import Picture
 
 _WIDTH, _HEIGHT, _MARGIN = 600, 400, 48  # pixels
+_LETTER, _LINE, _LONGEST = 7.3, 13, 44  # width and height of a letter, in pixels; letters of a label
 _MARKERS = "osD^vP"
+# What float32 leaves between vectors that are equal, beside their largest number.
+_ROUNDING = 1e-5
 POINTS = ("texts", "tokens")
 
 
@@ -124,12 +127,12 @@ class HiddenStateMap(Picture):
             f'<text x="16" y="{_HEIGHT - _MARGIN}" font-size="13" transform="rotate(-90 16 {_HEIGHT - _MARGIN})">'
             f"second direction, {second}</text>",
         ]
-        for (x, y), name, group in zip(self._pixels().tolist(), self.labels, self._group_ids(), strict=True):
-            anchor, shift = ("start", 9) if x < _WIDTH * 0.6 else ("end", -9)
-            parts.append(_shape(group, x, y))
+        places = self._pixels().tolist()
+        parts += [_shape(group, x, y) for (x, y), group in zip(places, self._group_ids(), strict=True)]
+        names = [name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…" for name in self.labels]
+        for name, (left, y) in zip(names, _label_places(places, names), strict=True):
             parts.append(
-                f'<text class="token" x="{x + shift:.1f}" y="{y + 4:.1f}" text-anchor="{anchor}" font-size="12">'
-                f"{html.escape(name)}</text>"
+                f'<text class="token" x="{left:.1f}" y="{y + 4:.1f}" font-size="12">{html.escape(name)}</text>'
             )
         return parts
 
@@ -174,6 +177,7 @@ def _plane(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates `(points, 2)` in the two directions of the largest variance, and their shares of it."""
     centred = vectors - vectors.mean(axis=0)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    sizes[sizes <= _ROUNDING * np.abs(vectors).max()] = 0
     coordinates = np.zeros((len(vectors), 2))
     count = min(2, len(sizes))
     coordinates[:, :count] = left[:, :count] * sizes[:count]
@@ -182,6 +186,20 @@ def _plane(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     shares = np.zeros(2)
     shares[:count] = sizes[:count] ** 2 / total if total > 0 else 0
     return coordinates * np.where(largest < 0, -1, 1) + 0.0, shares
+
+
+def _label_places(points: list[list[float]], names: list[str]) -> list[tuple[float, float]]:
+    """Where each label starts, and its height: beside its point, or lower where another label is already."""
+    boxes: list[tuple[float, float, float]] = []  # left, right, height
+    found: dict[int, tuple[float, float]] = {}
+    for index in sorted(range(len(points)), key=lambda index: points[index][1]):
+        (x, y), width = points[index], _LETTER * len(names[index])
+        left = x + 9 if x + 9 + width <= _WIDTH else max(x - 9 - width, 0)
+        while any(left < other[1] and other[0] < left + width and abs(y - other[2]) < _LINE for other in boxes):
+            y += 1
+        boxes.append((left, left + width, y))
+        found[index] = (left, y)
+    return [found[index] for index in range(len(points))]
 
 
 def _shape(group: int, x: float, y: float) -> str:

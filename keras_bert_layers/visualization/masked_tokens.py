@@ -13,7 +13,7 @@ from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._figures import label_ticks, write
 from keras_bert_layers.visualization.picture import Picture
 
-_BAR_WIDTH = 7  # rem, of a probability of 1
+_BAR_WIDTH = 8  # em, of a probability of 1
 
 
 class MaskedTokens(Picture):
@@ -118,4 +118,4 @@ _NOTE = "The model's most probable tokens for each mask. A token that starts wit
 
 
 def _bar(share: float) -> str:
-    return f'<span class="bar" aria-hidden="true" style="width: {_BAR_WIDTH * share:.2f}rem"></span>'
+    return f'<span class="bar" aria-hidden="true" style="width: {_BAR_WIDTH * share:.2f}em"></span>'

@@ -12,7 +12,7 @@ from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._figures import plain
 from keras_bert_layers.visualization.picture import Picture
 
-_WIDTH, _HEIGHT, _LEFT, _TOP = 340, 230, 48, 32  # pixels
+_WIDTH, _HEIGHT, _LEFT, _TOP = 310, 210, 48, 32  # pixels
 _RIGHT, _BOTTOM = _WIDTH - 84, _HEIGHT - 48  # where the last epoch and the least value are drawn
 _VALIDATION = "val_"
 

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -53,8 +55,24 @@ def test_one_point_and_equal_points():
         assert "nan" not in picture.html()
 
 
+def test_rounding_is_no_difference():
+    vectors = np.float32([[3.0, 4.0, 1.0]] * 4) * (1 + 1e-7 * np.arange(4)[:, None])
+    assert not HiddenStateMap(list("abcd"), vectors).coordinates.any()
+
+
 def test_empty_text(backbone, preprocessor):
     assert HiddenStateMap.from_model(backbone, [""], points="tokens", preprocessor=preprocessor).labels[0] == "[CLS]"
+
+
+def test_labels_do_not_cover_each_other():
+    page = HiddenStateMap(
+        ["first", "second", "third", "x" * 60], [[0.0, 0.0], [0.01, 0.0], [0.0, 0.02], [9.0, 0.0]]
+    ).html()
+    labels = re.findall(r'class="token" x="([\d.]+)" y="([\d.]+)" font-size="12">([^<]+)<', page)
+    heights = sorted(float(y) for _, y, name in labels if len(name) < 9)
+    assert min(np.diff(heights)) >= 12
+    assert labels[3][2] == "x" * 43 + "…"
+    assert float(labels[3][0]) + 44 * 7.3 <= 600
 
 
 def test_groups_differ_by_shape_too():

@@ -27,7 +27,7 @@ def test_a_mask_beyond_the_models_reach(masked_lm):
 
 def test_bars_are_as_long_as_the_probabilities():
     page = MaskedTokens("[MASK]", [["a", "b"]], [[0.5, 0.001]]).html()
-    assert 'style="width: 3.50rem"' in page
+    assert 'style="width: 4.00em"' in page
     assert "50 %" in page
     assert "0.1 %" in page
 
