@@ -17,9 +17,7 @@ def test_tokens_are_the_models_answer(masked_lm):
     assert picture.tokens == [[token.decode() for token in row] for row in answer["token"][0]]
     assert picture.probabilities == answer["probability"][0].tolist()
     assert picture.html().count("<mark") == 2
-
-
-def test_a_mask_beyond_the_models_reach(masked_lm):
+    # And a mask beyond the model's reach.
     picture = MaskedTokens.from_model(masked_lm, "a [MASK] " + "film " * 20 + "[MASK]")
     assert [len(row) for row in picture.tokens] == [3, 0]
     assert "Mask 2 lies beyond what the model reads." in picture.html()
