@@ -192,7 +192,7 @@ class MaskedTextTask(TextTask):
         if self.preprocessor is not None:
             return super().signatures()
         inputs: dict[str, Any] = dict.fromkeys(self.input, ((None, None), "int32"))
-        return [Signature("token_ids", self._serve_ids, inputs)]
+        return [Signature("token_ids", self._serve_given_ids, inputs)]
 
     def _serve_ids(
         self, token_ids: Any, segment_ids: Any, padding_mask: Any, mask_positions: Any = None

@@ -15,10 +15,13 @@ from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.export import Signature, write_saved_model
+from keras_bert_layers.export._batching import refuse_foreign_padding
 from keras_bert_layers.export._dtype_copy import copy_in_dtype
+from keras_bert_layers.export._text_bound import check_max_bytes
 from keras_bert_layers.export.saved_model import check_destination
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.tasks import _served as served
 
 TEXT = ((None,), "string")
 
@@ -171,7 +174,7 @@ class Task(keras.Model):
 
     def signatures(self) -> list[Signature]:
         """What the exported model can be asked: with a preprocessor, strings by `serving_default`; always, ids."""
-        of_ids = Signature("token_ids", self._serve_ids, self.id_inputs())
+        of_ids = Signature("token_ids", self._serve_given_ids, self.id_inputs())
         if self.preprocessor is None:
             return [of_ids]
         texts = self.text_inputs()
@@ -200,6 +203,11 @@ class Task(keras.Model):
         ids = {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
         return {self.output_name: self._run_model(ids)}
 
+    def _serve_given_ids(self, token_ids: Any, segment_ids: Any, padding_mask: Any, *others: Any) -> dict[str, Any]:
+        """The same, of ids that came over a network."""
+        token_ids = refuse_foreign_padding(type(self).__name__, token_ids, padding_mask)
+        return self._serve_ids(token_ids, segment_ids, padding_mask, *others)
+
     def _run_model(self, ids: dict[str, Any], model: Any = None) -> Any:
         """The outputs of the model (or of a part) as TensorFlow tensors, for answers; eager on other backends."""
         model = self if model is None else model
@@ -211,30 +219,55 @@ class Task(keras.Model):
     def _serve_tokens(self, *texts: Any) -> dict[str, Any]:
         return traced_once(self.preprocessor, texts if len(texts) > 1 else texts[0])
 
-    def export(self, filepath: str | PathLike[str], *, dtype: str | None = None, **kwargs: Any) -> None:
+    def export(
+        self,
+        filepath: str | PathLike[str],
+        *,
+        dtype: str | None = None,
+        version: int | str | None = None,
+        max_bytes: int | None = None,
+        warm_up: bool = True,
+        **kwargs: Any,
+    ) -> None:
         """Writes a TensorFlow SavedModel that takes strings, with the vocabulary inside; the task stays as it is.
 
         Args:
             filepath: the folder to make. It is written whole or not at all; a SavedModel there is replaced.
             dtype: the numbers of the exported model: `"bfloat16"` (weights of half the size, products in bfloat16,
                 softmax, LayerNorm and all answers in float32), `"float32"`, or None for those of the task.
+            version: write to the folder `filepath/version`, as TensorFlow Serving wants it: a whole number that is not
+                there yet, or `"next"` for one more than the largest.
+            max_bytes: how many bytes of a text the exported model reads, at least 16; what stands behind is left out,
+                as behind `max_length`. None tokenizes all of it, in time and memory that grow with the text.
+            warm_up: whether to write requests that TensorFlow Serving asks before it serves the model: a few texts, one
+                long and one empty, for each signature. A model that fails one is not served.
             **kwargs: nothing; `format` may be `"tf_saved_model"`.
 
         Raises:
             RuntimeError: Keras runs on a backend other than TensorFlow.
-            FileExistsError: the folder holds something that is not a SavedModel.
-            ValueError: another format or another dtype is asked for.
+            FileExistsError: the folder holds something that is not a SavedModel; the version is there.
+            ValueError: another format or another dtype is asked for; `max_bytes` is too small.
         """
         owner = type(self).__name__
         checks.one_of(owner, "format", kwargs.pop("format", "tf_saved_model"), ["tf_saved_model"])
         if kwargs:
-            raise TypeError(f"`{owner}`: `export` takes a path and a `dtype` only. Received: {sorted(kwargs)}.")
+            known = "`dtype`, `version`, `max_bytes` and `warm_up`"
+            raise TypeError(f"`{owner}`: `export` takes a path, {known} only. Received: {sorted(kwargs)}.")
         cure = "On a CPU float16 is no faster than float32; take bfloat16." if dtype == "float16" else ""
         checks.one_of(owner, "dtype", dtype, [None, "bfloat16", "float32"], cure)
-        check_destination(filepath)
+        checks.boolean(owner, "warm_up", warm_up)
+        check_max_bytes(owner, max_bytes)
+        check_destination(filepath, version)
         model = self if dtype is None else copy_in_dtype(self, dtype)
         with model._padding_left_out():
-            write_saved_model(filepath, model.signatures())
+            signatures = [served.with_bound(signature, max_bytes) for signature in model.signatures()]
+            write_saved_model(
+                filepath,
+                signatures,
+                version=version,
+                warm_up=served.requests(model, signatures) if warm_up else None,
+                facts=served.facts(model, max_bytes),
+            )
 
     @contextmanager
     def _padding_left_out(self) -> Iterator[None]:

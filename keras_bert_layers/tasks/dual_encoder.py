@@ -12,6 +12,7 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
+from keras_bert_layers.export._batching import refuse_foreign_padding
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _contrastive as contrastive
 from keras_bert_layers.tasks import _text_data as text_data
@@ -273,7 +274,7 @@ class BertDualEncoder(VectorTask):
         """What the exported model can be asked; queries by those that all tasks have, and documents by their own."""
         found = super().signatures()
         ids, texts = self.id_inputs(), self.text_inputs()
-        found.append(Signature("document_token_ids", self._serve_document_ids, ids))
+        found.append(Signature("document_token_ids", self._serve_given_document_ids, ids))
         if self.preprocessor is not None:
             found.append(Signature("query", self._serve, texts))
             found.append(Signature("document", self._serve_document, texts))
@@ -295,6 +296,10 @@ class BertDualEncoder(VectorTask):
     def _serve_document(self, text: Any) -> dict[str, Any]:
         """Documents to `embedding`."""
         return self._serve_document_ids(**self._serve_document_tokens(text))
+
+    def _serve_given_document_ids(self, token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
+        token_ids = refuse_foreign_padding("BertDualEncoder", token_ids, padding_mask)
+        return self._serve_document_ids(token_ids, segment_ids, padding_mask)
 
     def _serve_document_ids(self, token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
         ids = {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}

@@ -65,10 +65,10 @@ def test_a_failed_export_keeps_the_model_that_was_there(signature, tmp_path, mon
     path = write_saved_model(tmp_path / "model", [signature])
     before = (path / "saved_model.pb").read_bytes()
 
-    def full_disk(self, filepath, **kwargs):
+    def full_disk(*arguments, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(type(keras.export.ExportArchive()), "write_out", full_disk)
+    monkeypatch.setattr(tf.saved_model, "save", full_disk)
     with pytest.raises(OSError, match="No space left"):
         write_saved_model(tmp_path / "model", [signature])
     assert (path / "saved_model.pb").read_bytes() == before

@@ -1,0 +1,42 @@
+"""How much of a text a served model reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+
+# Long enough to hold any character and the three bytes before it.
+_LEAST = 16
+_LONGEST_CHARACTER = 4
+
+
+def check_max_bytes(owner: str, max_bytes: Any) -> int | None:
+    """`max_bytes` if it is None or a whole number that is not too small; TypeError or ValueError otherwise."""
+    if max_bytes is not None and checks.positive_integer(owner, "max_bytes", max_bytes) < _LEAST:
+        raise ValueError(checks.message(owner, "max_bytes", f"be at least {_LEAST}", max_bytes))
+    return max_bytes
+
+
+def bounded_texts(texts: Any, max_bytes: int) -> tf.Tensor:
+    """Texts without what stands behind the last whole character of their first `max_bytes` bytes; in graph.
+
+    Args:
+        texts: strings of any shape.
+        max_bytes: at least 16.
+
+    Returns:
+        Strings of that shape.
+    """
+    sizes = tf.strings.length(texts)
+    places = tf.where(sizes > max_bytes)
+    first = max_bytes + 1 - _LONGEST_CHARACTER
+    # The four bytes that end behind the cut: those that only continue a character go with the one they belong to.
+    ends = tf.strings.substr(tf.gather_nd(texts, places), first, _LONGEST_CHARACTER)
+    ends = tf.reshape(tf.io.decode_raw(ends, tf.uint8), [-1, _LONGEST_CHARACTER])
+    continues = tf.cast(tf.bitwise.bitwise_and(ends, 0xC0) == 0x80, tf.int32)
+    num_cut = tf.reduce_sum(tf.math.cumprod(continues, axis=-1, reverse=True), axis=-1)
+    num_cut = tf.where(num_cut == _LONGEST_CHARACTER, 0, num_cut)  # no character is so long: these are no UTF-8
+    sizes = tf.tensor_scatter_nd_update(sizes, places, max_bytes - num_cut)
+    return tf.strings.substr(texts, tf.zeros_like(sizes), sizes)
