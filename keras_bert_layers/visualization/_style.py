@@ -35,6 +35,8 @@ figure.kbl-picture {
   & td.wrap { min-width: 12em; white-space: normal; }
   & .bar { display: block; height: 0.75em; min-width: 1px; background: ACCENT; }
   & svg { display: block; max-width: none; }
+  & .legend { margin: 0 0 0.75em; padding: 0; list-style: none; }
+  & .legend li { margin: 0; font-size: 0.875em; & svg { display: inline-block; vertical-align: -0.15em; } }
   & .charts { display: flex; flex-wrap: wrap; gap: 1em; }
   & svg text { fill: currentColor; font-family: system-ui, sans-serif; }
   & svg text.token { font-family: ui-monospace, monospace; }

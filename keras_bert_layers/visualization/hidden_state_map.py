@@ -117,7 +117,19 @@ class HiddenStateMap(Picture):
         ]
         header = ["point", "first direction", "second direction", *(["group"] if has_groups else [])]
         table = html.table("The places of the points.", header, rows)
-        return f"{html.scroll('Points', drawn)}\n{html.details('The numbers', html.scroll('The numbers', table))}"
+        legend = self._legend() if has_groups else ""
+        return (
+            f"{html.scroll('Points', drawn)}\n{legend}{html.details('The numbers', html.scroll('The numbers', table))}"
+        )
+
+    def _legend(self) -> str:
+        """What the shapes stand for."""
+        shapes = dict(zip(self.groups, self._group_ids(), strict=True))
+        rows = "".join(
+            f'<li><svg aria-hidden="true" width="16" height="16">{_shape(group, 8, 8)}</svg> {html.isolated(name)}</li>'
+            for name, group in shapes.items()
+        )
+        return f'<ul class="legend">{rows}</ul>\n'
 
     def _points(self) -> list[str]:
         first, second = (html.percent(share) for share in self.shares.tolist())

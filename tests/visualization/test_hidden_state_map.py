@@ -77,8 +77,11 @@ def test_labels_do_not_cover_each_other():
 
 def test_groups_differ_by_shape_too():
     page = HiddenStateMap(list("abcdefg"), np.eye(7), groups=list("tuvwxyz")).html()
-    assert page.count("<circle") == 2  # the seventh is as the first
-    assert len(set(page.split('points="')[1:])) == 5
+    drawing, legend = page.split('<ul class="legend">')
+    assert drawing.count("<circle") == 2  # the seventh is as the first
+    assert len(set(re.findall('points="([^"]+)"', drawing))) == 5
+    assert legend.count("<li>") == 7
+    assert "legend" not in HiddenStateMap(["a", "b"], np.eye(2)).html().split("<main>")[1]
 
 
 def test_arguments_that_are_none(backbone, preprocessor):
