@@ -35,7 +35,8 @@ ADDRESS = f"/v1/models/{MODEL_NAME}"
 
 MAX_BATCH_SIZE = 32  # texts of one step of the model
 MAX_WAITING = int(os.environ.get("MAX_WAITING", "256"))  # requests under way; past it one is told to come again
-SECONDS = 30  # that a request may take
+# That a request may take. BentoML keeps something of every request for so long, some kilobytes: short is light.
+SECONDS = int(os.environ.get("REQUEST_SECONDS", "10"))
 
 logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 

@@ -147,7 +147,7 @@ def test_a_new_version_under_load(start_server, models, versions):
 
 
 def test_sigterm_answers_what_is_under_way(start_server, models):
-    server = start_server(models)
+    server = start_server(models, REQUEST_SECONDS="60")
     texts = ["a good bad film " * 40] * 1024  # seconds of work
     server.client().predict({"text": texts[:32]})
     with ThreadPoolExecutor(4) as pool:
