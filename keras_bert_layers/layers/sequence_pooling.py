@@ -55,7 +55,7 @@ class SequencePooling(keras.layers.Layer):
             return self._mean_of_tokens(*known)
         if padding_mask is None:
             padding_mask = ops.ones(ops.shape(hidden)[:2], dtype="bool")
-        real = ops.cast(padding_mask, "bool")[:, :, None]  # [B, S, 1]
+        real = ops.cast(ops.expand_dims(padding_mask, -1), "bool")  # [B, S, 1]
         return self._mean(hidden, real) if self.mode == "mean" else self._maximum(hidden, real)
 
     def _mean(self, hidden: Any, real: Any) -> Any:
