@@ -11,6 +11,8 @@ from keras import ops
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.layers._packing import in_tensorflow_graph
 
+# Numbers below which waking a second thread, as oneDNN does, takes longer than the steps one by one: 0.1 ms.
+_SMALL = 2**15
 # Elsewhere TensorFlow runs the operation below as it is written, and is slower than with the steps one by one.
 _FUSES = platform.machine() in ("x86_64", "AMD64")
 
@@ -19,23 +21,37 @@ class LayerNorm(keras.layers.LayerNormalization):
     """`keras.layers.LayerNormalization` over the last axis: the same weights and numbers, in fewer steps.
 
     It computes in float32 under every dtype policy. In TensorFlow's graphs, rows `(rows, width)` are normalized as a
-    batch normalization of `rows` channels, times gamma, plus beta: which oneDNN runs as one operation.
+    batch normalization of `rows` channels, times gamma, plus beta: which oneDNN runs as one operation. Few rows are
+    normalized step by step all the same.
 
     References:
         `FindMklLayerNorm` in tensorflow, core/grappler/optimizers/remapper.cc.
     """
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
         """Normalizes float `(..., width)`."""
-        if _runs_as_one(inputs):
-            return self._in_one_operation(inputs)
+        if not _can_be_one(inputs):
+            return self._step_by_step(inputs, self.gamma, self.beta)
+        if training:
+            return self._in_one_operation(inputs, self.gamma, self.beta)
+        # Read before the choice: one that reads a weight counts as an effect, and is computed where nobody wants it.
+        gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
+        inputs = tf.identity(inputs)  # what a choice takes is not fused into the product that made it; of this, it is
+        return tf.cond(
+            tf.size(inputs) < _SMALL,
+            lambda: tf.cast(self._step_by_step(inputs, gamma, beta), inputs.dtype),
+            lambda: self._in_one_operation(inputs, gamma, beta),
+        )
+
+    def _step_by_step(self, inputs: Any, gamma: Any, beta: Any) -> Any:
         hidden = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
         centred = hidden - ops.mean(hidden, axis=-1, keepdims=True)
         scale = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + self.epsilon)
-        gamma, beta = ops.cast(self.gamma, hidden.dtype), ops.cast(self.beta, hidden.dtype)
-        return ops.cast(centred * (scale * gamma) + beta, self.compute_dtype)
+        return ops.cast(
+            centred * (scale * ops.cast(gamma, hidden.dtype)) + ops.cast(beta, hidden.dtype), self.compute_dtype
+        )
 
-    def _in_one_operation(self, inputs: Any) -> Any:
+    def _in_one_operation(self, inputs: Any, gamma: Any, beta: Any) -> Any:
         # Numbers of 16 bits are not converted first: the operation sums in float32, and is not fused behind a cast.
         num_rows, width = tf.shape(inputs)[0], inputs.shape[-1]
         normalized = tf.raw_ops.FusedBatchNormV3(
@@ -48,10 +64,10 @@ class LayerNorm(keras.layers.LayerNormalization):
             data_format="NCHW",
             is_training=True,
         ).y
-        gamma, beta = ops.cast(self.gamma, inputs.dtype), ops.cast(self.beta, inputs.dtype)
-        return tf.reshape(normalized, (num_rows, width)) * gamma + beta
+        rows = tf.reshape(normalized, (num_rows, width))
+        return rows * ops.cast(gamma, inputs.dtype) + ops.cast(beta, inputs.dtype)
 
 
-def _runs_as_one(inputs: Any) -> bool:
+def _can_be_one(inputs: Any) -> bool:
     is_known = len(inputs.shape) == 2 and keras.backend.standardize_dtype(inputs.dtype) in ("float32", "bfloat16")
     return _FUSES and is_known and in_tensorflow_graph(inputs)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+from keras import ops
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import check_activation
 from keras_bert_layers.layers._dropout import Dropout
@@ -169,9 +171,10 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         attended, *scores = attended if options["return_attention_scores"] else (attended,)
         if first_token_only:
             tokens = first_of(packing, tokens)  # [B, H]
-        tokens = self._after(self.attention_layer_norm, tokens + self.dropout_layer(attended))
+        add = ops.add if packing is None else _add_alike
+        tokens = self._after(self.attention_layer_norm, add(tokens, self.dropout_layer(attended)))
         transformed = self.feed_forward(self._before(self.feed_forward_layer_norm, tokens))
-        return self._after(self.feed_forward_layer_norm, tokens + self.dropout_layer(transformed)), *scores
+        return self._after(self.feed_forward_layer_norm, add(tokens, self.dropout_layer(transformed))), *scores
 
     def _before(self, layer_norm: Any, hidden: Any) -> Any:
         return layer_norm(hidden) if self.normalize_first else hidden
@@ -207,3 +210,8 @@ class TransformerEncoderBlock(PaddingFreeLayer):
             "causal": self.causal,
             "initializer_range": self.initializer_range,
         }
+
+
+def _add_alike(tokens: Any, others: Any) -> Any:
+    # TensorFlow puts a sum into the product before it where nothing can be broadcast, and of this one it knows that.
+    return tf.add_n([tokens, others])

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert_layers.layers import _layer_norm
 from keras_bert_layers.layers._layer_norm import LayerNorm
 
 on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="one operation on TensorFlow only")
@@ -33,10 +34,11 @@ def expected(layer, rows):
     return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + EPSILON) * gamma + beta
 
 
-def graph(layer):
+def graph(layer, **options):
     import tensorflow as tf
 
-    return tf.function(layer.__call__, input_signature=[tf.TensorSpec([None, 11], layer.compute_dtype)])
+    specs = [tf.TensorSpec([None, 11], layer.compute_dtype)]
+    return tf.function(lambda rows: layer(rows, **options), input_signature=specs)
 
 
 @pytest.mark.parametrize("name", INPUTS)
@@ -47,23 +49,36 @@ def test_step_by_step(name):
     np.testing.assert_allclose(three_axes[:, 0], expected(layer, INPUTS[name]), atol=FLOAT32[name])
 
 
+@pytest.fixture(params=[0, _layer_norm._SMALL], ids=["as one operation", "few rows, step by step"])
+def smallest(request, monkeypatch):
+    """How many numbers are normalized as one operation."""
+    monkeypatch.setattr(_layer_norm, "_SMALL", request.param)
+
+
 @on_tensorflow
+@pytest.mark.usefixtures("smallest")
 @pytest.mark.parametrize("name", INPUTS)
-def test_as_one_operation(name):
+def test_in_a_graph(name):
     layer = make()
-    found = graph(layer)
-    assert ("FusedBatchNormV3" in {node.type for node in found.get_concrete_function().graph.get_operations()}) == (
-        platform.machine() in ("x86_64", "AMD64")
-    )
-    np.testing.assert_allclose(found(INPUTS[name]), expected(layer, INPUTS[name]), atol=FLOAT32[name])
+    np.testing.assert_allclose(graph(layer)(INPUTS[name]), expected(layer, INPUTS[name]), atol=FLOAT32[name])
 
 
 @on_tensorflow
+def test_training_has_no_choice():
+    layer = make()
+    found = graph(layer, training=True).get_concrete_function().graph.get_operations()
+    assert ("FusedBatchNormV3" in {node.type for node in found}) == (platform.machine() in ("x86_64", "AMD64"))
+    assert not any("If" in node.type for node in found)
+
+
+@on_tensorflow
+@pytest.mark.usefixtures("smallest")
 def test_no_rows():
     assert graph(make())(np.zeros((0, 11), "float32")).shape == (0, 11)
 
 
 @on_tensorflow
+@pytest.mark.usefixtures("smallest")
 @pytest.mark.parametrize("policy", ["bfloat16", "mixed_bfloat16"])
 def test_bfloat16(policy):
     import tensorflow as tf
@@ -75,6 +90,7 @@ def test_bfloat16(policy):
 
 
 @on_tensorflow
+@pytest.mark.usefixtures("smallest")
 def test_gradients():
     import tensorflow as tf
 
