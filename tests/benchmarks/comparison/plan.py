@@ -51,13 +51,13 @@ class Plan:
 
 
 FULL = Plan(
-    num_rounds=9,
-    longest_work=40.0,
+    num_rounds=7,
+    longest_work=25.0,
     least_rounds=3,
     num_texts={("minilm", "sst2"): 256, ("minilm", "squad"): 64, ("base", "sst2"): 64, ("base", "squad"): 32},
     num_answers=30,
     num_training_texts=192,
-    num_starts=3,
+    num_starts=2,
     fresh_models=("minilm", "base"),
     num_imports=3,
     lengths=(16, 32, 64, 128, 256, 512),

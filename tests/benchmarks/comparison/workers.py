@@ -13,6 +13,8 @@ from typing import Any
 from comparison.contender_error import ContenderError
 from comparison.machine import wait_until_idle
 
+# Weights are packed for the products once, and kept: Intel's setting for TensorFlow where nothing trains.
+FROZEN = {"TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1"}
 PROGRAM = Path(__file__).with_name("worker.py")
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -31,9 +33,10 @@ class WorkerProcess:
         contender: a module of `contenders`.
         python: the interpreter of the contender's environment.
         log: the file for what the libraries print.
+        environment: what its environment has besides.
     """
 
-    def __init__(self, contender: str, python: str, log: Path):
+    def __init__(self, contender: str, python: str, log: Path, environment: dict[str, str]):
         self.contender = contender
         with log.open("ab") as file:
             self._process = subprocess.Popen(
@@ -41,7 +44,7 @@ class WorkerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=file,
-                env={**os.environ, **ENVIRONMENT},
+                env={**os.environ, **ENVIRONMENT, **environment},
                 text=True,
             )
 
@@ -89,13 +92,15 @@ class Crew:
     def __init__(self, pythons: dict[str, str], log: Path):
         self._pythons = pythons
         self._log = log
+        self._environment = FROZEN
         self._workers: dict[str, WorkerProcess] = {}
         self.versions: dict[str, dict[str, str]] = {}
         self.missing: dict[str, str] = {}
 
     def fresh(self, contender: str) -> WorkerProcess:
         """A new process, which the caller closes."""
-        return WorkerProcess(contender, self._pythons.get(contender, sys.executable), self._log)
+        python = self._pythons.get(contender, sys.executable)
+        return WorkerProcess(contender, python, self._log, self._environment)
 
     def worker(self, contender: str) -> WorkerProcess:
         """The contender's running process."""
@@ -111,6 +116,11 @@ class Crew:
                 raise ContenderError(self.missing[contender]) from error
             self._workers[contender] = worker
         return self._workers[contender]
+
+    def let_weights_change(self, weights_change: bool) -> None:
+        """Ends all workers; those to come may train, or may not."""
+        self.close()
+        self._environment = {} if weights_change else FROZEN
 
     def rest(self) -> None:
         """Waits until no worker computes."""

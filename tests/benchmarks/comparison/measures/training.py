@@ -25,13 +25,14 @@ def measure_training(session: Session, models: tuple[str, ...]) -> list[dict[str
     texts, labels = [text for text, _ in rows], [label for _, label in rows]
     say(f"training: minilm, {len(texts)} sentences a turn")
     session.prepare("minilm")
+    session.crew.let_weights_change(True)
     lengths, longest = session.counter.lengths(texts), max(session.counter.lengths(pool[0]))
     ask = {"texts": texts, "labels": labels, "batch_size": BATCH_SIZE}
     trial = {**ask, "texts": texts[:BATCH_SIZE], "labels": labels[:BATCH_SIZE]}
     loaded, skipped = session.load_all(TRAINING, "minilm", "trainer", longest=longest, trial=trial)
     turns = {each.line.label: partial(each.worker.ask, "train", key=each.key, **ask) for each in loaded}
     figures, failed = take_turns(turns, session.plan, session.crew.rest)
-    session.crew.forget()
+    session.crew.let_weights_change(False)
     return [
         {
             "model": "minilm",
