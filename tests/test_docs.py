@@ -112,6 +112,15 @@ def test_blocks_are_well_formed(path):
         assert "\t" not in body, f"tab in the block at line {line}"
 
 
+def test_every_line_to_change_to_is_run():
+    path = DOCS / "tutorials" / "coming-from.md"
+    source = "".join(body for _, body, _ in programs(path))
+    cells = re.findall(r"^\| .* \| (`.*`) \|$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(cells) > 40
+    for line in cells:
+        assert line.strip("`") in source, f"{line} is in a table and in no block"
+
+
 def test_readme_has_the_two_commands_each_in_its_own_block():
     commands = [body.strip() for language, body, *_ in blocks(ROOT / "README.md") if language == "bash"]
     for command in COMMANDS:
