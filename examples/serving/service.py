@@ -118,15 +118,16 @@ def _run(key: tuple[Any, ...], columns: dict[str, np.ndarray]) -> list[dict[str,
 
 async def _versions(request: Request) -> JSONResponse:
     """TensorFlow Serving's answer to GET /v1/models/NAME."""
-    if request.path_params["name"] != MODEL_NAME:
-        return JSONResponse({"error": f"Could not find any versions of model {request.path_params['name']}"}, 404)
+    name = request.path_params["name"].removesuffix(":predict")
+    if name != MODEL_NAME:
+        return JSONResponse({"error": f"no such model: {name!r}; this server has {MODEL_NAME!r}"}, 404)
     ok = {"error_code": "OK", "error_message": ""}
     states = sorted(status.state.model.versions().items(), reverse=True)
     found = [{"version": str(number), "state": state, "status": ok} for number, state in states]
     return JSONResponse({"model_version_status": found})
 
 
-status.router.routes.append(Route("/v1/models/{name}", _versions, methods=["GET"]))
+status.router.routes.append(Route("/v1/models/{name}", _versions, methods=["GET", "POST"]))
 
 
 def _columns(instances: Any) -> Any:

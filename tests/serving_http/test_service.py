@@ -25,6 +25,11 @@ def test_answers_and_refusals(start_server, models, small_classifier):
     assert requests.get(f"{server.url}/readyz", timeout=5).status_code == 200
     assert requests.get(f"{server.url}/livez", timeout=5).status_code == 200
     assert requests.get(f"{server.url}/v1/models/other", timeout=5).status_code == 404
+    response = requests.post(f"{server.url}/v1/models/other:predict", json={"inputs": ["a"]}, timeout=5)
+    assert (response.status_code, response.json()["error"]) == (
+        404,
+        "no such model: 'other'; this server has 'sentiment'",
+    )
     check_answers(client, classifier)
     check_refusals(server)
     check_bad_rows_among_good_ones(server, client)
