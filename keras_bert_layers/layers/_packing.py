@@ -158,3 +158,8 @@ def at_places(hidden: Any, places: Any) -> Any:
     if packing is None:
         return ops.take(ops.reshape(tokens, (-1, tokens.shape[-1])), places, axis=0)
     return tf.gather(tokens, tf.gather(packing.sources, places))
+
+
+def add_alike(tokens: Any, others: Any) -> Any:
+    """The sum of two tensors `[T, H]`, which TensorFlow puts into the product before it: nothing can be broadcast."""
+    return tf.add_n([tokens, others])

@@ -146,19 +146,17 @@ class SelfAttention(keras.layers.Layer):
 
     def _attend(self, query: Any, merged: Any, padding_mask: Any, *, fused: bool = False) -> tuple[Any, Any]:
         """The context `[B, Q, H]`, and the scores `[B, N, Q, S]` where no fused kernel keeps them."""
-        if query is None:
-            parts = self._split_heads(merged, 3)
-        else:
-            parts = [*self._split_heads(query[:, None], 1), *self._split_heads(merged, 2)]
-        visible = self._visible(parts[0], parts[1], padding_mask)
+        parts = self._split_heads(merged, 3 if query is None else 2)
+        query, key, value = parts if query is None else (*self._split_heads(query[:, None], 1), *parts)
+        visible = self._visible(query, key, padding_mask)
         if fused:
-            heads_last = [_swap_heads_and_sequence(part) for part in parts]
+            heads_last = [_swap_heads_and_sequence(part) for part in (query, key, value)]
             context = ops.dot_product_attention(*heads_last, mask=visible, flash_attention=_flash(visible))
             scores = None
         else:
-            context, scores = self._attend_by_products(*parts, visible)
+            context, scores = self._attend_by_products(query, key, value, visible)
         batch, num_queries = ops.shape(context)[:2]
-        return ops.reshape(context, (batch, num_queries, self.num_heads * parts[0].shape[-1])), scores
+        return ops.reshape(context, (batch, num_queries, self.num_heads * query.shape[-1])), scores
 
     def _split_heads(self, merged: Any, num_parts: int) -> list[Any]:
         """Parts `[B, N, S, D]` of `[B, S, parts * H]`, which one copy puts in order."""

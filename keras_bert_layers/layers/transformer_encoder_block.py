@@ -8,12 +8,11 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import check_activation
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers._layer_norm import LayerNorm
-from keras_bert_layers.layers._packing import Packing, PaddingFreeLayer, first_of, packed, unpacked
+from keras_bert_layers.layers._packing import Packing, PaddingFreeLayer, add_alike, first_of, packed, unpacked
 from keras_bert_layers.layers.feed_forward import FeedForward
 from keras_bert_layers.layers.self_attention import SelfAttention
 
@@ -171,7 +170,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         attended, *scores = attended if options["return_attention_scores"] else (attended,)
         if first_token_only:
             tokens = first_of(packing, tokens)  # [B, H]
-        add = ops.add if packing is None else _add_alike
+        add = ops.add if packing is None else add_alike
         tokens = self._after(self.attention_layer_norm, add(tokens, self.dropout_layer(attended)))
         transformed = self.feed_forward(self._before(self.feed_forward_layer_norm, tokens))
         return self._after(self.feed_forward_layer_norm, add(tokens, self.dropout_layer(transformed))), *scores
@@ -210,8 +209,3 @@ class TransformerEncoderBlock(PaddingFreeLayer):
             "causal": self.causal,
             "initializer_range": self.initializer_range,
         }
-
-
-def _add_alike(tokens: Any, others: Any) -> Any:
-    # TensorFlow puts a sum into the product before it where nothing can be broadcast, and of this one it knows that.
-    return tf.add_n([tokens, others])
