@@ -45,6 +45,8 @@ status = Starlette()
 
 def make_model() -> Any:
     """What answers. It is imported in the process that does; the one above it, which starts it, needs no TensorFlow."""
+    # What is served never changes: its weights are packed for the products once. Not for a process that trains.
+    os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
     from served_model import ServedModel
 
     return ServedModel(MODEL_FOLDER)
