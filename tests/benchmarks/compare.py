@@ -96,7 +96,9 @@ def main() -> None:
     """Measures, prints, writes."""
     options = parse_arguments()
     with tempfile.TemporaryDirectory(prefix="comparison-") as temporary:
-        result = run(options, (options.folder or Path(temporary)).resolve())
+        folder = (options.folder or Path(temporary)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        result = run(options, folder)
     goals = judge(result["works"], peaks_of(result))
     result["goals"] = [{**asdict(goal), "met": goal.is_met} for goal in goals]
     if options.json:

@@ -15,7 +15,7 @@ def as_text(tables: Sequence[Table]) -> str:
 
 def as_markdown(tables: Sequence[Table]) -> str:
     """The same as Markdown, a heading each."""
-    return "\n".join(_render(table, "github", title=f"### {table.title}", note="- ") for table in tables)
+    return "\n".join(_render(table, "github", title=f"## {table.title}", note="- ") for table in tables)
 
 
 def _render(table: Table, form: str, *, title: str, note: str) -> str:
