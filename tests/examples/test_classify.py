@@ -33,6 +33,7 @@ def arguments(classify, tmp_path, monkeypatch):
     return parse
 
 
+@pytest.mark.slow
 def test_smoke():
     finished = subprocess.run([sys.executable, SCRIPT, "--smoke"], capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr

@@ -19,6 +19,7 @@ def fill_mask():
     return module
 
 
+@pytest.mark.slow
 def test_smoke():
     finished = subprocess.run([sys.executable, SCRIPT, "--smoke"], capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
