@@ -45,6 +45,7 @@ def refuse_foreign_padding(owner: str, token_ids: Any, padding_mask: Any) -> Any
         token_ids: int `(..., sequence)`.
         padding_mask: of that shape.
     """
+    token_ids, padding_mask = tf.convert_to_tensor(token_ids), tf.convert_to_tensor(padding_mask)
     is_padded = (token_ids[..., -1:] == token_ids[..., :1]) & (padding_mask[..., -1:] == 1)
     if token_ids.shape.rank == 2:
         is_padded &= tf.reduce_any(token_ids != token_ids[..., :1], axis=-1, keepdims=True)
