@@ -45,7 +45,7 @@ def refuse_foreign_padding(owner: str, token_ids: Any, padding_mask: Any) -> Any
         token_ids: int `(..., sequence)`.
         padding_mask: of that shape.
     """
-    token_ids, padding_mask = tf.convert_to_tensor(token_ids), tf.convert_to_tensor(padding_mask)
+    given, token_ids, padding_mask = token_ids, tf.convert_to_tensor(token_ids), tf.convert_to_tensor(padding_mask)
     is_padded = (token_ids[..., -1:] == token_ids[..., :1]) & (padding_mask[..., -1:] == 1)
     if token_ids.shape.rank == 2:
         is_padded &= tf.reduce_any(token_ids != token_ids[..., :1], axis=-1, keepdims=True)
@@ -57,5 +57,7 @@ def refuse_foreign_padding(owner: str, token_ids: Any, padding_mask: Any) -> Any
         "padded to one length, with a mask of 0."
     )
     known = tf.debugging.Assert(~tf.reduce_any(is_padded), [rule])
-    with tf.control_dependencies([] if known is None else [known]):
+    if known is None:  # computed already, as outside a graph
+        return given
+    with tf.control_dependencies([known]):
         return tf.identity(token_ids)
