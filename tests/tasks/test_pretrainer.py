@@ -51,7 +51,8 @@ def trained(vocabulary, preprocessor):
     task = make(vocabulary, preprocessor)
     task.compile(optimizer=keras.optimizers.Adam(2e-2))
     documents = [["a good night", "unhappy film"]] * 20 + [["bad bad", "! , ?"]] * 20
-    history = task.fit(documents, epochs=8, batch_size=8, validation_split=0.1, verbose=0)
+    # With other dropout it has not always learned the second after eight epochs.
+    history = task.fit(documents, epochs=16, batch_size=8, validation_split=0.1, verbose=0)
     return task, history.history
 
 
