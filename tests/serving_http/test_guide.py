@@ -9,8 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
+
+psutil = pytest.importorskip("psutil", reason="the extra `serving` brings it")
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guides" / "serve.md"
