@@ -56,7 +56,7 @@ class SpanPreprocessor(keras.layers.Layer):
         TypeError: a tokenizer that is none; text that is not strings.
         ValueError: an argument out of range; what is not a pair of equally long batches.
         tf.errors.InvalidArgumentError: a question of more than `max_question_length` tokens (it is shown): it would
-            leave no room for a new part of the context.
+            leave no room for a new part of the context. `windows_that_fit` leaves such a row out.
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -127,13 +127,28 @@ class SpanPreprocessor(keras.layers.Layer):
     def call(self, texts: Any) -> dict[str, tf.Tensor]:
         """Tokenises, lays windows, adds special tokens and pads."""
         questions, contexts = _questions_and_contexts(texts)
-        question_ids = self._question_ids(questions)
-        context = self.tokenizer.tokenize_with_offsets(contexts)
-        question_lengths = _lengths(question_ids)
-        windows = self._windows(question_lengths, _lengths(context[0]))
-        lengths = windows.lengths + tf.gather(question_lengths, windows.rows) + NUM_SPECIAL_TOKENS  # [W]
-        width = padded_width(lengths, padding=self.padding, max_length=self.max_length)
-        return self._filled(question_ids, context, windows, places(windows, question_lengths, width))
+        return self._all_windows(self._question_ids(questions), contexts)
+
+    def windows_that_fit(self, texts: Any) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        """The windows of the rows whose questions are not too long; the others have none, and are no error.
+
+        For servers, where the rows of a batch come from several clients, and an error would be an error for all.
+
+        Args:
+            texts: as for a call.
+
+        Returns:
+            The same dictionary as from a call, and which questions have room, bool `(batch,)`.
+
+        Raises:
+            TypeError, ValueError: as for a call.
+        """
+        questions, contexts = _questions_and_contexts(texts)
+        question_ids = self.tokenizer.tokenize(questions)
+        fits = _lengths(question_ids) <= self.max_question_length
+        windows = self._all_windows(tf.ragged.boolean_mask(question_ids, fits), tf.boolean_mask(contexts, fits))
+        rows = tf.cast(tf.where(fits)[:, 0], tf.int32)
+        return {**windows, "rows": tf.gather(rows, windows["rows"])}, fits
 
     def num_windows(self, texts: Any) -> tf.Tensor:
         """How many windows each row has, without filling them: what the number of training steps follows from.
@@ -152,6 +167,15 @@ class SpanPreprocessor(keras.layers.Layer):
         context_lengths = tf.gather(_lengths(self.tokenizer.tokenize(different)), place)
         windows = self._windows(_lengths(self._question_ids(questions)), context_lengths)
         return tf.math.bincount(windows.rows, minlength=tf.size(questions))
+
+    def _all_windows(self, question_ids: tf.RaggedTensor, contexts: tf.Tensor) -> dict[str, tf.Tensor]:
+        """What a call returns, of questions that are tokens already and short enough."""
+        context = self.tokenizer.tokenize_with_offsets(contexts)
+        question_lengths = _lengths(question_ids)
+        windows = self._windows(question_lengths, _lengths(context[0]))
+        lengths = windows.lengths + tf.gather(question_lengths, windows.rows) + NUM_SPECIAL_TOKENS  # [W]
+        width = padded_width(lengths, padding=self.padding, max_length=self.max_length)
+        return self._filled(question_ids, context, windows, places(windows, question_lengths, width))
 
     def _windows(self, question_lengths: tf.Tensor, context_lengths: tf.Tensor) -> Windows:
         return lay_windows(context_lengths, self.max_length - NUM_SPECIAL_TOKENS - question_lengths, self.stride)

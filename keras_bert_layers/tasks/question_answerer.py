@@ -16,7 +16,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.decoding.spans import WindowSpans, best_spans, choose_answers, merge_windows
+from keras_bert_layers.decoding.spans import NONE, WindowSpans, best_spans, choose_answers, merge_windows
 from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import SpanHead
 from keras_bert_layers.metrics import best_no_answer_threshold
@@ -45,6 +45,9 @@ class BertQuestionAnswerer(SpanTask):
     a window that does not hold the whole answer belongs to [CLS]. With `shuffle=False` the windows come in the order of
     the rows. A `tf.data.Dataset` yields `((questions, contexts), (starts, texts))` in batches; a step is then all
     windows of a batch. `answer` gives answers.
+
+    A question that leaves no room for its context is an error here. An exported model answers the other rows of the
+    batch, and that one with `answer` `""` and -1 for every number: `no_answer_probability` is -1 nowhere else.
 
     Args:
         backbone: a `BertBackbone`.
@@ -198,14 +201,16 @@ class BertQuestionAnswerer(SpanTask):
         return traced_once(self._serve_best, *texts)
 
     def _serve_best(self, *texts: Any) -> dict[str, Any]:
-        """Strings to the `n_best` best answers."""
-        windows = traced_once(self.preprocessor, texts)
+        """Strings to the `n_best` best answers; -1 for all numbers of a row whose question is too long."""
+        windows, fits = traced_once(self.preprocessor.windows_that_fit, texts)
         rows = windows.pop("rows")
         of_best = (self.n_best,)
         sizes = ((tf.float32, of_best), (tf.int32, of_best), (tf.int32, of_best), (tf.float32, ()))
         width = self._width(self.preprocessor.padding)
         spans = WindowSpans(*in_parts(self._best_spans, windows, width=width, sizes=sizes))
-        return merge_windows(spans, rows, texts[1])
+        best = merge_windows(spans, rows, texts[1])
+        # An error would be one for the whole batch, which a server may have put together of several clients' requests.
+        return {**best, "no_answer_probability": tf.where(fits, best["no_answer_probability"], NONE)}
 
     def _best_spans(self, windows: dict[str, Any]) -> WindowSpans:
         logits = self._run_model({name: windows[name] for name in IDS})
@@ -222,8 +227,11 @@ class BertQuestionAnswerer(SpanTask):
         return self._run_model(dict(zip(IDS, (token_ids, segment_ids, padding_mask), strict=True)))
 
     def _serve_tokens(self, *texts: Any) -> dict[str, Any]:
-        """The windows of each row, `(batch, windows, sequence)`, all padding where a row has fewer than another."""
-        windows = traced_once(self.preprocessor, texts)
+        """The windows of each row, `(batch, windows, sequence)`, all padding where a row has fewer than another.
+
+        A row whose question is too long has none.
+        """
+        windows, _ = traced_once(self.preprocessor.windows_that_fit, texts)
         rows = windows.pop("rows")
         padding = {"token_ids": self.preprocessor.tokenizer.pad_id, "starts": NO_OFFSET, "ends": NO_OFFSET}
         num_rows = tf.size(texts[0])

@@ -152,6 +152,21 @@ class TestErrors:
         ):
             preprocessor((["a", "a " * 6], ["good", "good"]))
 
+    def test_question_too_long_left_out(self, tokenizer):
+        preprocessor = SpanPreprocessor(tokenizer, 11, stride=2)
+        questions, contexts = ["a", "a " * 6, "good ?", "a " * 40], ["good " * 9, "good", "", "good " * 99]
+        windows, fits = preprocessor.windows_that_fit((questions, contexts))
+        assert fits.numpy().tolist() == [True, False, True, False]
+        expected = preprocessor((questions[::2], contexts[::2]))
+        assert windows.pop("rows").numpy().tolist() == [2 * row for row in expected.pop("rows").numpy()]
+        for name, values in expected.items():
+            np.testing.assert_array_equal(windows[name], values)
+
+    def test_questions_all_too_long(self, tokenizer):
+        windows, fits = SpanPreprocessor(tokenizer, 11, stride=2).windows_that_fit((["a " * 6], ["good"]))
+        assert not fits.numpy().any()
+        assert {len(values) for values in windows.values()} == {0}
+
     def test_question_too_long_in_graph(self, tokenizer):
         preprocessor = SpanPreprocessor(tokenizer, 11, stride=2)
         dataset = tf.data.Dataset.from_tensor_slices(((["a " * 6], ["good"]),)).batch(1)

@@ -297,9 +297,23 @@ class TestFiles:
         for side in SIDES:
             np.testing.assert_allclose(found[side], logits[side], atol=TOLERANCE)
 
-    def test_served_question_too_long(self, served):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="a question must have at most 7 tokens"):
-            ask(served, "serving_default", ["good", "good " * 8], ["a", "a"])
+    @pytest.mark.parametrize("signature", ["serving_default", "n_best", "tokenize"])
+    def test_served_question_too_long(self, served, signature):
+        """Its row says so, and the others are answered as without it."""
+        questions, contexts = [*QUESTIONS[:3], "good " * 8, *QUESTIONS[3:]], [*CONTEXTS[:3], "a", *CONTEXTS[3:]]
+        found = ask(served, signature, questions, contexts)
+        check_equal({name: np.delete(values, 3, axis=0) for name, values in found.items()}, ask(served, signature, *X))
+        failed = {name: set(values[3:4].ravel().tolist()) for name, values in found.items()}
+        if signature == "tokenize":
+            assert failed == {name: {-1} if name in ("starts", "ends") else {0} for name in found}
+        else:
+            assert failed.pop("no_answer_score", {1e9}) == {1e9}
+            assert failed == {name: {b""} if name == "answer" else {-1} for name in failed}
+
+    def test_served_questions_all_too_long(self, served):
+        found = ask(served, "serving_default", ["good " * 8, "film " * 99], ["a", "good film"])
+        assert found["no_answer_probability"].tolist() == found["score"].tolist() == [-1, -1]
+        assert ask(served, "tokenize", ["good " * 8], ["a"])["token_ids"].shape[:2] == (1, 0)
 
 
 class TestErrors:
