@@ -26,7 +26,8 @@ def make_canonical(saved: Any) -> None:
     for meta_graph in saved.meta_graphs:
         graph = meta_graph.graph_def
         names = _new_names(graph)
-        library = sorted(graph.library.function, key=lambda function: list(names).index(function.signature.name))
+        rank = {name: place for place, name in enumerate(names)}
+        library = sorted(graph.library.function, key=lambda function: rank[function.signature.name])
         functions = [type(function).FromString(function.SerializeToString()) for function in library]
         del graph.library.function[:]
         graph.library.function.extend(functions)

@@ -113,4 +113,4 @@ def _refuse_versions_beside(path: Path) -> None:
 
 def _may_be_replaced(path: Path) -> bool:
     """Whether nothing but a SavedModel would be lost."""
-    return path.is_dir() and ((path / "saved_model.pb").is_file() or not any(path.iterdir()))
+    return path.is_dir() and ((path / graph.GRAPH).is_file() or not any(path.iterdir()))

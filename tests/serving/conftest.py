@@ -2,7 +2,6 @@
 
 import warnings
 
-import numpy as np
 import pytest
 from c_api.installation import Installation
 
@@ -64,18 +63,22 @@ def texts():
 
 @pytest.fixture(scope="session")
 def assert_same():
-    """Strings and integers are equal, floats within a tolerance; gives the largest difference of floats."""
-
-    def assert_same(found, expected, *, tolerance, hint=""):
-        assert set(found) == set(expected), hint
-        largest = 0.0
-        for name, values in expected.items():
-            assert found[name].shape == values.shape, f"{name} {hint}"
-            if values.dtype.kind != "f":
-                np.testing.assert_array_equal(found[name], values, err_msg=f"{name} {hint}")
-                continue
-            np.testing.assert_allclose(found[name], values, rtol=tolerance, atol=tolerance, err_msg=f"{name} {hint}")
-            largest = max(largest, float(np.abs(found[name] - values).max(initial=0)))
-        return largest
+    from c_api.comparison import assert_same
 
     return assert_same
+
+
+@pytest.fixture
+def asked_as_keras(texts):
+    """`asked_as_keras(served, server, runtime)` asks a server every signature of a task, and compares with Keras."""
+    from c_api.comparison import assert_equals_keras
+
+    def asked_as_keras(served, server, runtime):
+        def ask(signature, inputs):
+            answer = server.ask(signature, inputs)
+            assert answer.message == ""
+            return answer.outputs
+
+        assert_equals_keras(served, ask, texts, runtime=runtime)
+
+    return asked_as_keras

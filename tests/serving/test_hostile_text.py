@@ -6,6 +6,7 @@ import resource
 import numpy as np
 import pytest
 from c_api.hostile_texts import hostile_texts, long_texts
+from c_api.notes import note
 from c_api.server_process import INVALID_ARGUMENT, OK
 
 SEED = 6
@@ -112,7 +113,7 @@ def test_a_thousand_texts(name, ask):
 @pytest.mark.parametrize("name", ALL)
 def test_a_hundred_thousand_texts(name, ask):
     refused, growth = ask_all(ask(name), ALL[name], SEED + 1)
-    print(f"{name}: {ALL[name]} texts, {refused} refused, {growth / MEGABYTE:.0f} MB more at the end")
+    note("fuzz", task=name, texts=ALL[name], refused=refused, growth_mb=growth / 1e6)
     assert growth <= MOST_GROWTH
     assert refused == 0
 

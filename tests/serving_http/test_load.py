@@ -5,11 +5,14 @@
 The soak takes 10 minutes where SOAK_MINUTES does not say otherwise.
 """
 
+import itertools
 import os
 import random
+import statistics
 
 import pytest
-from load import ask_for, table
+from c_api.notes import note
+from load import ask_for
 
 pytestmark = [pytest.mark.serving, pytest.mark.slow]
 
@@ -51,7 +54,7 @@ def test_load_rises_until_the_slowest_take_twice_as_long(start_server, encoder):
         if found[-1].percentile(99) > 2 * found[0].percentile(99) and concurrency > 4:
             break
         concurrency *= 2
-    print("\n" + table([step.figures() for step in found]))
+    note("rising load", steps=[step.figures() for step in found])
     assert [step.failures for step in found] == [[]] * len(found)
     most = max(step.texts_per_second for step in found)
     assert found[-1].texts_per_second > most / 2, "more load than the machine can carry does not stop the work"
@@ -69,8 +72,13 @@ def test_soak(start_server, encoder):
         concurrency=4,
         every_second=lambda: memory.append(server.mebibytes()),
     )
-    tenth = max(1, len(memory) // 10)
-    first, last = sorted(memory[:tenth])[tenth // 2], sorted(memory[-tenth:])[tenth // 2]
-    print(f"\n{found.figures()}\nmemory: {first:.1f} MiB in the first tenth, {last:.1f} MiB in the last")
+    mebibytes = [statistics.median(part) for part in tenths_of(memory)]
+    note("soak", minutes=minutes, mebibytes=[round(each, 1) for each in mebibytes], **found.figures())
     assert found.failures == []
-    assert last - first < ALLOWED_MEBIBYTES
+    assert mebibytes[-1] - mebibytes[0] < ALLOWED_MEBIBYTES
+
+
+def tenths_of(values):
+    """Ten parts of a list, of about one length."""
+    places = [round(len(values) * part / 10) for part in range(11)]
+    return [values[begin:end] for begin, end in itertools.pairwise(places) if end > begin]

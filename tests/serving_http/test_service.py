@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import requests
+from c_api.notes import note
 
 pytestmark = pytest.mark.serving
 
@@ -89,6 +90,7 @@ def check_bad_rows_among_good_ones(server, client):
         answers = list(pool.map(ask, range(80)))
     assert answers[1::2] == [400] * 40
     assert answers[::2] == [expected["label"]] * 40
+    note("bad requests", wrong=40, right=40)
 
 
 class Load:
@@ -149,6 +151,7 @@ def test_a_new_version_under_load(start_server, models, versions):
     assert load.labels[0] <= first
     assert load.labels[-1] <= first
     assert any(labels <= second for labels in load.labels)
+    note("new version", requests=len(load.labels) + len(load.failures), failures=len(load.failures))
 
 
 def test_sigterm_answers_what_is_under_way(start_server, models):
@@ -166,6 +169,7 @@ def test_sigterm_answers_what_is_under_way(start_server, models):
     server.process.wait(30)
     assert server.process.returncode == 0, server.output()
     assert took > 0.3
+    note("drain", requests=4, texts=1024, seconds=took, code=server.process.returncode)
     with pytest.raises(requests.ConnectionError):
         requests.get(f"{server.url}/readyz", timeout=5)
 

@@ -1,0 +1,255 @@
+"""Draws docs/benchmarks/serving.md from what the tests and the benchmarks of serving have noted.
+
+    export KERAS_BERT_LAYERS_SERVING_NOTES=/tmp/notes.jsonl
+    python -m pytest -m slow tests/serving
+    python -m pytest -m serving tests/serving_http
+    python tests/benchmarks/bench_serving.py --folder models --data ../shared/data --model minilm base --json c.json
+    python tests/benchmarks/bench_http.py prepare --folder http && python tests/benchmarks/bench_http.py measure …
+    python tests/benchmarks/draw_serving.py --notes /tmp/notes.jsonl --c c.json --http minilm=http.json base=base.json
+
+Every figure that is given replaces the one of its kind in docs/benchmarks/serving.json; the page is drawn from that
+file alone, so that nobody types a number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
+
+FOLDER = Path(__file__).parents[2] / "docs" / "benchmarks"
+# A runtime as the tests call it -> as the table does.
+RUNTIMES = {
+    "Python": "Python",
+    "C": "C API",
+    "C, operations of 2.12": "C API, 2.12",
+    "TensorFlow 2.19": "TensorFlow 2.19",
+    "HTTP": "HTTP",
+}
+MODELS = {"minilm": "all-MiniLM-L6-v2", "base": "BERT-base, random weights"}
+INTRODUCTION = """\
+# Serving, measured
+
+What an exported model answers, and how fast, where no Keras is: drawn by `tests/benchmarks/draw_serving.py` from
+[serving.json](serving.json), to which the tests and the benchmarks add what they find. How to serve is told in
+[Serve a model](../guides/serve.md).
+"""
+EQUALITY = """\
+## Does it answer as Keras does?
+
+Every signature of every task, asked about real sentences in several scripts and odd texts: empty, a word of 300
+characters, special tokens as text, bytes that are no text. The models are small; their random weights are
+so large that logits reach 10. "equal" means that every string, integer and float is the same; a number is the largest
+difference of two floats, strings and integers being equal. `tests/serving` fails above {tolerance:.0e}.
+
+- **Python**: `tf.saved_model.load`.
+- **C API**: a C program without Python, through `TF_LoadSessionFromSavedModel`, as TensorFlow Serving loads.
+- **C API, 2.12**: the same with those text operations only that TensorFlow Serving 2.12 to 2.19 links; no XLA.
+- **TensorFlow 2.19**: the C program with that version.
+- **HTTP**: `examples/serving/service.py`. Bytes that are no text are U+FFFD there, as JSON holds text only.
+"""
+SPEED_IN_C = """\
+## How fast in a process without Python
+
+Sentences of SST-2 to vectors; one short sentence, and batches. The C program beside `tokenizers` with ONNX Runtime in a
+Python process, in turns. `tests/benchmarks/bench_serving.py` measures it. Memory is the most that the process had;
+"first answer" is the time from the start of the process to the end of the first answer.
+"""
+SPEED_OVER_HTTP = """\
+## How fast over HTTP
+
+Both behind the same server, `examples/serving/service.py`, asked by clients on the same machine, in turns.
+`tests/benchmarks/bench_http.py` measures it.
+"""
+LOAD = """\
+## Under load
+
+all-MiniLM-L6-v2 behind `examples/serving/service.py`, short and long texts mixed, clients and server on the same cores.
+`tests/serving_http` measures it.
+"""
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers_from: int = 1) -> str:
+    """A Markdown table, numbers to the right."""
+    marks = ["---" if place < numbers_from else "--:" for place in range(len(headings))]
+    lines = [headings, marks, *([str(cell) for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def differences(lines: Sequence[dict[str, Any]]) -> str:
+    """Task x signature x runtime; the largest of what was noted more than once."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for line in sorted(lines, key=lambda line: line["difference"] or 0.0):
+        cells = found.setdefault((line["task"], line["signature"]), {})
+        cells[line["runtime"]] = f"{line['difference']:.1e}" if line["difference"] else "equal"
+    order = list(dict.fromkeys((line["task"], line["signature"]) for line in lines))
+    rows = [
+        [f"`{task}`", f"`{signature}`", *(found[task, signature].get(runtime, "not run") for runtime in RUNTIMES)]
+        for task, signature in order
+    ]
+    return table(["Task", "Signature", *RUNTIMES.values()], rows, numbers_from=2)
+
+
+def speed_in_c(figures: dict[str, dict[str, Any]]) -> str:
+    """A row for each model and each way to run it."""
+    headings = ["Model", "Run by", "one text, p50 ms", "p99 ms", *(f"texts/s, {size} a batch" for size in (1, 8, 32))]
+    rows = [
+        [
+            MODELS[model],
+            name if name.startswith("ONNX") else f"C API, {name}",
+            *(f"{1e3 * line[key]:.1f}" for key in ("p50", "p99")),
+            *(f"{line[f'batches of {size}']:.0f}" for size in (1, 8, 32)),
+            f"{line['start'] + line['first']:.1f}",
+            f"{line['peak'] / 1e6:.0f}",
+        ]
+        for model, lines in figures.items()
+        for name, line in lines.items()
+    ]
+    return table([*headings, "first answer, s", "memory, MB"], rows, numbers_from=2)
+
+
+def speed_over_http(figures: dict[str, list[dict[str, Any]]]) -> str:
+    """A row for each model, load and server."""
+    keys = ("concurrency", "texts_per_second", "p50_ms", "p99_ms", "failures")
+    rows = [
+        [MODELS[model], line["request"], line["server of"], *(line[key] for key in keys)]
+        for model, lines in figures.items()
+        for line in lines
+    ]
+    headings = ["Model", "A request", "Behind the server", "Clients", "Texts/s", "p50 ms", "p99 ms", "Failed"]
+    return table(headings, rows, numbers_from=3)
+
+
+def load(notes: dict[str, dict[str, Any]]) -> str:
+    """What the tests of load and faults have found, the newest of each."""
+    parts = []
+    if "rising load" in notes:
+        steps = notes["rising load"]["steps"]
+        rows = [
+            [step[key] for key in ("concurrency", "requests", "failures", "texts_per_second", "p50_ms", "p99_ms")]
+            for step in steps
+        ]
+        parts.append(table(["Clients", "Requests", "Failed", "Texts/s", "p50 ms", "p99 ms"], rows, numbers_from=0))
+    told = [[what, tell(notes[kind])] for kind, (what, tell) in FAULTS.items() if kind in notes]
+    if told:
+        parts.append(table(["What", "Found"], told, numbers_from=2))
+    return "\n".join(parts)
+
+
+def _soak(note: dict[str, Any]) -> str:
+    series = ", ".join(f"{mebibytes:.0f}" for mebibytes in note["mebibytes"])
+    return (
+        f"{note['requests']:,} requests in {note['minutes']:g} minutes from {note['concurrency']} clients, "
+        f"{note['failures']} failed; memory of the server in MiB, tenth by tenth: {series}"
+    )
+
+
+FAULTS = {
+    "soak": ("a long load", _soak),
+    "bad requests": (
+        "wrong requests among right ones, 8 at a time",
+        lambda note: f"{note['wrong']} refused; {note['right']} right ones answered as if alone",
+    ),
+    "new version": (
+        "a new version under load of 4 clients, a broken one, and back",
+        lambda note: f"{note['requests']:,} requests, {note['failures']} failed",
+    ),
+    "drain": (
+        "SIGTERM with requests under way",
+        lambda note: (
+            f"{note['requests']} requests of {note['texts']:,} texts each: all answered, "
+            f"within {note['seconds']:.1f} s; exit code {note['code']}"
+        ),
+    ),
+}
+
+
+def fuzz(lines: Sequence[dict[str, Any]]) -> str:
+    """What became of hostile texts, task by task."""
+    newest = {line["task"]: line for line in lines}
+    rows = [
+        [f"`{task}`", f"{line['texts']:,}", line["refused"], f"{line['growth_mb']:.0f}"]
+        for task, line in newest.items()
+    ]
+    return table(["Task", "Texts", "Refused", "More memory at the end, MB"], rows)
+
+
+FUZZ = """\
+## Hostile texts
+
+Random bytes, invalid UTF-8, lone surrogates, marks and controls without end, text full of `[SEP]`, one in 200 of up to
+100,000 bytes, in batches of 1 to 16, through the C program: an answer or a clean error for each, and no crash.
+`tests/serving/test_hostile_text.py` asks them.
+"""
+
+
+def page(raw: dict[str, Any], *, tolerance: float) -> str:
+    """The whole page."""
+    notes = raw["notes"]
+    parts = [INTRODUCTION, _machine(raw), EQUALITY.format(tolerance=tolerance)]
+    parts.append(differences(notes["difference"]))
+    if raw.get("c"):
+        parts += [SPEED_IN_C, speed_in_c(raw["c"])]
+    if raw.get("http"):
+        parts += [SPEED_OVER_HTTP, speed_over_http(raw["http"])]
+    parts += [LOAD, load({kind: lines[-1] for kind, lines in notes.items()})]
+    if "fuzz" in notes:
+        parts += [FUZZ, fuzz(notes["fuzz"])]
+    return "\n".join(part for part in parts if part)
+
+
+def _machine(raw: dict[str, Any]) -> str:
+    machine = raw.get("machine")
+    if machine is None:
+        return ""
+    return f"The machine: {machine['processor']}, {machine['cores']} cores, {machine['memory_gb']:.0f} GB.\n"
+
+
+def updated(raw: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    """The raw figures with those that are given in the place of the old ones of their kind."""
+    raw = {"notes": {}, "c": {}, "http": {}, **raw}
+    new: dict[str, list[dict[str, Any]]] = {}
+    for path in options.notes:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            values = json.loads(line)
+            new.setdefault(values.pop("kind"), []).append(values)
+    raw["notes"] = {**raw["notes"], **new}
+    if options.c:
+        measured = json.loads(options.c.read_text(encoding="utf-8"))
+        raw["c"] |= measured["figures"]
+        raw["machine"] = measured["machine"]
+    for model, _, path in (pair.partition("=") for pair in options.http):
+        raw["http"][model] = json.loads(Path(path).read_text(encoding="utf-8"))
+    return raw
+
+
+def write(folder: Path, options: argparse.Namespace | None = None) -> None:
+    """Brings serving.json up to date, if there is anything new, and draws serving.md from it."""
+    from c_api.comparison import TOLERANCE
+
+    path = folder / "serving.json"
+    raw = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if options is not None:
+        raw = updated(raw, options)
+        path.write_text(json.dumps(raw, indent=1) + "\n", encoding="utf-8")
+    (folder / "serving.md").write_text(page(raw, tolerance=TOLERANCE), encoding="utf-8")
+
+
+def main() -> None:
+    """Reads the arguments, updates, draws."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--notes", type=Path, nargs="*", default=[], help="what the tests have noted")
+    parser.add_argument("--c", type=Path, help="what bench_serving.py --json wrote")
+    parser.add_argument("--http", nargs="*", default=[], metavar="MODEL=FILE", help="what bench_http.py --json wrote")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where serving.json and serving.md lie")
+    options = parser.parse_args()
+    write(options.folder, options)
+
+
+if __name__ == "__main__":
+    main()

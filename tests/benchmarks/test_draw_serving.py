@@ -1,0 +1,71 @@
+"""The page of serving is what its raw figures say, and a figure that was not noted is not made up."""
+
+import argparse
+import json
+
+import draw_serving
+import pytest
+
+DIFFERENCES = [
+    {"task": "classifier", "signature": "serving_default", "runtime": "C", "difference": 2e-7},
+    {"task": "classifier", "signature": "serving_default", "runtime": "C", "difference": 1e-7},
+    {"task": "classifier", "signature": "serving_default", "runtime": "HTTP", "difference": 0.0},
+    {"task": "classifier", "signature": "tokenize", "runtime": "C", "difference": None},
+]
+
+
+def test_the_page_is_drawn_from_its_figures(tmp_path):
+    raw = draw_serving.FOLDER / "serving.json"
+    (tmp_path / "serving.json").write_bytes(raw.read_bytes())
+    draw_serving.write(tmp_path)
+    assert (tmp_path / "serving.md").read_text() == (draw_serving.FOLDER / "serving.md").read_text()
+
+
+def test_differences():
+    rows = draw_serving.differences(DIFFERENCES).splitlines()[2:]
+    assert rows == [
+        "| `classifier` | `serving_default` | not run | 2.0e-07 | not run | not run | equal |",
+        "| `classifier` | `tokenize` | not run | equal | not run | not run | not run |",
+    ]
+
+
+@pytest.fixture
+def options(tmp_path):
+    notes = [{"kind": "difference", **line} for line in DIFFERENCES]
+    notes += [{"kind": "drain", "requests": requests, "texts": 1024, "seconds": 2.5, "code": 0} for requests in (3, 4)]
+    (tmp_path / "notes").write_text("".join(f"{json.dumps(line)}\n" for line in notes))
+    line = {"p50": 0.0101, "p99": 0.02, "batches of 1": 90.4, "batches of 8": 200.0, "batches of 32": 300.0}
+    measured = {
+        "machine": {"processor": "P", "cores": 2, "memory_gb": 23.6},
+        "figures": {"base": {"float32": {**line, "start": 2.0, "first": 0.51, "peak": 762e6}}},
+    }
+    (tmp_path / "c").write_text(json.dumps(measured))
+    return argparse.Namespace(notes=[tmp_path / "notes"], c=tmp_path / "c", http=[])
+
+
+def test_new_figures_replace_those_of_their_kind(options, tmp_path):
+    old = {"notes": {"difference": [{}], "fuzz": [{"task": "t"}]}, "c": {"minilm": 1, "base": 2}, "http": {"base": 3}}
+    raw = draw_serving.updated(old, options)
+    assert raw["notes"]["difference"] == DIFFERENCES
+    assert raw["notes"]["fuzz"] == [{"task": "t"}]
+    assert (raw["c"]["minilm"], list(raw["c"]["base"]), raw["http"]) == (1, ["float32"], {"base": 3})
+
+
+def test_a_page(options, tmp_path):
+    draw_serving.write(tmp_path, options)
+    page = (tmp_path / "serving.md").read_text()
+    assert "The machine: P, 2 cores, 24 GB." in page
+    assert "| BERT-base, random weights | C API, float32 | 10.1 | 20.0 | 90 | 200 | 300 | 2.5 | 762 |" in page
+    assert "4 requests of 1,024 texts each: all answered, within 2.5 s; exit code 0" in page
+    assert "Hostile texts" not in page
+    assert "over HTTP" not in page
+
+
+def test_faults():
+    soak = {"minutes": 10.0, "requests": 23140, "concurrency": 4, "failures": 0, "mebibytes": [931.2, 948.0]}
+    assert draw_serving.load({"soak": soak}).splitlines()[2] == (
+        "| a long load | 23,140 requests in 10 minutes from 4 clients, 0 failed; "
+        "memory of the server in MiB, tenth by tenth: 931, 948 |"
+    )
+    fuzz = [{"task": "classifier", "texts": 1000, "refused": 0, "growth_mb": 74.4}]
+    assert draw_serving.fuzz(fuzz).splitlines()[2] == "| `classifier` | 1,000 | 0 | 74 |"
