@@ -65,6 +65,14 @@ def tokens_of(owner: str, preprocessor: BertPreprocessor, text: Any, text_pair: 
     return Tokens([preprocessor.tokenizer.id_to_token(int(token_id)) for token_id in ids], ids, segments)
 
 
+def read(
+    owner: str, model: Any, text: Any, text_pair: Any = None, preprocessor: Any = None
+) -> tuple[BertBackbone, Tokens]:
+    """The backbone of a model, and a text or a pair as it reads it; raises what the two above raise."""
+    backbone, preprocessor = parts_of(owner, model, preprocessor)
+    return backbone, tokens_of(owner, preprocessor, text, text_pair)
+
+
 def hidden_states(backbone: BertBackbone, tokens: Tokens) -> list[np.ndarray]:
     """The output of the embedding and of each block, float32 `(sequence, hidden_dim)`."""
     return _run(backbone, tokens)[0]

@@ -10,9 +10,9 @@ import numpy as np
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._figures import plain
+from keras_bert_layers.visualization._one_head import check_weights, color_map
 from keras_bert_layers.visualization._png import image_address
-from keras_bert_layers.visualization._reading import attention, parts_of, tokens_of
-from keras_bert_layers.visualization.attention_map import check_weights, color_map
+from keras_bert_layers.visualization._reading import attention, read
 from keras_bert_layers.visualization.picture import Picture
 
 # A head that gives less than this to one kind of place has no habit that one could name.
@@ -66,8 +66,7 @@ class AttentionGrid(Picture):
         Raises:
             TypeError: `model` or `preprocessor` is none; `text` is not a string.
         """
-        backbone, preprocessor = parts_of(cls.__name__, model, preprocessor)
-        tokens = tokens_of(cls.__name__, preprocessor, text, text_pair)
+        backbone, tokens = read(cls.__name__, model, text, text_pair, preprocessor)
         texts = " / ".join(part for part in (text, text_pair) if part is not None)
         return cls(tokens.names, attention(backbone, tokens), title=f"All heads on “{texts}”")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,7 @@ import numpy as np
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._figures import plain, write
-from keras_bert_layers.visualization.attention_map import check_weights, one_head
-from keras_bert_layers.visualization.picture import Picture
+from keras_bert_layers.visualization._one_head import OneHead
 
 # Thinner than this a line says nothing.
 _FAINTEST = 0.03
@@ -23,7 +21,7 @@ _GAP = 130  # where the lines are, in pixels
 _NUM_LARGEST = 3
 
 
-class AttentionLines(Picture):
+class AttentionLines(OneHead):
     """The attention of one head as lines: from each token on the left to those it looks at, on the right.
 
     The stronger a line, the larger its share. On the page, a choice shows the lines of one token alone, and a table
@@ -47,27 +45,7 @@ class AttentionLines(Picture):
         Vig 2019, arXiv:1906.05714, section 3.1 (the attention-head view).
     """
 
-    def __init__(self, tokens: Sequence[str], weights: Any, *, title: str = "Attention", note: str = ""):
-        super().__init__(title=title, note=note or _NOTE)
-        self.tokens = list(tokens)
-        self.weights = check_weights(type(self).__name__, self.tokens, weights)
-
-    @classmethod
-    def from_model(
-        cls,
-        model: Any,
-        text: str,
-        text_pair: str | None = None,
-        *,
-        layer: int = 0,
-        head: int | None = None,
-        preprocessor: Any = None,
-    ) -> AttentionLines:
-        """What a model's head does with a text; the arguments are those of `AttentionMap.from_model`."""
-        tokens, weights, place = one_head(
-            cls.__name__, model, text, text_pair, layer=layer, head=head, preprocessor=preprocessor
-        )
-        return cls(tokens, weights, title=f"Attention, {place}")
+    _note = "Each line goes from a token to one that it looks at. The stronger the line, the larger its share."
 
     def _body(self) -> str:
         drawn = self._drawing()
@@ -133,9 +111,6 @@ class AttentionLines(Picture):
         plain(axes.title, self.title)
         axes.set(xlim=(-0.8, 1.8), ylim=(len(self.tokens) - 0.4, -0.6))
         axes.set_axis_off()
-
-
-_NOTE = "Each line goes from a token to one that it looks at. The stronger the line, the larger its share."
 
 
 def _opacity(share: float) -> float:

@@ -12,7 +12,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._figures import plain, write
-from keras_bert_layers.visualization._reading import parts_of, tokens_of
+from keras_bert_layers.visualization._reading import read
 from keras_bert_layers.visualization.picture import Picture
 
 ROWS = ("token", "segment", "position")
@@ -80,8 +80,7 @@ class InputPicture(Picture):
         Raises:
             TypeError: `model` or `preprocessor` is none; `text` is not a string.
         """
-        backbone, preprocessor = parts_of(cls.__name__, model, preprocessor)
-        tokens = tokens_of(cls.__name__, preprocessor, text, text_pair)
+        backbone, tokens = read(cls.__name__, model, text, text_pair, preprocessor)
         embedding = backbone.get_layer("embedding")
         rows = {"token": tokens.ids, "segment": tokens.segments, "position": np.arange(len(tokens.ids))}
         matrices = {name: ops.convert_to_numpy(getattr(embedding, f"{name}_embedding")) for name in ROWS}

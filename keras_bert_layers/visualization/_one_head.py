@@ -1,0 +1,86 @@
+"""What the pictures of one head have in common, and the checks of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.visualization import _colors as colors
+from keras_bert_layers.visualization._reading import attention, check_index, read
+from keras_bert_layers.visualization.picture import Picture
+
+
+class OneHead(Picture):
+    """The attention of one head, or of several in the mean; a subclass says how it looks.
+
+    Args:
+        tokens: one label a token.
+        weights: float `(sequence, sequence)`, in [0, 1]; `[i, j]` is how much i looks at j.
+        title: heading.
+        note: what there is to see.
+
+    Raises:
+        ValueError: the shapes do not fit, or a weight is out of range.
+    """
+
+    _note: ClassVar[str]
+
+    def __init__(self, tokens: Sequence[str], weights: Any, *, title: str = "Attention", note: str = ""):
+        super().__init__(title=title, note=note or self._note)
+        self.tokens = list(tokens)
+        self.weights = check_weights(type(self).__name__, self.tokens, weights)
+
+    @classmethod
+    def from_model(
+        cls,
+        model: Any,
+        text: str,
+        text_pair: str | None = None,
+        *,
+        layer: int = 0,
+        head: int | None = None,
+        preprocessor: Any = None,
+    ) -> Self:
+        """What a model's head does with a text.
+
+        Args:
+            model: a `BertBackbone`, or a task, of which the backbone is asked.
+            text: the text.
+            text_pair: the second text of a pair.
+            layer: which encoder block, from 0; negative ones count from the last.
+            head: which head, from 0; None for the mean of all heads of the block.
+            preprocessor: what makes tokens of the text; the task's own if None.
+
+        Raises:
+            TypeError: `model` or `preprocessor` is none; `text` is not a string.
+            ValueError: no such layer or head.
+        """
+        backbone, tokens = read(cls.__name__, model, text, text_pair, preprocessor)
+        layer = check_index(cls.__name__, "layer", layer, backbone.config.num_layers)
+        if head is not None:
+            head = check_index(cls.__name__, "head", head, backbone.config.num_heads)
+        heads = attention(backbone, tokens)[layer]
+        weights, name = (heads.mean(axis=0), "mean of all heads") if head is None else (heads[head], f"head {head}")
+        return cls(tokens.names, weights, title=f"Attention, layer {layer}, {name}")
+
+
+def check_weights(owner: str, tokens: list[str], weights: Any, num_axes: int = 2) -> np.ndarray:
+    """`weights` as float32 of `num_axes` axes, the last two of the tokens; ValueError otherwise."""
+    weights = np.asarray(weights, np.float32)
+    if weights.ndim != num_axes or weights.shape[-2:] != (len(tokens), len(tokens)) or not tokens:
+        layout = "(layers, heads, tokens, tokens)" if num_axes == 4 else "(tokens, tokens)"
+        raise ValueError(checks.message(owner, "weights.shape", f"be {layout} of {len(tokens)} tokens", weights.shape))
+    tolerance = 0.01  # bfloat16 keeps 8 bits
+    if not (weights.min() >= 0 and weights.max() <= 1 + tolerance):
+        raise ValueError(checks.message(owner, "weights", "be shares from 0 to 1", weights))
+    return np.minimum(weights, 1)
+
+
+def color_map() -> Any:
+    """From no weight to all of it, in the colours of the pages."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("keras_bert_layers", [colors.SURFACE.light, colors.ACCENT.light])
