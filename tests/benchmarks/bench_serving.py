@@ -3,16 +3,15 @@
     python tests/benchmarks/bench_serving.py --folder models --data ../shared/data --json figures.json
 
 The SavedModel runs in the server in C of `tests/serving`, once for each setting of its session, and times itself; ONNX
-Runtime runs in this process. They take turns, one at a time. A round is one turn of each: one short sentence as often
-as `--answers` says, and SST-2 sentences in batches. Before a turn the processors come to rest, and one request is
-not timed. Figures are medians over the rounds. `--folder` keeps the models for the next run.
+Runtime runs in a Python process of its own. They take turns, one at a time. A round is one turn of each: one short
+sentence as often as `--answers` says, and SST-2 sentences in batches. Before a turn the processors come to rest, and
+one request is not timed. Figures are medians over the rounds. `--folder` keeps the models for the next run.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -28,15 +27,16 @@ import numpy as np
 from c_api.installation import Installation
 from c_api.server_process import ServerProcess
 from comparison.arithmetic import quantile
-from comparison.contenders import onnx_runtime, ours_saved_model
+from comparison.contenders import ours_saved_model
 from comparison.machine import describe_machine, num_cores, wait_until_idle
 from comparison.plan import QUICK
 from comparison.session import Session
 from comparison.texts import SHORT_SENTENCE, draw, read_sst2
-from comparison.workers import Crew
+from comparison.workers import Crew, WorkerProcess
 
 BATCH_SIZES = (1, 8, 32)
 NUM_SENTENCES = 96
+ONNX = "ONNX Runtime"
 # What a vector may differ from the other runtime's: all weights are the same.
 AGREEMENT = {"float32": 1e-4, "bfloat16": 0.05}
 
@@ -72,6 +72,8 @@ class Setting:
 
 SETTINGS = {
     "float32": Setting(),
+    "float32, packed weights": Setting(environment={"TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1"}),
+    "float32, without oneDNN": Setting(environment={"TF_ENABLE_ONEDNN_OPTS": "0"}),
     "bfloat16": Setting("bfloat16"),
     "float32, 1 thread": Setting(threads=1, parallel=1),
     "float32, 1 operation at a time": Setting(parallel=1),
@@ -80,7 +82,7 @@ SETTINGS = {
     "float32, 1 thread within operations": Setting(threads=1),
     "bfloat16, single-threaded executor": Setting("bfloat16", executor="SINGLE_THREADED_EXECUTOR"),
 }
-QUICK_SETTINGS = ["float32", "bfloat16"]
+QUICK_SETTINGS = ["float32, packed weights", "bfloat16"]
 
 
 @dataclass(frozen=True)
@@ -103,19 +105,32 @@ def served(server: ServerProcess) -> Line:
     return Line(lambda texts, repeats: ask(texts, repeats).seconds, lambda texts: ask(texts, 1).outputs["embedding"])
 
 
-def onnx(folder: Path) -> Line:
-    """The line of ONNX Runtime in this process, tokenizer included."""
-    encode = onnx_runtime.encoder(folder, "float32")
+def onnx(worker: WorkerProcess, work: Path) -> Line:
+    """The line of ONNX Runtime, tokenizer included, in a worker that has loaded it."""
 
     def seconds_of(texts: Sequence[str], repeats: int) -> list[float]:
-        seconds = []
-        for _ in range(repeats):
-            start = time.perf_counter()
-            encode(texts, len(texts))
-            seconds.append(time.perf_counter() - start)
-        return seconds
+        if len(texts) == 1:
+            return worker.ask("answer_one_by_one", key=ONNX, text=texts[0], repetitions=repeats)["seconds"]
+        asked = {"key": ONNX, "texts": list(texts), "batch_size": len(texts)}
+        return [worker.ask("encode", **asked)["seconds"] for _ in range(repeats)]
 
-    return Line(seconds_of, lambda texts: encode(texts, len(texts)))
+    def vectors_of(texts: Sequence[str]) -> np.ndarray:
+        path = work / "vectors.npy"
+        worker.ask("encode", key=ONNX, texts=list(texts), batch_size=len(texts), save=str(path))
+        return np.load(path)
+
+    return Line(seconds_of, vectors_of)
+
+
+def started_onnx(crew: Crew, folder: Path) -> tuple[WorkerProcess, dict[str, float]]:
+    """A worker that has answered once, and how long that took."""
+    begin = time.perf_counter()
+    worker = crew.fresh("onnx_runtime")
+    worker.ask("start")
+    worker.ask("load", key=ONNX, kind="encoder", folder=str(folder), dtype="float32", setting={})
+    loaded = time.perf_counter()
+    (second,) = worker.ask("answer_one_by_one", key=ONNX, text=SHORT_SENTENCE, repetitions=1)["seconds"]
+    return worker, {"start": loaded - begin, "first": time.perf_counter() - loaded - second}
 
 
 def take_turn(line: Line, sentences: list[str], answers: int) -> dict[str, Any]:
@@ -147,15 +162,15 @@ def measure(folder: Path, names: Sequence[str], options: argparse.Namespace, sen
             figures[name] = {"start": server.start_seconds, "first": first.seconds[0], "at rest": first.resident_bytes}
             servers[name] = server
         lines = {name: served(server) for name, server in servers.items()}
-        lines["ONNX Runtime"] = onnx(folder)
-        figures["ONNX Runtime"] = {}
-        wanted = lines["ONNX Runtime"].vectors_of(sentences[:8])
+        worker, figures[ONNX] = started_onnx(Crew({}, folder / "log"), folder)
+        lines[ONNX] = onnx(worker, Path(work))
+        wanted = lines[ONNX].vectors_of(sentences[:8])
         for name, line in lines.items():
             difference = float(np.abs(line.vectors_of(sentences[:8]) - wanted).max())
             if difference > AGREEMENT["bfloat16" if "bfloat16" in name else "float32"]:
                 raise RuntimeError(f"{name} differs by {difference}")
             figures[name]["difference"] = difference
-        processes = [os.getpid(), *(server.process_id for server in servers.values())]
+        processes = [worker.number, *(server.process_id for server in servers.values())]
         turns: dict[str, list[dict[str, Any]]] = {name: [] for name in lines}
         for number in range(options.rounds):
             for name in [*list(lines)[number % len(lines) :], *list(lines)[: number % len(lines)]]:
@@ -166,6 +181,8 @@ def measure(folder: Path, names: Sequence[str], options: argparse.Namespace, sen
         for name, server in servers.items():
             figures[name]["peak"] = server.ask("serving_default", {"text": np.array([SHORT_SENTENCE])}).peak_bytes
             server.close()
+        figures[ONNX]["peak"] = 1e6 * worker.ask("peak_memory")
+        worker.close()
     return figures
 
 
@@ -183,7 +200,7 @@ def table(figures: dict[str, Any]) -> str:
     rows = [f"{'':36} {'p50 ms':>7} {'p99 ms':>7}  texts/s in batches of 1, 8, 32   start s  first s  peak MB"]
     for name, found in figures.items():
         rates = "".join(f"{found[f'batches of {size}']:9.0f}" for size in BATCH_SIZES)
-        start = f"{found['start']:12.1f} {found['first']:8.1f} {found['peak'] / 1e6:8.0f}" if "start" in found else ""
+        start = f"{found['start']:12.1f} {found['first']:8.1f} {found['peak'] / 1e6:8.0f}"
         rows.append(f"{name:36} {1e3 * found['p50']:7.1f} {1e3 * found['p99']:7.1f} {rates} {start}")
     return "\n".join(rows)
 
