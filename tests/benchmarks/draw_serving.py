@@ -179,6 +179,29 @@ def fuzz(lines: Sequence[dict[str, Any]]) -> str:
     return table(["Task", "Texts", "Refused", "More memory at the end, MB"], rows)
 
 
+def memory(lines: Sequence[dict[str, Any]]) -> str:
+    """What a process holds after each tenth of its batches."""
+    newest = {(line["setting"], line["same"]): line for line in lines}
+    rows = [
+        [
+            setting,
+            "20, again and again" if same else "ever new ones",
+            f"{line['batches']:,}",
+            ", ".join(str(mebibytes) for mebibytes in line["mebibytes"]),
+        ]
+        for (setting, same), line in newest.items()
+    ]
+    return table(["Setting", "Batches", "Number", "MiB after each tenth"], rows, numbers_from=4)
+
+
+MEMORY = """\
+## Memory
+
+all-MiniLM-L6-v2 in the C program, after its largest batch: texts of some words or a page, 1 to 11 in a batch.
+`tests/benchmarks/bench_memory.py` measures it. oneDNN, which computes the products on x86, keeps what it has made for
+each number of tokens that it met, up to bounds of its own; so memory rises with new lengths, not with requests. "packed
+weights" is `TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1`, "without oneDNN" `TF_ENABLE_ONEDNN_OPTS=0`.
+"""
 FUZZ = """\
 ## Hostile texts
 
@@ -198,6 +221,8 @@ def page(raw: dict[str, Any], *, tolerance: float) -> str:
     if raw.get("http"):
         parts += [SPEED_OVER_HTTP, speed_over_http(raw["http"])]
     parts += [LOAD, load({kind: lines[-1] for kind, lines in notes.items()})]
+    if "memory" in notes:
+        parts += [MEMORY, memory(notes["memory"])]
     if "fuzz" in notes:
         parts += [FUZZ, fuzz(notes["fuzz"])]
     return "\n".join(part for part in parts if part)

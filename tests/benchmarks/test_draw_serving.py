@@ -69,3 +69,8 @@ def test_faults():
     )
     fuzz = [{"task": "classifier", "texts": 1000, "refused": 0, "growth_mb": 74.4}]
     assert draw_serving.fuzz(fuzz).splitlines()[2] == "| `classifier` | 1,000 | 0 | 74 |"
+
+
+def test_memory():
+    line = {"setting": "float32", "same": False, "batches": 1000, "mebibytes": [900, 950]}
+    assert draw_serving.memory([line]).splitlines()[2] == "| float32 | ever new ones | 1,000 | 900, 950 |"
