@@ -5,6 +5,7 @@ It needs TensorFlow and tensorflow-text, neither Keras nor this package.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -97,18 +98,23 @@ def _array(name: str, value: Any, spec: tf.TensorSpec) -> np.ndarray:
     if len(value) > MAX_ROWS:
         raise BadRequestError(f"input {name!r} must have at most {MAX_ROWS} rows. Received: {len(value)}")
     convert = _encoded if spec.dtype == tf.string else _integer
-    rows = []
-    for number, row in enumerate(value):
-        where = f"row {number} of the input {name!r}"
-        if spec.shape.rank == 1:
-            rows.append(convert(where, row))
-        elif isinstance(row, list) and row:
-            rows.append([convert(where, entry) for entry in row])
-        else:
-            raise BadRequestError(f"{where} must be a list that is not empty. Received: {_short(row)}")
-    if spec.shape.rank > 1 and len({len(row) for row in rows}) > 1:
-        raise BadRequestError(f"input {name!r} must have rows of one length; fill up the shorter ones")
+    depth = spec.shape.rank - 1
+    rows = [_nested(f"row {number} of the input {name!r}", row, depth, convert) for number, row in enumerate(value)]
+    level = rows
+    for _ in range(depth):
+        if len({len(row) for row in level}) > 1:
+            raise BadRequestError(f"input {name!r} must have rows of one length; fill up the shorter ones")
+        level = [entry for row in level for entry in row]
     return np.array(rows, object if spec.dtype == tf.string else np.int32)
+
+
+def _nested(where: str, value: Any, depth: int, convert: Callable[[str, Any], Any]) -> Any:
+    """One row: a string or an integer, or lists of them so many deep."""
+    if not depth:
+        return convert(where, value)
+    if not isinstance(value, list) or not value:
+        raise BadRequestError(f"{where} must be a list that is not empty. Received: {_short(value)}")
+    return [_nested(where, entry, depth - 1, convert) for entry in value]
 
 
 def _encoded(where: str, text: Any) -> bytes:

@@ -52,6 +52,7 @@ def check_refusals(server):
     """One clear sentence each, and the server goes on."""
     address = f"{server.url}/v1/models/sentiment:predict"
     named = {"token_ids": [[2, 9999, 3]], "segment_ids": [[0, 0, 0]], "padding_mask": [[1, 1, 1]]}
+    uneven, deep = named | {"segment_ids": [[0, 0], [0]]}, named | {"segment_ids": [[0, [0]]]}
     for body, sentence in [
         ({}, "send either inputs or instances"),
         ({"inputs": {"text": ["a"]}, "instances": ["a"]}, "send either inputs or instances"),
@@ -60,6 +61,8 @@ def check_refusals(server):
         ({"instances": [{"text": "a"}, {"words": "b"}]}, "instances must all have the same inputs"),
         ({"inputs": ["a"], "signature_name": "serve"}, "signature_name must be one of"),
         ({"inputs": named, "signature_name": "token_ids"}, "= 9999 is not in [0, 16)"),
+        ({"inputs": uneven, "signature_name": "token_ids"}, "input 'segment_ids' must have rows of one length"),
+        ({"inputs": deep, "signature_name": "token_ids"}, "row 0 of the input 'segment_ids' must be an integer"),
     ]:
         response = requests.post(address, json=body, timeout=10)
         assert response.status_code == 400, body
