@@ -3,7 +3,8 @@
     python tests/benchmarks/draw_comparison.py figures.json --folder docs/benchmarks
 
 Writes `tables.md`, and as SVG `vectors`, `latency`, `training`, `growth_length`, `growth_batch` and `start_up`, those
-of them that there are figures for. A bar is a median; its line goes from the fastest round to the slowest.
+of them that there are figures for. Of several files, each work is taken from the last one that has it, and the peaks of
+the matrix product from the first. A bar is a median; its line goes from the fastest round to the slowest.
 """
 
 from __future__ import annotations
@@ -143,11 +144,12 @@ def _panels(count: int) -> tuple[Any, list[Any]]:
 def main() -> None:
     """Reads the figures, draws, writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("figures", type=Path, help="what compare.py --json wrote")
+    parser.add_argument("figures", type=Path, nargs="+", help="what compare.py --json wrote")
     parser.add_argument("--folder", type=Path, required=True, help="where to write")
     options = parser.parse_args()
-    result = json.loads(options.figures.read_text(encoding="utf-8"))
-    works = result["works"]
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in options.figures]
+    works = {name: work for result in results for name, work in result["works"].items()}
+    result = {**results[0], "works": works}
     options.folder.mkdir(parents=True, exist_ok=True)
     tables = as_markdown(tables_of(result, judge(works, peaks_of(result))))
     (options.folder / "tables.md").write_text(f"# All tables\n\n{tables}", encoding="utf-8")

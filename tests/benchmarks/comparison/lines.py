@@ -34,6 +34,7 @@ class Line:
 
 
 SAVED_MODEL, PREDICT = ("ours, SavedModel", "ours_saved_model"), ("ours, Keras", "ours_keras")
+UNPACKED = ("ours, SavedModel, weights not packed", "ours_saved_model_unpacked")
 KERAS_HUB = ("KerasHub", "kerashub")
 KERAS_HUB_128 = ("KerasHub at 128", "kerashub")
 TORCH = ("transformers + torch", "transformers_torch")
@@ -46,7 +47,7 @@ FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
 REFERENCE = Line(*TORCH, FLOAT32)
 CUSTOMARY = Line(*KERAS_HUB_128, FLOAT32, least_length=128)  # the constant of google-research/bert for GLUE
 VECTORS = (
-    *(Line(*who, FLOAT32) for who in (SAVED_MODEL, PREDICT, KERAS_HUB)),
+    *(Line(*who, FLOAT32) for who in (SAVED_MODEL, UNPACKED, PREDICT, KERAS_HUB)),
     CUSTOMARY,
     REFERENCE,
     *(Line(*who, FLOAT32) for who in (ONNX, SENTENCE_TRANSFORMERS, GARDEN)),
@@ -66,7 +67,7 @@ START_UP = {
         Line(*SAVED_MODEL, BFLOAT16),
     ),
     # The memory of a large model; the seconds are told by the small one.
-    "base": (Line(*SAVED_MODEL, FLOAT32), Line(*ONNX, FLOAT32), Line(*SAVED_MODEL, BFLOAT16)),
+    "base": (Line(*SAVED_MODEL, FLOAT32), Line(*UNPACKED, FLOAT32), Line(*ONNX, FLOAT32), Line(*SAVED_MODEL, BFLOAT16)),
 }
 GROWTH = (
     *(Line(*who, FLOAT32) for who in (SAVED_MODEL, KERAS_HUB, TORCH, ONNX)),
