@@ -145,10 +145,11 @@ def load(notes: dict[str, dict[str, Any]]) -> str:
 
 
 def _soak(note: dict[str, Any]) -> str:
-    series = ", ".join(f"{mebibytes:.0f}" for mebibytes in note["mebibytes"])
+    before, series = (", ".join(f"{each:.0f}" for each in note[key]) for key in ("warm_up", "mebibytes"))
     return (
         f"{note['requests']:,} requests in {note['minutes']:g} minutes from {note['concurrency']} clients, "
-        f"{note['failures']} failed; memory of the server in MiB, tenth by tenth: {series}"
+        f"{note['failures']} failed; memory of the server in MiB, tenth by tenth: {series} (before, while it "
+        f"met new lengths: {before})"
     )
 
 

@@ -62,10 +62,11 @@ def test_a_page(options, tmp_path):
 
 
 def test_faults():
-    soak = {"minutes": 10.0, "requests": 23140, "concurrency": 4, "failures": 0, "mebibytes": [931.2, 948.0]}
+    soak = {"minutes": 10.0, "requests": 23140, "concurrency": 4, "failures": 0}
+    soak |= {"mebibytes": [931.2, 948.0], "warm_up": [870.1, 930.0]}
     assert draw_serving.load({"soak": soak}).splitlines()[2] == (
         "| a long load | 23,140 requests in 10 minutes from 4 clients, 0 failed; "
-        "memory of the server in MiB, tenth by tenth: 931, 948 |"
+        "memory of the server in MiB, tenth by tenth: 931, 948 (before, while it met new lengths: 870, 930) |"
     )
     fuzz = [{"task": "classifier", "texts": 1000, "refused": 0, "growth_mb": 74.4}]
     assert draw_serving.fuzz(fuzz).splitlines()[2] == "| `classifier` | 1,000 | 0 | 74 |"
