@@ -19,10 +19,10 @@ pytestmark = [pytest.mark.serving, pytest.mark.slow]
 SECONDS_A_STEP = 5
 MOST_CLIENTS = 64
 
-# The largest steps make TensorFlow take memory that it keeps. For every number of tokens in a step, it keeps what oneDNN
-# has made, of each kind the last 1,024 in each thread (`kCapacity` in its mkl_util.h). After minutes of both nothing may
-# grow. What is allowed is the noise of an allocator, and BentoML's own: it keeps some kilobytes of the requests of the
-# last REQUEST_SECONDS.
+# The largest steps make TensorFlow take memory that it keeps. For every number of tokens in a step, it keeps what
+# oneDNN has made, of each kind the last 1,024 in each thread (`kCapacity` in its mkl_util.h). After minutes of both
+# nothing may grow. What is allowed is the noise of an allocator, and BentoML's own: it keeps some kilobytes of the
+# requests of the last REQUEST_SECONDS.
 WARM_UP_SECONDS = 180
 ALLOWED_MEBIBYTES = 24
 LARGEST_REQUESTS = [["the film was a long and quiet story " * 60] * 32]
