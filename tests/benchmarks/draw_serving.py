@@ -45,8 +45,8 @@ EQUALITY = """\
 ## Does it answer as Keras does?
 
 Every signature of every task, asked about real sentences in several scripts and odd texts: empty, a word of 300
-characters, special tokens as text, bytes that are no text. The models are small; their random weights are
-so large that logits reach 10. "equal" means that every string, integer and float is the same; a number is the largest
+characters, special tokens as text, bytes that are no text. The models are small; their random weights are so large
+that logits reach 10. "equal" means that every string, integer and float is the same; a number is the largest
 difference of two floats, strings and integers being equal. `tests/serving` fails above {tolerance:.0e}.
 
 - **Python**: `tf.saved_model.load`.
@@ -89,12 +89,14 @@ def differences(lines: Sequence[dict[str, Any]]) -> str:
     for line in sorted(lines, key=lambda line: line["difference"] or 0.0):
         cells = found.setdefault((line["task"], line["signature"]), {})
         cells[line["runtime"]] = f"{line['difference']:.1e}" if line["difference"] else "equal"
-    order = list(dict.fromkeys((line["task"], line["signature"]) for line in lines))
+    order = sorted(dict.fromkeys((line["task"], line["signature"]) for line in lines), key=lambda names: names[0])
     rows = [
         [f"`{task}`", f"`{signature}`", *(found[task, signature].get(runtime, "not run") for runtime in RUNTIMES)]
         for task, signature in order
     ]
-    return table(["Task", "Signature", *RUNTIMES.values()], rows, numbers_from=2)
+    largest = max(line["difference"] or 0.0 for line in lines)
+    told = f"\nThe largest difference of them all is {largest:.1e}.\n"
+    return table(["Task", "Signature", *RUNTIMES.values()], rows, numbers_from=2) + told
 
 
 def speed_in_c(figures: dict[str, dict[str, Any]]) -> str:
@@ -236,7 +238,8 @@ def _machine(raw: dict[str, Any]) -> str:
     machine = raw.get("machine")
     if machine is None:
         return ""
-    return f"The machine: {machine['processor']}, {machine['cores']} cores, {machine['memory_gb']:.0f} GB.\n"
+    what = f"{machine['cores']} cores of a virtual machine, {machine['processor']}, {machine['memory_gb']:.0f} GB"
+    return f"Measured on {machine['started'][:10]}: {what}. Its speed changes with what its neighbours do.\n"
 
 
 def updated(raw: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:

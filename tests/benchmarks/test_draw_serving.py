@@ -22,10 +22,14 @@ def test_the_page_is_drawn_from_its_figures(tmp_path):
 
 
 def test_differences():
-    rows = draw_serving.differences(DIFFERENCES).splitlines()[2:]
+    other = {"task": "a_task", "signature": "serving_default", "runtime": "Python", "difference": 1e-7}
+    rows = draw_serving.differences([*DIFFERENCES, other]).splitlines()[2:]
     assert rows == [
+        "| `a_task` | `serving_default` | 1.0e-07 | not run | not run | not run | not run |",
         "| `classifier` | `serving_default` | not run | 2.0e-07 | not run | not run | equal |",
         "| `classifier` | `tokenize` | not run | equal | not run | not run | not run |",
+        "",
+        "The largest difference of them all is 2.0e-07.",
     ]
 
 
@@ -36,7 +40,7 @@ def options(tmp_path):
     (tmp_path / "notes").write_text("".join(f"{json.dumps(line)}\n" for line in notes))
     line = {"p50": 0.0101, "p99": 0.02, "batches of 1": 90.4, "batches of 8": 200.0, "batches of 32": 300.0}
     measured = {
-        "machine": {"processor": "P", "cores": 2, "memory_gb": 23.6},
+        "machine": {"processor": "P", "cores": 2, "memory_gb": 23.6, "started": "2026-11-21T15:00:00Z"},
         "figures": {"base": {"float32": {**line, "start": 2.0, "first": 0.51, "peak": 762e6}}},
     }
     (tmp_path / "c").write_text(json.dumps(measured))
@@ -54,7 +58,7 @@ def test_new_figures_replace_those_of_their_kind(options, tmp_path):
 def test_a_page(options, tmp_path):
     draw_serving.write(tmp_path, options)
     page = (tmp_path / "serving.md").read_text()
-    assert "The machine: P, 2 cores, 24 GB." in page
+    assert "Measured on 2026-11-21: 2 cores of a virtual machine, P, 24 GB." in page
     assert "| BERT-base, random weights | C API, float32 | 10.1 | 20.0 | 90 | 200 | 300 | 2.5 | 762 |" in page
     assert "4 requests of 1,024 texts each: all answered, within 2.5 s; exit code 0" in page
     assert "Hostile texts" not in page
