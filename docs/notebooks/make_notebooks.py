@@ -20,7 +20,7 @@ import nbformat
 
 FOLDER = Path(__file__).parent
 PAGES = FOLDER.parent / "tutorials"
-NAMES = ("bert-in-an-hour", "sentiment")
+NAMES = ("bert-in-an-hour", "sentiment", "serving")
 
 INSTALLATION = '```bash\npython3 -m pip install -e ".[quickstart]"\n```\n'
 
