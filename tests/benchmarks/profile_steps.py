@@ -123,7 +123,7 @@ def main() -> None:
                 batches = [some[start : start + BATCH_SIZE] for start in range(0, len(some), BATCH_SIZE)]
                 columns[f"{work}, {label}"] = milliseconds(saved, batches)
     names = sorted(columns, reverse=True)
-    print("| | " + " | ".join(names) + " |")
+    print("| What | " + " | ".join(names) + " |")
     print("|---|" + "--:|" * len(names))
     for kind in KINDS:
         cells = [f"{columns[name][kind]:.1f} ({columns[name][kind] / columns[name].total():.0%})" for name in names]
