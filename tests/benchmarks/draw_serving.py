@@ -72,7 +72,7 @@ LOAD = """\
 ## Under load
 
 all-MiniLM-L6-v2 behind `examples/serving/service.py`, short and long texts mixed, clients and server on the same cores.
-`tests/serving_http` measures it.
+`tests/serving_http` measures it. The long load is about memory and failures: other tests may run beside it.
 """
 
 
