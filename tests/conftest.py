@@ -3,6 +3,8 @@
 import gc
 import importlib.util
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -89,3 +91,31 @@ def torch():
 def transformers(torch):
     """The library that the comparisons are with, from the extra `peers`."""
     return pytest.importorskip("transformers")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """A browser, as the name of its program."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    return found or pytest.skip("needs the program chromium")
+
+
+@pytest.fixture(scope="session")
+def chromium_frames():
+    """How pages are looked at in it."""
+    spec = importlib.util.spec_from_file_location("chromium_frames", ROOT / "tests" / "chromium_frames.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def axe() -> Path:
+    """The script of axe-core, which finds what keeps people from using a page."""
+    path = os.environ.get("AXE_CORE")
+    if path is None and shutil.which("npm"):
+        root = subprocess.run(["npm", "root", "--global"], capture_output=True, text=True, check=False).stdout.strip()
+        path = Path(root, "axe-core", "axe.min.js")
+    if path is None or not Path(path).is_file():
+        pytest.skip("needs axe-core: `npm install --global axe-core`, or the path of its axe.min.js in AXE_CORE")
+    return Path(path)

@@ -137,8 +137,11 @@ def test_readme_has_the_two_commands_each_in_its_own_block():
 
 def test_readme_shows_on_a_package_index():
     page = (ROOT / "README.md").read_text(encoding="utf-8")
-    images = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page) + re.findall(r'<img[^>]*src="([^"]+)"', page)
-    assert all(image.startswith("https://") for image in images)
+    assert "<img" not in page
+    # The project has no public address yet, so a picture is a file of the checkout. An index shows its words instead.
+    for words, image in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page):
+        assert (ROOT / image).is_file(), "a picture from elsewhere would tell its server of every reader"
+        assert len(words.split()) > 10, f"{image}: what stands for it must say what there is to see"
     links = re.findall(r"(?<!!)\[[^\]]*\]\(([^)]+)\)", page)
     assert all(link.startswith(("https://", "#")) for link in links), "a relative link leads nowhere there"
 

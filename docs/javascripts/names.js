@@ -1,0 +1,30 @@
+// What the theme leaves out for those who use a keyboard or a screen reader.
+
+// A table that is wider than its page scrolls, so a keyboard must reach it.
+const tables = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.scrollWidth > target.clientWidth) {
+      target.tabIndex = 0;
+      target.setAttribute("role", "group");
+      target.setAttribute("aria-label", "Table, scrolls sideways");
+    } else {
+      for (const name of ["tabindex", "role", "aria-label"]) target.removeAttribute(name);
+    }
+  }
+});
+
+addEventListener("load", () => {
+  for (const table of document.querySelectorAll(".md-typeset__scrollwrap")) tables.observe(table);
+  document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
+  // A section with a page of its own has a list of pages whose name is looked for in a place that does not exist.
+  for (const list of document.querySelectorAll("nav.md-nav[aria-labelledby]")) {
+    if (document.getElementById(list.getAttribute("aria-labelledby"))?.textContent.trim()) continue;
+    list.removeAttribute("aria-labelledby");
+    list.setAttribute("aria-label", list.closest("li")?.querySelector(".md-ellipsis")?.textContent.trim() ?? "Pages");
+  }
+});
+
+// The button that copies a block is put into a landmark of its own, when the block is seen first: too many of them.
+new MutationObserver(() => {
+  for (const button of document.querySelectorAll("nav.md-code__nav:not([role])")) button.setAttribute("role", "group");
+}).observe(document.body, { childList: true, subtree: true });

@@ -1,0 +1,45 @@
+"""Pages in a real browser, one after another, each in a frame of its own width; they tell what they find."""
+
+import html
+import json
+import re
+import subprocess
+
+WIDTHS = (390, 1280)  # CSS pixels: a phone and a desk
+SCHEMES = {"dark": 0, "light": 1}  # Chromium's numbers for them
+TIME = 120_000  # milliseconds of the pages' own clock
+
+# A window of Chromium is at least 500 wide, a frame in it is as wide as one likes. One page is looked at after another.
+FRAMES = """<!DOCTYPE html><body><script>
+const frames = FRAMES, results = [];
+function next() {
+  document.body.replaceChildren();
+  if (frames.length === results.length) { document.body.dataset.results = JSON.stringify(results); return; }
+  const [name, width, file] = frames[results.length], frame = document.createElement("iframe");
+  Object.assign(frame, {width, height: 844, src: file});
+  document.body.append(frame);
+}
+onmessage = message => { results.push({width: frames[results.length][1], ...message.data}); next(); };
+next();
+</script>"""
+
+
+def frames_page(frames):
+    """The page round the frames: name, width and address of each. A framed page posts an object to its parent."""
+    return FRAMES.replace("FRAMES", json.dumps(frames))
+
+
+def look(chromium, address, profile, scheme):
+    """What the framed pages told.
+
+    Args:
+        chromium: the program.
+        address: of what `frames_page` made.
+        profile: an empty folder for the browser.
+        scheme: "dark" or "light".
+    """
+    command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--virtual-time-budget={TIME}"]
+    command += [f"--user-data-dir={profile}", f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}"]
+    command += ["--window-size=1400,1000", "--dump-dom", address]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+    return json.loads(html.unescape(re.search(r'data-results="([^"]*)"', printed)[1]))

