@@ -55,11 +55,10 @@ def test_the_picture_is_what_its_program_makes(minilm, tmp_path):
     module.make(tmp_path / "input.svg")
     made, shipped = (path.read_text(encoding="utf-8") for path in (tmp_path / "input.svg", PICTURE))
     assert words(made) == words(shipped)
-    assert "kingfisher" not in words(made), "a word of several tokens"
-    strips = [images(page) for page in (made, shipped)]
-    assert len(strips[0]) == len(strips[1]) == 4 * words(made).count("A") + 4 * words(made).count("B")
-    for ours, theirs in zip(*strips, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=COLOR_STEPS / 255)
+    assert words(made)[:5] == ["[CLS]", "the", "king", "##fish", "##er"]
+    (ours,), (theirs,) = images(made), images(shipped)  # matplotlib puts all strips into one
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=COLOR_STEPS / 255)
+    assert ours.std() > 0.05, "not all of one colour"
 
 
 def words(page):

@@ -1,12 +1,13 @@
 // What the theme leaves out for those who use a keyboard or a screen reader.
 
-// A table that is wider than its page scrolls, so a keyboard must reach it.
-const tables = new ResizeObserver((entries) => {
+// A table or a drawing that is wider than its page scrolls, so a keyboard must reach it.
+const WIDE = ".md-typeset__scrollwrap, .md-typeset p:has(> img:only-child)";
+const wide = new ResizeObserver((entries) => {
   for (const { target } of entries) {
     if (target.scrollWidth > target.clientWidth) {
       target.tabIndex = 0;
       target.setAttribute("role", "group");
-      target.setAttribute("aria-label", "Table, scrolls sideways");
+      target.setAttribute("aria-label", `${target.querySelector("img") ? "Picture" : "Table"}, scrolls sideways`);
     } else {
       for (const name of ["tabindex", "role", "aria-label"]) target.removeAttribute(name);
     }
@@ -14,7 +15,7 @@ const tables = new ResizeObserver((entries) => {
 });
 
 addEventListener("load", () => {
-  for (const table of document.querySelectorAll(".md-typeset__scrollwrap")) tables.observe(table);
+  for (const part of document.querySelectorAll(WIDE)) wide.observe(part);
   document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
   // A section with a page of its own has a list of pages whose name is looked for in a place that does not exist.
   for (const list of document.querySelectorAll("nav.md-nav[aria-labelledby]")) {

@@ -245,9 +245,12 @@ def test_look_into_another_model(page):
     choose(page, "Layer", "5")
     choose(page, "Model", "Classify")
     page.wait_for_function("document.querySelector('[role=combobox][aria-label=Layer]').value === '0'")
-    panel.get_by_role("combobox", name="Layer").click()
-    assert page.get_by_role("option").count() == 1, "the model has one layer"
-    page.keyboard.press("Escape")
+    layer = panel.get_by_role("combobox", name="Layer")
+    layer.click()
+    options = page.locator(f"#{layer.get_attribute('aria-controls')} [role=option]")
+    options.first.wait_for()
+    assert options.count() == 1, "the model has one layer"
+    options.first.click()
     write(panel, Text="a film")
     click(panel, "Look")
     panel.get_by_text("layer 0, mean of all heads").wait_for()
