@@ -60,7 +60,8 @@ SPEED_IN_C = """\
 
 Sentences of SST-2 to vectors; one short sentence, and batches. The C program beside `tokenizers` with ONNX Runtime in a
 Python process, in turns. `tests/benchmarks/bench_serving.py` measures it. Memory is the most that the process had;
-"first answer" is the time from the start of the process to the end of the first answer.
+"first answer" is the time from the start of the process to the end of the first answer. "packed weights" is
+`TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1`, "without oneDNN" `TF_ENABLE_ONEDNN_OPTS=0`.
 """
 SPEED_OVER_HTTP = """\
 ## How fast over HTTP
@@ -71,8 +72,9 @@ memory of the server's processes after the load. `tests/benchmarks/bench_http.py
 LOAD = """\
 ## Under load
 
-all-MiniLM-L6-v2 behind `examples/serving/service.py`, short and long texts mixed, clients and server on the same cores.
-`tests/serving_http` measures it. The long load is about memory and failures: other tests may run beside it.
+Behind `examples/serving/service.py`, clients and server on the same cores: for rising load and the long one
+all-MiniLM-L6-v2, short and long texts mixed; for the rest a small classifier. `tests/serving_http` measures it. The long
+load is about memory and failures: other tests may run beside it.
 """
 
 
@@ -205,15 +207,14 @@ MEMORY = """\
 
 all-MiniLM-L6-v2 in the C program, after its largest batch: texts of some words or a page, 1 to 11 in a batch.
 `tests/benchmarks/bench_memory.py` measures it. oneDNN, which computes the products on x86, keeps what it has made for
-each number of tokens that it met, up to bounds of its own; so memory rises with new lengths, not with requests. "packed
-weights" is `TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1`, "without oneDNN" `TF_ENABLE_ONEDNN_OPTS=0`.
+each number of tokens that it met, up to bounds of its own; so memory rises with new lengths, not with requests.
 """
 FUZZ = """\
 ## Hostile texts
 
 Random bytes, invalid UTF-8, lone surrogates, marks and controls without end, text full of `[SEP]`, one in 200 of up to
 100,000 bytes, in batches of 1 to 16, through the C program: an answer or a clean error for each, and no crash.
-`tests/serving/test_hostile_text.py` asks them.
+`tests/serving/test_hostile_text.py` asks them. `questions` is the question answerer, with such texts for questions.
 """
 
 
