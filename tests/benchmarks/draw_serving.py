@@ -73,8 +73,8 @@ LOAD = """\
 ## Under load
 
 Behind `examples/serving/service.py`, clients and server on the same cores: for rising load and the long one
-all-MiniLM-L6-v2, short and long texts mixed; for the rest a small classifier. `tests/serving_http` measures it. The long
-load is about memory and failures: other tests may run beside it.
+all-MiniLM-L6-v2, short and long texts mixed; for the rest a small classifier. `tests/serving_http` measures it. The
+long load is about memory and failures: other tests may run beside it.
 """
 
 
