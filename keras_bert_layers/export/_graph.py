@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,20 @@ def save_functions(folder: Path, signatures: Sequence[Signature]) -> None:
         if not hasattr(module, name):  # such a name is asked for by `signatures` alone
             setattr(module, name, function)
     traced.setdefault(DEFAULT, traced[signatures[0].name])
-    tf.saved_model.save(module, str(folder), signatures=traced)
+    with _no_information():
+        tf.saved_model.save(module, str(folder), signatures=traced)
+
+
+@contextmanager
+def _no_information() -> Iterator[None]:
+    """Within, TensorFlow logs warnings and errors only: in a notebook it would name a folder that is gone soon after."""
+    logger = tf.get_logger()
+    before = logger.level
+    logger.setLevel(max(before, logging.WARNING))
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _traced(signature: Signature) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -228,7 +229,7 @@ class Task(keras.Model):
         max_bytes: int | None = None,
         warm_up: bool = True,
         **kwargs: Any,
-    ) -> None:
+    ) -> Path:
         """Writes a TensorFlow SavedModel that takes strings, with the vocabulary inside; the task stays as it is.
 
         Args:
@@ -242,6 +243,9 @@ class Task(keras.Model):
             warm_up: whether to write requests that TensorFlow Serving asks before it serves the model: a few texts, one
                 long and one empty, for each signature. A model that fails one is not served.
             **kwargs: nothing; `format` may be `"tf_saved_model"`.
+
+        Returns:
+            The folder that holds the model: `filepath`, or the one of its version.
 
         Raises:
             RuntimeError: Keras runs on a backend other than TensorFlow.
@@ -261,7 +265,7 @@ class Task(keras.Model):
         model = self if dtype is None else copy_in_dtype(self, dtype)
         with model._padding_left_out():
             signatures = [served.with_bound(signature, max_bytes) for signature in model.signatures()]
-            write_saved_model(
+            return write_saved_model(
                 filepath,
                 signatures,
                 version=version,

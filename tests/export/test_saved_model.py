@@ -1,3 +1,5 @@
+import logging
+
 import keras
 import numpy as np
 import pytest
@@ -28,6 +30,15 @@ def test_every_variable_is_written_once(signature, tmp_path):
     path = write_saved_model(tmp_path / "model", [signature])
     shapes = tf.train.load_checkpoint(str(path / "variables" / "variables")).get_variable_to_shape_map()
     assert sorted(map(len, shapes.values())) == [0, 1, 2]  # the checkpoint's own counter, bias and kernel
+
+
+def test_names_no_folder_that_is_gone(signature, tmp_path, caplog):
+    logger = tf.get_logger()
+    with caplog.at_level("INFO", logger=logger.name):  # as in a notebook
+        logger.info("heard")
+        write_saved_model(tmp_path / "model", [signature])
+        assert logger.level == logging.INFO
+    assert [record.getMessage() for record in caplog.records if record.name == logger.name] == ["heard"]
 
 
 def test_replaces_a_saved_model(signature, tmp_path):

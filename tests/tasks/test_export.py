@@ -247,8 +247,8 @@ def test_warm_up_of_pairs_of_which_one_gives_way(truncation, backbone, tokenizer
 
 def test_versions_and_no_warm_up(backbone, tmp_path):
     task = kbl.BertSentenceEncoder(backbone)
-    task.export(tmp_path, version=1, warm_up=False)
-    task.export(tmp_path, version="next", warm_up=False)
+    assert task.export(tmp_path, version=1, warm_up=False) == tmp_path / "1"
+    assert task.export(tmp_path, version="next", warm_up=False) == tmp_path / "2"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
     assert sorted(path.name for path in (tmp_path / "2").iterdir()) == [
         "assets",
