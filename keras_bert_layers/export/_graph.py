@@ -42,7 +42,7 @@ def save_functions(folder: Path, signatures: Sequence[Signature]) -> None:
 
 @contextmanager
 def _no_information() -> Iterator[None]:
-    """Within, TensorFlow logs warnings and errors only: in a notebook it would name a folder that is gone soon after."""
+    """Within, TensorFlow logs warnings and errors only: in a notebook it would name a folder that is gone already."""
     logger = tf.get_logger()
     before = logger.level
     logger.setLevel(max(before, logging.WARNING))
