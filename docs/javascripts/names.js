@@ -25,7 +25,11 @@ addEventListener("load", () => {
   }
 });
 
-// The button that copies a block is put into a landmark of its own, when the block is seen first: too many of them.
+// The button that copies a block stands in a landmark without a name, made when the block is seen first.
+let copied = 0;
 new MutationObserver(() => {
-  for (const button of document.querySelectorAll("nav.md-code__nav:not([role])")) button.setAttribute("role", "group");
+  for (const button of document.querySelectorAll("nav.md-code__nav:not([aria-label])")) {
+    copied += 1;
+    button.setAttribute("aria-label", `Block of code ${copied}`);
+  }
 }).observe(document.body, { childList: true, subtree: true });
