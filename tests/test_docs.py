@@ -82,8 +82,9 @@ RUN_ELSEWHERE = {"docs/guides/other-runtimes.md"}
 
 
 def _as_case(path):
-    """Tutorials train; they have a step of CI of their own."""
-    return pytest.param(path, id=page_id(path), marks=pytest.mark.slow if "tutorials" in path.parts else ())
+    """Tutorials and guides train and export, which takes minutes; they have a step of CI of their own."""
+    is_slow = not {"tutorials", "guides"}.isdisjoint(path.parts)
+    return pytest.param(path, id=page_id(path), marks=pytest.mark.slow if is_slow else ())
 
 
 @pytest.mark.parametrize(
