@@ -16,6 +16,8 @@ const wide = new ResizeObserver((entries) => {
 
 addEventListener("load", () => {
   for (const part of document.querySelectorAll(WIDE)) wide.observe(part);
+  // Code scrolls too. The theme sees to it itself, but only once a block has been looked at.
+  for (const code of document.querySelectorAll(".md-typeset pre > code")) code.tabIndex = 0;
   document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
   // A section with a page of its own has a list of pages whose name is looked for in a place that does not exist.
   for (const list of document.querySelectorAll("nav.md-nav[aria-labelledby]")) {
