@@ -20,6 +20,7 @@ def free_models():
     """Frees the models of a test file, which hold each other in cycles."""
     yield
     gc.collect()
+    gc.freeze()  # what is left are modules; to look through them after each file would take minutes in all
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,8 @@ def _module(name):
     return module
 
 
-@pytest.fixture(scope="module", params=["tensorflow", "jax", "torch"])
+# On TensorFlow the tests of each layer show the same, so there this one, which takes half a minute, is no part of them.
+@pytest.fixture(scope="module", params=[pytest.param("tensorflow", marks=pytest.mark.slow), "jax", "torch"])
 def found(request, tmp_path_factory):
     if importlib.util.find_spec(request.param) is None:
         pytest.skip(f"the backend {request.param} is not installed here")

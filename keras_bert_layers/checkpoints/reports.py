@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from keras_bert_layers._internal import checks
+
+_NAMES_IN_A_LINE = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class LoadReport:
     """What became of every tensor of a checkpoint and of every weight of the model that it was read into.
 
-    `str(report)` is a readable summary. Every reader logs it at level INFO through the logger
-    `keras_bert_layers.checkpoints`, and `load_report(model)` gives it again.
+    `str(report)` is a readable summary, with one line for each reason to ignore tensors. Every reader logs it at level
+    INFO through the logger `keras_bert_layers.checkpoints`, and `load_report(model)` gives it again.
 
     Args:
         source: the directory that was read.
@@ -43,8 +46,16 @@ class LoadReport:
         ]
         lines = [f"{self.source}: {', '.join(counts)}"]
         lines += [f"  fresh: {path}" for path in self.fresh]
-        lines += [f"  ignored: {name} ({reason})" for name, reason in self.ignored.items()]
+        for reason in dict.fromkeys(self.ignored.values()):
+            names = [name for name, why in self.ignored.items() if why == reason]
+            lines.append(f"  ignored: {_some(names)} ({reason})")
         return "\n".join(lines)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first names, and how many more: an optimizer alone has two for every weight."""
+    more = len(names) - _NAMES_IN_A_LINE
+    return ", ".join(names[:_NAMES_IN_A_LINE]) + (f" and {more} more" if more > 0 else "")
 
 
 def _count(number: int, noun: str) -> str:

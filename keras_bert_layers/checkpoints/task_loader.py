@@ -138,11 +138,14 @@ def _saved_task(path: Path, task: str | None, options: dict[str, Any]) -> keras.
 
 
 def _check_fresh(task: str, options: dict[str, Any]) -> None:
-    """A fresh classifier needs the number of its classes."""
+    """A fresh head that tells things apart needs to know how many, or which."""
     has_classes = "num_classes" in options or "class_names" in options or options.get("problem_type") == "regression"
     if task == "classifier" and not has_classes:
         cure = "The checkpoint has no classification head, so say how many classes a fresh one has, or their names."
         raise ValueError(checks.message(OWNER, "num_classes", "be given", None, cure))
+    if task == "token_classifier" and options.get("tag_names") is None:
+        cure = 'The checkpoint has no head of tags, so say which a fresh one has, such as ["O", "B-PER", "I-PER"].'
+        raise ValueError(checks.message(OWNER, "tag_names", "be given", None, cure))
 
 
 def _check_trained(trained: StatedTask, options: dict[str, Any]) -> None:

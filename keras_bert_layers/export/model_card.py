@@ -43,8 +43,8 @@ def read_model_card(path: str | PathLike[str]) -> dict[str, Any]:
         >>> import tempfile, keras_bert_layers as kbl
         >>> config = kbl.BertConfig(vocabulary_size=7, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
         >>> folder = tempfile.mkdtemp()
-        >>> kbl.BertClassifier(kbl.BertBackbone(config), 3).export(folder)
-        >>> card = read_model_card(folder)
+        >>> exported = kbl.BertClassifier(kbl.BertBackbone(config), 3).export(folder)
+        >>> card = read_model_card(exported)
         >>> card["task"], card["signatures"]["token_ids"]["outputs"]["logits"]
         ('BertClassifier', {'dtype': 'float32', 'shape': [None, 3]})
     """

@@ -14,17 +14,7 @@ from keras_bert_layers.visualization.picture import Picture
 
 
 class OneHead(Picture):
-    """The attention of one head, or of several in the mean; a subclass says how it looks.
-
-    Args:
-        tokens: one label a token.
-        weights: float `(sequence, sequence)`, in [0, 1]; `[i, j]` is how much i looks at j.
-        title: heading.
-        note: what there is to see.
-
-    Raises:
-        ValueError: the shapes do not fit, or a weight is out of range.
-    """
+    """The attention of one head, or of several in the mean. A subclass says how it looks, and has the arguments."""
 
     _note: ClassVar[str]
 

@@ -51,7 +51,7 @@ figure.kbl-picture {
   & mark small { font-weight: 600; font-size: 0.75em; }
   & fieldset { margin: 0 0 0.75em; padding: 0.5em 0.75em; border: 1px solid BORDER; border-radius: 0.25em; }
   & label { display: inline-block; margin-inline-end: 0.75em; padding: 0.125em 0; }
-  & input { accent-color: ACCENT; }
+  & input { appearance: auto; accent-color: ACCENT; }
   & summary { cursor: pointer; }
 }
 """

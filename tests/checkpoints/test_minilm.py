@@ -19,6 +19,7 @@ def encoder(minilm):
     return load_task(minilm)
 
 
+@pytest.mark.slow
 def test_sts_b_spearman(encoder, shared_data):
     pandas = pytest.importorskip("pandas")
     with gzip.open(shared_data / "glue" / "STS-B" / "dev.tsv.gz", "rt", encoding="utf-8", newline="") as file:

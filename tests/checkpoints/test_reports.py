@@ -13,6 +13,16 @@ def test_reads_as_a_summary():
     )
 
 
+def test_a_reason_is_told_once():
+    ignored = {**{f"optimizer/{index}": "its state" for index in range(5)}, "d": "a head", "e": "a head"}
+    report = LoadReport(source="here", ignored=ignored)
+    assert str(report).splitlines()[1:] == [
+        "  ignored: optimizer/0, optimizer/1, optimizer/2 and 2 more (its state)",
+        "  ignored: d, e (a head)",
+    ]
+    assert len(report.ignored) == 7
+
+
 def test_a_model_that_was_not_loaded_has_none(backbone):
     with pytest.raises(ValueError, match=r"`load_report`: `model` must come from `load_backbone` or `load_task`"):
         load_report(backbone)

@@ -120,6 +120,11 @@ def test_fresh_classifier_needs_a_number_of_classes(checkpoint):
         load_task(checkpoint, "classifier")
 
 
+def test_fresh_token_classifier_needs_tags(checkpoint):
+    with pytest.raises(ValueError, match=r"`load_task`: `tag_names` must be given.*such as \[\"O\", \"B-PER\""):
+        load_task(checkpoint, "token_classifier")
+
+
 def test_number_of_classes_unlike_the_checkpoint(classifier):
     with pytest.raises(
         ValueError, match=r"`num_classes` must be the checkpoint's 3\. Received: num_classes=5\. For a fresh head"

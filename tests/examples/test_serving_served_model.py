@@ -21,6 +21,8 @@ from keras_bert_layers import (
     BertTokenizer,
 )
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parents[2] / "examples" / "serving"
 TEXTS = ["a good film", "", "un ##happy bad bad night , a film !", "[MASK] film [MASK] !"]
 

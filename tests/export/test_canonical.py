@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXPORT = """
 import sys
 import keras, tensorflow as tf
@@ -20,6 +22,7 @@ kbl.BertQuestionAnswerer(kbl.BertBackbone(config), SpanPreprocessor(tokenizer, 9
 """
 
 
+@pytest.mark.slow
 def test_two_processes(tmp_path):
     for name, seed in (("idle", "1"), ("busy", "2")):
         command = [sys.executable, "-c", EXPORT, name]

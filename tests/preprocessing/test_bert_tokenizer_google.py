@@ -11,7 +11,7 @@ MADE_FROM = tables.made_from()["google"]
 RUNS_ON = f"unicodedata {unicodedata.unidata_version}"
 
 
-@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("lowercase", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_every_scalar_value(lowercase, rich_vocabulary, google_tokenizer, differences):
     check_every_scalar_value(rich_vocabulary, lowercase, None, google_tokenizer, differences)
 

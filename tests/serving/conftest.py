@@ -61,13 +61,6 @@ def texts():
     return texts()
 
 
-@pytest.fixture(scope="session")
-def assert_same():
-    from c_api.comparison import assert_same
-
-    return assert_same
-
-
 @pytest.fixture
 def asked_as_keras(texts):
     """`asked_as_keras(served, server, runtime)` asks a server every signature of a task, and compares with Keras."""

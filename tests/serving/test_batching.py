@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from c_api.batching import BatchingError, merge, split
 from c_api.cases import CASES
+from c_api.comparison import assert_same
 from c_api.server_process import INVALID_ARGUMENT, OK
 
 # The same rows in products of other shapes.
@@ -34,7 +35,7 @@ def narrowed(found, wanted):
 @pytest.mark.parametrize(
     "name", [name if name == QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 )
-def test_strings_of_several_requests(name, served_task, start, texts, assert_same):
+def test_strings_of_several_requests(name, served_task, start, texts):
     served = served_task(name)
     signatures = [name for name in served.signatures if not name.endswith("token_ids")]
     with start(served.model, older=True) as server:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from c_api.cases import CASES
-from c_api.comparison import TOLERANCE, assert_equals_keras
+from c_api.comparison import TOLERANCE, assert_equals_keras, assert_same
 from c_api.server_process import INVALID_ARGUMENT, NOT_FOUND
 
 # The same products in bfloat16, which has 8 bits, of vectors of length 1.
@@ -31,13 +31,13 @@ def test_classifier_equals_keras(classifier, server, asked_as_keras):
     asked_as_keras(classifier, server, OLDER)
 
 
-def test_answers_equal_answer(classifier, server, texts, assert_same):
+def test_answers_equal_answer(classifier, server, texts):
     """`answer` sorts by length and cuts into batches; the server is asked for all at once."""
     found = server.ask("serving_default", {"text": texts}).outputs
     assert_same(found, classifier.task.answer(texts, batch_size=4), tolerance=TOLERANCE)
 
 
-def test_bad_requests_are_refused_and_good_ones_answered_after(classifier, server, texts, assert_same):
+def test_bad_requests_are_refused_and_good_ones_answered_after(classifier, server, texts):
     good = server.ask("serving_default", {"text": texts})
     unknown = server.ask("serve", {"text": texts})
     assert (unknown.code, unknown.message) == (NOT_FOUND, "the model has no signature of this name")
@@ -86,7 +86,7 @@ def test_tasks_equal_keras_in_python(name, served_task, texts):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("signature", ["serving_default", "n_best"])
-def test_a_question_without_room_fails_alone(signature, served_task, start, texts, assert_same):
+def test_a_question_without_room_fails_alone(signature, served_task, start, texts):
     served = served_task("question_answerer")
     inputs = served.inputs(signature, texts)
     bad = {"question": np.insert(inputs["question"], 4, b"why " * 99), "context": np.insert(texts, 4, b"Because.")}
@@ -106,7 +106,7 @@ def test_a_question_without_room_fails_alone(signature, served_task, start, text
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_real_weights(dtype, minilm, start, texts, assert_same, tmp_path):
+def test_real_weights(dtype, minilm, start, texts, tmp_path):
     import keras_bert_layers as kbl
     from keras_bert_layers.export._dtype_copy import copy_in_dtype
 

@@ -1,6 +1,7 @@
 """The server in Python, which stands in where there is no C compiler, does what the one in C does."""
 
 import pytest
+from c_api.comparison import assert_same
 from c_api.server_process import INVALID_ARGUMENT, NOT_FOUND
 
 # The same operations, summed by other threads.
@@ -8,7 +9,7 @@ TOLERANCE = 1e-5
 
 
 @pytest.mark.slow
-def test_answers_are_those_of_the_server_in_c(served_task, start, installation, texts, assert_same):
+def test_answers_are_those_of_the_server_in_c(served_task, start, installation, texts):
     served = served_task("token_classifier")
     requests = [(name, served.inputs(name, texts)) for name in served.signatures]
     requests += [("serve", {"text": texts}), ("serving_default", {"texts": texts})]

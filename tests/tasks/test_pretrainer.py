@@ -50,9 +50,9 @@ def trained(vocabulary, preprocessor):
     """Trained on two documents in which one sentence follows one other."""
     task = make(vocabulary, preprocessor)
     task.compile(optimizer=keras.optimizers.Adam(2e-2))
-    documents = [["a good night", "unhappy film"]] * 20 + [["bad bad", "! , ?"]] * 20
-    # With other dropout it has not always learned the second after eight epochs.
-    history = task.fit(documents, epochs=16, batch_size=8, validation_split=0.1, verbose=0)
+    documents = [["a good night", "unhappy film"], ["bad bad", "! , ?"]] * 80
+    # With other dropout it has not always learned the second in half as many steps.
+    history = task.fit(documents, epochs=4, batch_size=8, validation_split=0.1, verbose=0)
     return task, history.history
 
 
