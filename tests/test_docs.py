@@ -111,13 +111,18 @@ def test_blocks_are_well_formed(path):
         assert "\t" not in body, f"tab in the block at line {line}"
 
 
+def without_layout(source):
+    """A program without spaces, line ends, and the commas that a call over several lines ends in."""
+    return re.sub(r"\s+|,(?=\s*[)\]}])", "", source)
+
+
 def test_every_line_to_change_to_is_run():
     path = DOCS / "tutorials" / "coming-from.md"
-    source = "".join(body for _, body, _ in programs(path))
+    source = without_layout("".join(body for _, body, _ in programs(path)))
     cells = re.findall(r"^\| .* \| (`.*`) \|$", path.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(cells) > 40
     for line in cells:
-        assert line.strip("`") in source, f"{line} is in a table and in no block"
+        assert without_layout(line.strip("`")) in source, f"{line} is in a table and in no block"
 
 
 def test_readme_has_the_two_commands_each_in_its_own_block():

@@ -12,7 +12,7 @@ from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._figures import plain
 from keras_bert_layers.visualization.picture import Picture
 
-_WIDTH, _HEIGHT, _LEFT, _TOP = 310, 210, 48, 32  # pixels
+_WIDTH, _HEIGHT, _LEFT, _TOP = 318, 210, 58, 32  # pixels
 _RIGHT, _BOTTOM = _WIDTH - 84, _HEIGHT - 48  # where the last epoch and the least value are drawn
 _VALIDATION = "val_"
 
@@ -101,8 +101,8 @@ def _chart(metric: str, curves: Mapping[str, Sequence[float]]) -> str:
     parts = [
         f'<path class="axis" d="M{_LEFT} {_TOP - 10}V{_BOTTOM + 10}H{_RIGHT + 10}"/>',
         _label(0, 14, "start", metric),
-        _label(_LEFT - 6, _TOP + 4, "end", f"{high:.3g}"),
-        _label(_LEFT - 6, _BOTTOM + 4, "end", f"{low:.3g}" if high > low else ""),
+        _label(_LEFT - 6, _TOP + 4, "end", _short(high)),
+        _label(_LEFT - 6, _BOTTOM + 4, "end", _short(low) if high > low else ""),
         _label(_LEFT, _HEIGHT - 16, "middle", "1"),
         _label(_RIGHT, _HEIGHT - 16, "middle", _last_epoch(curves)),
         _label((_LEFT + _RIGHT) / 2, _HEIGHT - 16, "middle", "epoch"),
@@ -127,6 +127,11 @@ def _name_height(curves: Mapping[str, Sequence[float]], name: str, height: float
     training, validation = curves["training"][-1], curves["validation"][-1]
     is_upper = (training >= validation) == (name == "training")
     return height - 2 if is_upper else height + 10
+
+
+def _short(value: float) -> str:
+    """Three digits, or two where these would not fit left of the axis."""
+    return f"{value:.3g}" if len(f"{value:.3g}") < 7 else f"{value:.2g}"
 
 
 def _last_epoch(curves: Mapping[str, Sequence[float]]) -> str:

@@ -42,3 +42,12 @@ def test_arguments_that_are_none(masked_lm, backbone):
             ValueError, match="`tokens` must be one list for each of the 1 masks, with a probability for"
         ):
             MaskedTokens("[MASK]", tokens, probabilities)
+
+
+def test_only_one_of_several_masks_has_a_number():
+    one = MaskedTokens("It [MASK].", [["rains"]], [[0.7]]).html()
+    assert "[MASK]</mark>" in one
+    assert "Mask 1" not in one
+    two = MaskedTokens("[MASK] [MASK].", [["it"], ["rains"]], [[0.7], [0.6]]).html()
+    assert "[MASK] <small>2</small></mark>" in two
+    assert "Mask 2" in two

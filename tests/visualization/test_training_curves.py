@@ -1,3 +1,5 @@
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -42,3 +44,11 @@ def test_histories_that_are_none():
     for history in ({}, {"loss": []}, {"loss": [1.0], "accuracy": [1.0, 2.0]}):
         with pytest.raises(ValueError, match="`history` must hold one number for each epoch under each name"):
             TrainingCurves(history)
+
+
+@pytest.mark.parametrize(
+    ("values", "high", "low"), [([0.947, 0.03431], "0.947", "0.0343"), ([4e3, 1.23e-5], "4e+03", "1.2e-05")]
+)
+def test_numbers_at_the_axis_have_room(values, high, low):
+    page = TrainingCurves({"loss": values}).html()
+    assert re.findall(r'text-anchor="end"[^>]*>([^<]*)<', page) == [high, low]
