@@ -4,6 +4,7 @@ The blocks of a page run in order in one namespace, in a folder of their own. A 
 is what that block prints, compared as doctest compares, `...` included.
 """
 
+import ast
 import contextlib
 import doctest
 import gc
@@ -137,18 +138,20 @@ def test_shell_commands_of_the_command_line_run(readers_folder):
     assert [list(json.loads(line)) for line in answers] == [["embedding"]] * 2
 
 
-def without_layout(source):
-    """A program without spaces, line ends, and the commas that a call over several lines ends in."""
-    return re.sub(r"\s+|,(?=\s*[)\]}])", "", source)
+def parts(source):
+    """All statements and expressions of a program, without their layout."""
+    return {ast.dump(node) for node in ast.walk(ast.parse(source))}
 
 
 def test_every_line_to_change_to_is_run():
     path = DOCS / "tutorials" / "coming-from.md"
-    source = without_layout("".join(body for _, body, _ in programs(path)))
+    run = parts("".join(body for _, body, _ in programs(path)))
     cells = re.findall(r"^\| .* \| (`.*`) \|$", path.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(cells) > 40
     for line in cells:
-        assert without_layout(line.strip("`")) in source, f"{line} is in a table and in no block"
+        (statement,) = ast.parse(line.strip("`")).body
+        part = statement.value if isinstance(statement, ast.Expr) else statement
+        assert ast.dump(part) in run, f"{line} is in a table and in no block"
 
 
 def test_readme_has_the_two_commands_each_in_its_own_block():

@@ -46,16 +46,17 @@ class LoadReport:
         ]
         lines = [f"{self.source}: {', '.join(counts)}"]
         lines += [f"  fresh: {path}" for path in self.fresh]
-        for reason in dict.fromkeys(self.ignored.values()):
-            names = [name for name, why in self.ignored.items() if why == reason]
-            lines.append(f"  ignored: {_some(names)} ({reason})")
+        names: dict[str, list[str]] = {}
+        for name, reason in self.ignored.items():
+            names.setdefault(reason, []).append(name)
+        lines += [f"  ignored: {first_names(some, _NAMES_IN_A_LINE)} ({reason})" for reason, some in names.items()]
         return "\n".join(lines)
 
 
-def _some(names: Sequence[str]) -> str:
-    """The first names, and how many more: an optimizer alone has two for every weight."""
-    more = len(names) - _NAMES_IN_A_LINE
-    return ", ".join(names[:_NAMES_IN_A_LINE]) + (f" and {more} more" if more > 0 else "")
+def first_names(names: Sequence[str], most: int) -> str:
+    """The first names, at most `most` of them, and how many more: an optimizer alone has two for every weight."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _count(number: int, noun: str) -> str:

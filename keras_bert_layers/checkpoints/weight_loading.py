@@ -13,7 +13,7 @@ from keras_bert_layers.checkpoints._progress import moved
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.model_tensors import weights_by_row
-from keras_bert_layers.checkpoints.reports import LoadReport, remember_report
+from keras_bert_layers.checkpoints.reports import LoadReport, first_names, remember_report
 from keras_bert_layers.checkpoints.tensor_file import FLOAT_DTYPES, TensorFile
 from keras_bert_layers.checkpoints.weight_row import StoredWeight, WeightRow
 from keras_bert_layers.checkpoints.weight_table import POOLER_ROWS
@@ -95,8 +95,8 @@ def _places(
     if absent:
         missing = [(row.stored(checkpoint.layout) or StoredWeight(row.ours)).name for row in absent]
         raise CheckpointError(
-            f"{checkpoint}: the model needs {len(missing)} tensors that the weights file lacks: {_some(missing)}. "
-            "Check that the config and the weights belong together."
+            f"{checkpoint}: the model needs {len(missing)} tensors that the weights file lacks: "
+            f"{first_names(missing, _NAMES_IN_AN_ERROR)}. Check that the config and the weights belong together."
         )
     return places, []
 
@@ -109,7 +109,8 @@ def _ignored(places: Sequence[_Place], names: Mapping[str, str], checkpoint: Che
     if unexpected:
         raise CheckpointError(
             f"{checkpoint}: the weights file holds {len(unexpected)} tensors that the model has no place for: "
-            f"{_some(unexpected)}. Check that the config and the weights belong together and that this is a BERT."
+            f"{first_names(unexpected, _NAMES_IN_AN_ERROR)}. Check that the config and the weights belong together "
+            "and that this is a BERT."
         )
     read = {place.name for place in places}
     again = {names[place.stored.again]: place for place in places if place.stored.again and place.stored.again in names}
@@ -176,8 +177,3 @@ def _draw(variable: Any, initializer_range: float) -> None:
     """Fresh numbers for a weight that was made without any."""
     is_kernel = len(variable.shape) > 1
     variable.assign(truncated_normal(initializer_range)(variable.shape) if is_kernel else np.zeros(variable.shape))
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMES_IN_AN_ERROR} more" if len(names) > _NAMES_IN_AN_ERROR else ""
-    return ", ".join(names[:_NAMES_IN_AN_ERROR]) + more

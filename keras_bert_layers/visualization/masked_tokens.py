@@ -85,22 +85,22 @@ class MaskedTokens(Picture):
 
     def _body(self) -> str:
         pieces = [html.escape(piece) for piece in self.text.split(MASK)]
-        marks = [f'<mark class="c0">{MASK}{number}</mark>' for number in self._numbers("<small>{}</small>")]
+        numbers = [self._number(place, " <small>{}</small>") for place in range(len(self.tokens))]
+        marks = [f'<mark class="c0">{MASK}{number}</mark>' for number in numbers]
         text = "".join(piece + mark for piece, mark in zip(pieces, [*marks, ""], strict=True))
         tables = "\n".join(self._table(place) for place in range(len(self.tokens)))
         return f'<p class="text" dir="auto" translate="no">{text}</p>\n{tables}'
 
-    def _numbers(self, form: str = "{}") -> list[str]:
-        """What follows the word "mask", for each of them; a single one needs no number."""
-        count = len(self.tokens)
-        return [""] if count == 1 else [f" {form.format(place)}" for place in range(1, count + 1)]
+    def _number(self, place: int, form: str = " {}") -> str:
+        """What follows the word "mask"; a single one needs no number."""
+        return "" if len(self.tokens) == 1 else form.format(place + 1)
 
     def _table(self, place: int) -> str:
         rows = [
             [html.token(token), html.number(html.percent(share)), f"<td>{_bar(share)}</td>"]
             for token, share in zip(self.tokens[place], self.probabilities[place], strict=True)
         ]
-        caption = f"Mask{self._numbers()[place]}" + ("" if rows else " lies beyond what the model reads.")
+        caption = f"Mask{self._number(place)}" + ("" if rows else " lies beyond what the model reads.")
         return html.scroll(caption, html.table(caption, ["token", "probability", "as a bar"], rows))
 
     def _size(self) -> tuple[float, float]:
@@ -112,7 +112,7 @@ class MaskedTokens(Picture):
             shares = self.probabilities[place]
             axes.barh(range(len(shares)), shares, color=colors.ACCENT.light)
             label_ticks(axes.yaxis, self.tokens[place])
-            axes.set(xlim=(0, 1.12), title=f"mask{self._numbers()[place]}")
+            axes.set(xlim=(0, 1.12), title=f"mask{self._number(place)}")
             axes.invert_yaxis()
             for row, share in enumerate(shares):
                 write(axes, share, row, f" {html.percent(share)}", va="center", fontsize=8)
