@@ -1,7 +1,7 @@
-"""What `demo_app.py` asks: the models, what makes one that is missing, and their answers as HTML or plain numbers.
+"""The models of `demo_app.py`, and their answers as HTML or plain values.
 
-Nothing here needs Gradio. HTML comes from `visualization`, which escapes whatever a visitor typed. A ValueError holds a
-sentence for the visitor.
+Nothing here needs Gradio. The HTML comes from `visualization`, which escapes what a visitor types. The message of a
+ValueError is for the visitor.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# What one visitor may ask for, so that the others need not wait long.
+# Limits for one visitor, so that the others do not wait long.
 MOST_CHARACTERS = 5000
 MOST_SENTENCES = 50
-MOST_TOKENS = 48  # of an attention picture, which grows with their square
+MOST_TOKENS = 48  # of an attention picture, whose size grows with their square
 BUNDLED = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 class Slot(NamedTuple):
-    """A place for a model.
+    """A tab of the page, and the model that it needs.
 
     Args:
-        title: what a visitor reads.
-        task: the name of its task as `load_task` has it.
-        path: what an example writes, below the folder in which it ran.
-        command: what brings such a model.
+        title: the title of the tab.
+        task: the name of the task for `load_task`.
+        path: the file that an example writes, relative to the folder in which it ran.
+        command: the command that makes such a model.
     """
 
     title: str
@@ -69,11 +69,11 @@ SLOTS = {
 
 
 class Found(NamedTuple):
-    """A model and where it is from; or None, and one sentence that says what to do.
+    """A model and its source; or None, and one sentence with the cure.
 
     Args:
         model: the task, or None.
-        source: what was loaded, or was looked for.
+        source: the file or directory that was loaded, or is missing.
         reason: why there is no model; empty if there is one.
     """
 
@@ -83,11 +83,11 @@ class Found(NamedTuple):
 
 
 def find_models(folder: Path, given: dict[str, str | None]) -> dict[str, Found]:
-    """For each of `SLOTS` the model that was given, or else the one that its example wrote.
+    """The model of each of `SLOTS`: the given one, or the one that its example wrote.
 
     Args:
         folder: where the examples ran.
-        given: for a slot what `load_task` takes; None, or nothing, for the example's file.
+        given: by slot, a source for `load_task`; None or absent for the example's file.
     """
     return {name: _find(slot, folder / slot.path, given.get(name)) for name, slot in SLOTS.items()}
 
@@ -100,41 +100,41 @@ def _find(slot: Slot, written: Path, source: str | None) -> Found:
 
         source = str(bundled_model_path(BUNDLED))
     if source is None:
-        return Found(None, str(written), f"There is no `{written}` yet; this brings one: `{slot.command}`")
+        return Found(None, str(written), f"`{written}` does not exist yet. This command makes it: `{slot.command}`")
     model = _load(slot, source)
-    reason = "" if model else f"`{source}` has no trained head for this; this trains one: `{slot.command}`"
+    reason = "" if model else f"`{source}` has no trained head for this task. This command trains one: `{slot.command}`"
     return Found(model, source, reason)
 
 
 def _load(slot: Slot, source: str) -> Any:
-    """A task with a trained head, or None: a fresh one would answer too, and its answers would mean nothing."""
+    """A task with a trained head, or None: an untrained head would answer too, without meaning."""
     import keras_bert_layers as kbl
 
     try:
         model = kbl.load_task(source, slot.task)
     except kbl.checkpoints.CheckpointError:
         raise
-    except (TypeError, ValueError):  # only a fresh head has to be told its classes
+    except (TypeError, ValueError):  # a new head needs its classes
         return None
     if Path(source).suffix == ".keras":
         return model
-    fresh = kbl.checkpoints.load_report(model).fresh
-    is_whole = all(path.startswith("pooler/") and slot.task != "classifier" for path in fresh)
-    return model if is_whole else None
+    untrained = kbl.checkpoints.load_report(model).newly_initialized
+    is_trained = all(path.startswith("pooler/") and slot.task != "classifier" for path in untrained)
+    return model if is_trained else None
 
 
 def check_text(name: str, text: str) -> str:
-    """`text` without blanks round it; ValueError if nothing is left, or too much."""
+    """`text` without whitespace at its ends; ValueError if it is then empty or too long."""
     text = text.strip()
     if not text:
         raise ValueError(f"Write something into “{name}” first.")
     if len(text) > MOST_CHARACTERS:
-        raise ValueError(f"“{name}” may have {MOST_CHARACTERS:,} characters here; these are {len(text):,}.")
+        raise ValueError(f"“{name}” may have at most {MOST_CHARACTERS:,} characters here; it has {len(text):,}.")
     return text
 
 
 def fill_masks(model: Any, text: str) -> str:
-    """The words for each mask, as HTML."""
+    """The predicted words for each mask, as HTML."""
     from keras_bert_layers.visualization import MaskedTokens
 
     text = check_text("Text", text)
@@ -144,7 +144,7 @@ def fill_masks(model: Any, text: str) -> str:
 
 
 def classify(model: Any, text: str, text_pair: str = "") -> dict[str, float] | str:
-    """Probabilities by class, or, of a model of numbers, the number."""
+    """Probabilities by class; for a regression model, the number."""
     texts: Any = [check_text("Text", text)]
     if model.pairs:
         texts = (texts, [check_text("Second text", text_pair)])
@@ -152,7 +152,7 @@ def classify(model: Any, text: str, text_pair: str = "") -> dict[str, float] | s
     if "score" in answer:
         return f"{float(answer['score'][0]):.3f}"
     shares = answer["probabilities"][0].tolist()
-    names = model.class_names or [f"class {place}" for place in range(len(shares))]
+    names = model.class_names or [f"class {index}" for index in range(len(shares))]
     return dict(zip(names, shares, strict=True))
 
 
@@ -172,13 +172,13 @@ def answer_question(model: Any, question: str, context: str) -> str:
 
 
 def compare(model: Any, sentence: str, others: str) -> list[tuple[float, str]]:
-    """Cosines of a sentence with each line of `others`, the nearest first."""
+    """Cosine similarities of a sentence with each line of `others`, the highest first."""
     import numpy as np
 
     sentence = check_text("Sentence", sentence)
     lines = [line.strip() for line in check_text("Other sentences", others).splitlines() if line.strip()]
     if len(lines) > MOST_SENTENCES:
-        raise ValueError(f"There may be {MOST_SENTENCES} other sentences here; these are {len(lines)}.")
+        raise ValueError(f"Enter at most {MOST_SENTENCES} other sentences here; there are {len(lines)}.")
     vectors = model.predict([sentence, *lines], verbose=0)
     vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
     cosines = [round(float(cosine), 3) for cosine in vectors[1:] @ vectors[0]]
@@ -201,5 +201,5 @@ def explore(model: Any, text: str, view: str, layer: int, head: int | None) -> s
     longest = min(MOST_TOKENS, model.backbone.config.max_sequence_length)
     preprocessor = kbl.BertPreprocessor(model.preprocessor.tokenizer, max_length=longest)
     kind = VIEWS[view](kbl.visualization)
-    place = {"layer": layer, "head": head} if view in OF_ONE_HEAD else {}
-    return kind.from_model(model, check_text("Text", text), preprocessor=preprocessor, **place)._repr_html_()
+    position = {"layer": layer, "head": head} if view in OF_ONE_HEAD else {}
+    return kind.from_model(model, check_text("Text", text), preprocessor=preprocessor, **position)._repr_html_()

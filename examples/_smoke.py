@@ -1,4 +1,4 @@
-"""A model small enough for `--smoke`: random weights, and a vocabulary of the words that it is given."""
+"""A tiny untrained model for `--smoke`, whose vocabulary is the words of given texts."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""Answer questions from texts; with your own files in SQuAD's format.
+"""Extractive question answering: train on built-in questions or on your own SQuAD files.
 
     python3 examples/answer_questions.py --smoke
 
-trains a tiny model with random weights on a few built-in questions, without any download. On your own files, from your
+trains a tiny model from scratch on a few built-in questions, without any download. On your own files, from your
 own BERT (a HuggingFace or sentence-transformers directory):
 
     python3 examples/answer_questions.py --weights path/to/bert --train train-v1.1.json --dev dev-v1.1.json
 
-The files may be gzipped. If some questions of the training file have no answer, as in SQuAD 2.0, the threshold of "no
-answer" is found on a fifth of the dev questions, and exact match and F1 are those of the others. The trained model is
-written as a `.keras` file and as a SavedModel that takes strings.
+The files may be gzip. If some questions of the training file have no answer, as in SQuAD 2.0, a fifth of the dev
+questions sets the threshold of "no answer", and exact match and F1 are computed on the others. The trained model is
+saved as a `.keras` file and as a SavedModel that takes strings.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,9 +46,9 @@ class Questions(NamedTuple):
     answer_starts: list[list[int]]
     answers: list[list[str]]
 
-    def rows(self, places: list[int]) -> Questions:
+    def rows(self, indices: list[int]) -> Questions:
         """Some of the rows."""
-        return Questions(*([column[place] for place in places] for column in self))
+        return Questions(*([column[index] for index in indices] for column in self))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -58,9 +56,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--smoke", action="store_true", help="a tiny model on built-in questions; takes seconds")
     parser.add_argument("--weights", help="a HuggingFace or sentence-transformers directory")
     parser.add_argument("--train", type=Path, help="a SQuAD json file to train on")
-    parser.add_argument("--dev", type=Path, help="a SQuAD json file to measure on")
-    parser.add_argument("--max-length", type=int, default=384, help="tokens of a window (default: 384)")
-    parser.add_argument("--stride", type=int, default=128, help="tokens that neighbours share (default: 128)")
+    parser.add_argument("--dev", type=Path, help="a SQuAD json file to evaluate on")
+    parser.add_argument("--max-length", type=int, default=384, help="tokens per window (default: 384)")
+    parser.add_argument("--stride", type=int, default=128, help="tokens that neighbouring windows share (default: 128)")
     parser.add_argument("--epochs", type=int, default=2, help="passes over the questions (default: 2)")
     parser.add_argument("--rate", type=float, default=5e-5, help="the highest learning rate (default: 5e-5)")
     parser.add_argument("--output", type=Path, default=Path("answers_output"), help="where to write the models")
@@ -71,7 +69,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def read_questions(path: Path) -> Questions:
-    """The questions of a file; bad ones are left out with a warning."""
+    """The questions of a file; unusable ones are left out with a warning."""
     from keras_bert_layers.data import read_squad
 
     data = read_squad(path, on_error="skip")
@@ -80,7 +78,7 @@ def read_questions(path: Path) -> Questions:
 
 def smoke_questions() -> Questions:
     """The built-in questions."""
-    contexts = [SMOKE_CONTEXTS[place] for _, place, _ in SMOKE_QUESTIONS]
+    contexts = [SMOKE_CONTEXTS[index] for _, index, _ in SMOKE_QUESTIONS]
     answers = [[answer] if answer else [] for *_, answer in SMOKE_QUESTIONS]
     starts = [[context.index(answer) for answer in row] for context, row in zip(contexts, answers, strict=True)]
     return Questions([question for question, *_ in SMOKE_QUESTIONS], contexts, starts, answers)
@@ -100,7 +98,7 @@ def make_answerer(kbl: Any, arguments: argparse.Namespace) -> Any:
 
 
 def train(answerer: Any, data: Questions, arguments: argparse.Namespace) -> None:
-    """One `fit`, with a rate that rises and falls over as many steps as there are windows for."""
+    """Trains with a learning rate schedule that counts the windows of all contexts."""
     from keras_bert_layers.optimizers import WarmupLinearDecay, adamw
 
     num_windows = int(sum(answerer.preprocessor.num_windows((data.questions, data.contexts)).numpy()))
@@ -117,13 +115,13 @@ def train(answerer: Any, data: Questions, arguments: argparse.Namespace) -> None
 
 
 def tune(answerer: Any, data: Questions) -> Questions:
-    """Finds the threshold of no answer on a share of the rows, and returns the others."""
-    places = random.Random(SEED).sample(range(len(data.questions)), len(data.questions))
-    num_tuned = max(1, round(len(places) * TUNING_SHARE))
-    tuning = data.rows(places[:num_tuned])
+    """Tunes the threshold of "no answer" on a share of the rows, and returns the others."""
+    indices = random.Random(SEED).sample(range(len(data.questions)), len(data.questions))
+    num_tuned = max(1, round(len(indices) * TUNING_SHARE))
+    tuning = data.rows(indices[:num_tuned])
     threshold = answerer.tune_threshold((tuning.questions, tuning.contexts), tuning.answers)
     print(f"threshold of no answer, found on {num_tuned:,} questions: {threshold:.2f}")
-    return data.rows(places[num_tuned:])
+    return data.rows(indices[num_tuned:])
 
 
 def measure(answerer: Any, data: Questions) -> None:
@@ -138,7 +136,7 @@ def measure(answerer: Any, data: Questions) -> None:
 
 
 def run(arguments: argparse.Namespace, output: Path) -> None:
-    """Trains, measures and writes the model."""
+    """Trains, evaluates and saves the model."""
     import keras
 
     import keras_bert_layers as kbl
@@ -156,19 +154,7 @@ def run(arguments: argparse.Namespace, output: Path) -> None:
     print(f"wrote {output / 'answerer.keras'} and {output / 'saved_model'}")
 
 
-def main() -> None:
-    arguments = parse_arguments()
-    if not arguments.smoke:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        run(arguments, arguments.output)
-        return
-    arguments.epochs = 1
-    with tempfile.TemporaryDirectory() as folder:
-        run(arguments, Path(folder))
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except (OSError, ValueError) as error:  # what a user's file or folder can be wrong in; the message says it all
-        sys.exit(f"answer_questions: {error}")
+    from _main import main
+
+    main(parse_arguments(), run)

@@ -1,16 +1,16 @@
-"""Choose how a text goes on; with your own file in CODAH's or SWAG's format.
+"""Multiple choice: choose the continuation of a text; with your own file in CODAH's or SWAG's format.
 
     python3 examples/choose.py --smoke
 
-trains a tiny model with random weights on a few built-in rows with different numbers of choices, without any download.
+trains a tiny model from scratch on a few built-in rows with different numbers of choices, without any download.
 On your own rows, from your own BERT (a HuggingFace or sentence-transformers directory):
 
     python3 examples/choose.py --weights path/to/bert --codah codah.tsv
     python3 examples/choose.py --weights path/to/bert --swag train.csv --test val.csv
 
-CODAH's format is tab-separated: a category, the prompt, the choices, and the place of the right one, counted from 0.
-Without `--test` a fifth of the rows is kept to measure on. The trained model is written as a `.keras` file and as a
-SavedModel that takes strings.
+CODAH's format is tab-separated: a category, the prompt, the choices, and the index of the right one. SWAG's is CSV or
+JSON lines with the columns sent1, sent2, ending0, ending1 ... and label. Without `--test` a fifth of the rows is held
+out for evaluation. The trained model is saved as a `.keras` file and as a SavedModel that takes strings.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +39,10 @@ def parse_arguments() -> argparse.Namespace:
     data = parser.add_mutually_exclusive_group()
     data.add_argument("--codah", type=Path, help="a file in CODAH's format to train on")
     data.add_argument("--swag", type=Path, help="a file in SWAG's format to train on")
-    parser.add_argument("--test", type=Path, help="a file of the same format to measure on")
+    parser.add_argument("--test", type=Path, help="a file of the same format to evaluate on")
     parser.add_argument("--max-length", type=int, default=64, help="tokens of prompt and choice (default: 64)")
     parser.add_argument("--epochs", type=int, default=3, help="passes over the rows (default: 3)")
-    parser.add_argument("--batch-size", type=int, default=8, help="rows a step (default: 8)")
+    parser.add_argument("--batch-size", type=int, default=8, help="rows per step (default: 8)")
     parser.add_argument("--rate", type=float, default=1e-4, help="the highest learning rate (default: 1e-4)")
     parser.add_argument("--output", type=Path, default=Path("choose_output"), help="where to write the models")
     arguments = parser.parse_args()
@@ -53,16 +51,38 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def read_rows(arguments: argparse.Namespace) -> tuple[list[Any], list[Any]]:
-    """Rows of prompt, choices and place to train on, and such to measure on."""
-    from keras_bert_layers.data import read_codah, read_swag
+def read_codah(path: Path) -> list[Any]:
+    """Rows of a tab-separated file: category, prompt, two or more choices, label."""
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+        _, prompt, *choices, label = line.split("\t")
+        choices = [choice for choice in choices if choice.strip()]
+        if len(choices) < 2 or not label.isdigit() or int(label) >= len(choices):
+            raise ValueError(f"{path}, line {number} must hold two or more choices and the index of one of them.")
+        rows.append((prompt, choices, int(label)))
+    return rows
 
+
+def read_swag(path: Path) -> list[Any]:
+    """Rows of a CSV or JSON lines file with the columns sent1, sent2, ending0, ending1 ... and label."""
+    import pandas as pd
+
+    table = pd.read_json(path, lines=True) if ".json" in path.name else pd.read_csv(path, keep_default_na=False)
+    endings = [name for name in table if name.startswith("ending")]
+    return [
+        (row["sent1"], [f"{row['sent2']} {row[name]}" for name in endings], int(row["label"]))
+        for row in table.to_dict("records")
+    ]
+
+
+def read_rows(arguments: argparse.Namespace) -> tuple[list[Any], list[Any]]:
+    """Training and test rows of prompt, choices and label."""
     if arguments.smoke:
         rows, test = SMOKE_ROWS, None
     else:
         read = read_codah if arguments.codah else read_swag
-        rows = list(zip(*read(arguments.codah or arguments.swag), strict=True))
-        test = None if arguments.test is None else list(zip(*read(arguments.test), strict=True))
+        rows = read(arguments.codah or arguments.swag)
+        test = None if arguments.test is None else read(arguments.test)
     if test is None:
         rows = random.Random(SEED).sample(rows, len(rows))
         num_held_out = max(1, round(len(rows) * HELD_OUT_SHARE))
@@ -83,7 +103,7 @@ def make_chooser(kbl: Any, arguments: argparse.Namespace) -> Any:
 
 
 def run(arguments: argparse.Namespace, output: Path) -> None:
-    """Trains, measures, writes the model and asks it."""
+    """Trains, evaluates, saves the model and runs it."""
     import keras
 
     import keras_bert_layers as kbl
@@ -113,19 +133,7 @@ def run(arguments: argparse.Namespace, output: Path) -> None:
         print(f"  {prompt} ... {choice.decode()}  ({max(probabilities):.2f})")
 
 
-def main() -> None:
-    arguments = parse_arguments()
-    if not arguments.smoke:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        run(arguments, arguments.output)
-        return
-    arguments.epochs = 1
-    with tempfile.TemporaryDirectory() as folder:
-        run(arguments, Path(folder))
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except (OSError, ValueError) as error:  # what a user's file or folder can be wrong in; the message says it all
-        sys.exit(f"choose: {error}")
+    from _main import main
+
+    main(parse_arguments(), run)

@@ -1,9 +1,10 @@
-"""Sort texts, or pairs of texts, into classes, or give them a number; with your own CSV file.
+"""Classify texts or pairs of texts, with one or several labels, or predict a number; with your own CSV file.
 
     python3 examples/classify.py --smoke
 
-trains a tiny model with random weights on a few built-in rows, without any download (`--labels several` and `--labels
-number` for the other kinds). On your own rows, from your own BERT (a HuggingFace or sentence-transformers directory):
+trains a tiny model from scratch on a few built-in rows, without any download (`--labels several` and
+`--labels number` for the other kinds). On your own rows, from your own BERT (a HuggingFace or sentence-transformers
+directory):
 
     python3 examples/classify.py --weights path/to/bert --data mail.csv --text-column body --label-column folder
     ... --pair-column question                          pairs of texts
@@ -12,7 +13,7 @@ number` for the other kinds). On your own rows, from your own BERT (a HuggingFac
     ... --labels number --label-column stars            regression
     ... --class-weight balanced                         or by name: --class-weight spam=3 ham=1
 
-A tenth of the rows is kept to measure on. The trained model is written as a `.keras` file and as a SavedModel.
+A tenth of the rows is held out for evaluation. The trained model is saved as a `.keras` file and as a SavedModel.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -47,16 +46,20 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="a tiny model on built-in rows; takes seconds")
     parser.add_argument("--weights", help="a HuggingFace or sentence-transformers directory")
-    parser.add_argument("--data", type=Path, help="a UTF-8 CSV file with a header")
+    parser.add_argument("--data", type=Path, help="a UTF-8 CSV file with a header; needs pandas")
     parser.add_argument("--text-column", default="text", help="the column of texts (default: text)")
     parser.add_argument("--pair-column", help="the column of second texts, for pairs")
     parser.add_argument("--label-column", nargs="+", default=["label"], help="the column(s) of labels (default: label)")
-    parser.add_argument("--labels", choices=PROBLEM_TYPES, default="one", help="what a row has (default: one)")
-    parser.add_argument("--separator", default=";", help="between several labels in one cell (default: ;)")
-    parser.add_argument("--class-weight", nargs="+", metavar="CLASS=WEIGHT", help="or the one word: balanced")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens a row, longer ones are cut (default: 128)")
+    parser.add_argument("--labels", choices=PROBLEM_TYPES, default="one", help="labels of a row (default: one)")
+    parser.add_argument("--separator", default=";", help="separates several labels in one cell (default: ;)")
+    parser.add_argument(
+        "--class-weight", nargs="+", metavar="CLASS=WEIGHT", help="weights by class, or the word balanced"
+    )
+    parser.add_argument(
+        "--max-length", type=int, default=128, help="tokens per row, longer rows are cut (default: 128)"
+    )
     parser.add_argument("--epochs", type=int, default=3, help="passes over the rows (default: 3)")
-    parser.add_argument("--batch-size", type=int, default=32, help="rows a step (default: 32)")
+    parser.add_argument("--batch-size", type=int, default=32, help="rows per step (default: 32)")
     parser.add_argument("--rate", type=float, default=5e-5, help="the highest learning rate (default: 5e-5)")
     parser.add_argument("--output", type=Path, default=Path("classify_output"), help="where to write the models")
     arguments = parser.parse_args()
@@ -70,11 +73,11 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def read_rows(arguments: argparse.Namespace) -> tuple[list[Any], list[Any]]:
-    """Texts (or pairs of them) and labels of the user's file."""
-    from keras_bert_layers.data import read_csv
+    """Texts (or pairs of texts) and labels from the user's file."""
+    from _table import read_columns
 
     text_columns = [column for column in (arguments.text_column, arguments.pair_column) if column]
-    columns = list(read_csv(arguments.data, *text_columns, *arguments.label_column))
+    columns = read_columns(arguments.data, *text_columns, *arguments.label_column)
     texts = list(zip(*columns[:2], strict=True)) if arguments.pair_column else columns[0]
     cells = columns[len(text_columns) :]
     if arguments.labels == "number":
@@ -90,7 +93,7 @@ def read_rows(arguments: argparse.Namespace) -> tuple[list[Any], list[Any]]:
 
 
 def class_weights(words: list[str] | None, labels: list[Any]) -> dict[str, float] | None:
-    """What `fit` takes as `class_weight`: none, given by name, or such that every class counts alike."""
+    """The `class_weight` of `fit`: None, weights by name, or weights that balance the classes."""
     if not words:
         return None
     if words == ["balanced"]:
@@ -100,14 +103,14 @@ def class_weights(words: list[str] | None, labels: list[Any]) -> dict[str, float
 
 
 def columns_of(rows: list[Any]) -> Any:
-    """Rows as what the model takes: a list of texts, or a tuple of two lists."""
+    """Rows as the model takes them: a list of texts, or a tuple of two lists."""
     if rows and isinstance(rows[0], tuple):
         return tuple(list(side) for side in zip(*rows, strict=True))
     return rows
 
 
 def make_classifier(kbl: Any, arguments: argparse.Namespace, labels: list[Any], texts: list[Any]) -> Any:
-    """A classifier of the right kind, from the user's weights or tiny."""
+    """A classifier for these labels, from the user's weights, or a tiny one."""
     problem: dict[str, Any] = {"problem_type": PROBLEM_TYPES[arguments.labels]}
     if arguments.labels != "number":
         names = labels if arguments.labels == "one" else [name for row in labels for name in row]
@@ -123,7 +126,7 @@ def make_classifier(kbl: Any, arguments: argparse.Namespace, labels: list[Any], 
 
 
 def metrics_of(kbl: Any, classifier: Any) -> list[Any]:
-    """What is usually reported for each kind of label."""
+    """The usual metrics for each kind of label."""
     if classifier.problem_type == "regression":
         return [kbl.metrics.PearsonCorrelation(), kbl.metrics.SpearmanCorrelation()]
     if classifier.problem_type == "multi_label_classification":
@@ -145,14 +148,15 @@ def readable(answer: Any) -> Any:
     return [readable(value) for value in answer] if getattr(answer, "shape", ()) else round(float(answer), 3)
 
 
-def train(arguments: argparse.Namespace, texts: list[Any], labels: list[Any], output: Path) -> None:
-    """Trains on nine tenths of the rows, measures on the rest, writes the model and asks it."""
+def train(arguments: argparse.Namespace, output: Path) -> None:
+    """Trains on nine tenths of the rows, evaluates on the rest, saves the model and runs it."""
     import keras
 
     import keras_bert_layers as kbl
     from keras_bert_layers.optimizers import WarmupLinearDecay, adamw
 
     keras.utils.set_random_seed(SEED)
+    texts, labels = (SMOKE_TEXTS, SMOKE_LABELS[arguments.labels]) if arguments.smoke else read_rows(arguments)
     order = list(range(len(texts)))
     random.Random(SEED).shuffle(order)
     num_held_out = max(1, round(len(order) * HELD_OUT_SHARE))
@@ -179,25 +183,12 @@ def train(arguments: argparse.Namespace, texts: list[Any], labels: list[Any], ou
     classifier.export(output / "saved_model")
     print(f"wrote {output / 'classifier.keras'} and {output / 'saved_model'}")
     answers = classifier.answer(columns_of([texts[row] for row in held_out[:3]]))
-    for place, row in enumerate(held_out[:3]):
-        told = {name: readable(values[place]) for name, values in answers.items()}
-        print(f"  {texts[row]!r}: {told}, the label is {labels[row]!r}")
-
-
-def main() -> None:
-    arguments = parse_arguments()
-    if not arguments.smoke:
-        texts, labels = read_rows(arguments)
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        train(arguments, texts, labels, arguments.output)
-        return
-    arguments.epochs = 1
-    with tempfile.TemporaryDirectory() as folder:
-        train(arguments, SMOKE_TEXTS, SMOKE_LABELS[arguments.labels], Path(folder))
+    for index, row in enumerate(held_out[:3]):
+        answer = {name: readable(values[index]) for name, values in answers.items()}
+        print(f"  {texts[row]!r}: {answer}, the label is {labels[row]!r}")
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (OSError, ValueError) as error:  # what a user's file or folder can be wrong in; the message says it all
-        sys.exit(f"classify: {error}")
+    from _main import main
+
+    main(parse_arguments(), train)

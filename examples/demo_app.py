@@ -1,15 +1,15 @@
-"""A page in your browser on which you ask BERTs: fill masks, classify, find entities, answer questions, compare, look.
+"""A web page to try BERT models: fill masks, classify, find entities, answer questions, compare, see attention.
 
     python3 -m pip install -e ".[demo,quickstart]" && python3 examples/demo_app.py
 
-and open the address that it prints. Each tab asks the model that an example of this folder wrote, below the folder in
-which you start (`--folder` names another); where there is none, the tab says which command makes one. Comparing
-sentences and looking at attention work at once, with all-MiniLM-L6-v2. A tab can have another model of its task:
+and open the address that it prints. Each tab uses the model that an example of this folder wrote, below the folder in
+which you start it (or `--folder`). If there is no such model, the tab shows the command that makes one. Comparing
+sentences and looking at attention work at once, with all-MiniLM-L6-v2. You can choose the model of a tab:
 
     python3 examples/demo_app.py --mask path/to/bert-base-uncased --classifier sentiment.keras
 
-A directory must have a trained head for its task: an untrained one would answer, and mean nothing. The page is for this
-machine alone, without a password, asks no other machine for anything, and keeps nothing of what is typed.
+A directory must have a trained head for its task: the answers of an untrained one mean nothing. The page listens on
+this machine only, has no password, sends no request to another machine, and stores nothing that is typed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# Gradio tells its makers of every start unless it is told not to; it reads this when it is imported.
+# By default Gradio reports every start to its makers; it reads this variable when it is imported.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 
 import _demo_models as demo
 
 MEAN = "mean of all"
-# Pictures are light or dark as `color-scheme` says, which Gradio leaves alone; and it hides the buttons of a choice.
+# Pictures follow `color-scheme`, which Gradio does not set; and Gradio hides radio buttons.
 CSS = """
 :root { color-scheme: light; }
 :root:has(body.dark) { color-scheme: dark; }
@@ -39,22 +39,22 @@ CSS = """
 .gradio-container button[role="tab"][aria-selected="true"] { color: var(--link-text-color); }
 """
 INTRODUCTION = """# Ask a BERT
-Each tab asks a model on this machine. A score is what the model computes, not how true its answer is."""
+Each tab runs a model on this machine. A score is computed by the model; it does not measure how true the answer is."""
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path(), help="where the examples ran (default: here)")
     for name, slot in demo.SLOTS.items():
-        told = f"a .keras file or directory, for “{slot.title}” (default: {slot.path})"
-        parser.add_argument(f"--{name}", metavar="MODEL", help=told)
+        shown = f"a .keras file or directory, for “{slot.title}” (default: {slot.path})"
+        parser.add_argument(f"--{name}", metavar="MODEL", help=shown)
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=7860, help="the port to listen on (default: 7860)")
     return parser.parse_args()
 
 
-def told(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with its errors as what Gradio shows to the visitor."""
+def with_errors_shown(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with its errors as messages that Gradio shows to the visitor."""
     import gradio as gr
 
     @functools.wraps(function)
@@ -68,8 +68,9 @@ def told(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def ask(button: Any, function: Callable[..., Any], inputs: list[Any], output: Any) -> None:
-    """What a click does. One question is answered at a time: models share the processor's cores."""
-    button.click(told(function), inputs, output, concurrency_id="models", concurrency_limit=1, api_visibility="private")
+    """Calls the function at each click. One call runs at a time, as all models share the processor's cores."""
+    shown = with_errors_shown(function)
+    button.click(shown, inputs, output, concurrency_id="models", concurrency_limit=1, api_visibility="private")
 
 
 def mask_tab(gr: Any, model: Any) -> None:
@@ -95,7 +96,7 @@ def answers_tab(gr: Any, model: Any) -> None:
     context = gr.Textbox(
         "The ferry left the harbour at noon because the old bridge was closed. It came back in the evening.",
         label="Text",
-        info="The answer is cut out of this text.",
+        info="The answer is a part of this text.",
         lines=5,
     )
     button = gr.Button("Answer", variant="primary")
@@ -105,25 +106,28 @@ def answers_tab(gr: Any, model: Any) -> None:
 def encoder_tab(gr: Any, model: Any) -> None:
     sentence = gr.Textbox("A cat sleeps.", label="Sentence")
     others = gr.Textbox(
-        "A kitten naps.\nThe dog is awake.\nStocks fell today.", label="Other sentences", info="One a line.", lines=4
+        "A kitten naps.\nThe dog is awake.\nStocks fell today.", label="Other sentences", info="One per line.", lines=4
     )
     button = gr.Button("Compare", variant="primary")
     table = gr.Dataframe(
-        headers=["cosine", "sentence"], label="The nearest first; 1 is the same direction", interactive=False, wrap=True
+        headers=["cosine", "sentence"],
+        label="The most similar first; 1 means equal",
+        interactive=False,
+        wrap=True,
     )
     ask(button, functools.partial(demo.compare, model), [sentence, others], table)
 
 
 def attention_tab(gr: Any, models: dict[str, Any]) -> None:
-    """Not of a task: every model has an encoder to look into."""
+    """The attention of any of the models, as every task has an encoder."""
     first = next(iter(models))
     text = gr.Textbox("The cat sat on the mat because it was warm.", label="Text")
     with gr.Row():
         name = gr.Dropdown(list(models), value=first, label="Model")
         view = gr.Radio(list(demo.VIEWS), value="Lines", label="View")
     with gr.Row():
-        layer, head = places(gr, models[first])
-    name.change(lambda name: places(gr, models[name]), [name], [layer, head], api_visibility="private")
+        layer, head = layer_and_head(gr, models[first])
+    name.change(lambda name: layer_and_head(gr, models[name]), [name], [layer, head], api_visibility="private")
 
     def explore(text: str, name: str, view: str, layer: str, head: str) -> str:
         return demo.explore(models[name], text, view, int(layer), None if head == MEAN else int(head))
@@ -131,8 +135,8 @@ def attention_tab(gr: Any, models: dict[str, Any]) -> None:
     ask(gr.Button("Look", variant="primary"), explore, [text, name, view, layer, head], gr.HTML())
 
 
-def places(gr: Any, model: Any) -> list[Any]:
-    """A choice of the layers, and one of the heads, of a model."""
+def layer_and_head(gr: Any, model: Any) -> list[Any]:
+    """Two dropdowns: the layers and the heads of a model."""
     config = model.backbone.config
     layers, heads = (list(map(str, range(count))) for count in (config.num_layers, config.num_heads))
     return [
@@ -151,7 +155,7 @@ TABS = {
 
 
 def make_page(found: dict[str, demo.Found]) -> Any:
-    """The page, a tab for each slot and one for attention."""
+    """The page, with a tab for each slot and one for attention."""
     import gradio as gr
 
     models = {demo.SLOTS[name].title: one.model for name, one in reversed(found.items()) if one.model is not None}
@@ -172,7 +176,7 @@ def make_page(found: dict[str, demo.Found]) -> Any:
 
 
 def make_theme(gr: Any) -> Any:
-    """Fonts of the visitor's own machine, and colours that are strong enough to read."""
+    """Fonts of the visitor's own machine, and colours with enough contrast."""
     font, code_font = gr.themes.Font("sans-serif"), gr.themes.Font("monospace")
     return gr.themes.Base(font=font, font_mono=code_font).set(
         block_info_text_color="*neutral_600",
@@ -202,12 +206,12 @@ def main() -> None:
         quiet=True,
         prevent_thread_lock=True,
     )
-    print(f"open {address} in a browser; Ctrl+C ends it", flush=True)
+    print(f"open {address} in a browser; Ctrl+C stops the server", flush=True)
     page.block_thread()
 
 
 if __name__ == "__main__":
     try:
         main()
-    except (OSError, ValueError) as error:  # what a user's file or folder can be wrong in; the message says it all
+    except (OSError, ValueError) as error:  # in a user's file or folder
         sys.exit(f"demo_app: {error}")

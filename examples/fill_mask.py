@@ -1,16 +1,16 @@
-"""Train a BERT further on your own texts, without labels, and fill the words that are missing in a text.
+"""Masked language modelling: train a BERT further on your own texts, without labels, and fill masks.
 
     python3 examples/fill_mask.py --smoke
 
-trains a tiny model with random weights on a few built-in lines, without any download. On your own texts, from your own
+trains a tiny model from scratch on a few built-in lines, without any download. On your own texts, from your own
 BERT (a HuggingFace or sentence-transformers directory):
 
     python3 examples/fill_mask.py --weights path/to/bert --data mails.txt --ask "Please find the [MASK] attached."
-    ... --documents                 lines are sentences, a blank line ends a document: read them in longer passages
-    ... --whole-words               hide whole words, not pieces of them
+    ... --documents                 lines are sentences, an empty line ends a document: read longer passages
+    ... --whole-words               mask whole words, not pieces of them
 
-A line of the file is a text; it may be gzip. A tenth of the texts is kept to measure on. The trained model is written
-as a `.keras` file and as a SavedModel that takes strings; its encoder goes into the other tasks.
+The file has one text per line, and may be gzip. A tenth of the texts is held out for evaluation. The trained model is
+saved as a `.keras` file and as a SavedModel that takes strings; its encoder can be used in the other tasks.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ import argparse
 import itertools
 import os
 import random
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 SEED = 7
 HELD_OUT_SHARE = 0.1
-# A word is more than one piece now and then, and a row holds two special tokens.
+# Some words are several tokens, and each row has two special tokens.
 WORDS_A_TOKEN = 0.7
 SMOKE_TEXTS = ["the cat sleeps on the roof", "the dog sleeps on the floor", "a cat sat on a warm roof"] * 8
 SMOKE_QUESTIONS = ["the cat [MASK] on the roof", "a [MASK] sat on a warm [MASK]"]
@@ -40,11 +38,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--weights", help="a HuggingFace or sentence-transformers directory")
     parser.add_argument("--data", type=Path, help="a UTF-8 text file, plain or gzip")
     parser.add_argument("--documents", action="store_true", help="join the lines of a document into passages")
-    parser.add_argument("--ask", nargs="+", metavar="TEXT", help="texts with [MASK] to fill in the end")
-    parser.add_argument("--whole-words", action="store_true", help="hide all pieces of a word together")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens a text, longer ones are cut (default: 128)")
+    parser.add_argument("--ask", nargs="+", metavar="TEXT", help="texts with [MASK] to fill after training")
+    parser.add_argument("--whole-words", action="store_true", help="mask all pieces of a word together")
+    parser.add_argument(
+        "--max-length", type=int, default=128, help="tokens per text, longer texts are cut (default: 128)"
+    )
     parser.add_argument("--epochs", type=int, default=1, help="passes over the texts (default: 1)")
-    parser.add_argument("--batch-size", type=int, default=32, help="texts a step (default: 32)")
+    parser.add_argument("--batch-size", type=int, default=32, help="texts per step (default: 32)")
     parser.add_argument("--rate", type=float, default=1e-4, help="the highest learning rate (default: 1e-4)")
     parser.add_argument("--output", type=Path, default=Path("fill_mask_output"), help="where to write the models")
     arguments = parser.parse_args()
@@ -54,7 +54,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def read_texts(arguments: argparse.Namespace) -> list[str]:
-    """The lines of the user's file, or passages of about as many words as fit a row."""
+    """The lines of the user's file, or passages that about fill a row."""
     from keras_bert_layers.data import read_documents
 
     documents = read_documents(arguments.data).documents
@@ -65,7 +65,7 @@ def read_texts(arguments: argparse.Namespace) -> list[str]:
 
 
 def passages(sentences: list[str], most_words: int) -> list[str]:
-    """Sentences that follow each other, joined as long as they have no more than so many words."""
+    """Joins consecutive sentences into passages of at most `most_words` words."""
     joined: list[list[str]] = []
     for sentence in sentences:
         words = sentence.split()
@@ -89,23 +89,24 @@ def make_task(kbl: Any, arguments: argparse.Namespace, texts: list[str]) -> Any:
 
 
 def hidden_words(texts: list[str]) -> list[str]:
-    """Texts with their longest word hidden."""
+    """Texts with their longest word masked."""
     questions = []
     for text in texts:
         words = text.split()
-        longest = max(range(len(words)), key=lambda place: len(words[place]))
+        longest = max(range(len(words)), key=lambda index: len(words[index]))
         questions.append(" ".join([*words[:longest], "[MASK]", *words[longest + 1 :]]))
     return questions
 
 
-def train(arguments: argparse.Namespace, texts: list[str], questions: list[str] | None, output: Path) -> None:
-    """Trains on nine tenths of the texts, measures on the rest, writes the model and asks it."""
+def train(arguments: argparse.Namespace, output: Path) -> None:
+    """Trains on nine tenths of the texts, evaluates on the rest, saves the model and fills masks."""
     import keras
 
     import keras_bert_layers as kbl
     from keras_bert_layers.optimizers import WarmupLinearDecay, adamw
 
     keras.utils.set_random_seed(SEED)
+    texts = SMOKE_TEXTS if arguments.smoke else read_texts(arguments)
     random.Random(SEED).shuffle(texts)
     num_held_out = max(1, round(len(texts) * HELD_OUT_SHARE))
     held_out, training = texts[:num_held_out], texts[num_held_out:]
@@ -122,7 +123,7 @@ def train(arguments: argparse.Namespace, texts: list[str], questions: list[str] 
     task.save(output / "masked_lm.keras")
     task.export(output / "saved_model")
     print(f"wrote {output / 'masked_lm.keras'} and {output / 'saved_model'}")
-    questions = questions or hidden_words(held_out[:3])
+    questions = SMOKE_QUESTIONS if arguments.smoke else arguments.ask or hidden_words(held_out[:3])
     answers = task.answer(questions)
     for text, tokens, probabilities in zip(questions, answers["token"], answers["probability"], strict=True):
         for best, shares in zip(tokens, probabilities, strict=True):
@@ -131,19 +132,7 @@ def train(arguments: argparse.Namespace, texts: list[str], questions: list[str] 
                 print(f"  {text!r}: {guesses}")
 
 
-def main() -> None:
-    arguments = parse_arguments()
-    if not arguments.smoke:
-        texts = read_texts(arguments)
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        train(arguments, texts, arguments.ask, arguments.output)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        train(arguments, SMOKE_TEXTS, SMOKE_QUESTIONS, Path(folder))
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except (OSError, ValueError) as error:  # what a user's file or folder can be wrong in; the message says it all
-        sys.exit(f"fill_mask: {error}")
+    from _main import main
+
+    main(parse_arguments(), train)

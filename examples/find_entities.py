@@ -2,14 +2,14 @@
 
     python3 examples/find_entities.py --smoke
 
-trains a tiny model with random weights on a few built-in sentences, without any download. On your own files, one word
-and its tag a line, from your own BERT (a HuggingFace or sentence-transformers directory):
+trains a tiny model from scratch on a few built-in sentences, without any download. On your own files, one
+word and its tag per line, from your own BERT (a HuggingFace or sentence-transformers directory):
 
     python3 examples/find_entities.py --weights path/to/bert --train train.conll --dev dev.conll --crf
-    ... --text "Marie Curie was born in Warsaw."    asks the trained model
+    ... --text "Marie Curie was born in Warsaw."    finds the entities of this text after training
 
-Without `--dev` a tenth of the sentences is kept to measure on. Tags may be BIO, BIOES, BILOU or IOB1. The trained model
-is written as a `.keras` file and as a SavedModel that takes raw text.
+Without `--dev` a tenth of the sentences is held out for evaluation. Tags may be BIO, BIOES, BILOU or IOB1. The trained
+model is saved as a `.keras` file and as a SavedModel that takes raw text.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +39,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--smoke", action="store_true", help="a tiny model on built-in sentences; takes seconds")
     parser.add_argument("--weights", help="a HuggingFace or sentence-transformers directory")
     parser.add_argument("--train", type=Path, help="a CoNLL file to train on")
-    parser.add_argument("--dev", type=Path, help="a CoNLL file to measure on")
+    parser.add_argument("--dev", type=Path, help="a CoNLL file to evaluate on")
     parser.add_argument("--crf", action="store_true", help="score the tags of a sentence together")
     parser.add_argument("--text", action="append", help="raw text to find entities in; may be given several times")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens of a window (default: 128)")
+    parser.add_argument("--max-length", type=int, default=128, help="tokens per window (default: 128)")
     parser.add_argument("--epochs", type=int, default=3, help="passes over the sentences (default: 3)")
-    parser.add_argument("--batch-size", type=int, default=16, help="sentences a step (default: 16)")
+    parser.add_argument("--batch-size", type=int, default=16, help="sentences per step (default: 16)")
     parser.add_argument("--rate", type=float, default=5e-5, help="the highest learning rate (default: 5e-5)")
     parser.add_argument("--output", type=Path, default=Path("find_entities_output"), help="where to write the models")
     arguments = parser.parse_args()
@@ -56,7 +54,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def read_sentences(arguments: argparse.Namespace) -> tuple[list[Any], list[Any]]:
-    """Pairs of words and tags to train on, and such to measure on."""
+    """Training and evaluation sentences, as pairs of words and tags."""
     from keras_bert_layers.data import read_conll
 
     if arguments.smoke:
@@ -86,7 +84,7 @@ def make_classifier(kbl: Any, arguments: argparse.Namespace, sentences: list[Any
 
 
 def show_entities(classifier: Any, texts: list[str]) -> None:
-    """Prints what the model finds in raw text."""
+    """Prints the entities of raw texts."""
     answers = classifier.answer(texts)
     for row, text in enumerate(texts):
         print(repr(text))
@@ -97,7 +95,7 @@ def show_entities(classifier: Any, texts: list[str]) -> None:
 
 
 def run(arguments: argparse.Namespace, output: Path) -> None:
-    """Trains, measures, writes the model and asks it."""
+    """Trains, evaluates, saves the model and runs it."""
     import keras
 
     import keras_bert_layers as kbl
@@ -105,41 +103,30 @@ def run(arguments: argparse.Namespace, output: Path) -> None:
 
     keras.utils.set_random_seed(SEED)
     train, dev = read_sentences(arguments)
+    batch_size = len(train) if arguments.smoke else arguments.batch_size
     classifier = make_classifier(kbl, arguments, train + dev)
     print(f"{len(train)} sentences to train on, {len(dev)} held out")
     words, tags = (list(column) for column in zip(*train, strict=True))
-    num_steps = -(-len(train) // arguments.batch_size) * arguments.epochs
+    num_steps = -(-len(train) // batch_size) * arguments.epochs
     classifier.compile(adamw(WarmupLinearDecay(arguments.rate, num_steps, num_warmup_steps=num_steps // 10)))
     classifier.fit(
         words,
         tags,
-        batch_size=arguments.batch_size,
+        batch_size=batch_size,
         epochs=arguments.epochs,
         verbose=0 if arguments.smoke else 1,
     )
     words, tags = (list(column) for column in zip(*dev, strict=True))
-    result = classifier.evaluate(words, tags, batch_size=arguments.batch_size, verbose=0, return_dict=True)
+    result = classifier.evaluate(words, tags, batch_size=batch_size, verbose=0, return_dict=True)
     print(f"entity F1 on {len(dev)} held-out sentences: {result['f1']:.3f}")
     classifier.save(output / "token_classifier.keras")
     classifier.export(output / "saved_model")
     print(f"wrote {output / 'token_classifier.keras'} and {output / 'saved_model'}")
-    show_entities(classifier, arguments.text or [" ".join(row) for row in words[:3]])
-
-
-def main() -> None:
-    arguments = parse_arguments()
-    if not arguments.smoke:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        run(arguments, arguments.output)
-        return
-    arguments.epochs, arguments.batch_size = 1, len(SMOKE_SENTENCES)
-    arguments.text = arguments.text or [SMOKE_TEXT]
-    with tempfile.TemporaryDirectory() as folder:
-        run(arguments, Path(folder))
+    default_texts = [SMOKE_TEXT] if arguments.smoke else [" ".join(row) for row in words[:3]]
+    show_entities(classifier, arguments.text or default_texts)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (OSError, ValueError) as error:  # what a user's file or folder can be wrong in; the message says it all
-        sys.exit(f"find_entities: {error}")
+    from _main import main
+
+    main(parse_arguments(), run)

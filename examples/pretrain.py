@@ -1,16 +1,16 @@
-"""Pretrain a BERT on your own documents: missing words and next sentences, as BERT itself was trained.
+"""Pretrain a BERT on your own documents: masked language modelling and next sentence prediction.
 
     python3 examples/pretrain.py --smoke
 
-trains a tiny model on a few built-in documents, without any download. On your own documents, a sentence a line and a
-blank line between two documents, plain or gzip:
+trains a tiny model on a few built-in documents, without any download. On your own documents, with one sentence per line
+and an empty line between two documents, plain or gzip:
 
     python3 examples/pretrain.py --data corpus.txt --vocabulary vocab.txt --preset bert_uncased_L-4_H-256_A-4
-    python3 examples/pretrain.py --data corpus.txt --weights path/to/bert            go on from a trained encoder
-    ... --cased                                     a vocabulary of words as they are written
-    ... --dtype mixed_bfloat16                      half of the memory, on hardware that has it
+    python3 examples/pretrain.py --data corpus.txt --weights path/to/bert            continue from a trained encoder
+    ... --cased                                     a cased vocabulary
+    ... --dtype mixed_bfloat16                      half of the memory, on hardware that supports it
 
-A part of the documents is kept to measure on. It writes `pretrainer.keras`, from which training can go on, and
+Some of the documents are held out for evaluation. The program saves `pretrainer.keras`, to continue training, and
 `backbone.keras`, the encoder for the other tasks: `keras.models.load_model("backbone.keras")`.
 """
 
@@ -20,8 +20,6 @@ import argparse
 import dataclasses
 import os
 import random
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +37,17 @@ SMOKE_DOCUMENTS = [
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="a tiny model on built-in documents; takes seconds")
-    parser.add_argument("--data", type=Path, help="a UTF-8 text file: a sentence a line, blank lines between documents")
-    parser.add_argument("--weights", help="a HuggingFace or sentence-transformers directory to go on from")
+    parser.add_argument(
+        "--data", type=Path, help="a UTF-8 text file: one sentence per line, empty lines between documents"
+    )
+    parser.add_argument("--weights", help="a HuggingFace or sentence-transformers directory to continue from")
     parser.add_argument("--vocabulary", type=Path, help="a vocab.txt, to start from random weights")
-    parser.add_argument("--preset", default="bert_uncased_L-4_H-256_A-4", help="sizes of a fresh model")
-    parser.add_argument("--cased", action="store_true", help="do not lower-case the text of a fresh model")
-    parser.add_argument("--whole-words", action="store_true", help="hide all pieces of a word together")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens a pair (default: 128)")
+    parser.add_argument("--preset", default="bert_uncased_L-4_H-256_A-4", help="sizes of a new model")
+    parser.add_argument("--cased", action="store_true", help="do not lowercase the text of a new model")
+    parser.add_argument("--whole-words", action="store_true", help="mask all pieces of a word together")
+    parser.add_argument("--max-length", type=int, default=128, help="tokens per pair (default: 128)")
     parser.add_argument("--epochs", type=int, default=10, help="passes over the documents (default: 10)")
-    parser.add_argument("--batch-size", type=int, default=32, help="pairs a step (default: 32)")
+    parser.add_argument("--batch-size", type=int, default=32, help="pairs per step (default: 32)")
     parser.add_argument("--rate", type=float, default=1e-4, help="the highest learning rate (default: 1e-4)")
     parser.add_argument("--dtype", help="a dtype policy such as mixed_bfloat16")
     parser.add_argument("--output", type=Path, default=Path("pretrain_output"), help="where to write the models")
@@ -60,7 +60,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def make_parts(kbl: Any, arguments: argparse.Namespace, documents: list[list[str]]) -> tuple[Any, Any]:
-    """Backbone and preprocessor: the user's weights, fresh ones of a preset's sizes, or tiny ones."""
+    """Backbone and preprocessor: from the user's weights, newly initialized with a preset's sizes, or tiny."""
     if arguments.smoke:
         from _smoke import small_parts
 
@@ -75,17 +75,19 @@ def make_parts(kbl: Any, arguments: argparse.Namespace, documents: list[list[str
     return kbl.BertBackbone(config), kbl.BertPreprocessor(tokenizer, max_length=arguments.max_length)
 
 
-def train(arguments: argparse.Namespace, documents: list[list[str]], output: Path) -> None:
-    """Trains on most of the documents, measures on the rest, and writes the models."""
+def train(arguments: argparse.Namespace, output: Path) -> None:
+    """Trains on most of the documents, evaluates on the rest, and saves the models."""
     import keras
 
     import keras_bert_layers as kbl
+    from keras_bert_layers.data import read_documents
     from keras_bert_layers.optimizers import WarmupLinearDecay, adamw
     from keras_bert_layers.preprocessing import SentencePairs
 
     keras.utils.set_random_seed(SEED)
     if arguments.dtype:
         keras.config.set_dtype_policy(arguments.dtype)
+    documents = SMOKE_DOCUMENTS if arguments.smoke else read_documents(arguments.data).documents
     random.Random(SEED).shuffle(documents)
     num_held_out = max(1, round(len(documents) * HELD_OUT_SHARE))
     held_out, training = documents[:num_held_out], documents[num_held_out:]
@@ -111,22 +113,7 @@ def train(arguments: argparse.Namespace, documents: list[list[str]], output: Pat
     print(f"wrote {output / 'pretrainer.keras'} and {output / 'backbone.keras'}")
 
 
-def main() -> None:
-    arguments = parse_arguments()
-    if not arguments.smoke:
-        from keras_bert_layers.data import read_documents
-
-        documents = read_documents(arguments.data).documents
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        train(arguments, documents, arguments.output)
-        return
-    arguments.epochs = 1
-    with tempfile.TemporaryDirectory() as folder:
-        train(arguments, SMOKE_DOCUMENTS, Path(folder))
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except (OSError, ValueError) as error:  # what a user's file or folder can be wrong in; the message says it all
-        sys.exit(f"pretrain: {error}")
+    from _main import main
+
+    main(parse_arguments(), train)

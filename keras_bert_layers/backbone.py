@@ -16,14 +16,14 @@ from keras_bert_layers.layers import BertEmbedding, Pooler, TransformerEncoderBl
 class BertBackbone(keras.Model):
     """The BERT encoder: ids in, hidden states out.
 
-    A functional model of the layers `embedding`, `encoder_block_0`, `encoder_block_1`, ... and `pooler`. Fresh weights
-    are random (`keras.utils.set_random_seed` makes them the same again); checkpoints are read by `load_backbone`.
+    A functional model of the layers `embedding`, `encoder_block_0`, `encoder_block_1`, ... and `pooler`. Its initial
+    weights are random (and repeatable with `keras.utils.set_random_seed`); `load_backbone` reads checkpoints.
 
     Args:
         config: sizes and rates.
-        return_hidden_states: whether the outputs hold `"hidden_states"`.
-        return_attention_scores: whether the outputs hold `"attention_scores"`.
-        dtype: dtype policy of all layers, e.g. "mixed_bfloat16"; None for Keras's global one.
+        return_hidden_states: whether the outputs include `"hidden_states"`.
+        return_attention_scores: whether the outputs include `"attention_scores"`.
+        dtype: dtype policy of all layers, such as "mixed_bfloat16"; None for Keras's global policy.
         name: name of the model.
         trainable: whether training changes the weights.
 
@@ -37,13 +37,12 @@ class BertBackbone(keras.Model):
 
         - `"sequence_output"`: float `(batch, sequence, hidden_dim)`, the last hidden states;
         - `"pooled_output"`: float `(batch, hidden_dim)`;
-        - `"hidden_states"`, if asked: a list of `num_layers + 1` of `(batch, sequence, hidden_dim)`, the output of the
-          embedding first, the last hidden states last;
-        - `"attention_scores"`, if asked: a list of `num_layers` of `(batch, num_heads, sequence, sequence)`.
+        - `"hidden_states"`, optional: a list of `num_layers + 1` tensors `(batch, sequence, hidden_dim)`, from the
+          output of the embedding to the last hidden states;
+        - `"attention_scores"`, optional: a list of `num_layers` tensors `(batch, num_heads, sequence, sequence)`.
 
-        What stands at padding positions is finite and has no meaning. In TensorFlow's graphs dense layers work on real
-        tokens only (see `padding_free`), and the last block on first tokens only where nothing but `"pooled_output"` is
-        read.
+        The values at padding are finite and have no meaning. In TensorFlow's graphs, dense layers work on real tokens
+        only (see `padding_free`), and the last block works on first tokens only if just `"pooled_output"` is used.
 
     Raises:
         TypeError: if `config` is not a `BertConfig`.
@@ -93,13 +92,13 @@ class BertBackbone(keras.Model):
         self.return_hidden_states = return_hidden_states
         self.return_attention_scores = return_attention_scores
         self.dtype_policy = policy
-        self.trainable = trainable  # only now are there layers to pass it on to
+        self.trainable = trainable  # after the layers exist, to which Keras passes it on
 
     @property
     def padding_free(self) -> bool:
-        """Whether the embedding and the blocks leave padding out, in TensorFlow's graphs.
+        """Whether the embedding and the blocks skip padding in TensorFlow's graphs.
 
-        True at first; `compile` of a task sets it too, to False for `jit_compile=True`.
+        True by default; `compile` of a task sets it too, to False for `jit_compile=True`.
         """
         return self.get_layer("embedding").padding_free
 
@@ -111,9 +110,9 @@ class BertBackbone(keras.Model):
 
     @property
     def rematerialize(self) -> bool:
-        """Whether training computes each block again for its gradients, and keeps less in memory; False at first.
+        """Gradient checkpointing: whether training computes each block again for its gradients, to save memory.
 
-        Set it before `fit`, or compile anew. Also called gradient checkpointing.
+        False by default. Set it before `fit`, or compile again.
         """
         return self.get_layer("encoder_block_0").rematerialize
 
@@ -137,23 +136,40 @@ class BertBackbone(keras.Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> BertBackbone:
-        """The backbone that `get_config` describes, with fresh weights."""
+        """A new backbone from a `get_config` dictionary, with initial weights."""
         return cls(**{**config, "config": BertConfig.from_dict(config["config"])})
 
 
 def _encode(
     config: BertConfig, policy: Any, inputs: dict[str, Any], with_scores: bool
 ) -> tuple[list[Any], list[Any], Any]:
-    """All hidden states, the embedding first; the attention scores of all blocks where asked for; the first tokens.
+    """All hidden states, the embedding's first; the attention scores, `with_scores`; and the first tokens.
 
-    The last block computes the first tokens apart from the rest: of the two, a graph runs what its outputs need.
+    The last block is called twice, once for the first tokens only. A graph runs the call that its outputs need.
     """
-    hidden_states = [
-        _embedding(config, policy)(inputs["token_ids"], inputs["segment_ids"], padding_mask=inputs["padding_mask"])
-    ]
+    shared = {name: getattr(config, name) for name in ("dropout", "layer_norm_epsilon", "initializer_range")}
+    embedding = BertEmbedding(
+        config.vocabulary_size,
+        config.hidden_dim,
+        max_sequence_length=config.max_sequence_length,
+        num_segments=config.num_segments,
+        embedding_dim=config.embedding_dim,
+        dtype=policy,
+        name="embedding",
+        **shared,
+    )
+    hidden_states = [embedding(inputs["token_ids"], inputs["segment_ids"], padding_mask=inputs["padding_mask"])]
     attention_scores = []
     for index in range(config.num_layers):
-        block = _encoder_block(config, policy, index)
+        block = TransformerEncoderBlock(
+            config.num_heads,
+            config.intermediate_dim,
+            activation=config.activation,
+            attention_dropout=config.attention_dropout,
+            dtype=policy,
+            name=f"encoder_block_{index}",
+            **shared,
+        )
         hidden = block(hidden_states[-1], inputs["padding_mask"], return_attention_scores=with_scores)
         if with_scores:
             hidden, scores = hidden
@@ -161,32 +177,3 @@ def _encode(
         hidden_states.append(hidden)
     first = block(hidden_states[-2], inputs["padding_mask"], first_token_only=True)  # [B, H]
     return hidden_states, attention_scores, first
-
-
-def _embedding(config: BertConfig, policy: Any) -> BertEmbedding:
-    return BertEmbedding(
-        config.vocabulary_size,
-        config.hidden_dim,
-        max_sequence_length=config.max_sequence_length,
-        num_segments=config.num_segments,
-        embedding_dim=config.embedding_dim,
-        dropout=config.dropout,
-        layer_norm_epsilon=config.layer_norm_epsilon,
-        initializer_range=config.initializer_range,
-        dtype=policy,
-        name="embedding",
-    )
-
-
-def _encoder_block(config: BertConfig, policy: Any, index: int) -> TransformerEncoderBlock:
-    return TransformerEncoderBlock(
-        config.num_heads,
-        config.intermediate_dim,
-        activation=config.activation,
-        dropout=config.dropout,
-        attention_dropout=config.attention_dropout,
-        layer_norm_epsilon=config.layer_norm_epsilon,
-        initializer_range=config.initializer_range,
-        dtype=policy,
-        name=f"encoder_block_{index}",
-    )

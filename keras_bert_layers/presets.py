@@ -1,4 +1,4 @@
-"""Configs of the published BERT encoders, by name; no weights and no addresses."""
+"""Configs of the published BERT encoders, by name; without weights or URLs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNCASED, _CASED, _MULTILINGUAL_CASED = 30522, 28996, 119547
 
 
 def _google(*, num_layers: int, hidden_dim: int, vocabulary_size: int = _UNCASED) -> BertConfig:
-    """Heads are 64 wide and the feed-forward layer is four times as wide as the hidden states in every release."""
+    """In every release, heads are 64 wide, and the feed-forward layer is four times as wide as the hidden states."""
     return BertConfig(
         vocabulary_size=vocabulary_size,
         hidden_dim=hidden_dim,
@@ -39,10 +39,10 @@ PRESETS: Mapping[str, BertConfig] = MappingProxyType(
         "bert_large_cased": _google(num_layers=24, hidden_dim=1024, vocabulary_size=_CASED),
     }
 )
-"""Name -> config: the 24 small BERTs (their names as in Google's releases), base and large.
+"""Name -> config: the 24 small BERTs (with the names of Google's releases), base and large.
 
-All are as Google trained them, so with the tanh form of GELU; a checkpoint converted by HuggingFace says "gelu", the
-erf form, in its own `config.json`, and that file decides when it is loaded.
+All have the tanh form of GELU, with which Google trained them. A checkpoint converted by HuggingFace has "gelu", the
+erf form, in its `config.json`, which is what `load_backbone` uses.
 
 References:
     Turc et al. 2019, https://arxiv.org/abs/1908.08962, table 1 (L 2 to 12, H 128 to 768, A = H / 64).
@@ -58,10 +58,10 @@ def preset_config(name: str) -> BertConfig:
         name: a key of `PRESETS`.
 
     Returns:
-        The config; `dataclasses.replace` makes a changed copy.
+        The config; `dataclasses.replace` makes a modified copy.
 
     Raises:
-        ValueError: if there is no such preset.
+        ValueError: if there is no preset of that name.
 
     Examples:
         >>> preset_config("bert_uncased_L-2_H-128_A-2").num_heads

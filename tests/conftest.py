@@ -15,6 +15,29 @@ ROOT = Path(__file__).parents[1]
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"a good bad film night ##ness ##s un ##happy , . ! ?".split()]
 
 
+def pytest_sessionstart(session):
+    """Settings that make tests cheaper and leave the tested code as it is, in each process that runs tests."""
+    is_controller = session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput")
+    if is_controller or importlib.util.find_spec("tensorflow") is None:
+        return
+    gc.set_threshold(50_000, 20, 50)  # tracing makes millions of objects, most of which live as long as the graph
+    _leave_input_pipelines_as_they_are()
+
+
+def _leave_input_pipelines_as_they_are():
+    """Turns Grappler off inside of `tf.data`, where it takes most of the time of a `fit` on seven texts.
+
+    An input pipeline takes the setting that was there when TensorFlow started; graphs that are called, traced for
+    training or loaded take the one of the moment, and are optimized as ever. Programs that tests start, the examples
+    among them, run with TensorFlow's defaults.
+    """
+    import tensorflow as tf
+
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    tf.constant(0)
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
+
+
 @pytest.fixture(autouse=True, scope="module")
 def free_models():
     """Frees the models of a test file, which hold each other in cycles."""
@@ -28,14 +51,15 @@ def vocabulary() -> list[str]:
     return list(WORDS)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tokenizer(vocabulary):
+    """One for all tests: what it traces, it traces once."""
     from keras_bert_layers import BertTokenizer
 
     return BertTokenizer(vocabulary)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def preprocessor(tokenizer):
     from keras_bert_layers import BertPreprocessor
 

@@ -1,7 +1,7 @@
 """README and docs: every Python block runs, every shown output is the real one, every public name has its page.
 
-The blocks of a page run in order in one namespace, in a folder of their own. A `text` block right behind a Python block
-is what that block prints, compared as doctest compares, `...` included.
+The blocks of a page run in order in one namespace, in a separate folder. A `text` block right after a Python block is
+its output, compared as in doctest, including `...`.
 """
 
 import ast
@@ -42,7 +42,7 @@ def page_id(path):
 
 
 def blocks(path):
-    """Pairs of a block's language and text, with the line in which it starts and what stands before it."""
+    """Language, text and first line of each block, and the text before it."""
     page = path.read_text(encoding="utf-8")
     end = 0
     for match in BLOCK.finditer(page):
@@ -67,17 +67,17 @@ def programs(path):
 
 @pytest.fixture
 def readers_folder(tmp_path, monkeypatch):
-    """The folder in which a reader works, empty."""
+    """The empty folder in which a reader works."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-# Run by tests/serving/test_other_runtimes.py, as its packages are none of the extra `test`.
+# Run by tests/serving/test_other_runtimes.py, because the extra `test` does not include its packages.
 RUN_ELSEWHERE = {"docs/guides/other-runtimes.md"}
 
 
 def _as_case(path):
-    """README, tutorials and guides train and export, which takes minutes; they have a step of CI of their own."""
+    """README, tutorials and guides train and export, which takes minutes; they have their own step in CI."""
     is_slow = path.name == "README.md" or not {"tutorials", "guides"}.isdisjoint(path.parts)
     return pytest.param(path, id=page_id(path), marks=pytest.mark.slow if is_slow else ())
 
@@ -166,8 +166,8 @@ def test_readme_shows_on_a_package_index():
     assert "<img" not in page
     # The project has no public address yet, so a picture is a file of the checkout. An index shows its words instead.
     for words, image in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page):
-        assert (ROOT / image).is_file(), "a picture from elsewhere would tell its server of every reader"
-        assert len(words.split()) > 10, f"{image}: what stands for it must say what there is to see"
+        assert (ROOT / image).is_file(), "a picture from elsewhere would reveal every reader to its server"
+        assert len(words.split()) > 10, f"{image}: the alternative text must describe the picture"
     links = re.findall(r"(?<!!)\[[^\]]*\]\(([^)]+)\)", page)
     assert all(link.startswith(("https://", "#")) for link in links), "a relative link leads nowhere there"
 
@@ -187,7 +187,7 @@ def test_every_page_is_in_the_navigation():
 
 
 @pytest.mark.parametrize("subpackage", SUBPACKAGES)
-def test_every_public_name_has_its_place_in_the_reference(subpackage):
+def test_every_public_name_is_in_the_reference(subpackage):
     module = importlib.import_module(f"keras_bert_layers.{subpackage}")
     names = getattr(module, "__all__", ["PRESETS", "preset_config"])
     page = (DOCS / "reference" / f"{subpackage}.md").read_text(encoding="utf-8")
@@ -195,7 +195,7 @@ def test_every_public_name_has_its_place_in_the_reference(subpackage):
     assert sorted(described) == sorted(names)
 
 
-def test_every_name_of_the_top_level_has_its_place_in_the_reference():
+def test_every_name_of_the_top_level_is_in_the_reference():
     reference = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "reference").glob("*.md"))
     for name in keras_bert_layers.__all__:
         if name in SUBPACKAGES:

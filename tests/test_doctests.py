@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 
 import pytest
@@ -17,6 +18,21 @@ def examples(name):
     return [test for test in doctest.DocTestFinder().find(module) if test.examples]
 
 
+@pytest.fixture
+def functions_run_eagerly():
+    """Examples take one or two steps with each of many tiny models, whose graphs take seconds to trace."""
+    if importlib.util.find_spec("tensorflow") is None:
+        yield
+        return
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.mark.filterwarnings("ignore:Even though the `tf.config.experimental_run_functions_eagerly` option is set")
+@pytest.mark.usefixtures("functions_run_eagerly")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

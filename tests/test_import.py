@@ -1,5 +1,6 @@
 """What importing the package costs and what it promises."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,6 +8,9 @@ import sys
 import pytest
 
 import keras_bert_layers as kbl
+
+HEAVY = ("keras", "tensorflow", "tensorflow_text", "keras_nlp", "keras_hub", "torch", "jax")
+REGISTERED = [f"keras_bert_layers>Bert{name}" for name in ("Backbone", "Classifier", "Preprocessor", "Tokenizer")]
 
 
 def run(code: str, **environment: str) -> str:
@@ -21,18 +25,66 @@ def run(code: str, **environment: str) -> str:
     return finished.stdout
 
 
-def test_import_brings_no_framework():
-    heavy = "('keras', 'tensorflow', 'tensorflow_text', 'keras_nlp', 'keras_hub', 'torch', 'jax')"
-    assert run(f"import sys, keras_bert_layers; print([m for m in {heavy} if m in sys.modules])") == "[]\n"
+@pytest.fixture(scope="module")
+def first_import(tmp_path_factory):
+    """What one new process finds out step by step, as each process takes seconds to import Keras."""
+    from keras_bert_layers import BertBackbone, BertConfig
+
+    path = tmp_path_factory.mktemp("saved") / "backbone.keras"
+    sizes = {"hidden_dim": 4, "num_layers": 1, "num_heads": 2, "intermediate_dim": 4, "max_sequence_length": 5}
+    BertBackbone(BertConfig(vocabulary_size=7, **sizes)).save(path)
+    code = f"""
+import importlib.util, json, sys
+import keras_bert_layers as k
+found = {{"loaded": [name for name in {HEAVY} if name in sys.modules]}}
+importlib.util.find_spec("keras")
+found["loaded after a look for Keras"] = "keras" in sys.modules
+import keras.layers
+found["hooked"] = [keras.__spec__.name, keras.layers.Dense(3).units]
+found["registered"] = [keras.saving.get_registered_object(name) is not None for name in {REGISTERED}]
+objects = keras.saving.get_custom_objects()
+ours = lambda: {{name: value for name, value in objects.items() if name.startswith("keras_bert_layers>")}}
+before = ours()
+found["class of the saved model"] = type(keras.models.load_model({str(path)!r})).__module__
+[getattr(k, name) for name in k.__all__]
+after = ours()
+found["same names"] = set(before) == set(after)
+found["stand-ins left"] = [name for name in before if before[name] is after[name]]
+found["number of names"] = len(before)
+print(json.dumps(found))
+"""
+    return json.loads(run(code))
 
 
-@pytest.mark.parametrize("order", ["import keras, keras_bert_layers", "import keras_bert_layers, keras"])
-def test_import_registers_classes_in_either_order(order):
-    names = [
-        f"keras_bert_layers>{name}" for name in ("BertBackbone", "BertClassifier", "BertPreprocessor", "BertTokenizer")
-    ]
-    code = f"{order}\nprint(all(keras.saving.get_registered_object(name) is not None for name in {names}))"
-    assert run(code) == "True\n"
+def test_import_brings_no_framework(first_import):
+    assert first_import["loaded"] == []
+
+
+def test_to_ask_for_keras_is_not_to_import_it(first_import):
+    assert not first_import["loaded after a look for Keras"]
+
+
+def test_import_hook_leaves_keras_as_it_is(first_import):
+    assert first_import["hooked"] == ["keras", 3]
+
+
+def test_import_registers_classes_before_keras_is_imported(first_import):
+    assert first_import["registered"] == [True] * len(REGISTERED)
+
+
+def test_a_saved_model_loads_where_nothing_but_the_package_was_imported(first_import):
+    assert first_import["class of the saved model"] == "keras_bert_layers.backbone"
+
+
+def test_stand_ins_name_every_registered_class(first_import):
+    assert first_import["same names"]
+    assert first_import["stand-ins left"] == []
+    assert first_import["number of names"] > 9
+
+
+def test_import_registers_classes_after_keras_is_imported():
+    code = f"print(all(keras.saving.get_registered_object(name) is not None for name in {REGISTERED}))"
+    assert run(f"import keras, keras_bert_layers\n{code}") == "True\n"
 
 
 @pytest.mark.parametrize(
@@ -47,36 +99,6 @@ def test_import_registers_classes_in_either_order(order):
 )
 def test_each_module_can_be_the_first_import(module):
     assert run(f"import keras_bert_layers.{module}, keras; print(keras.__name__)") == "keras\n"
-
-
-def test_stand_ins_name_every_registered_class():
-    code = (
-        "import keras, keras_bert_layers as k; objects = keras.saving.get_custom_objects();"
-        "ours = lambda: {n: c for n, c in objects.items() if n.startswith('keras_bert_layers>')};"
-        "before = ours(); [getattr(k, name) for name in k.__all__]; after = ours();"
-        "print(set(before) == set(after), any(before[n] is after[n] for n in before), len(before) > 9)"
-    )
-    assert run(code) == "True False True\n"
-
-
-def test_a_saved_model_loads_where_nothing_but_the_package_was_imported(tmp_path, backbone):
-    backbone.save(tmp_path / "backbone.keras")
-    code = "import keras_bert_layers, keras; print(type(keras.models.load_model({path!r})).__module__)"
-    code = code.format(path=str(tmp_path / "backbone.keras"))
-    assert run(code) == "keras_bert_layers.backbone\n"
-
-
-def test_to_ask_for_keras_is_not_to_import_it():
-    code = (
-        "import keras_bert_layers, importlib.util; importlib.util.find_spec('keras'); import keras;"
-        "print(keras.saving.get_registered_object('keras_bert_layers>BertBackbone') is not None)"
-    )
-    assert run(code) == "True\n"
-
-
-def test_import_hook_leaves_keras_as_it_is():
-    code = "import keras_bert_layers, keras.layers; print(keras.__spec__.name, keras.layers.Dense(3).units)"
-    assert run(code) == "keras 3\n"
 
 
 def test_registering_imports_no_tensorflow_on_another_backend(tmp_path):

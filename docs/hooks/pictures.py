@@ -1,8 +1,8 @@
-"""Runs the Python blocks of pages that say `pictures: true`, and shows what a notebook would show behind each.
+"""Runs the Python blocks of pages with `pictures: true`, and shows the picture that a notebook would show after each.
 
-The blocks of a page run in order in one namespace, as in the tests of the documentation. Where the last statement of a
-block is an expression whose value has `_repr_html_`, that is put behind the block; what a block prints stands on the
-page already, and is checked by the tests. An error ends the build.
+The blocks of a page run in order in one namespace, as in the tests of the documentation. If the last statement of a
+block is an expression whose value has `_repr_html_`, the HTML is inserted after the block. Printed output is already on
+the page, and the tests check it. An error stops the build.
 """
 
 import ast
@@ -22,9 +22,9 @@ def on_page_markdown(markdown: str, *, page: Any, **kwargs: Any) -> str:
     return with_pictures(markdown) if page.meta.get("pictures") else markdown
 
 
-@functools.cache  # so that `mkdocs serve` runs again only the pages that changed
+@functools.cache  # `mkdocs serve` runs only the pages that changed
 def with_pictures(markdown: str) -> str:
-    """The page with the pictures that its blocks make."""
+    """The page, with a picture after each block that returns one."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     namespace: dict[str, Any] = {"__name__": "__main__"}
 
@@ -37,7 +37,7 @@ def with_pictures(markdown: str) -> str:
 
 
 def run(source: str, namespace: dict[str, Any]) -> str | None:
-    """Runs one block, and gives the HTML of its last value if it has any."""
+    """Runs one block, and returns the HTML of its last value, if it has any."""
     program = ast.parse(source)
     last = program.body.pop() if isinstance(program.body[-1], ast.Expr) else None
     with contextlib.redirect_stdout(io.StringIO()):

@@ -1,4 +1,4 @@
-// What the theme leaves out for those who use a keyboard or a screen reader.
+// Adds what the theme lacks for keyboards and screen readers.
 
 // A table or a drawing that is wider than its page scrolls, so a keyboard must reach it.
 const WIDE = ".md-typeset__scrollwrap, .md-typeset p:has(> img:only-child)";
@@ -13,16 +13,16 @@ function reachWide() {
     }
   }
 }
-// What is wide may change with the window, with a drawing that arrives, and with a part that is unfolded.
+// Widths change with the window, with a drawing that loads, and with a part that is unfolded.
 addEventListener("resize", reachWide);
 for (const event of ["load", "toggle"]) document.addEventListener(event, reachWide, true);
 
 addEventListener("load", () => {
   reachWide();
-  // Code scrolls too. The theme sees to it itself, but only once a block has been looked at.
+  // Code scrolls too. The theme handles it, but only once a block has been visible.
   for (const code of document.querySelectorAll(".md-typeset pre > code")) code.tabIndex = 0;
   document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
-  // A section with a page of its own has a list of pages whose name is looked for in a place that does not exist.
+  // A section with its own page has a list of pages whose label refers to an element that does not exist.
   for (const list of document.querySelectorAll("nav.md-nav[aria-labelledby]")) {
     if (document.getElementById(list.getAttribute("aria-labelledby"))?.textContent.trim()) continue;
     list.removeAttribute("aria-labelledby");
@@ -30,7 +30,7 @@ addEventListener("load", () => {
   }
 });
 
-// The button that copies a block stands in a landmark without a name, made when the block is seen first.
+// The button that copies a block is in a landmark without a name, created when the block is first visible.
 let copied = 0;
 new MutationObserver(() => {
   for (const button of document.querySelectorAll("nav.md-code__nav:not([aria-label])")) {

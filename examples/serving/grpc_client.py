@@ -1,10 +1,10 @@
-"""Ask TensorFlow Serving over gRPC.
+"""A gRPC client of TensorFlow Serving.
 
     python3 examples/serving/grpc_client.py --model sentiment "A joy to watch." "Two dull hours."
-    ... --address 127.0.0.1:8500                   where the server is (the default)
+    ... --address 127.0.0.1:8500                   the address of the server (the default)
     ... --signature tokenize                       another signature
 
-Needs `tensorflow-serving-api`, which brings TensorFlow for its messages; this package is not needed. Prints one line of
+Needs `tensorflow-serving-api`, which installs TensorFlow for its messages, but not this package. Prints one line of
 JSON.
 """
 
@@ -29,18 +29,18 @@ from tensorflow_serving.apis import (
 )
 
 PREDICT = "tensorflow.serving.PredictionService"
-MAX_MESSAGE_BYTES = 64 * 1024 * 1024  # gRPC's own 4 MB are the vectors of 2,700 sentences
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024  # gRPC's default, 4 MB, holds the embeddings of 2,700 sentences
 
 
 class GrpcClient:
-    """Asks one model; gRPC itself tries again what no server has answered.
+    """Sends requests to one model; gRPC retries those that no server has answered.
 
     Args:
         address: the server, as `"127.0.0.1:8500"`; `"dns:///sentiment:8500"` spreads requests over the pods of a
             headless service.
         model: the model's name.
-        timeout: seconds that a request may take, all tries together.
-        attempts: tries for a request, the first included; gRPC makes at most 5.
+        timeout: seconds for a request, including all attempts.
+        attempts: attempts per request, including the first; gRPC makes at most 5.
 
     References:
         https://github.com/grpc/proposal/blob/master/A6-client-retries.md
@@ -56,7 +56,7 @@ class GrpcClient:
     def predict(
         self, inputs: dict[str, Any], signature: str = "serving_default", *, version: int | None = None
     ) -> dict[str, np.ndarray]:
-        """What a signature answers.
+        """The answers of a signature.
 
         Args:
             inputs: name -> an array or a list of strings or integers, batch first.
@@ -67,7 +67,7 @@ class GrpcClient:
             Name -> array, batch first; strings are bytes.
 
         Raises:
-            grpc.RpcError: `code()` and `details()` say why there is no answer.
+            grpc.RpcError: `code()` and `details()` give the reason.
         """
         request = predict_pb2.PredictRequest()
         request.model_spec.name = self.model
@@ -93,7 +93,7 @@ class GrpcClient:
 
 
 def _options(attempts: int) -> list[tuple[str, Any]]:
-    """Retries with pauses that grow, spread over the addresses that a name has."""
+    """Retries with exponential backoff, spread over all addresses of a name."""
     retries = {
         "maxAttempts": attempts,
         "initialBackoff": "0.1s",
@@ -132,9 +132,9 @@ def _printable(array: np.ndarray) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts", nargs="+", help="the rows of the input `text`")
-    parser.add_argument("--address", default="127.0.0.1:8500", help="where the server is")
+    parser.add_argument("--address", default="127.0.0.1:8500", help="the address of the server")
     parser.add_argument("--model", required=True, help="the model's name")
-    parser.add_argument("--signature", default="serving_default", help="what to ask for")
+    parser.add_argument("--signature", default="serving_default", help="the signature to call")
     parser.add_argument("--timeout", type=float, default=10.0, help="seconds (default: 10)")
     arguments = parser.parse_args()
     client = GrpcClient(arguments.address, arguments.model, timeout=arguments.timeout)

@@ -1,11 +1,11 @@
-"""Ask a served model over REST: TensorFlow Serving, or `service.py`, which speaks the same.
+"""A REST client of TensorFlow Serving, and of `service.py`, which has the same interface.
 
     python3 examples/serving/rest_client.py --model sentiment "A joy to watch." "Two dull hours."
-    ... --url http://127.0.0.1:8501                where the server is (the default)
-    ... --input text_pair=document.txt             one more input, a line of the file a row
+    ... --url http://127.0.0.1:8501                the address of the server (the default)
+    ... --input text_pair=document.txt             one more input, one row per line of the file
     ... --signature token_ids                      another signature
 
-Needs `requests`, and neither TensorFlow nor this package. Prints one line of JSON.
+Needs `requests`, but neither TensorFlow nor this package. Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from typing import Any
 
 import requests
 
-# Nobody has answered: the server is overloaded, restarting or out of time. Anything else is the same a second time.
+# The server is overloaded, restarting or out of time. After any other status a retry would get the same answer.
 RETRIED = (429, 502, 503, 504)
 
 
 class ServingError(Exception):
-    """The server's own words why there is no answer, or that it could not be reached."""
+    """The server returned an error, or could not be reached."""
 
 
 class RestClient:
-    """Asks one model, again where it makes sense, and never for longer than it is told.
+    """Sends requests to one model, with retries until a deadline.
 
-    Requests only read, so one that may have been answered can be sent again.
+    Requests only read, so it is safe to send one twice.
 
     Args:
         url: the server, as `"http://127.0.0.1:8501"`.
         model: the model's name.
-        timeout: seconds that one try may take.
-        attempts: tries for a request, the first included.
-        pause: seconds before the second try; doubled for each further one, and drawn between the half and the whole, so
-            that many clients do not come back at once.
-        deadline: seconds that all tries together may take.
+        timeout: seconds for one attempt.
+        attempts: attempts per request, including the first.
+        pause: seconds before the second attempt, doubled for each further one; a random factor from 0.5 to 1 keeps many
+            clients from retrying at once.
+        deadline: seconds for all attempts together.
 
     Examples:
         >>> client = RestClient("http://127.0.0.1:8501", "sentiment", timeout=2.0)  # connects at the first request
@@ -64,23 +64,23 @@ class RestClient:
         self.pause = pause
         self.deadline = deadline
         self._session = requests.Session()  # keeps its connection
-        self._session.trust_env = False  # a proxy of the environment is not asked for a machine of one's own
+        self._session.trust_env = False  # ignores the proxies of the environment
 
     def predict(
         self, inputs: dict[str, list[Any]], signature: str = "serving_default", *, version: int | None = None
     ) -> dict[str, Any]:
-        """What a signature answers: name -> one entry a row.
+        """The answers of a signature: name -> one entry per row.
 
         Args:
-            inputs: name -> one entry a row, e.g. `{"text": ["Good.", "Bad."]}`.
+            inputs: name -> one entry per row, e.g. `{"text": ["Good.", "Bad."]}`.
             signature: the signature's name.
             version: the version that must answer; the newest if None.
 
         Returns:
-            The outputs by name; an only output, whose name the REST interface leaves out, as `"output"`.
+            The outputs by name; a single output, whose name the REST interface leaves out, as `"output"`.
 
         Raises:
-            ServingError: the server refuses the request, or no try got an answer in time.
+            ServingError: the server rejects the request, or no attempt got an answer in time.
         """
         address = self.address if version is None else f"{self.address}/versions/{version}"
         answer = self._ask("POST", f"{address}:predict", {"signature_name": signature, "inputs": inputs})
@@ -93,7 +93,7 @@ class RestClient:
         return {int(version["version"]): version["state"] for version in status}
 
     def wait_until_ready(self, seconds: float = 60.0) -> None:
-        """Returns when a version answers; ServingError if none does in time."""
+        """Waits until a version is available; ServingError if none is in time."""
         end = time.monotonic() + seconds
         while True:
             try:
@@ -111,7 +111,7 @@ class RestClient:
         self._session.close()
 
     def _ask(self, method: str, address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """One request, tried again after what may pass."""
+        """One request, with retries after temporary errors."""
         end = time.monotonic() + self.deadline
         attempt = 1
         while True:
@@ -132,14 +132,14 @@ class RestClient:
 
 
 def _content(response: requests.Response) -> dict[str, Any]:
-    """The JSON object of a good answer; ServingError for any other."""
+    """The JSON object of a successful response; ServingError for any other."""
     if response.status_code != requests.codes.ok:
         raise ServingError(f"{response.url}: HTTP {response.status_code}: {_reason(response)}")
     return response.json()
 
 
 def _reason(response: requests.Response) -> str:
-    """What the server says went wrong: `error` of its JSON, or the beginning of whatever came."""
+    """The server's error message: `error` of its JSON, or the beginning of the response."""
     try:
         return str(response.json()["error"])
     except (ValueError, KeyError, TypeError):
@@ -147,18 +147,18 @@ def _reason(response: requests.Response) -> str:
 
 
 def _seconds(retry_after: str | None) -> float:
-    """The header's number of seconds; 0 where there is none or a date."""
+    """The seconds of the header; 0 if it is missing or a date."""
     return float(retry_after) if retry_after is not None and retry_after.isdecimal() else 0.0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts", nargs="*", help="the rows of the input `text`")
-    parser.add_argument("--url", default="http://127.0.0.1:8501", help="where the server is")
+    parser.add_argument("--url", default="http://127.0.0.1:8501", help="the address of the server")
     parser.add_argument("--model", required=True, help="the model's name")
-    parser.add_argument("--signature", default="serving_default", help="what to ask for")
+    parser.add_argument("--signature", default="serving_default", help="the signature to call")
     parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE", help="one more input")
-    parser.add_argument("--timeout", type=float, default=10.0, help="seconds a try (default: 10)")
+    parser.add_argument("--timeout", type=float, default=10.0, help="seconds per attempt (default: 10)")
     arguments = parser.parse_args()
     inputs: dict[str, list[Any]] = {"text": arguments.texts} if arguments.texts else {}
     for pair in arguments.input:

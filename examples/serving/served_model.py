@@ -1,4 +1,4 @@
-"""A folder of versions: the newest is loaded, tried and asked, and replaced when the next one comes."""
+"""Serves the newest version of a model in a folder of versions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ logger = logging.getLogger("served_model")
 class ServedModel:
     """The newest version of the SavedModel in a folder of versions, `folder/1`, `folder/2` and so on.
 
-    A new number is loaded and tried beside the old version, which answers until the new one can. A version that does
-    not load is told to the log, and the one before stays. Who keeps `current` while a request lasts asks one version.
+    A new version is loaded and warmed up while the old one answers. If a version does not load, the error is logged and
+    the old one stays. A request that keeps `current` uses one version throughout.
 
     Args:
         folder: the folder of versions.
@@ -34,14 +34,14 @@ class ServedModel:
 
     @property
     def current(self) -> ExportedModel | None:
-        """The version that answers; None before the first is loaded."""
+        """The version in use; None before the first is loaded."""
         return self._current
 
     def load_newest(self) -> bool:
-        """Loads the version of the highest number that can be loaded, if it is not the one that answers already.
+        """Loads the highest version that can be loaded, unless it is already in use.
 
         Returns:
-            Whether another version answers now.
+            Whether the version in use has changed.
         """
         for number in sorted(self._numbers(), reverse=True):
             if self._current is not None and number == self._current.number:
@@ -53,19 +53,19 @@ class ServedModel:
             self._loading = number
             try:
                 self._current = ExportedModel(path, number)
-            except Exception as error:  # whatever a broken model raises, the server goes on
+            except Exception as error:  # a broken model may raise anything; the server continues
                 self._refused[number] = state
                 logger.error("%s: version %d is not served: %s", self.folder, number, ExportedModel.reason(error))
                 continue
             finally:
                 self._loading = None
             logger.info("%s: version %d answers from now on", self.folder, number)
-            gc.collect()  # a loaded model holds itself in cycles, and is large
+            gc.collect()  # a loaded model is large and has reference cycles
             return True
         return False
 
     def versions(self) -> dict[int, str]:
-        """The state of every version in the folder, in TensorFlow Serving's words."""
+        """The state of every version in the folder, in TensorFlow Serving's terms."""
         states = dict.fromkeys(self._numbers(), "END")
         if self._loading is not None:
             states[self._loading] = "LOADING"
@@ -74,17 +74,17 @@ class ServedModel:
         return states
 
     def watch(self) -> threading.Thread:
-        """Starts to look for new versions, until `stop`."""
+        """Starts a thread that looks for new versions, until `stop`."""
         thread = threading.Thread(target=self._watch, name="versions", daemon=True)
         thread.start()
         return thread
 
     def stop(self) -> None:
-        """Looks for no more versions."""
+        """Stops looking for new versions."""
         self._stopped.set()
 
     def _numbers(self) -> list[int]:
-        """The versions that are there; one that is being copied under its number lacks its graph or fails to load."""
+        """The versions in the folder; one that is still being copied has no graph yet, or fails to load."""
         names = [path.parent.name for path in self.folder.glob("*/saved_model.pb")] if self.folder.is_dir() else []
         return [int(name) for name in names if name.isdecimal() and name.isascii()]
 
@@ -92,11 +92,11 @@ class ServedModel:
         while not self._stopped.wait(self.poll_seconds):
             try:
                 self.load_newest()
-            except OSError as error:  # a folder that goes away while it is read
+            except OSError as error:  # the folder may disappear while it is read
                 logger.error("%s: %s", self.folder, error)
 
 
 def _state(path: Path) -> tuple[Any, ...]:
-    """What changes when somebody changes the files of a version."""
+    """A value that changes with the files of a version."""
     files = [file for file in path.rglob("*") if file.is_file()]
     return tuple(sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files))

@@ -1,7 +1,7 @@
-"""A server for exported models that runs wherever TensorFlow does, made with BentoML.
+"""A server for exported models, made with BentoML, that runs wherever TensorFlow does.
 
-It speaks TensorFlow Serving's REST interface, so `rest_client.py` asks either. For trying out, for tests, and for
-machines without containers; where TensorFlow Serving runs, take that.
+It has TensorFlow Serving's REST interface, so `rest_client.py` works with both. Use it to try a model, in tests, and on
+machines without containers; prefer TensorFlow Serving where it runs.
 
     MODEL_BASE_PATH=models MODEL_NAME=sentiment BENTOML_DO_NOT_TRACK=True \
         bentoml serve --working-dir examples/serving service:TextService --host 127.0.0.1 --port 8501
@@ -10,7 +10,7 @@ Needs `pip install bentoml tensorflow tensorflow-text`. The model is $MODEL_BASE
 
 - POST /v1/models/NAME:predict   {"inputs": {"text": [...]}, "signature_name": "serving_default"} -> {"outputs": ...}
 - GET /v1/models/NAME            the versions and their states
-- GET /readyz, /livez, /metrics  for who watches over it
+- GET /readyz, /livez, /metrics  for monitoring
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ MODEL_NAME = os.environ.get("MODEL_NAME", "model")
 MODEL_FOLDER = Path(os.environ.get("MODEL_BASE_PATH", "/models")).absolute() / MODEL_NAME
 ADDRESS = f"/v1/models/{MODEL_NAME}"
 
-MAX_BATCH_SIZE = 32  # texts of one step of the model
-MAX_WAITING = int(os.environ.get("MAX_WAITING", "256"))  # requests under way; past it one is told to come again
-# That a request may take. BentoML keeps something of every request for so long, some kilobytes: short is light.
+MAX_BATCH_SIZE = 32  # rows of one step of the model
+MAX_WAITING = int(os.environ.get("MAX_WAITING", "256"))  # requests in progress; above it, clients are asked to retry
+# The timeout of a request. BentoML keeps some kilobytes of every request for this time.
 SECONDS = int(os.environ.get("REQUEST_SECONDS", "10"))
 
 logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -44,8 +44,8 @@ status = Starlette()
 
 
 def make_model() -> Any:
-    """What answers. It is imported in the process that does; the one above it, which starts it, needs no TensorFlow."""
-    # What is served never changes: its weights are packed for the products once. Not for a process that trains.
+    """The model. It is imported in the worker process; the parent process needs no TensorFlow."""
+    # Packs the weights for matrix products once, as they never change; not for a process that trains.
     os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
     from served_model import ServedModel
 
@@ -55,10 +55,10 @@ def make_model() -> Any:
 @bentoml.service(name="text_service", workers=1, traffic={"timeout": SECONDS}, logging={"access": {"enabled": False}})
 @bentoml.asgi_app(status, path="/")
 class TextService:
-    """One exported model. Requests that come together are answered together, each as if it were alone.
+    """Serves one exported model, and batches requests; each gets the answer that it would get alone.
 
-    BentoML's own batches are not used: where one request of a batch fails it fails all of them, and a call from one
-    method to another, which they need, broke off under load (BentoML 1.4.39, `ServerDisconnectedError`).
+    BentoML's own batching is not used: one failing request fails its whole batch, and the call between methods that it
+    needs broke off under load (BentoML 1.4.39, `ServerDisconnectedError`).
     """
 
     def __init__(self) -> None:
@@ -72,12 +72,12 @@ class TextService:
         status.state.model = self.model
 
     async def __is_ready__(self) -> bool:
-        """Whether a version is loaded: what GET /readyz says."""
+        """Whether a version is loaded, for GET /readyz."""
         return self.model.current is not None
 
     @bentoml.on_shutdown
     def stop(self) -> None:
-        """Looks for no more versions; BentoML has answered what was under way."""
+        """Stops looking for new versions; BentoML has finished all requests before."""
         self.model.stop()
 
     @bentoml.api(route=f"{ADDRESS}:predict")
@@ -85,7 +85,7 @@ class TextService:
         self, ctx: bentoml.Context, inputs: Any = None, instances: Any = None, signature_name: str = "serving_default"
     ) -> dict[str, Any]:
         """TensorFlow Serving's `predict`, for columns (`inputs`) and for rows (`instances`)."""
-        version = self.model.current  # the whole request asks this one, whatever comes meanwhile
+        version = self.model.current  # the whole request uses this version
         if version is None or self._under_way >= MAX_WAITING:
             ctx.response.status_code = 503
             ctx.response.metadata["Retry-After"] = "1"
@@ -96,7 +96,7 @@ class TextService:
                 raise BadRequestError("send either inputs or instances, with the header Content-Type: application/json")
             columns = version.check(signature_name, _columns(instances) if inputs is None else inputs)
             answers = await self.batcher.answer(self._key(version, signature_name, columns), columns)
-        except Exception as error:  # whatever the model raises is the answer, not the server's end
+        except Exception as error:  # any error of the model becomes the answer
             ctx.response.status_code = 400
             return {"error": version.reason(error)}
         finally:
@@ -104,9 +104,9 @@ class TextService:
         return _content(answers, signature_name, in_columns=instances is None)
 
     def _key(self, version: Any, signature: str, columns: dict[str, np.ndarray]) -> tuple[Any, ...]:
-        """Rows of equal keys go through the model together: of one version, signature and shape.
+        """The key of rows that may share a step: their version, signature and shape.
 
-        Ids stay with their request: a wrong one fails the whole step, and the widths of `tokenize` are the request's.
+        Requests of ids run alone: a wrong id fails the whole step, and the widths of `tokenize` belong to the request.
         """
         self._num_requests += 1
         alone = self._num_requests if signature.endswith(("tokenize", "token_ids")) else None
@@ -145,7 +145,7 @@ def _columns(instances: Any) -> Any:
 
 
 def _content(answers: list[dict[str, Any]], signature: str, *, in_columns: bool) -> dict[str, Any]:
-    """The rows as one answer, in columns or row by row. An only output has no name, as in TensorFlow Serving."""
+    """The rows as one answer, by column or by row. A single output has no name, as in TensorFlow Serving."""
     of_ids = signature.endswith("tokenize")
     columns = {name: _filled([answer[name] for answer in answers], of_ids) for name in answers[0]}
     only = next(iter(columns.values())) if len(columns) == 1 else None
@@ -156,12 +156,12 @@ def _content(answers: list[dict[str, Any]], signature: str, *, in_columns: bool)
 
 
 def _filled(column: list[Any], of_ids: bool) -> list[Any]:
-    """Rows of one length: `""` behind strings, 0 behind ids, -1 behind other numbers."""
+    """Rows padded to one length: strings by `""`, ids by 0, other numbers by -1."""
     if not isinstance(column[0], list):
         return column
     width = max(len(row) for row in column)
     entry = next((row[0] for row in column if row), None)
-    if isinstance(entry, list):  # every mask has as many candidates
+    if isinstance(entry, list):  # every mask has the same number of candidates
         fill: Any = _filled([[], entry], of_ids)[0]
     else:
         fill = "" if isinstance(entry, str) else 0 if of_ids else -1

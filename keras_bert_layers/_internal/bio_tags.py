@@ -1,4 +1,4 @@
-"""The tags of words: "O" outside of all entities, "B-person" on a person's first word, "I-person" on the others."""
+"""BIO tags of words: "O" outside of entities, "B-person" for a person's first word, "I-person" for the others."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ INSIDE = "I-"
 
 
 def check_tag_names(owner: str, tag_names: Any) -> list[str]:
-    """The tag names as a list.
+    """Checks tag names, and returns them as a list.
 
     Args:
-        owner: the class that asks, for errors.
-        tag_names: one name a tag, in the order of their ids.
+        owner: the class to name in errors.
+        tag_names: one name for each tag, in the order of their ids.
 
     Raises:
         TypeError: not a list of strings.
-        ValueError: a name twice, no "O", no other tag, a name of another form, or an "I-" without its "B-".
+        ValueError: a name twice; no "O"; only "O"; a name of another form; or an "I-" without its "B-".
     """
     if isinstance(tag_names, str | bytes) or not isinstance(tag_names, Sequence):
         raise TypeError(checks.message(owner, "tag_names", "be a list of strings", tag_names))
@@ -33,22 +33,22 @@ def check_tag_names(owner: str, tag_names: Any) -> list[str]:
         raise ValueError(checks.message(owner, "tag_names", rule, names))
     for name in names:
         if name != OUTSIDE and not label_of(name):
-            cure = "Write tags of another scheme in this one first."
-            rule = f'hold "{OUTSIDE}" and names as "{BEGIN}person" and "{INSIDE}person"'
+            cure = "Convert tags of other schemes first."
+            rule = f'hold "{OUTSIDE}" and names such as "{BEGIN}person" and "{INSIDE}person"'
             raise ValueError(checks.message(owner, "tag_names", rule, name, cure))
         if name.startswith(INSIDE) and BEGIN + label_of(name) not in names:
-            cure = f"Add {BEGIN + label_of(name)!r}; every entity begins with one."
+            cure = f"Add {BEGIN + label_of(name)!r}; every entity starts with one."
             raise ValueError(checks.message(owner, "tag_names", f'hold a "{BEGIN}" for each "{INSIDE}"', names, cure))
     return names
 
 
 def label_of(tag: str) -> str:
-    """The entity's label, "person" of "B-person"; "" of what is no tag of an entity."""
+    """The label of a tag, such as "person" of "B-person"; "" if it is not a tag of an entity."""
     return tag[len(BEGIN) :] if tag.startswith((BEGIN, INSIDE)) else ""
 
 
 def may_follow(previous: str | None, tag: str) -> bool:
-    """Whether a tag may stand behind another, or at the start (None): an "I-" only inside an entity of its label."""
+    """Whether a tag may follow another, or None at the start: an "I-" only inside an entity of its label."""
     if not tag.startswith(INSIDE):
         return True
     return previous is not None and label_of(previous) == label_of(tag)

@@ -1,67 +1,60 @@
-"""Argument checks: every error names the class, the argument, the rule, what came, and where it helps the cure."""
+"""Argument checks. Each error names the class, the argument, the rule and the value, and often a cure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from numbers import Integral, Real
 from typing import Any
 
 
 def message(owner: str, argument: str, rule: str, value: object, cure: str = "") -> str:
-    """The one sentence that every argument error of this package uses."""
+    """The text of all argument errors of this package."""
     text = f"`{owner}`: `{argument}` must {rule}. Received: {argument}={value!r}."
     return f"{text} {cure}" if cure else text
 
 
 def positive_integer(owner: str, argument: str, value: Any) -> int:
     """`value` as an int of at least 1; TypeError or ValueError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(message(owner, argument, "be an integer", value))
-    if value < 1:
-        raise ValueError(message(owner, argument, "be at least 1", value))
-    return int(value)
+    return _integer(owner, argument, value, smallest=1)
 
 
 def whole_number(owner: str, argument: str, value: Any) -> int:
     """`value` as an int of at least 0; TypeError or ValueError otherwise."""
+    return _integer(owner, argument, value, smallest=0)
+
+
+def _integer(owner: str, argument: str, value: Any, *, smallest: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(message(owner, argument, "be an integer", value))
-    if value < 0:
-        raise ValueError(message(owner, argument, "be at least 0", value))
+    if value < smallest:
+        raise ValueError(message(owner, argument, f"be at least {smallest}", value))
     return int(value)
-
-
-def _number(owner: str, argument: str, value: Any) -> float:
-    """`value` as a float; TypeError or ValueError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(message(owner, argument, "be a number", value))
-    try:
-        return float(value)
-    except OverflowError as error:  # an integer of more than 308 digits
-        raise ValueError(message(owner, argument, "be a number that a float can hold", value)) from error
 
 
 def fraction(owner: str, argument: str, value: Any) -> float:
     """`value` as a float in [0, 1); TypeError or ValueError otherwise."""
-    number = _number(owner, argument, value)
-    if not 0 <= number < 1:
-        raise ValueError(message(owner, argument, "be at least 0 and less than 1", value))
-    return number
+    return _number(owner, argument, value, lambda number: 0 <= number < 1, "be at least 0 and less than 1")
 
 
 def share(owner: str, argument: str, value: Any) -> float:
     """`value` as a float in [0, 1]; TypeError or ValueError otherwise."""
-    number = _number(owner, argument, value)
-    if not 0 <= number <= 1:
-        raise ValueError(message(owner, argument, "be at least 0 and at most 1", value))
-    return number
+    return _number(owner, argument, value, lambda number: 0 <= number <= 1, "be at least 0 and at most 1")
 
 
 def positive_number(owner: str, argument: str, value: Any) -> float:
     """`value` as a float above 0; TypeError or ValueError otherwise."""
-    number = _number(owner, argument, value)
-    if not number > 0:
-        raise ValueError(message(owner, argument, "be greater than 0", value))
+    return _number(owner, argument, value, lambda number: number > 0, "be greater than 0")
+
+
+def _number(owner: str, argument: str, value: Any, is_valid: Callable[[float], bool], rule: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(message(owner, argument, "be a number", value))
+    try:
+        number = float(value)
+    except OverflowError as error:  # an integer of more than 308 digits
+        raise ValueError(message(owner, argument, "be a number that a float can hold", value)) from error
+    if not is_valid(number):
+        raise ValueError(message(owner, argument, rule, value))
     return number
 
 

@@ -1,4 +1,4 @@
-"""Modules that are imported when first used, so that what needs no TensorFlow runs without it."""
+"""Lazy imports, so that code that does not need TensorFlow runs without it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 
 class LazyModule(ModuleType):
-    """A module that is imported at the first use of one of its names.
+    """A module that is imported when one of its names is first used.
 
     Args:
-        name: the module, e.g. `"tensorflow"`.
-        distribution: what a user installs to have it, named in the error.
+        name: the module, such as `"tensorflow"`.
+        distribution: the distribution to install, for the error.
     """
 
     def __init__(self, name: str, distribution: str):
@@ -22,7 +22,7 @@ class LazyModule(ModuleType):
         self._distribution = distribution
 
     def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("__"):  # what inspect and doctest probe for; no user of the module asks for it
+        if attribute.startswith("__"):  # inspect and doctest look for these; users of the module do not
             raise AttributeError(attribute)
         try:
             module = importlib.import_module(self.__name__)
@@ -31,7 +31,7 @@ class LazyModule(ModuleType):
                 raise
             raise ModuleNotFoundError(
                 f"`keras_bert_layers`: reading raw text needs {self._distribution}, which is not installed here. "
-                f"Install it with `pip install {self._distribution}`, or give the model token ids.",
+                f"Install it with `pip install {self._distribution}`, or pass token ids to the model.",
                 name=self.__name__,
             ) from error
         value = getattr(module, attribute)
@@ -40,32 +40,35 @@ class LazyModule(ModuleType):
 
 
 class _LazyPackage(ModuleType):
-    """A package whose public names are imported when they are first used."""
+    """A package that imports its public names when they are first used."""
 
-    _homes: Mapping[str, str]
+    _homes: Mapping[str, str | None]
 
     def __getattr__(self, name: str) -> Any:
         if name not in self._homes:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{self.__name__}.{self._homes[name]}"), name)
+        home = self._homes[name]
+        value = importlib.import_module(f"{self.__name__}.{home or name}")
+        if home is not None:
+            value = getattr(value, name)
         super().__setattr__(name, value)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Keeps the import of a module from hiding the function of the same name that it holds."""
-        if name not in self._homes or not isinstance(value, ModuleType):
+        """Prevents that the import of a module hides the function of the same name in it."""
+        if self._homes.get(name) is None or not isinstance(value, ModuleType):
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._homes})
 
 
-def make_lazy(package: str, homes: Mapping[str, str]) -> None:
+def make_lazy(package: str, homes: Mapping[str, str | None]) -> None:
     """Makes an imported package import its public names when they are first used.
 
     Args:
         package: its `__name__`.
-        homes: public name -> the module of the package that holds it.
+        homes: public name -> the module of the package in which it is defined; None for a subpackage itself.
     """
     module = sys.modules[package]
     vars(module)["_homes"] = homes
@@ -76,7 +79,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_text as tf_text
 else:
-    # tensorflow-text brings the TensorFlow that it was built for.
+    # tensorflow-text installs the TensorFlow that it was built for.
     tf = LazyModule("tensorflow", "tensorflow-text")
     tf_text = LazyModule("tensorflow_text", "tensorflow-text")
 

@@ -1,9 +1,9 @@
-"""How Keras finds our classes again when it loads a `.keras` file.
+"""Registers classes with Keras, so that it finds them when it loads a `.keras` file.
 
-Keras resolves a saved class only if it was registered before, that is, if its module was imported. `import
-keras_bert_layers` alone must stay quick and must not import Keras (Keras imports its backend). So right after Keras is
-imported, a stand-in for each class is registered, which imports the class when Keras first makes one. To import our
-modules at that moment would not do: it can be one of them, half imported, that imports Keras.
+Keras finds a saved class only if it is registered, that is, if its module was imported. But `import keras_bert_layers`
+must be quick and must not import Keras (which imports its backend). So right after Keras is imported, a stand-in is
+registered for each class; it imports the class when Keras first creates an instance. The modules themselves cannot be
+imported at that time, because one of them, half imported, may be the one that imports Keras.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def register_stand_ins(homes: Mapping[str, str]) -> None:
     """Registers classes by name, now or right after Keras is imported, without importing their modules.
 
     Args:
-        homes: class name -> module that holds the class.
+        homes: class name -> module in which it is defined.
     """
 
     def register_all() -> None:
@@ -47,7 +47,7 @@ def register_stand_ins(homes: Mapping[str, str]) -> None:
 
 
 def _stand_in(name: str, module: str) -> type:
-    """A class whose `from_config` gives an instance of another, which is imported then (and registers itself)."""
+    """A class whose `from_config` imports another class, which registers itself, and returns an instance of it."""
 
     def from_config(cls: type, config: dict[str, Any], **kwargs: Any) -> Any:
         return getattr(importlib.import_module(module), name).from_config(config, **kwargs)
@@ -64,9 +64,9 @@ def after_keras(action: Callable[[], None]) -> None:
 
 
 class _AfterKeras(importlib.abc.MetaPathFinder):
-    """Finds nothing itself: it lets the others find Keras, and runs an action after the first import of it.
+    """Runs an action after the first import of Keras, which the other finders find.
 
-    It stays until then: many libraries only ask, with `importlib.util.find_spec`, whether Keras is there.
+    It is removed only then, because many libraries just look for Keras with `importlib.util.find_spec`.
     """
 
     def __init__(self, action: Callable[[], None]):

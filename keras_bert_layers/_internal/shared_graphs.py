@@ -1,4 +1,4 @@
-"""Graphs that several signatures of one SavedModel have in common, written once."""
+"""Graphs that several signatures of one SavedModel share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _made: ContextVar[dict[Any, Any] | None] = ContextVar("made", default=None)
 
 @contextmanager
 def shared_graphs() -> Iterator[None]:
-    """Within, what `traced_once` calls becomes a graph of its own, which every caller uses."""
+    """Within, each function that `traced_once` calls becomes one graph, which all callers share."""
     token = _made.set({})
     try:
         yield
@@ -23,14 +23,14 @@ def shared_graphs() -> Iterator[None]:
 
 
 def traced_once(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """`function(*arguments, **options)`; within `shared_graphs` and in a graph, as a call of one that is made once.
+    """Returns `function(*arguments, **options)`; inside `shared_graphs`, in graph, as a call of a graph traced once.
 
-    TensorFlow takes such calls apart again before it runs a graph, so that what it fuses, it still fuses.
+    TensorFlow inlines such calls before it runs a graph, so it still fuses operations across them.
 
     Args:
-        function: told apart from others by `==`, as a layer or a method of one.
+        function: a layer, or a method; equal functions share a graph.
         *arguments: tensors, or dictionaries and tuples of tensors; one graph serves all sizes.
-        **options: what is no tensor.
+        **options: arguments that are not tensors.
 
     Returns:
         What the function returns.
@@ -46,7 +46,7 @@ def traced_once(function: Callable[..., Any], *arguments: Any, **options: Any) -
 
 
 def _named(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
-    """The function with its options in place, under a name that the graph may have."""
+    """The function with its options applied, under a name that is valid for a graph."""
 
     def named(*inputs: Any) -> Any:
         return function(*inputs, **options)

@@ -9,42 +9,41 @@ from typing import Any
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
-from keras_bert_layers.checkpoints.reports import LoadReport, load_report
-from keras_bert_layers.checkpoints.weight_loading import load_weights
-from keras_bert_layers.checkpoints.weight_table import backbone_rows
+from keras_bert_layers.checkpoints.weights.loading import load_weights
+from keras_bert_layers.checkpoints.weights.reports import LoadReport, load_report
+from keras_bert_layers.checkpoints.weights.table import backbone_rows
 from keras_bert_layers.layers.initializers import replaced_weights
 
 
 def load_backbone(source: str | os.PathLike[str], **options: Any) -> BertBackbone:
-    """The encoder of a checkpoint, with its weights.
+    """Loads the encoder of a checkpoint, with its weights.
 
     The source is a directory, or a name: `hf://owner/name`, a preset such as `"bert_uncased_L-2_H-128_A-2"`, or
-    `kerashub://NAME`, whose files are downloaded once, HuggingFace's being compared with the hub's hashes. The files
-    show the directory's kind, one of
+    `kerashub://NAME`. Files of a name are downloaded once, and HuggingFace's are compared with the hub's hashes. A
+    directory is one of
 
-    - HuggingFace's, sentence-transformers' included: `config.json` with `model.safetensors`, whole or in shards, in
-      float32, float16 or bfloat16; with or without the prefix `bert.`. A `pytorch_model.bin` is read only where torch
-      is installed, and only as plain tensors.
+    - HuggingFace's or sentence-transformers': `config.json` with `model.safetensors`, whole or in shards, in float32,
+      float16 or bfloat16, with or without the prefix `bert.`. A `pytorch_model.bin` is read only if torch is installed,
+      and only as plain tensors.
     - Google's: `bert_config.json` with a TensorFlow checkpoint, `bert_model.ckpt.*`; TensorFlow is not needed.
     - KerasHub's: `config.json` with `model.weights.h5`.
 
-    No program in a checkpoint is run.
+    Code in a checkpoint is never run.
 
-    Reading is strict: every weight finds its tensor, every tensor its weight, or this raises before any model is
-    returned. Heads and buffers are left out by name. A checkpoint without a pooler gives a fresh one, and a warning.
-    What happened to each tensor is logged at level INFO (logger `keras_bert_layers.checkpoints`), and
-    `checkpoints.load_report(backbone)` gives it again.
+    Loading is strict: each weight must have its tensor and each tensor its weight, or an error is raised. Heads and
+    buffers are ignored by name. If the checkpoint has no pooler, a new one is initialized, with a warning. A report is
+    logged at level INFO (logger `keras_bert_layers.checkpoints`), and `checkpoints.load_report(backbone)` returns it.
 
     Args:
         source: the directory or the name.
-        **options: what else `BertBackbone` takes: `dtype`, `name`, `return_hidden_states`, ...
+        **options: other arguments of `BertBackbone`: `dtype`, `name`, `return_hidden_states`, ...
 
     Returns:
         The backbone.
 
     Raises:
-        CheckpointError: a file is missing, damaged, or says what this package does not implement; a tensor is missing,
-            unexpected, of another shape, not of floats, or holds NaN or infinity.
+        CheckpointError: a file is missing or damaged, or needs something that is not implemented here; a tensor is
+            missing, unexpected, of another shape, not of floats, or holds NaN or infinity.
         TypeError: `source` is not a path.
 
     Examples:
@@ -55,15 +54,15 @@ def load_backbone(source: str | os.PathLike[str], **options: Any) -> BertBackbon
         >>> backbone.config.num_layers, backbone.config.hidden_dim
         (6, 384)
         >>> load_report(backbone).ignored
-        {'embeddings.position_ids': 'a buffer: the numbers 0, 1, 2, ...'}
+        {'embeddings.position_ids': 'a buffer: the integers 0, 1, 2, ...'}
     """
     backbone = read_backbone(open_checkpoint(source, owner="load_backbone"), **options)
-    warn_of_fresh_pooler(load_report(backbone))
+    warn_of_new_pooler(load_report(backbone))
     return backbone
 
 
 def read_backbone(checkpoint: Checkpoint, **options: Any) -> BertBackbone:
-    """The encoder, without a warning; the files are opened and checked before the model is made."""
+    """Loads the encoder without the warning. The files are opened and checked before the model is created."""
     config = checkpoint.config
     tensors = checkpoint.open_weights()
     with replaced_weights():
@@ -72,9 +71,9 @@ def read_backbone(checkpoint: Checkpoint, **options: Any) -> BertBackbone:
     return backbone
 
 
-def warn_of_fresh_pooler(report: LoadReport) -> None:
-    """Says that `pooled_output` means nothing yet, where the checkpoint had no pooler."""
-    if any(path.startswith("pooler/") for path in report.fresh):
+def warn_of_new_pooler(report: LoadReport) -> None:
+    """Warns that `pooled_output` is meaningless before training if the checkpoint has no pooler."""
+    if any(path.startswith("pooler/") for path in report.newly_initialized):
         warnings.warn(
             f"{report.source} has no pooler, so the pooler's weights are random: `pooled_output` means nothing before "
             "training. `sequence_output` is the checkpoint's.",

@@ -1,27 +1,26 @@
-"""`Checkpoint`: what every kind of stored model offers to those who read it."""
+"""`Checkpoint`: the base class of a stored model, which each dialect implements."""
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any
 
-from keras_bert_layers.checkpoints.tensor_file import TensorFile
-from keras_bert_layers.checkpoints.weight_row import Layout, WeightRow
+from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
+from keras_bert_layers.checkpoints.weights.row import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
-
-if TYPE_CHECKING:  # Keras comes with it, and who only looks at a checkpoint does without
-    from keras_bert_layers.preprocessing import BertTokenizer
 
 
 @dataclasses.dataclass(frozen=True)
-class StatedTask:
+class TrainedHead:
     """A task whose trained head a checkpoint holds.
 
     Args:
-        name: a `task` of `load_task`.
-        options: what the task's class takes beside the backbone and the preprocessor, as the checkpoint states it.
-        rows: the head's rows of the table of weight names; empty for a task without weights of its own.
+        name: the `task` of `load_task`.
+        options: the arguments of the task's class besides the backbone and the preprocessor.
+        rows: the head's rows in the table of weight names; empty for a task without weights of its own.
     """
 
     name: str
@@ -29,44 +28,51 @@ class StatedTask:
     rows: tuple[WeightRow, ...] = ()
 
 
-class Checkpoint(Protocol):
-    """A checkpoint as its files say it. `str(checkpoint)` is what errors and reports call it.
+class Checkpoint(abc.ABC):
+    """A checkpoint of any dialect. `str(checkpoint)` is its name in errors and reports.
 
-    Nothing is read before it is asked for. Everything raises `CheckpointError` for files that are missing, damaged, or
-    say what this package does not implement.
+    Files are read when they are needed. All methods raise `CheckpointError` for files that are missing or damaged, or
+    that need something that is not implemented here.
+
+    Args:
+        source: an existing directory.
+        owner: the public function that was called, for errors.
     """
 
     layout: Layout
 
+    def __init__(self, source: Path, *, owner: str):
+        self.owner = owner
+        self.root = source
+
+    def __str__(self) -> str:
+        return str(self.root)
+
     @property
+    @abc.abstractmethod
     def config(self) -> BertConfig:
         """The encoder's config; every key of the file is honoured or refused."""
-        ...
 
+    @abc.abstractmethod
     def open_weights(self) -> TensorFile:
-        """The tensors, under the names of the file; opened and checked, not read."""
-        ...
+        """Opens and checks the tensors, by their names in the file, without reading their values."""
 
     def stored_names(self, names: Iterable[str]) -> dict[str, str]:
-        """The table's name -> the file's name, for every tensor of the file."""
-        ...
+        """The table's name -> the file's name, for every tensor of the file; the same by default."""
+        return {name: name for name in names}
 
+    @abc.abstractmethod
     def ignored_reason(self, name: str) -> str | None:
-        """Why a tensor of this table name, for which no row stands, may be left out; None if it may not."""
-        ...
+        """Why a tensor without a row may be ignored, by its name in the table; None if it may not."""
 
+    @abc.abstractmethod
     def tokenizer_options(self) -> dict[str, Any]:
-        """The arguments of the tokenizer, as the files describe them, the vocabulary first."""
-        ...
+        """The arguments of `BertTokenizer`. The weights are not needed."""
 
-    def tokenizer(self) -> BertTokenizer:
-        """The tokenizer that these arguments make."""
-        ...
-
+    @abc.abstractmethod
     def max_length(self) -> int:
-        """The longest text in tokens, special tokens included."""
-        ...
+        """The maximum length of texts in tokens, special tokens included."""
 
-    def stated_tasks(self) -> tuple[StatedTask, ...]:
-        """Every task that the trained head can serve, the one that the checkpoint names first; none if it has none."""
-        ...
+    @abc.abstractmethod
+    def trained_heads(self) -> tuple[TrainedHead, ...]:
+        """Every task that the trained head can serve, the checkpoint's own first; empty without a head."""

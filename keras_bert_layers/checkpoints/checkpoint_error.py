@@ -1,13 +1,17 @@
-"""The one error of everything that is wrong with a checkpoint's files."""
+"""`CheckpointError`: the error of everything that is wrong with a checkpoint's files."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be read: a file is missing, damaged, or says what this package does not implement.
+    """A checkpoint cannot be read: a file is missing or damaged, or needs something that is not implemented here.
 
-    The text names the file and, where there is one, the tensor or key; it says what was expected, what was found and
-    what to do. It is a `ValueError`, so that code that does not know this class still catches it.
+    The message names the file and, where there is one, the tensor or key. It states what was expected, what was found
+    and what to do. The class is a `ValueError`, so code that does not know it still catches it.
 
     Examples:
         >>> from keras_bert_layers.checkpoints import CheckpointError, load_backbone
@@ -17,3 +21,42 @@ class CheckpointError(ValueError):
         ...     print(str(error).partition(" Received")[0])
         `load_backbone`: `source` must be an existing directory.
     """
+
+
+@contextlib.contextmanager
+def naming(path: object) -> Iterator[None]:
+    """Turns an error about a file's content, or about reading it, into a `CheckpointError` that names the file."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path}: the file is missing. Copy all files of the checkpoint.") from error
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror}.") from error
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(f"{path}: {error}") from error
+
+
+@contextlib.contextmanager
+def damaged(what: str, kinds: type[Exception] | tuple[type[Exception], ...], cure: str = "") -> Iterator[None]:
+    """Turns a library's error about a damaged file into a `CheckpointError` with its reason and a cure."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except kinds as error:
+        raise CheckpointError(f"{what}: {error}. {cure}".rstrip()) from error
+
+
+def missing(folder: Path, file: str, cure: str = "", *, owner: str) -> CheckpointError:
+    """The error for a folder without a file that it needs; it lists what the folder holds.
+
+    Args:
+        folder: the folder.
+        file: the file, or a description of several.
+        cure: what to do.
+        owner: the public function that was called.
+    """
+    found = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
+    return CheckpointError(f"`{owner}`: {folder} must hold {file}. Found: {found}. {cure}".rstrip())

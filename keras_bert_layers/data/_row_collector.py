@@ -1,4 +1,4 @@
-"""What becomes of rows that can be used, and of those that cannot."""
+"""Collects rows into columns, and handles the rows that cannot be used."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers.data.columns import Columns
 
-READER_CALLER = 3  # as seen from `columns`: the line in which the user called the reader
+
+class RowError(ValueError):
+    """A row cannot be used; the message states the problem and the cure, without file and line."""
 
 
 class RowCollector:
-    """Gathers rows into columns; a row that cannot be used is an error, or is left out and counted.
+    """Collects rows into columns; a row that cannot be used raises an error, or is left out and counted.
 
     Args:
         owner: the reader, for errors.
@@ -22,7 +24,7 @@ class RowCollector:
         on_error: `"raise"` or `"skip"`.
 
     Raises:
-        ValueError: another `on_error`.
+        ValueError: `on_error` has another value.
     """
 
     def __init__(self, owner: str, path: Path, names: tuple[str, ...], *, on_error: str):
@@ -30,43 +32,39 @@ class RowCollector:
         self._owner = owner
         self._path = path
         self._names = names
-        self._values: list[list[Any]] = [[] for _ in names]
+        self._rows: list[tuple[Any, ...]] = []
         self._skipped: list[str] = []
 
     def keep(self, *values: Any) -> None:
-        """Adds a row, one value a column."""
-        for column, value in zip(self._values, values, strict=True):
-            column.append(value)
+        """Adds a row, one value per column."""
+        self._rows.append(values)
 
-    def leave_out(self, place: str, problem: str) -> None:
+    def leave_out(self, position: str, problem: RowError) -> None:
         """Counts a row that cannot be used, or raises its error.
 
         Args:
-            place: the row, e.g. `"line 3"`.
-            problem: what is wrong and what helps, in sentences.
+            position: where the row is in the file, e.g. `"line 3"`.
+            problem: what is wrong with it.
         """
-        message = f"{self._path}, {place}: {problem}"
+        message = f"{self._path}, {position}: {problem}"
         if not self._skips:
-            raise ValueError(f'{message} With on_error="skip" such rows are left out.')
+            raise ValueError(f'{message} With on_error="skip" such rows are left out.') from problem
         self._skipped.append(message)
 
-    def columns(self, nothing: str = "no row to read.") -> Columns:
-        """The rows that were kept; tells by one warning of those that were not.
+    def columns(self, if_empty: str) -> Columns:
+        """The rows that were kept, as columns; one warning reports all rows that were left out.
 
         Args:
-            nothing: what to say of a file without rows.
+            if_empty: the error for a file without rows.
 
         Raises:
             ValueError: no row was kept.
         """
         first = f"The first: {self._skipped[0]}" if self._skipped else ""
-        if not self._values[0]:
-            every = f"not one of {len(self._skipped)} rows can be used. {first}"
-            raise ValueError(f"{self._path}: {every if first else nothing}")
+        if not self._rows:
+            none_usable = f"none of the {len(self._skipped)} rows can be used. {first}"
+            raise ValueError(f"{self._path}: {none_usable if first else if_empty}")
         if first:
-            warnings.warn(
-                f"`{self._owner}`: left out {len(self._skipped)} rows that cannot be used. {first}",
-                UserWarning,
-                stacklevel=READER_CALLER,
-            )
-        return Columns(self._names, self._values, skipped=self._skipped)
+            message = f"`{self._owner}`: left out {len(self._skipped)} rows that cannot be used. {first}"
+            warnings.warn(message, UserWarning, stacklevel=3)  # the line that called the reader
+        return Columns(self._names, map(list, zip(*self._rows, strict=True)), skipped=self._skipped)

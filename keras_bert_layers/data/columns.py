@@ -1,4 +1,4 @@
-"""What every reader gives back."""
+"""The columns of a file, as every reader returns them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from typing import Any
 
 
 class Columns(tuple[list[Any], ...]):
-    """The columns of a file, one list each: a tuple that also knows their names and what was left out.
+    """Named columns of a file: a tuple of lists that also has the columns' names and the rows that were left out.
 
     It unpacks, counts and compares as a tuple of lists does. A column is also an attribute, and an item under its name:
-    `columns.texts` and `columns["texts"]` are the same list. A column whose name a tuple or this class already uses,
-    such as `"count"` or `"skipped"`, or that is no Python name, is an item only.
+    `columns.texts` and `columns["texts"]` are the same list. A column is an item only if its name is not a Python name,
+    or if a tuple or this class already uses it, such as `"count"` or `"skipped"`.
 
-    Args:
-        names: one name a column.
-        values: one list a column, all of the same length.
-        skipped: one message for each row that was left out.
+    `Columns(names, values, skipped=())` takes one name and one list per column, all lists of the same length, and one
+    message for each row that was left out.
 
     Attributes:
         names: the names, a tuple of strings.
-        skipped: one message for each row that was left out, naming file and place; a tuple of strings.
+        skipped: one message for each row that was left out, with file and line; a tuple of strings.
 
     Raises:
-        AttributeError, KeyError: no column of that name; the names are in the message.
+        AttributeError, KeyError: no column has that name; the message lists the names.
 
     Examples:
         >>> columns = Columns(["texts", "labels"], [["good", "bad"], [1, 0]])
@@ -39,7 +37,7 @@ class Columns(tuple[list[Any], ...]):
     skipped: tuple[str, ...]
 
     def __new__(cls, names: Sequence[str], values: Iterable[list[Any]], *, skipped: Iterable[str] = ()) -> Columns:
-        """A tuple takes its parts here, not in `__init__`."""
+        """Takes the parts of the tuple, which `__init__` cannot set."""
         columns = super().__new__(cls, values)
         columns.names = tuple(names)
         columns.skipped = tuple(skipped)
@@ -47,12 +45,12 @@ class Columns(tuple[list[Any], ...]):
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are; `len` is the number of columns."""
+        """The number of rows; `len` gives the number of columns."""
         return len(self[0]) if self else 0
 
     @property
     def num_skipped(self) -> int:
-        """How many rows were left out."""
+        """The number of rows that were left out."""
         return len(self.skipped)
 
     def __getitem__(self, key: Any) -> Any:
@@ -71,16 +69,11 @@ class Columns(tuple[list[Any], ...]):
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(name for name in self.names if name.isidentifier())})
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self.names, tuple(self), self.skipped)
+    def __getnewargs_ex__(self) -> tuple[Any, ...]:
+        return (self.names, tuple(self)), {"skipped": self.skipped}
 
     def __repr__(self) -> str:
         shorten = reprlib.Repr()
         shorten.maxstring = shorten.maxother = 60
         parts = [f"{name}={shorten.repr(values)}" for name, values in zip(self.names, self, strict=True)]
         return f"Columns({', '.join(parts)})"
-
-
-def _again(names: Sequence[str], values: Iterable[list[Any]], skipped: Iterable[str]) -> Columns:
-    """A copied or unpickled instance; pickle gives positional arguments only."""
-    return Columns(names, values, skipped=skipped)

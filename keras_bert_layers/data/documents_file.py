@@ -1,30 +1,29 @@
-"""Documents to pretrain on, from a file with a sentence a line."""
+"""Documents to pretrain on, from a file with one sentence per line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 
-from keras_bert_layers.data._row_collector import RowCollector
-from keras_bert_layers.data._text_file import not_utf8, numbered_lines
+from keras_bert_layers.data._row_collector import RowCollector, RowError
+from keras_bert_layers.data._text_file import check_utf8, line_groups
 from keras_bert_layers.data.columns import Columns
 
 
 def read_documents(path: str | PathLike[str], *, on_error: str = "raise") -> Columns:
-    r"""Reads documents from a file with a sentence a line and a blank line between two documents.
+    r"""Reads documents from a file with one sentence per line and an empty line between two documents.
 
     Args:
-        path: a UTF-8 file, plain or gzip, a byte order mark allowed.
-        on_error: what to do with a document in which a line holds bytes that are not UTF-8. `"raise"`, or `"skip"`:
-            leave the document out, count it, and warn once.
+        path: a UTF-8 file, plain or gzip, with or without a byte order mark.
+        on_error: what to do with a document in which a line holds bytes that are not UTF-8. `"raise"` an error, or
+            `"skip"`: leave the document out, count it, and warn once.
 
     Returns:
-        One row a document, in the one column `documents`: lists of sentences.
+        One row per document, in the column `documents`: lists of sentences.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: a document that cannot be used, under `"raise"`; no document at all.
+        ValueError: a document cannot be used (with `"raise"`), or the file has no document.
 
     Examples:
         >>> import tempfile, pathlib
@@ -38,23 +37,14 @@ def read_documents(path: str | PathLike[str], *, on_error: str = "raise") -> Col
     """
     path = Path(path)
     collector = RowCollector("read_documents", path, ("documents",), on_error=on_error)
-    for document in _documents(path):
-        problem = next(((line, problem) for line, text in document if (problem := not_utf8(text))), None)
-        if problem:
-            collector.leave_out(f"line {problem[0]}", problem[1])
+    for lines in line_groups(path):
+        position = ""
+        try:
+            for line, text in lines:
+                position = f"line {line}"
+                check_utf8(text)
+        except RowError as error:
+            collector.leave_out(position, error)
         else:
-            collector.keep([text.strip() for _, text in document])
+            collector.keep([text.strip() for _, text in lines])
     return collector.columns("no document to read.")
-
-
-def _documents(path: Path) -> Iterator[list[tuple[int, str]]]:
-    """Yields the numbered lines of each document."""
-    document: list[tuple[int, str]] = []
-    for line, text in numbered_lines(path):
-        if text.strip():
-            document.append((line, text))
-        elif document:
-            yield document
-            document = []
-    if document:
-        yield document

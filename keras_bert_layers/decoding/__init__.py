@@ -1,4 +1,4 @@
-"""From a model's numbers to the answers that a user reads, in TensorFlow graph."""
+"""Decodes model outputs to answers, in the TensorFlow graph."""
 
 from keras_bert_layers.decoding.choices import decode_choices
 from keras_bert_layers.decoding.entities import decode_entities

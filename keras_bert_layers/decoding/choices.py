@@ -1,4 +1,4 @@
-"""From the scores of choices to the choice."""
+"""Decodes the logits of choices."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from keras_bert_layers._internal.lazy import tf
 
 
 def decode_choices(logits: Any, choices: Any) -> dict[str, tf.Tensor]:
-    """The most probable choice of each row, and the probabilities of all.
+    """The most probable choice of each row, and the probabilities of all choices.
 
-    An empty string is not a choice: rows with fewer choices than others are filled up with it.
+    Empty strings are padding for rows with fewer choices, and are never chosen.
 
     Args:
         logits: float `(batch, choices)`.
@@ -18,8 +18,7 @@ def decode_choices(logits: Any, choices: Any) -> dict[str, tf.Tensor]:
 
     Returns:
         `"choice"`: string `(batch,)`; `"choice_index"`: int32 `(batch,)`, its column; `"probabilities"`: float32
-        `(batch, choices)`, rows that sum to 1, with 0 where there is no choice. A row without any choice gives `""`,
-        -1 and zeros.
+        `(batch, choices)`, rows that sum to 1, with 0 for padding. A row without any choice gives `""`, -1 and zeros.
 
     Examples:
         >>> answer = decode_choices([[0.0, 2.0, 9.0]], [["a boat", "a bridge", ""]])
@@ -29,7 +28,7 @@ def decode_choices(logits: Any, choices: Any) -> dict[str, tf.Tensor]:
     logits, choices = tf.cast(logits, tf.float32), tf.convert_to_tensor(choices, tf.string)
     present = tf.not_equal(choices, "")  # [B, choices]
     logits = tf.where(present, logits, logits.dtype.min)
-    # One column more, which is never better: there may be no other.
+    # One more column, which is chosen only if there is no other.
     one_column = [tf.shape(choices)[0], 1]
     candidates = tf.concat([choices, tf.fill(one_column, "")], axis=1)
     best = tf.argmax(tf.concat([logits, tf.fill(one_column, logits.dtype.min)], axis=1), 1, output_type=tf.int32)

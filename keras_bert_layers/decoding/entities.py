@@ -1,4 +1,4 @@
-"""From the tags of words to entities: what they are, and where in the text they stand."""
+"""Decodes the tags of words to entities."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from keras_bert_layers._internal import bio_tags
 from keras_bert_layers._internal.lazy import tf
 
 NO_NUMBER = -1
-# Every byte as a string.
+# Each byte as a string.
 BYTES = np.array([bytes([value]) for value in range(256)], object)
 
 
 def decode_entities(
     texts: Any, tags: Any, *, scores: Any, starts: Any, ends: Any, tag_names: Sequence[str]
 ) -> dict[str, tf.Tensor]:
-    """The entities of each text, cut out of it.
+    """Finds the named entities of each text from the tags of its words.
 
-    A tag "B-person" begins an entity. "I-person" continues it; behind "O" or another label it begins one too, as
-    conlleval and seqeval's default mode read it. An entity goes from the start of its first word to the end of its
-    last, and its score is the mean score of its words.
+    A tag "B-person" starts an entity. "I-person" continues it; after "O" or another label it starts one too, as in
+    conlleval and seqeval's default mode. An entity extends from the start of its first word to the end of its last, and
+    its score is the mean score of its words.
 
     Args:
         texts: strings `(batch,)`.
-        tags: int `(batch, words)`, places in `tag_names`.
-        scores: float `(batch, words)`, how sure each tag is.
-        starts: int `(batch, words)`, the byte of the text at which a word starts; -1 where a row has no further word.
-        ends: int `(batch, words)`, the byte behind its last.
+        tags: int `(batch, words)`, indices into `tag_names`.
+        scores: float `(batch, words)`, the score of each tag.
+        starts: int `(batch, words)`, the byte of the text at which a word starts; -1 after a row's last word.
+        ends: int `(batch, words)`, the byte after its last byte.
         tag_names: "O", "B-person", "I-person" and so on.
 
     Returns:
-        `(batch, entities)` each, rows with fewer entities padded: `"entity_label"` and `"entity_text"`, strings, padded
-        with `""`; `"entity_start"` and `"entity_end"`, int32, bytes of the text, and `"entity_score"`, float32, padded
-        with -1.
+        Tensors `(batch, entities)`, with padding in rows with fewer entities: `"entity_label"` and `"entity_text"`,
+        strings, padded with `""`; `"entity_start"` and `"entity_end"`, int32, bytes of the text, and `"entity_score"`,
+        float32, padded with -1.
 
     Raises:
-        TypeError, ValueError: tag names that are none.
+        TypeError, ValueError: names that are not tag names.
 
     Examples:
         >>> found = decode_entities(
@@ -60,7 +60,7 @@ def decode_entities(
     label = tf.where(starts == NO_NUMBER, -1, tf.gather(tf.constant(label_ids, tf.int32), tags))  # [B, U]
     before = tf.pad(label, [[0, 0], [1, 0]], constant_values=-1)[:, :-1]
     is_first = (label >= 0) & (tf.gather(tf.constant(begins), tags) | (label != before))
-    entity = tf.cumsum(tf.cast(tf.boolean_mask(is_first, label >= 0), tf.int32)) - 1  # of each word in one
+    entity = tf.cumsum(tf.cast(tf.boolean_mask(is_first, label >= 0), tf.int32)) - 1  # [words in entities]
     num_entities = tf.reduce_sum(tf.cast(is_first, tf.int32))
 
     def of_words(values: Any, dtype: tf.DType) -> tf.Tensor:
@@ -86,15 +86,16 @@ def decode_entities(
 
 
 def _cut(texts: tf.Tensor, rows: tf.Tensor, *, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-    """Parts of texts `[B]`, strings `[E]`: from byte to byte of the text of a row each.
+    """Substrings `[E]` of texts `[B]`, each from `starts` to `ends` bytes of the text of its row.
 
-    `tf.strings.substr` wants a whole text for every part: a long text with many entities would be copied so often.
+    `tf.strings.substr` needs a copy of the whole text for each substring, which is slow for long texts with many
+    entities.
     """
     sizes = tf.strings.length(texts)
     first = tf.cumsum(tf.cast(sizes, tf.int64), exclusive=True)
     first = tf.gather(first, rows)
     ends = tf.minimum(ends, tf.gather(sizes, rows))
-    places = tf.ragged.range(first + tf.cast(starts, tf.int64), first + tf.cast(ends, tf.int64))
+    indices = tf.ragged.range(first + tf.cast(starts, tf.int64), first + tf.cast(ends, tf.int64))
     values = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
-    letters = tf.gather(tf.constant(BYTES), tf.cast(tf.gather(values, places.flat_values), tf.int32))
-    return tf.strings.unsorted_segment_join(letters, places.value_rowids(), places.nrows())
+    letters = tf.gather(tf.constant(BYTES), tf.cast(tf.gather(values, indices.flat_values), tf.int32))
+    return tf.strings.unsorted_segment_join(letters, indices.value_rowids(), indices.nrows())

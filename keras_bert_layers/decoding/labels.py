@@ -1,4 +1,4 @@
-"""From a classifier's logits to names and probabilities."""
+"""Decodes the logits of classes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from keras_bert_layers._internal.lazy import tf
 
 
 def decode_labels(logits: Any, class_names: Sequence[str]) -> dict[str, tf.Tensor]:
-    """The most probable class of each row, and the probabilities of all.
+    """The most probable class of each row, and the probabilities of all classes.
 
     Args:
         logits: float `(batch, classes)`.
-        class_names: one name a class, in the order of the columns.
+        class_names: one name for each class, in the order of the columns.
 
     Returns:
         `"label"`: string `(batch,)`; `"probabilities"`: float32 `(batch, classes)`, rows that sum to 1.
 
     Raises:
-        ValueError: as many names as classes are not given.
+        ValueError: the number of names is not that of the classes.
 
     Examples:
         >>> answer = decode_labels([[0.0, 2.0]], ["bad", "good"])
@@ -34,20 +34,20 @@ def decode_labels(logits: Any, class_names: Sequence[str]) -> dict[str, tf.Tenso
 
 
 def decode_label_sets(logits: Any, class_names: Sequence[str], *, threshold: float = 0.5) -> dict[str, tf.Tensor]:
-    """All classes of each row that are more probable than a threshold, and the probabilities of all.
+    """All classes of each row with a probability above a threshold, and the probabilities of all classes.
 
     Args:
         logits: float `(batch, classes)`.
-        class_names: one name a class, in the order of the columns.
-        threshold: a class is a label of the row if its probability is above this number.
+        class_names: one name for each class, in the order of the columns.
+        threshold: a class is a label of the row if its probability is greater.
 
     Returns:
-        `"label"`: string `(batch, labels)`, the most probable first, filled up with `""` to the row of the batch that
-        has most, and without any column if none has any; `"probabilities"`: float32 `(batch, classes)`, each between 0
-        and 1 on its own.
+        `"label"`: string `(batch, labels)`, the most probable first, padded with `""` to the row with the most labels,
+        and without columns if there are no labels; `"probabilities"`: float32 `(batch, classes)`, each between 0 and 1
+        on its own.
 
     Raises:
-        ValueError: as many names as classes are not given.
+        ValueError: the number of names is not that of the classes.
 
     Examples:
         >>> answer = decode_label_sets([[1.0, 2.0], [3.0, -1.0]], ["funny", "sad"])
@@ -63,7 +63,7 @@ def decode_label_sets(logits: Any, class_names: Sequence[str], *, threshold: flo
 
 
 def _checked(owner: str, logits: Any, class_names: Sequence[str]) -> tf.Tensor:
-    """The logits in float32, as many columns as names."""
+    """The logits in float32; ValueError unless there is one name for each column."""
     logits = tf.cast(logits, tf.float32)
     if logits.shape[-1] is not None and logits.shape[-1] != len(class_names):
         raise ValueError(

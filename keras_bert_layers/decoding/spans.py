@@ -1,4 +1,4 @@
-"""From a question answerer's logits to answers cut out of the texts."""
+"""Decodes the logits of extractive question answering."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import NamedTuple
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 
-# The logit of a place where nothing may start or end; the sum of two is finite.
+# The logit of a position at which no answer may start or end; the sum of two is finite.
 NEVER = -1e30
 NONE = -1
 
 
 class WindowSpans(NamedTuple):
-    """The best spans of W windows, K of each, in bytes of the context.
+    """The K best spans of each of W windows, in bytes of the context.
 
     Attributes:
-        scores: float32 `[W, K]`, start logit plus end logit, best first; `2 * NEVER` or so where there are no more.
+        scores: float32 `[W, K]`, start logit plus end logit, best first; about `2 * NEVER` after the last span.
         starts: int32 `[W, K]`, or -1.
         ends: int32 `[W, K]`, or -1.
         no_answer_scores: float32 `[W]`, the score of [CLS].
@@ -37,32 +37,33 @@ def decode_spans(
     num_best: int = 20,
     max_answer_length: int = 30,
 ) -> dict[str, tf.Tensor]:
-    """The best answers to each question, out of all windows of its context.
+    """The best answers to each question, from all windows of its context.
 
-    A span is any two tokens of the context in one window, the end not before the start; its score is the sum of both
-    logits. One that two windows hold counts once, with its better score. That there is no answer scores what [CLS]
-    does, in the window where that is lowest. Probabilities are the softmax over the `num_best` best spans and this.
+    A span is a start token and an end token of the context in one window, the end not before the start. Its score is
+    the sum of both logits. A span in two windows counts once, with its better score. The score of "no answer" is that
+    of [CLS], in the window with the lowest. The probabilities are the softmax of the `num_best` best spans and "no
+    answer".
 
     Args:
         start_logits: float `(windows, sequence)`.
         end_logits: float `(windows, sequence)`.
-        windows: what `SpanPreprocessor` returns; `"rows"`, `"starts"` and `"ends"` of it are read.
-        contexts: strings `(batch,)`, as the preprocessor got them.
-        num_best: how many spans to keep.
+        windows: the output of `SpanPreprocessor`, of which `"rows"`, `"starts"` and `"ends"` are used.
+        contexts: strings `(batch,)`, as given to the preprocessor.
+        num_best: the number of spans to return.
         max_answer_length: the longest span, in tokens.
 
     Returns:
         A dictionary, the best span first:
 
-        - `"answer"`: string `(batch, num_best)`, the bytes of the context; `""` where there are no more spans;
+        - `"answer"`: string `(batch, num_best)`, the bytes of the context; `""` after the last span;
         - `"score"`: float32 `(batch, num_best)`, probabilities, or -1;
         - `"start"`, `"end"`: int32 `(batch, num_best)`, bytes of the context, or -1;
         - `"no_answer_probability"`: float32 `(batch,)`;
-        - `"no_answer_score"`: float32 `(batch,)`, the score of no answer less that of the best span: what a threshold
-          is compared with; 1e9 for a context without any token.
+        - `"no_answer_score"`: float32 `(batch,)`, the score of "no answer" minus that of the best span, for comparison
+          with a threshold; 1e9 for a context without any token.
 
     Raises:
-        TypeError, ValueError: a number that is not at least 1.
+        TypeError, ValueError: `num_best` or `max_answer_length` is not an integer of at least 1.
 
     Examples:
         >>> windows = {"rows": [0], "starts": [[-1, -1, 0, 6, -1]], "ends": [[-1, -1, 5, 9, -1]]}
@@ -74,8 +75,8 @@ def decode_spans(
 
     References:
         Devlin et al. 2018, arXiv:1810.04805, sections 4.2 and 4.3; `write_predictions` in google-research/bert
-        `run_squad.py`; `postprocess_qa_predictions` in transformers' `utils_qa.py`. Both take the `num_best` starts and
-        the `num_best` ends apart, which can miss a pair; here all pairs are compared.
+        `run_squad.py`; `postprocess_qa_predictions` in transformers' `utils_qa.py`. Both combine only the
+        `num_best` starts and the `num_best` ends, which can miss a pair; this function compares all pairs.
     """
     checks.positive_integer("decode_spans", "num_best", num_best)
     checks.positive_integer("decode_spans", "max_answer_length", max_answer_length)
@@ -93,15 +94,15 @@ def best_spans(
     num_best: int,
     max_answer_length: int,
 ) -> WindowSpans:
-    """The `num_best` best spans of each window; all arguments as for `decode_spans`."""
+    """The `num_best` best spans of each window; the arguments are those of `decode_spans`."""
     start_logits, end_logits = tf.cast(start_logits, tf.float32), tf.cast(end_logits, tf.float32)
     is_context = starts != NONE  # [W, S]
     sequence = tf.shape(starts)[1]
     masked_ends = tf.pad(
         tf.where(is_context, end_logits, NEVER), [[0, 0], [0, max_answer_length - 1]], constant_values=NEVER
     )
-    end_places = tf.range(sequence)[:, None] + tf.range(max_answer_length)  # [S, L]
-    scores = tf.where(is_context, start_logits, NEVER)[:, :, None] + tf.gather(masked_ends, end_places, axis=1)
+    end_positions = tf.range(sequence)[:, None] + tf.range(max_answer_length)  # [S, L]
+    scores = tf.where(is_context, start_logits, NEVER)[:, :, None] + tf.gather(masked_ends, end_positions, axis=1)
     scores = tf.reshape(scores, [-1, sequence * max_answer_length])  # [W, S * L]
     num_found = tf.minimum(num_best, sequence * max_answer_length)
     scores, pairs = tf.math.top_k(scores, num_found)  # [W, K]
@@ -109,7 +110,7 @@ def best_spans(
     last = first + pairs % max_answer_length
     missing = [[0, 0], [0, num_best - num_found]]
     is_span = scores > NEVER / 2
-    last = tf.where(is_span, last, 0)  # what is no span may end behind the window
+    last = tf.where(is_span, last, 0)  # the others may end after the window
     return WindowSpans(
         tf.pad(scores, missing, constant_values=NEVER),
         tf.pad(tf.gather(starts, first, batch_dims=1), missing, constant_values=NONE),
@@ -119,11 +120,11 @@ def best_spans(
 
 
 def merge_windows(spans: WindowSpans, rows: tf.Tensor, contexts: tf.Tensor) -> dict[str, tf.Tensor]:
-    """The best spans of each context, and their probabilities; see `decode_spans`.
+    """Merges the spans of all windows of each context, and computes their probabilities.
 
     Args:
-        spans: of all windows.
-        rows: int32 `[W]`, the context that a window is of.
+        spans: the best spans of all windows.
+        rows: int32 `[W]`, the index of each window's context.
         contexts: strings `[B]`.
 
     Returns:
@@ -134,7 +135,7 @@ def merge_windows(spans: WindowSpans, rows: tf.Tensor, contexts: tf.Tensor) -> d
     is_span = scores > NEVER / 2
     no_answer_scores = tf.math.unsorted_segment_min(spans.no_answer_scores, rows, num_rows)  # [B]
     probabilities = tf.nn.softmax(tf.concat([scores, no_answer_scores[:, None]], axis=1))
-    # One copy of a context for each of its answers would be large; the op repeats the only column itself.
+    # A copy of the context for each of its answers would be large; the op broadcasts the single column.
     answers = tf.strings.substr(contexts[:, None], tf.maximum(starts, 0), ends - starts)
     return {
         "answer": answers,
@@ -147,15 +148,15 @@ def merge_windows(spans: WindowSpans, rows: tf.Tensor, contexts: tf.Tensor) -> d
 
 
 def _best_of_rows(spans: WindowSpans, rows: tf.Tensor, contexts: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Scores, starts and ends `[B, K]`, every span once."""
+    """Scores, starts and ends `[B, K]`, each span once."""
     num_rows, num_best = tf.size(contexts), spans.scores.shape[1]
     is_span = spans.scores > NEVER / 2  # [W, K]
     row = tf.boolean_mask(tf.broadcast_to(rows[:, None], tf.shape(is_span)), is_span)  # [N], here and below
-    # One number for row, start and end, as there is an op for equal numbers, and none for equal spans.
+    # One integer for row, start and end, because `tf.unique` takes single values.
     size = tf.cast(tf.reduce_max(tf.concat([tf.strings.length(contexts), [0]], 0)), tf.int64) + 1
     start, end = (tf.cast(tf.boolean_mask(side, is_span), tf.int64) for side in (spans.starts, spans.ends))
-    different, place = tf.unique((tf.cast(row, tf.int64) * size + start) * size + end)  # [M] and [N]
-    score = tf.math.unsorted_segment_max(tf.boolean_mask(spans.scores, is_span), place, tf.size(different))  # [M]
+    different, index = tf.unique((tf.cast(row, tf.int64) * size + start) * size + end)  # [M] and [N]
+    score = tf.math.unsorted_segment_max(tf.boolean_mask(spans.scores, is_span), index, tf.size(different))  # [M]
     order = tf.argsort(score, direction="DESCENDING", stable=True)
     row = tf.gather(different // size // size, order)
     by_row = tf.argsort(row, stable=True)
@@ -174,15 +175,15 @@ def _best_of_rows(spans: WindowSpans, rows: tf.Tensor, contexts: tf.Tensor) -> t
 
 
 def choose_answers(best: dict[str, tf.Tensor], threshold: float | None) -> dict[str, tf.Tensor]:
-    """The one answer to each question, or none.
+    """Chooses the answer to each question, or "" for no answer.
 
     Args:
-        best: what `decode_spans` returns.
-        threshold: where `"no_answer_score"` is greater, there is no answer; None always answers.
+        best: the output of `decode_spans`.
+        threshold: there is no answer if `"no_answer_score"` is greater; None always answers.
 
     Returns:
-        `"answer"`, `"score"`, `"start"`, `"end"` and `"no_answer_probability"`, `(batch,)` each. Where there is no
-        answer, as in a context without any token: `""`, the probability of that, -1 and -1.
+        `"answer"`, `"score"`, `"start"`, `"end"` and `"no_answer_probability"`, `(batch,)` each. Without an
+        answer, as for a context without any token: `""`, the probability of "no answer", -1 and -1.
 
     Examples:
         >>> windows = {"rows": [0], "starts": [[-1, -1, 0, -1]], "ends": [[-1, -1, 2, -1]]}
@@ -190,13 +191,10 @@ def choose_answers(best: dict[str, tf.Tensor], threshold: float | None) -> dict[
         >>> [choose_answers(best, threshold)["answer"].numpy().tolist() for threshold in (None, 0.5)]
         [[b'No'], [b'']]
     """
-    is_none = best["start"][:, 0] == NONE
+    is_empty = best["start"][:, 0] == NONE
     if threshold is not None:
-        is_none |= best["no_answer_score"] > threshold
-    return {
-        "answer": tf.where(is_none, "", best["answer"][:, 0]),
-        "score": tf.where(is_none, best["no_answer_probability"], best["score"][:, 0]),
-        "start": tf.where(is_none, NONE, best["start"][:, 0]),
-        "end": tf.where(is_none, NONE, best["end"][:, 0]),
-        "no_answer_probability": best["no_answer_probability"],
-    }
+        is_empty |= best["no_answer_score"] > threshold
+    no_answer = best["no_answer_probability"]
+    instead = {"answer": "", "score": no_answer, "start": NONE, "end": NONE}
+    answer = {name: tf.where(is_empty, value, best[name][:, 0]) for name, value in instead.items()}
+    return {**answer, "no_answer_probability": no_answer}

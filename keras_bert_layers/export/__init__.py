@@ -1,4 +1,4 @@
-"""Writing SavedModels that take strings."""
+"""Export to SavedModels that take strings."""
 
 from keras_bert_layers.export.model_card import read_model_card
 from keras_bert_layers.export.saved_model import write_saved_model

@@ -1,4 +1,4 @@
-"""What a server needs to put the requests of several clients into one batch, and to take the answers apart again."""
+"""Checks that a server can batch the requests of several clients."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from keras_bert_layers._internal.lazy import tf
 
 
 def check_batches(saved: Any) -> None:
-    """Refuses signatures whose requests a server could not put together; ValueError names the tensor.
+    """Checks that every tensor of every signature has a batch of any size as its first axis.
 
     Args:
         saved: a `SavedModel` message.
+
+    Raises:
+        ValueError: a tensor has not.
     """
     for meta_graph in saved.meta_graphs:
         for name, signature in sorted(meta_graph.signature_def.items()):
@@ -28,22 +31,22 @@ def _check_tensor(signature: str, tensor: str, shape: Any) -> None:
         raise ValueError(
             f"`export`: every tensor of a signature must have a batch of any size as its first axis. "
             f"Received: shape={sizes} of the {tensor} of the signature {signature!r}. "
-            "Servers put the requests of several clients into one batch along that axis, and take the answers apart."
+            "Servers batch the requests of several clients along that axis, and split the answers."
         )
 
 
 def refuse_foreign_padding(owner: str, token_ids: Any, padding_mask: Any) -> Any:
-    """Token ids as they are, if no server has padded them; an InvalidArgumentError in graph otherwise.
+    """Returns token ids unchanged, or raises an InvalidArgumentError in the graph if a server has padded them.
 
-    TensorFlow Serving, told to `pad_variable_length_inputs`, fills up what is shorter with the first element of each
-    tensor: the padding mask with 1, the ids with [CLS]. What is padded so reads like text, and gives wrong answers. A
-    row of BERT's never ends in the token that it begins with. A row of one token over and over is let through, as it is
-    no text but what somebody measures with; a choice is not, as a whole one may be padding.
+    With `pad_variable_length_inputs` TensorFlow Serving pads each tensor with its first element: the padding mask
+    with 1, the ids with [CLS]. The model would read such padding as text, and its answers would be wrong. A row of BERT
+    never ends in the token that it begins with. A row that repeats one token passes, since benchmarks send such rows; a
+    choice that does so is refused, since all of it may be padding.
 
     Args:
         owner: the task's class, for the error.
         token_ids: int `(..., sequence)`.
-        padding_mask: of that shape.
+        padding_mask: int `(..., sequence)`.
     """
     given, token_ids, padding_mask = token_ids, tf.convert_to_tensor(token_ids), tf.convert_to_tensor(padding_mask)
     is_padded = (token_ids[..., -1:] == token_ids[..., :1]) & (padding_mask[..., -1:] == 1)
@@ -53,11 +56,11 @@ def refuse_foreign_padding(owner: str, token_ids: Any, padding_mask: Any) -> Any
         is_padded &= tf.shape(token_ids)[-1] > 1
     rule = (
         f"`{owner}`: no row of `token_ids` must end in the token that it begins with where `padding_mask` is 1. Such "
-        "rows come of a server that batches with `pad_variable_length_inputs`; send texts instead, or ids that are "
-        "padded to one length, with a mask of 0."
+        "rows come from a server that batches with `pad_variable_length_inputs`; send texts instead, or ids that "
+        "are padded to one length, with a mask of 0."
     )
     known = tf.debugging.Assert(~tf.reduce_any(is_padded), [rule])
-    if known is None:  # computed already, as outside a graph
+    if known is None:  # outside a graph
         return given
     with tf.control_dependencies([known]):
         return tf.identity(token_ids)

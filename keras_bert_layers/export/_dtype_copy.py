@@ -1,4 +1,4 @@
-"""A model in numbers of another format, beside the one that it is copied from."""
+"""Copies of a model with another dtype policy."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ _BACKBONE = "BertBackbone"
 
 
 def copy_in_dtype(model: Any, dtype: str) -> Any:
-    """A copy of a model whose backbones have another dtype policy, with the same weights in their number format.
+    """Copies a model, its backbones with another dtype policy, and converts the weights.
 
-    The layers round the backbones follow them; what they make in float32 under every policy stays float32. The weights
-    go over one by one, so that besides both models there is never more than one weight in memory.
+    The other layers follow the backbones; weights that are float32 under every policy stay float32. Weights are copied
+    one by one, so that memory holds both models and one weight.
 
     Args:
-        model: a model whose `get_config` holds its backbones, and from whose `from_config` it comes again.
-        dtype: the policy's name.
+        model: a model that `from_config` makes from its `get_config`, with the backbones in the config.
+        dtype: name of the policy.
 
     Returns:
         The copy, compiled with the defaults.
 
     Raises:
-        ValueError: the model's weights are not those that its config makes.
+        ValueError: the model's weights differ from those that its config makes.
     """
     with replaced_weights():
         copy = type(model).from_config(_with_backbones_in(dtype, model.get_config()))
     if [weight.shape for weight in copy.weights] != [weight.shape for weight in model.weights]:
-        cure = "The model's weights are not those that `get_config` describes, as after `quantize`."
+        cure = "The model's weights differ from those that `get_config` describes, as after `quantize`."
         raise ValueError(checks.message("export", "dtype", "be None", dtype, cure))
     for ours, theirs in zip(copy.weights, model.weights, strict=True):
         ours.assign(theirs)

@@ -1,4 +1,4 @@
-"""How much of a text a served model reads."""
+"""Limits the length of the texts that a served model reads."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ _LONGEST_CHARACTER = 4
 
 
 def check_max_bytes(owner: str, max_bytes: Any) -> int | None:
-    """`max_bytes` if it is None or a whole number that is not too small; TypeError or ValueError otherwise."""
+    """`max_bytes` if it is None or an integer of at least 16; TypeError or ValueError otherwise."""
     if max_bytes is not None and checks.positive_integer(owner, "max_bytes", max_bytes) < _LEAST:
         raise ValueError(checks.message(owner, "max_bytes", f"be at least {_LEAST}", max_bytes))
     return max_bytes
 
 
 def bounded_texts(texts: Any, max_bytes: int) -> tf.Tensor:
-    """Texts without what stands behind the last whole character of their first `max_bytes` bytes; in graph.
+    """Cuts texts after the last whole character within their first `max_bytes` bytes, in the graph.
 
     Args:
         texts: strings of any shape.
         max_bytes: at least 16.
 
     Returns:
-        Strings of that shape.
+        Strings of the same shape.
     """
     sizes = tf.strings.length(texts)
-    places = tf.where(sizes > max_bytes)
+    indices = tf.where(sizes > max_bytes)
     first = max_bytes + 1 - _LONGEST_CHARACTER
-    # The four bytes that end behind the cut: those that only continue a character go with the one they belong to.
-    ends = tf.strings.substr(tf.gather_nd(texts, places), first, _LONGEST_CHARACTER)
+    # The four bytes up to the one after the cut: continuation bytes are cut together with their first byte.
+    ends = tf.strings.substr(tf.gather_nd(texts, indices), first, _LONGEST_CHARACTER)
     ends = tf.reshape(tf.io.decode_raw(ends, tf.uint8), [-1, _LONGEST_CHARACTER])
     continues = tf.cast(tf.bitwise.bitwise_and(ends, 0xC0) == 0x80, tf.int32)
     num_cut = tf.reduce_sum(tf.math.cumprod(continues, axis=-1, reverse=True), axis=-1)
-    num_cut = tf.where(num_cut == _LONGEST_CHARACTER, 0, num_cut)  # no character is so long: these are no UTF-8
-    sizes = tf.tensor_scatter_nd_update(sizes, places, max_bytes - num_cut)
+    num_cut = tf.where(num_cut == _LONGEST_CHARACTER, 0, num_cut)  # no character is that long: not UTF-8
+    sizes = tf.tensor_scatter_nd_update(sizes, indices, max_bytes - num_cut)
     return tf.strings.substr(texts, tf.zeros_like(sizes), sizes)

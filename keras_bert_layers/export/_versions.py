@@ -1,4 +1,4 @@
-"""Folders of versions, as TensorFlow Serving looks for them."""
+"""Version folders, as TensorFlow Serving looks for them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def version_folder(path: Path, version: Any) -> Path:
     """The folder `path/N` for a new version.
 
     Args:
-        path: the folder of a model, whose versions are folders with a number for a name.
+        path: the folder of a model; the names of its versions' folders are numbers.
         version: the number, or `"next"` for one more than the largest.
 
     Raises:
-        TypeError, ValueError: a version that is neither.
-        FileExistsError: the version is there. A server may have loaded it, and would not notice another.
+        TypeError, ValueError: `version` is neither.
+        FileExistsError: the version exists. A server that has loaded it would not notice a change.
     """
     taken = [int(child.name) for child in path.iterdir() if child.name.isdecimal()] if path.is_dir() else []
     free = max(taken, default=0) + 1
@@ -30,7 +30,7 @@ def version_folder(path: Path, version: Any) -> Path:
     version = checks.positive_integer("export", "version", version)
     if version in taken:
         raise FileExistsError(
-            f"`export`: `version` must be new, as a server does not read one again that it has. Received: "
-            f"version={version} of {str(path)!r}, which is there. The next free one is {free}."
+            f"`export`: `version` must be new, as a server loads a version only once. Received: version={version} of "
+            f"{str(path)!r}, which exists. The next free version is {free}."
         )
     return path / str(version)

@@ -1,4 +1,4 @@
-"""Requests that TensorFlow Serving asks a model before it serves it, so that one that cannot answer is not served."""
+"""Warm-up requests, which TensorFlow Serving runs before it serves a model."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def write_requests(folder: Path, requests: Requests) -> None:
     """Writes requests beside a SavedModel, where TensorFlow Serving looks for them.
 
     References:
-        `saved_model_warmup_util.cc` of tensorflow/serving: a request that fails, or more than 1,000, and the version is
-        not served.
+        `saved_model_warmup_util.cc` of tensorflow/serving: if a request fails, or there are more than 1,000, the
+        version is not served.
     """
     predict_pb2, log_pb2 = _messages()
     path = folder / _FILE
     path.parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for signature, asked in requests.items():
-            for inputs in asked:
+        for signature, examples in requests.items():
+            for inputs in examples:
                 request = predict_pb2.PredictRequest()
                 request.model_spec.signature_name = signature
                 for name, values in inputs.items():
@@ -38,7 +38,7 @@ def write_requests(folder: Path, requests: Requests) -> None:
 
 
 def _messages() -> tuple[Any, Any]:
-    """The modules of the messages that a request is made of."""
+    """The protobuf modules of requests and of their log."""
     try:
         predict_pb2 = importlib.import_module("tensorflow_serving.apis.predict_pb2")
         log_pb2 = importlib.import_module("tensorflow_serving.apis.prediction_log_pb2")

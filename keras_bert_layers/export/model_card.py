@@ -1,9 +1,10 @@
-"""What an exported model is, beside it in a file."""
+"""The model card of an exported model: a JSON file in the folder of its SavedModel."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
@@ -13,6 +14,7 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.export._operations import nodes_of
 
 _FILE = "model_card.json"
 _WEIGHTS = Path("variables") / "variables.data-00000-of-00001"
@@ -20,21 +22,33 @@ _PACKAGES = ("keras-bert-layers", "keras", "tensorflow", "tensorflow-text")
 
 
 def read_model_card(path: str | PathLike[str]) -> dict[str, Any]:
-    """What an exported model is: its task and labels, tokenizer, sizes, signatures, and what made it.
+    """Reads the model card of an export: task and labels, tokenizer, sizes, signatures, hashes and versions.
+
+    To compare two exports, compare their cards: equal `"weights_sha256"` means equal weights, equal `"graph_sha256"`
+    equal operations and constants, the tables of the tokenizer among them. Another version of TensorFlow or Keras may
+    write other operations for the same model; see `"packages"`.
 
     Args:
         path: the folder of a SavedModel that `task.export` or `write_saved_model` wrote.
 
     Returns:
-        The content of its `model_card.json`:
+        The content of its `model_card.json`.
 
-        - of every model: `"signatures"`, name -> `"inputs"` and `"outputs"`, each name -> `"dtype"` and `"shape"`, an
-          axis of any size being None; `"weights_sha256"`, the hash of the file of weights;
-          `"oldest_tensorflow_serving"`, the first that has all operations of the graph; `"packages"`, the versions of
-          what wrote it;
-        - of a task besides: `"task"`, its class; `"options"`, its constructor's arguments, labels among them;
-          `"backbone"`, its config; `"dtype"`; and, with a preprocessor, `"preprocessing"`: `"max_length"`,
-          `"max_bytes"`, `"vocabulary_size"`, `"vocabulary_sha256"`, and the tokenizer's arguments.
+        For every model:
+
+        - `"signatures"`: name -> `"inputs"` and `"outputs"`, each name -> `"dtype"` and `"shape"`; an axis of any size
+          is None;
+        - `"weights_sha256"`: the hash of the file of weights, as `sha256sum` prints it;
+        - `"graph_sha256"`: the hash of all operations of the graph, with their attributes and constants;
+        - `"oldest_tensorflow_serving"`: the first version that has all operations of the graph;
+        - `"packages"`: the versions of the packages that wrote it.
+
+        For a task also:
+
+        - `"task"`: its class; `"options"`: its constructor's arguments, labels among them; `"backbone"`: its config;
+          `"dtype"`;
+        - with a preprocessor, `"preprocessing"`: `"max_length"`, `"max_bytes"`, `"vocabulary_size"`,
+          `"vocabulary_sha256"` and the tokenizer's arguments.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -59,12 +73,12 @@ def read_model_card(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 def write_model_card(folder: Path, facts: Mapping[str, Any], saved: Any, serving_version: str) -> None:
-    """Writes the card of a SavedModel beside it.
+    """Writes the model card of a SavedModel.
 
     Args:
-        folder: where it is.
-        facts: what is known of the model but its graph.
-        saved: its `SavedModel` message.
+        folder: the folder of the SavedModel.
+        facts: further entries of the card.
+        saved: the `SavedModel` message.
         serving_version: the oldest TensorFlow Serving that can run it.
     """
     card = {
@@ -77,7 +91,8 @@ def write_model_card(folder: Path, facts: Mapping[str, Any], saved: Any, serving
             for name, signature in saved.meta_graphs[0].signature_def.items()
             if not name.startswith("__")
         },
-        "weights_sha256": _hash_of(folder / _WEIGHTS),
+        "weights_sha256": _hash_of_file(folder / _WEIGHTS),
+        "graph_sha256": _hash_of_graph(saved),
         "oldest_tensorflow_serving": serving_version,
         "packages": {name: _version(name) for name in _PACKAGES},
     }
@@ -95,12 +110,32 @@ def _tensors(tensors: Any) -> dict[str, Any]:
     }
 
 
-def _hash_of(path: Path) -> str | None:
-    """SHA-256 as `sha256sum` prints it; None where a model has no weights."""
+def _hash_of_file(path: Path) -> str | None:
+    """The SHA-256 of a file; None for a model without weights."""
     if not path.is_file():
         return None
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _hash_of_graph(saved: Any) -> str:
+    """The SHA-256 of all operations with their attributes, in an order of its own.
+
+    TensorFlow writes the same graph differently each time: names hold a count of what the process traced before. So
+    names are left out, and the attributes that hold names or settings of this machine.
+    """
+    operations = sorted(map(_operation, nodes_of(saved)))
+    return hashlib.sha256(b"".join(operations)).hexdigest()
+
+
+def _operation(node: Any) -> bytes:
+    """An operation and its attributes as bytes, equal in every process."""
+    parts = [re.sub(r"_\d+$", "", node.op).encode()]
+    for name, value in sorted(node.attr.items()):
+        is_name = value.HasField("func") or value.list.func or name in ("shared_name", "container", "config_proto")
+        if not is_name and not name.startswith("_"):
+            parts += [name.encode(), value.SerializeToString(deterministic=True)]
+    return b"\0".join(parts)
 
 
 def _version(package: str) -> str | None:

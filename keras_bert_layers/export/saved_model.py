@@ -1,4 +1,4 @@
-"""One SavedModel with named signatures, written whole or not at all."""
+"""Writing a SavedModel with named signatures."""
 
 from __future__ import annotations
 
@@ -31,34 +31,33 @@ def write_saved_model(
 ) -> Path:
     """Writes `signatures`, and the variables that they use, as a TensorFlow SavedModel.
 
-    It is written beside its folder first and renamed when complete, so that nobody meets half a model. Before, it is
-    checked: a server must have every operation of the graph, none may need Python or XLA, and every input and output
-    must have the batch as its first axis, so that a server can put requests together. Equal models give equal bytes.
+    The model is written to a temporary folder and renamed when it is complete, so that no server loads half a model.
+    It is checked first: the server must have every operation of the graph, no operation may need Python or XLA, and
+    the first axis of every input and output must be the batch, so that a server can batch requests.
 
     Args:
-        path: the folder to make. A SavedModel that is there already is replaced; anything else there is left alone and
-            refused.
-        signatures: at least one; the one named `"serving_default"` is what a client gets who names none.
-        version: write to the folder `path/version`, as TensorFlow Serving wants it: a whole number that is not there
-            yet, or `"next"` for one more than the largest.
-        serving_version: the oldest TensorFlow Serving that has to run it, `"2.13"` to `"2.21"`.
-        warm_up: signature -> requests, each a dictionary of input -> array, that TensorFlow Serving asks before it
-            serves the model; one that fails keeps it from being served. At most 1,000.
-        facts: what else `read_model_card` tells of the model; of what JSON can hold.
+        path: the folder to write. An existing SavedModel is replaced; a folder with anything else is refused.
+        signatures: at least one. Clients that name no signature get `"serving_default"`, or the first one without it.
+        version: write to the folder `path/version`, as TensorFlow Serving expects: a new whole number, or `"next"` for
+            one more than the largest.
+        serving_version: the oldest TensorFlow Serving that has to run the model, `"2.13"` to `"2.21"`.
+        warm_up: signature -> requests, each a dictionary of input -> array, that TensorFlow Serving runs before it
+            serves the model. If one fails, the model is not served. At most 1,000.
+        facts: further entries of the model card, which `read_model_card` reads; must be JSON.
 
     Returns:
         The folder that holds the model.
 
     Raises:
         RuntimeError: Keras runs on a backend other than TensorFlow.
-        ValueError: `path` names another machine, as `gs://` does; such a path would become a local folder `gs:`. An
-            operation that the server does not have; a tensor without a batch.
-        FileExistsError: `path` is a file, or a folder that is not a SavedModel; the version is there.
-        ModuleNotFoundError: `warm_up` without tensorflow-serving-api.
+        ValueError: `path` is on another machine, such as `gs://`; the server does not have an operation; a tensor has
+            no batch axis.
+        FileExistsError: `path` is a file, or a folder that is not a SavedModel; the version exists.
+        ModuleNotFoundError: `warm_up` needs tensorflow-serving-api, which is not installed.
 
     References:
-        `keras.export.ExportArchive`, which saves functions and variables in the same way, but in an order that differs
-        each time; `tf.saved_model.save` of a Keras 3 model loses variables in the C++ loader.
+        `keras.export.ExportArchive` saves functions and variables in the same way, but in an order that differs each
+        time. `tf.saved_model.save` of a Keras 3 model loses variables in the C++ loader.
     """
     path = check_destination(path, version)
     operations.check_serving_version(serving_version)
@@ -66,8 +65,7 @@ def write_saved_model(
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
         unfinished = Path(folder) / "model"
         graph.save_functions(unfinished, signatures)
-        saved = graph.read_graph(unfinished)
-        graph.write_graph(unfinished, saved)
+        saved = graph.finish_graph(unfinished)
         needed = operations.check_operations(saved, serving_version)
         check_batches(saved)
         write_model_card(unfinished, facts or {}, saved, needed)
@@ -80,7 +78,7 @@ def write_saved_model(
 
 
 def check_destination(path: str | PathLike[str], version: int | str | None = None) -> Path:
-    """The folder to make, if a SavedModel can be written there; what `write_saved_model` raises otherwise."""
+    """The folder to write, if a SavedModel can be written there; raises what `write_saved_model` raises otherwise."""
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
             "`export`: a SavedModel with strings can be written on the TensorFlow backend only. Received: "
@@ -92,7 +90,11 @@ def check_destination(path: str | PathLike[str], version: int | str | None = Non
         raise ValueError(checks.message("export", "path", "be a local folder", str(path), cure))
     path = Path(path)
     if version is not None:
-        _refuse_versions_beside(path)
+        if path.exists() and (not path.is_dir() or (path / graph.GRAPH).exists()):
+            raise FileExistsError(
+                "`export`: `path` must be a folder of versions where `version` is given. Received: "
+                f"path={str(path)!r}, which is something else."
+            )
         path = version_folder(path, version)
     if path.exists() and not _may_be_replaced(path):
         raise FileExistsError(
@@ -102,15 +104,6 @@ def check_destination(path: str | PathLike[str], version: int | str | None = Non
     return path
 
 
-def _refuse_versions_beside(path: Path) -> None:
-    """Refuses a folder for versions that is no folder, or a SavedModel itself."""
-    if path.exists() and (not path.is_dir() or (path / graph.GRAPH).exists()):
-        raise FileExistsError(
-            f"`export`: `path` must be a folder of versions where `version` is given. Received: path={str(path)!r}, "
-            "which is something else."
-        )
-
-
 def _may_be_replaced(path: Path) -> bool:
-    """Whether nothing but a SavedModel would be lost."""
+    """Whether the path is an empty folder or a SavedModel."""
     return path.is_dir() and ((path / graph.GRAPH).is_file() or not any(path.iterdir()))

@@ -1,4 +1,4 @@
-"""What a served model can be asked."""
+"""A signature of a SavedModel."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Signature:
-    """One thing that a served model can be asked.
+    """A signature of a SavedModel: a function that clients can call by name.
 
     Args:
-        name: how a client names it, e.g. `"serving_default"`.
-        function: takes the tensors of `inputs` in their order and returns a dictionary of tensors, batch first.
+        name: what clients call it by, e.g. `"serving_default"`.
+        function: takes the tensors of `inputs` in order, and returns a dictionary of tensors, batch first.
         inputs: name -> `(shape, dtype)`, e.g. `{"text": ((None,), "string")}`.
     """
 

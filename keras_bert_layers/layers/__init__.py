@@ -1,4 +1,8 @@
-"""The bricks: Keras layers that use `keras` and `keras.ops` only, so that they run on every Keras backend."""
+"""BERT's layers, for every Keras backend.
+
+They are written with `keras` and `keras.ops`. Three modules also call TensorFlow, only in TensorFlow's graphs:
+`_packing` and `_row_groups` skip padding, and `_layer_norm` uses a fused operation.
+"""
 
 from keras_bert_layers.layers.activations import gelu_erf, gelu_tanh
 from keras_bert_layers.layers.bert_embedding import BertEmbedding

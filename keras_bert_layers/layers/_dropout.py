@@ -1,4 +1,4 @@
-"""`Dropout`: Keras's, which can drop the same numbers again."""
+"""Dropout that can be repeated."""
 
 from __future__ import annotations
 
@@ -8,46 +8,41 @@ from typing import Any
 
 import keras
 
+from keras_bert_layers._internal.untracked import Untracked
+
 
 class Dropout(keras.layers.Dropout):
-    """`keras.layers.Dropout`, with seeds that can be drawn ahead, for steps that are computed twice."""
+    """`keras.layers.Dropout`, whose seeds can be drawn beforehand, for steps that are computed twice."""
 
     def __init__(self, rate: float, **kwargs: Any):
         super().__init__(rate, **kwargs)
-        self._ahead = _Ahead()
+        self._drawn_seeds: Untracked[list[Any]] = Untracked([])
 
     def draw(self, count: int) -> list[Any]:
-        """The seeds of the next `count` calls; none where nothing is dropped."""
+        """Draws the seeds of the next `count` calls; an empty list if `rate` is 0."""
         return [self.seed_generator.next() for _ in range(count)] if self.rate > 0 else []
 
     @contextmanager
     def replay(self, seeds: Sequence[Any]) -> Iterator[None]:
-        """Within, one call after the other drops by these seeds, as in training."""
-        self._ahead.seeds = list(seeds)
+        """Makes the calls inside the context drop values by these seeds, one seed a call, as in training."""
+        self._drawn_seeds.value = list(seeds)
         try:
             yield
         finally:
-            self._ahead.seeds = []
+            self._drawn_seeds.value = []
 
     def call(self, inputs: Any, training: bool = False) -> Any:
-        """Drops, as Keras's layer, or as told."""
-        if not self._ahead.seeds:
+        """Drops values by new seeds, or by those of `replay`."""
+        if not self._drawn_seeds.value:
             return super().call(inputs, training=training)
-        return keras.random.dropout(inputs, self.rate, seed=_DrawnSeed(self._ahead.seeds.pop(0)))
-
-
-class _Ahead:
-    """Seeds that were drawn ahead, where Keras does not look for weights."""
-
-    def __init__(self) -> None:
-        self.seeds: list[Any] = []
+        return keras.random.dropout(inputs, self.rate, seed=_DrawnSeed(self._drawn_seeds.value.pop(0)))
 
 
 class _DrawnSeed(keras.random.SeedGenerator):
-    """One seed that was drawn already, for Keras's functions, which ask a generator for it."""
+    """A seed generator that returns one given seed, for Keras's functions."""
 
     def __init__(self, seed: Any):
-        self.seed = seed  # and no state, which the base class would make
+        self.seed = seed  # without the state that the base class would create
 
     def next(self, ordered: bool = True) -> Any:
         return self.seed

@@ -1,4 +1,4 @@
-"""`LayerNorm`: Keras's layer normalization over the last axis, in fewer steps."""
+"""Layer normalization over the last axis, as one fused operation where TensorFlow has one."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from keras import ops
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.layers._packing import in_tensorflow_graph
 
-# Numbers below which waking a second thread, as oneDNN does, takes longer than the steps one by one: 0.1 ms.
+# For fewer values, starting a second thread, as oneDNN does, takes longer than the separate steps: 0.1 ms.
 _SMALL = 2**15
-# Elsewhere TensorFlow runs the operation below as it is written, and is slower than with the steps one by one.
+# Elsewhere TensorFlow does not fuse the operations below, and they are slower than the separate steps.
 _FUSES = platform.machine() in ("x86_64", "AMD64")
 
 
 class LayerNorm(keras.layers.LayerNormalization):
-    """`keras.layers.LayerNormalization` over the last axis: the same weights and numbers, in fewer steps.
+    """`keras.layers.LayerNormalization` over the last axis: the same weights and values, in fewer operations.
 
     It computes in float32 under every dtype policy. In TensorFlow's graphs, rows `(rows, width)` are normalized as a
-    batch normalization of `rows` channels, times gamma, plus beta: which oneDNN runs as one operation. Few rows are
-    normalized step by step all the same.
+    batch normalization of `rows` channels, times gamma, plus beta; oneDNN runs this form as one operation. A small
+    number of rows is normalized step by step.
 
     References:
         `FindMklLayerNorm` in tensorflow, core/grappler/optimizers/remapper.cc.
@@ -34,9 +34,10 @@ class LayerNorm(keras.layers.LayerNormalization):
             return self._step_by_step(inputs, self.gamma, self.beta)
         if training:
             return self._in_one_operation(inputs, self.gamma, self.beta)
-        # Read before the choice: one that reads a weight counts as an effect, and is computed where nobody wants it.
+        # The weights are read before `tf.cond`: a conditional that reads variables has side effects to TensorFlow,
+        # which then runs it even if its result is not used.
         gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
-        inputs = tf.identity(inputs)  # what a choice takes is not fused into the product that made it; of this, it is
+        inputs = tf.identity(inputs)  # without it, TensorFlow fuses nothing into the matrix product before `tf.cond`
         return tf.cond(
             tf.size(inputs) < _SMALL,
             lambda: tf.cast(self._step_by_step(inputs, gamma, beta), inputs.dtype),
@@ -52,7 +53,7 @@ class LayerNorm(keras.layers.LayerNormalization):
         )
 
     def _in_one_operation(self, inputs: Any, gamma: Any, beta: Any) -> Any:
-        # Numbers of 16 bits are not converted first: the operation sums in float32, and is not fused behind a cast.
+        # Half precision is not cast first: the operation sums in float32, and is not fused after a cast.
         num_rows, width = tf.shape(inputs)[0], inputs.shape[-1]
         normalized = tf.raw_ops.FusedBatchNormV3(
             x=tf.reshape(inputs, (1, num_rows, width, 1)),

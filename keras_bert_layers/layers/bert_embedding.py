@@ -1,4 +1,4 @@
-"""`BertEmbedding`: from token ids to the first hidden states."""
+"""`BertEmbedding`: token, segment and position embeddings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._dense import dense
 from keras_bert_layers.layers._layer_norm import LayerNorm
 from keras_bert_layers.layers._packing import PaddingFreeLayer, packing_of, unpacked
 from keras_bert_layers.layers.initializers import truncated_normal
@@ -16,16 +18,16 @@ from keras_bert_layers.layers.initializers import truncated_normal
 
 @register
 class BertEmbedding(PaddingFreeLayer):
-    """Token, segment and position embeddings, summed, normalised and dropped out.
+    """The sum of token, segment and position embeddings, with LayerNorm and dropout.
 
-    `dropout(LayerNorm(token[t] + segment[s] + position[p]))`, with a projection to `hidden_dim` behind it where
-    `embedding_dim` is smaller.
+    `dropout(LayerNorm(token[t] + segment[s] + position[p]))`, followed by a projection to `hidden_dim` if
+    `embedding_dim` is another width.
 
-    The layer takes ids of any rank, so that it embeds `(batch, sequence)` and, given `position_ids`, `(tokens,)` alike.
+    The layer takes ids of any rank: `(batch, sequence)` and, with `position_ids`, `(tokens,)` too.
 
-    No id out of range, negative ones included, silently picks another row: TensorFlow on CPU and torch raise, the rest
-    (JAX, TensorFlow on GPU or under XLA, which cannot raise) gives NaN at that token. A sequence longer than
-    `max_sequence_length` raises everywhere: at once where the length is known, else (in a TensorFlow graph) when the
+    An id out of range, also a negative one, never selects another row silently: TensorFlow on CPU and torch raise; the
+    others (JAX, TensorFlow on GPU or under XLA, which cannot raise) give NaN at that token. A sequence longer than
+    `max_sequence_length` raises everywhere: immediately if the length is known, else (in a TensorFlow graph) when the
     graph runs.
 
     Args:
@@ -33,10 +35,10 @@ class BertEmbedding(PaddingFreeLayer):
         hidden_dim: width of the output.
         max_sequence_length: rows of the position embedding matrix, in tokens.
         num_segments: rows of the segment embedding matrix.
-        embedding_dim: width of the three matrices; None for `hidden_dim`, which has no projection.
-        dropout: rate on the normalised sum, in [0, 1).
-        layer_norm_epsilon: what LayerNorm adds to the variance.
-        initializer_range: standard deviation of fresh weights.
+        embedding_dim: width of the three matrices; None for `hidden_dim`, without a projection.
+        dropout: dropout rate after LayerNorm, in [0, 1).
+        layer_norm_epsilon: added to the variance in LayerNorm.
+        initializer_range: standard deviation of the initial weights.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -44,14 +46,14 @@ class BertEmbedding(PaddingFreeLayer):
         segment_ids: int, of the shape of `token_ids`; None for segment 0 everywhere.
         position_ids: int, of the shape of `token_ids` or one that broadcasts to it; None for 0, 1, 2, ... along the
             last axis.
-        padding_mask: int or bool `(batch, sequence)`, 1 = real token; with one, and without `position_ids`, padding is
-            not embedded in TensorFlow's graphs. What stands there has no meaning.
+        padding_mask: int or bool `(batch, sequence)`, 1 = real token. With a mask, and without `position_ids`, padding
+            is not embedded in TensorFlow's graphs; the output there has no meaning.
 
     Returns:
         Hidden states, float `(..., sequence, hidden_dim)`.
 
     Raises:
-        ValueError: if an argument is out of its range, or the sequence is longer than `max_sequence_length`.
+        ValueError: if an argument is out of range, or the sequence is longer than `max_sequence_length`.
 
     Examples:
         >>> embedding = BertEmbedding(30522, 8, max_sequence_length=16)
@@ -95,15 +97,10 @@ class BertEmbedding(PaddingFreeLayer):
         self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=policy, name="dropout")
         self.projection = None
         if embedding_dim is not None and embedding_dim != self.hidden_dim:
-            self.projection = keras.layers.Dense(
-                self.hidden_dim,
-                kernel_initializer=truncated_normal(self.initializer_range),
-                dtype=policy,
-                name="projection",
-            )
+            self.projection = dense(self.hidden_dim, self.initializer_range, dtype=policy, name="projection")
 
     def build(self, input_shape: Any) -> None:
-        """Makes the three matrices and the weights behind them."""
+        """Creates the three matrices, and the weights of LayerNorm and the projection."""
         width = self.embedding_dim or self.hidden_dim
         self.token_embedding = self._add_matrix("token_embedding", self.vocabulary_size, width)
         self.segment_embedding = self._add_matrix("segment_embedding", self.num_segments, width)
@@ -117,7 +114,7 @@ class BertEmbedding(PaddingFreeLayer):
             name=name,
             shape=(rows, width),
             initializer=truncated_normal(self.initializer_range),
-            # Rows are picked first and converted after; autocast would convert the whole matrix at every call.
+            # Rows are selected before the cast; autocast would cast the whole matrix at every call.
             autocast=False,
         )
 
@@ -129,7 +126,7 @@ class BertEmbedding(PaddingFreeLayer):
         if position_ids is not None or not self._packs(padding_mask):
             return self._finished(self._sum(token_ids, segment_ids, positions))  # [..., S, H]
         packing = packing_of(padding_mask)
-        positions = packing.of_columns(positions)  # [T, E]
+        positions = packing.at_positions(positions)  # [T, E]
         segment_ids = None if segment_ids is None else packing.pack(segment_ids)
         embedded = self._sum(packing.pack(token_ids), segment_ids, positions)
         return unpacked(packing, self._finished(embedded))
@@ -147,7 +144,7 @@ class BertEmbedding(PaddingFreeLayer):
         self._check_length(token_ids.shape)
         length = ops.shape(token_ids)[-1]
         matrix = ops.convert_to_tensor(self.position_embedding)
-        # `matrix[:length]` would give fewer rows than asked for where a dynamic length is too long; this raises.
+        # If a dynamic length is too long, `matrix[:length]` would return fewer rows; this raises.
         return ops.slice(matrix, (0, 0), (length, matrix.shape[1]))  # [S, E]
 
     def _check_length(self, shape: Any) -> None:
@@ -160,29 +157,19 @@ class BertEmbedding(PaddingFreeLayer):
         self, token_ids: Any, segment_ids: Any = None, position_ids: Any = None, padding_mask: Any = None
     ) -> Any:
         """Shape and dtype of the hidden states."""
-        # Keras would try a call, on JAX and torch with made-up lengths, for which there may be too few positions.
+        # Keras would call the layer, on JAX and torch with invented lengths, for which there may be too few positions.
         if position_ids is None:
             self._check_length(token_ids.shape)
         return keras.KerasTensor((*token_ids.shape, self.hidden_dim), dtype=self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "hidden_dim": self.hidden_dim,
-            "max_sequence_length": self.max_sequence_length,
-            "num_segments": self.num_segments,
-            "embedding_dim": self.embedding_dim,
-            "dropout": self.dropout,
-            "layer_norm_epsilon": self.layer_norm_epsilon,
-            "initializer_range": self.initializer_range,
-        }
+        return {**super().get_config(), **constructor_arguments(BertEmbedding, self)}
 
 
 def _rows(matrix: Any, ids: Any) -> Any:
     count = matrix.shape[0]
-    # Keras counts negative ids from the end; here they are as wrong as ids past the end.
+    # Keras counts negative ids from the end; here they are out of range too.
     ids = ops.where(ids < 0, count, ids)
-    # Behind `[..., None]` TensorFlow no longer knows how many ids there are.
+    # After `[..., None]` TensorFlow no longer knows the number of ids.
     return ops.where(ops.expand_dims(ids >= count, -1), float("nan"), ops.take(matrix, ids, axis=0))

@@ -1,4 +1,4 @@
-"""`ClassificationHead`: from a vector to the logits of classes."""
+"""`ClassificationHead`: logits of classes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._dense import dense
 from keras_bert_layers.layers._packing import of_each_token
-from keras_bert_layers.layers.initializers import truncated_normal
 
 
 @register
 class ClassificationHead(keras.layers.Layer):
-    """Dropout and a dense layer: from a vector to the logits of classes.
+    """A classification head: dropout and a dense layer, from a vector to the logits of classes.
 
-    `dropout(x) W + b`, computed in float32 under every dtype policy, as probabilities and losses follow.
+    `dropout(x) W + b`, computed in float32 under every dtype policy, for exact probabilities and losses.
 
     Args:
         num_classes: number of classes.
-        dropout: rate on the input, in [0, 1).
-        initializer_range: standard deviation of fresh weights.
+        dropout: dropout rate of the input, in [0, 1).
+        initializer_range: standard deviation of the initial weights.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -31,7 +32,7 @@ class ClassificationHead(keras.layers.Layer):
         Logits, float32 `(..., num_classes)`.
 
     Raises:
-        ValueError: if an argument is out of its range.
+        ValueError: if an argument is out of range.
 
     Examples:
         >>> tuple(ClassificationHead(num_classes=3)(keras.ops.ones((2, 8))).shape)
@@ -50,18 +51,13 @@ class ClassificationHead(keras.layers.Layer):
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
 
     def build(self, input_shape: Any) -> None:
-        """Makes the dense layer."""
+        """Creates the dense layer."""
         self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
-        self.dense = keras.layers.Dense(
-            self.num_classes,
-            kernel_initializer=truncated_normal(self.initializer_range),
-            dtype="float32",
-            name="dense",
-        )
+        self.dense = dense(self.num_classes, self.initializer_range, dtype="float32")
         self.dense.build(input_shape)
 
     def call(self, hidden: Any) -> Any:
-        """Gives logits; see the class."""
+        """Computes logits; see the class."""
         return of_each_token(lambda tokens: self.dense(self.dropout_layer(tokens)), hidden)
 
     def compute_output_spec(self, hidden: Any) -> Any:
@@ -70,9 +66,4 @@ class ClassificationHead(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "dropout": self.dropout,
-            "initializer_range": self.initializer_range,
-        }
+        return {**super().get_config(), **constructor_arguments(ClassificationHead, self)}

@@ -1,4 +1,4 @@
-"""`ConditionalRandomField`: the tags of a sequence scored together, not each for itself."""
+"""`ConditionalRandomField`: scores the tags of a sequence jointly."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from keras import ops
 
 from keras_bert_layers._internal import bio_tags, checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers._chain import along, best_futures, marginals, total_futures
+from keras_bert_layers.layers._chain import along, best_backward_scores, marginals, total_backward_scores
 
-# The score of what must not be. Its exponential is 0 in float32, and sums of it over any length stay finite, so that
-# a row which holds such a transition all the same has a finite loss.
+# The score of a forbidden transition. Its exponential is 0 in float32, and sums of it over any length stay finite, so
+# that the loss is finite even for a row with such a transition.
 _FORBIDDEN = -1e4
 
 
 @register
 class ConditionalRandomField(keras.layers.Layer):
-    """A linear chain over tags: every tag is scored together with the one before it.
+    """A linear-chain conditional random field (CRF): scores each tag together with the tag before it.
 
     `score(y) = start[y_1] + sum_t emission_t[y_t] + sum_t transition[y_(t-1), y_t] + end[y_last]`, and the probability
-    of a whole row of tags is `exp(score(y))`, divided by the sum of that over all rows of tags. Fresh weights are zero:
-    then every position is by itself a softmax of its emissions, but for the tags that `tag_names` rules out.
+    of a row of tags is `exp(score(y))`, divided by the sum over all rows of tags. Initial weights are zero: the
+    probabilities at each position are then a softmax of its emissions, except for tags that `tag_names` forbids.
 
-    A call gives the probabilities of each position's tag. `log_likelihood` is what training maximises, `viterbi` is the
-    best row of tags. All numbers are float32 under every dtype policy, and stay small at any length.
+    A call returns the probabilities of each position's tag. Training maximizes `log_likelihood`; `viterbi` returns the
+    best row of tags. All values are float32 under every dtype policy, and stay small at any length.
 
     Axes: B batch, S sequence, C tags.
 
     Args:
-        num_tags: number of tags, at least 2.
-        tag_names: None, or one name a tag in the order of their ids, "O", "B-person", "I-person" and so on. With names,
-            an "I-" is possible only behind a "B-" or an "I-" of the same label.
+        num_tags: the number of tags, at least 2.
+        tag_names: None, or one name a tag in the order of their ids: "O", "B-person", "I-person" and so on. With names,
+            an "I-" is possible only after a "B-" or an "I-" of the same label.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
         emissions: float `(batch, sequence, num_tags)`, the logits of each position's tag.
-        padding_mask: int or bool `(batch, sequence)`, 1 = position that has a tag; None where all have. Positions
-            without a tag may stand anywhere; the chain goes on behind them as if they were not there.
+        padding_mask: int or bool `(batch, sequence)`, 1 = position with a tag; None if all have one. Positions without
+            a tag may be anywhere; the chain skips them.
 
     Returns:
-        The probabilities of each position's tag over all rows of tags, float32 `(batch, sequence, num_tags)`; 0 where
+        The marginal probabilities of each position's tag, float32 `(batch, sequence, num_tags)`; 0 where
         `padding_mask` is 0.
 
     Raises:
-        TypeError: `tag_names` is no list of strings.
-        ValueError: `num_tags` is below 2, or `tag_names` are not so many names of that form.
+        TypeError: `tag_names` is not a list of strings.
+        ValueError: `num_tags` is below 2, or `tag_names` is not a list of `num_tags` names of that form.
 
     Examples:
         >>> field = ConditionalRandomField(3, tag_names=["O", "B-person", "I-person"])
@@ -72,7 +72,7 @@ class ConditionalRandomField(keras.layers.Layer):
         self._penalties = _penalties(self.num_tags, self.tag_names)
 
     def build(self, input_shape: Any) -> None:
-        """Makes the scores of neighbours, of the first tag and of the last."""
+        """Creates the scores of transitions, of the first tag and of the last."""
         if len(input_shape) != 3 or input_shape[-1] != self.num_tags:
             rule = f"be (batch, sequence, {self.num_tags})"
             raise ValueError(checks.message(type(self).__name__, "emissions.shape", rule, tuple(input_shape)))
@@ -81,16 +81,16 @@ class ConditionalRandomField(keras.layers.Layer):
             setattr(self, name, self.add_weight(shape=shape, initializer="zeros", autocast=False, name=name))
 
     def call(self, emissions: Any, padding_mask: Any = None) -> Any:
-        """Gives each position's probabilities; see the class."""
+        """Computes each position's probabilities; see the class."""
         emissions, real = self._prepare(emissions, padding_mask)
-        return marginals(self._scores(emissions.dtype), emissions + self._total_futures(emissions, real), real)
+        return marginals(self._scores(emissions.dtype), emissions + self._total_backward_scores(emissions, real), real)
 
     def log_likelihood(self, emissions: Any, tags: Any, padding_mask: Any = None) -> Any:
-        """The logarithm of the probability of whole rows of tags.
+        """The log-probability of rows of tags.
 
         Args:
             emissions: as in a call.
-            tags: int `(batch, sequence)`; not looked at where `padding_mask` is 0.
+            tags: int `(batch, sequence)`; ignored where `padding_mask` is 0.
             padding_mask: as in a call.
 
         Returns:
@@ -103,14 +103,14 @@ class ConditionalRandomField(keras.layers.Layer):
         return ops.sum(ops.where(real, chosen, 0), axis=-1)
 
     def logits_given_past(self, emissions: Any, tags: Any, padding_mask: Any = None) -> Any:
-        """The logits of each position's tag where the tags before it are known, and all that can follow is weighed.
+        """The logits of each position's tag, given the tags before it, summed over all tags after it.
 
-        By the chain rule the log-likelihood of a row is the sum of the logarithms of their softmax at the given tags.
-        So the usual cross entropy of these logits, weights and all, is the loss of the field.
+        By the chain rule, the log-likelihood of a row is the sum of the log-softmax of these logits at the given tags.
+        So the usual cross entropy of these logits, with or without weights, is the loss of the CRF.
 
         Args:
             emissions: as in a call.
-            tags: int `(batch, sequence)`; not looked at where `padding_mask` is 0.
+            tags: int `(batch, sequence)`; ignored where `padding_mask` is 0.
             padding_mask: as in a call.
 
         Returns:
@@ -125,7 +125,7 @@ class ConditionalRandomField(keras.layers.Layer):
 
         _, previous = along(step, self._start_row(emissions), (tags, real))
         past = ops.take(self._scores(emissions.dtype), previous, axis=0)  # [B, S, C]
-        return past + emissions + self._total_futures(emissions, real)
+        return past + emissions + self._total_backward_scores(emissions, real)
 
     def viterbi(self, emissions: Any, padding_mask: Any = None) -> Any:
         """The most probable row of tags.
@@ -145,15 +145,15 @@ class ConditionalRandomField(keras.layers.Layer):
             tag = ops.cast(ops.argmax(ops.take(scores, previous, axis=0) + score, axis=-1), "int32")
             return ops.where(is_real, tag, previous), ops.where(is_real, tag, 0)
 
-        futures = best_futures(scores[:-1], emissions, self._ends(emissions.dtype), real)
-        return along(step, self._start_row(emissions), (emissions + futures, real))[1]
+        backward = best_backward_scores(scores[:-1], emissions, self._ends(emissions.dtype), real)
+        return along(step, self._start_row(emissions), (emissions + backward, real))[1]
 
-    def _total_futures(self, emissions: Any, real: Any) -> Any:
+    def _total_backward_scores(self, emissions: Any, real: Any) -> Any:
         dtype = emissions.dtype
-        return total_futures(self._scores(dtype)[:-1], emissions, self._ends(dtype), real)
+        return total_backward_scores(self._scores(dtype)[:-1], emissions, self._ends(dtype), real)
 
     def _scores(self, dtype: str) -> Any:
-        """How well each tag (column) follows each tag (row), or begins (the last row); `[C + 1, C]`."""
+        """The score of each tag (column) after each tag (row), or as the first tag (last row); `[C + 1, C]`."""
         scores = ops.concatenate([self.transitions, self.starts[None]], axis=0)
         return ops.cast(scores, dtype) + ops.cast(self._penalties, dtype)
 
@@ -161,11 +161,11 @@ class ConditionalRandomField(keras.layers.Layer):
         return ops.cast(ops.convert_to_tensor(self.ends), dtype)
 
     def _start_row(self, emissions: Any) -> Any:
-        """The row of `_scores` that stands before the first tag, for each row of the batch; int32 `[B]`."""
+        """The row of `_scores` for the first tag, once for each row of the batch; int32 `[B]`."""
         return ops.full((ops.shape(emissions)[0],), self.num_tags, dtype="int32")
 
     def _prepare(self, emissions: Any, padding_mask: Any) -> tuple[Any, Any]:
-        """Emissions in at least float32, and which positions have a tag, bool `[B, S]`."""
+        """The emissions in at least float32, and whether each position has a tag, bool `[B, S]`."""
         emissions = ops.convert_to_tensor(emissions)
         if not self.built:
             self.build(emissions.shape)
@@ -175,7 +175,7 @@ class ConditionalRandomField(keras.layers.Layer):
         return emissions, ops.cast(padding_mask, "bool")
 
     def compute_output_spec(self, emissions: Any, padding_mask: Any = None) -> Any:
-        """The emissions' shape; float32."""
+        """The shape of the emissions; float32."""
         return keras.KerasTensor(emissions.shape, dtype=keras.backend.result_type(emissions.dtype, "float32"))
 
     def get_config(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class ConditionalRandomField(keras.layers.Layer):
 
 
 def _penalties(num_tags: int, tag_names: Sequence[str] | None) -> np.ndarray:
-    """0 for what is possible and a large negative number for what is not; rows and columns as in `_scores`."""
+    """0 for allowed transitions and a large negative value for forbidden ones; rows and columns as in `_scores`."""
     if tag_names is None:
         return np.zeros((num_tags + 1, num_tags), "float32")
     allowed = [[bio_tags.may_follow(previous, tag) for tag in tag_names] for previous in (*tag_names, None)]

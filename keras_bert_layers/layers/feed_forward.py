@@ -1,4 +1,4 @@
-"""`FeedForward`: the two dense layers of an encoder block."""
+"""`FeedForward`: the feed-forward network of an encoder block."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._dense import dense
 from keras_bert_layers.layers.activations import activation_function
-from keras_bert_layers.layers.initializers import truncated_normal
 
 
 @register
 class FeedForward(keras.layers.Layer):
-    """Two dense layers with an activation between them, on each token alone.
+    """The feed-forward network of a Transformer: two dense layers with an activation between them, for each token.
 
     `activation(x W1 + b1) W2 + b2`
 
     Args:
         intermediate_dim: width between the two layers.
         activation: name of the function, one of `config.ACTIVATIONS`.
-        initializer_range: standard deviation of fresh weights.
+        initializer_range: standard deviation of the initial weights.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -31,7 +32,7 @@ class FeedForward(keras.layers.Layer):
         Float `(..., hidden_dim)`.
 
     Raises:
-        ValueError: if an argument is out of its range.
+        ValueError: if an argument is out of range.
 
     Examples:
         >>> tuple(FeedForward(intermediate_dim=12, activation="relu")(keras.ops.ones((2, 5, 4))).shape)
@@ -57,29 +58,21 @@ class FeedForward(keras.layers.Layer):
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
 
     def build(self, input_shape: Any) -> None:
-        """Makes the two layers; the second is as wide as the input."""
-        self.intermediate = self._dense(self.intermediate_dim, "intermediate")
-        self.output_projection = self._dense(input_shape[-1], "output")
+        """Creates the two layers; the second is as wide as the input."""
+        options = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}
+        self.intermediate = dense(self.intermediate_dim, name="intermediate", **options)
+        self.output_projection = dense(input_shape[-1], name="output", **options)
         self.intermediate.build(input_shape)
         self.output_projection.build((*input_shape[:-1], self.intermediate_dim))
-
-    def _dense(self, width: int, name: str) -> keras.layers.Dense:
-        kernel_initializer = truncated_normal(self.initializer_range)
-        return keras.layers.Dense(width, kernel_initializer=kernel_initializer, dtype=self.dtype_policy, name=name)
 
     def call(self, hidden: Any) -> Any:
         """Transforms each token; see the class."""
         return self.output_projection(self._activate(self.intermediate(hidden)))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """That of the input."""
+        """The shape of the input."""
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {
-            **super().get_config(),
-            "intermediate_dim": self.intermediate_dim,
-            "activation": self.activation,
-            "initializer_range": self.initializer_range,
-        }
+        return {**super().get_config(), **constructor_arguments(FeedForward, self)}

@@ -1,4 +1,4 @@
-"""`FlattenChoices`: every choice of every row as a row of its own."""
+"""`FlattenChoices`: each choice as a row."""
 
 from __future__ import annotations
 
@@ -12,19 +12,16 @@ from keras_bert_layers._internal.registration import register
 
 @register
 class FlattenChoices(keras.layers.Layer):
-    """Joins the axes of rows and choices, so that a backbone reads each choice as a row of its own.
+    """Merges the axes of rows and choices, so that a backbone reads each choice as a row.
 
-    `(batch, choices, sequence)` becomes `(batch * choices, sequence)`, the choices of a row one after the other.
-    `MultipleChoiceHead` brings the scores back into rows.
-
-    Args:
-        **kwargs: `name`, `dtype`, `trainable`.
+    `(batch, choices, sequence)` becomes `(batch * choices, sequence)`, with the choices of a row one after the other.
+    `MultipleChoiceHead` splits the scores into rows again.
 
     Call arguments:
         ids: int `(batch, choices, sequence)`.
 
     Returns:
-        The same numbers, `(batch * choices, sequence)`.
+        The same ids, `(batch * choices, sequence)`.
 
     Examples:
         >>> tuple(FlattenChoices()(keras.ops.ones((2, 4, 9), dtype="int32")).shape)
@@ -32,7 +29,7 @@ class FlattenChoices(keras.layers.Layer):
     """
 
     def call(self, ids: Any) -> Any:
-        """Joins the first two axes; see the class."""
+        """Merges the first two axes; see the class."""
         return ops.reshape(ids, (-1, ops.shape(ids)[-1]))  # [B * choices, S]
 
     def compute_output_spec(self, ids: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Fresh weights."""
+"""Initial weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _are_replaced = contextvars.ContextVar("_are_replaced", default=False)
 
 @contextlib.contextmanager
 def replaced_weights() -> Iterator[None]:
-    """Inside, weights are made of zeros: whoever reads a checkpoint replaces all of them, and drawing takes time."""
+    """Makes new weights zeros: a checkpoint replaces all of them, and drawing random values takes time."""
     token = _are_replaced.set(True)
     try:
         yield
@@ -22,10 +22,10 @@ def replaced_weights() -> Iterator[None]:
 
 
 def truncated_normal(initializer_range: float) -> keras.initializers.Initializer:
-    """A new initializer, as BERT's fresh weights are drawn.
+    """A new initializer with the distribution of BERT's initial weights.
 
-    Every weight gets its own: Keras gives an initializer its seed when it is made, so one instance that two weights of
-    equal shape share gives them equal values.
+    Each weight needs its own: Keras seeds an initializer when it is made, so two weights of equal shape that share an
+    instance get equal values.
 
     Args:
         initializer_range: standard deviation; draws further than two of them from 0 are drawn again.

@@ -1,4 +1,4 @@
-"""`MaskedLMHead`: from hidden states at masked positions to a logit for every token of the vocabulary."""
+"""`MaskedLMHead`: logits over the vocabulary at masked positions."""
 
 from __future__ import annotations
 
@@ -9,44 +9,37 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.untracked import Untracked
+from keras_bert_layers.layers._dense import dense
 from keras_bert_layers.layers._layer_norm import LayerNorm
-from keras_bert_layers.layers._packing import at_places, of_each_token
+from keras_bert_layers.layers._packing import at_indices, of_each_token
 from keras_bert_layers.layers.activations import activation_function
 from keras_bert_layers.layers.bert_embedding import BertEmbedding
-from keras_bert_layers.layers.initializers import truncated_normal
-
-
-class _Reference:
-    """Holds a layer or a model of which Keras must not make a sub-layer."""
-
-    def __init__(self, encoder: Any):
-        self.encoder = encoder
 
 
 @register
 class MaskedLMHead(keras.layers.Layer):
-    """How likely each token of the vocabulary is at each masked position.
+    """The head of BERT's masked language model: logits over the vocabulary at each masked position.
 
     `LayerNorm(activation(x W + b)) E^T + c`, where E is the encoder's token embedding: the same matrix, not a copy. The
-    masked positions are picked first, so that the product with the vocabulary, the largest of the whole model, is made
-    for these alone.
+    masked positions are selected first, because the product with the vocabulary is the largest of the whole model.
 
-    E stays a weight of the encoder, and training changes it from both sides. It is none of the head's own weights, so
-    that it is counted and saved once, and freezing the head leaves it alone.
+    E stays a weight of the encoder, and the head's gradients train it too. It is not a weight of the head, so it is
+    counted and saved once, and freezing the head does not freeze it.
 
     Args:
         encoder: a `BertBackbone`, or another model whose layer "embedding" is a `BertEmbedding`; or a `BertEmbedding`.
-            A functional model of both, saved and loaded, is tied again. `keras.models.clone_model` copies layer by
-            layer, so that a copied head has an encoder of its own.
+            A functional model of both keeps the tie when it is saved and loaded. `keras.models.clone_model` copies
+            layer by layer, so a copied head gets an encoder of its own.
         activation: the config's, one of `config.ACTIVATIONS`.
-        layer_norm_epsilon: what LayerNorm adds to the variance.
-        initializer_range: standard deviation of a fresh W; b and c are fresh at zero.
+        layer_norm_epsilon: added to the variance in LayerNorm.
+        initializer_range: standard deviation of the initial W; b and c start at zero.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
         hidden: float `(batch, sequence, hidden_dim)`; without `mask_positions`, float `(..., hidden_dim)`.
-        mask_positions: int `(batch, masks)`, places in the sequence, at least 0 and less than its length (others give
-            NaN); None for logits at all positions.
+        mask_positions: int `(batch, masks)`, at least 0 and less than the length of the sequence (others give NaN);
+            None for logits at all positions.
 
     Returns:
         Logits, float32 under every dtype policy: `(batch, masks, vocabulary_size)`; without `mask_positions`,
@@ -54,7 +47,7 @@ class MaskedLMHead(keras.layers.Layer):
 
     Raises:
         TypeError: if `encoder` is not a `BertEmbedding` and has none.
-        ValueError: if another argument is out of its range.
+        ValueError: if another argument is out of range.
 
     Examples:
         >>> from keras_bert_layers.layers import BertEmbedding
@@ -81,7 +74,7 @@ class MaskedLMHead(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         owner = type(self).__name__
-        self._reference = _Reference(encoder)
+        self._encoder = Untracked(encoder)
         if not isinstance(self.token_embedding, BertEmbedding):
             rule = "be a BertEmbedding, or a model whose layer `embedding` is one"
             raise TypeError(checks.message(owner, "encoder", rule, encoder, "Give a `BertBackbone`."))
@@ -92,22 +85,17 @@ class MaskedLMHead(keras.layers.Layer):
 
     @property
     def token_embedding(self) -> Any:
-        """The layer whose token matrix turns vectors into logits."""
-        encoder = self._reference.encoder
+        """The encoder's embedding layer, whose token matrix the head uses."""
+        encoder = self._encoder.value
         if not isinstance(encoder, keras.Model):
             return encoder
         return next((layer for layer in encoder.layers if layer.name == "embedding"), None)
 
     def build(self, input_shape: Any) -> None:
-        """Makes the dense layer, the norm and the bias; and the embedding's weights, if it has none yet."""
+        """Creates the dense layer, the norm and the bias, and builds the embedding if it is not built yet."""
         embedding = self.token_embedding
         width = embedding.embedding_dim or embedding.hidden_dim
-        self.dense = keras.layers.Dense(
-            width,
-            kernel_initializer=truncated_normal(self.initializer_range),
-            dtype=self.dtype_policy,
-            name="dense",
-        )
+        self.dense = dense(width, self.initializer_range, dtype=self.dtype_policy)
         self.dense.build((None, input_shape[-1]))
         self.layer_norm = LayerNorm(epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm")
         self.layer_norm.build((None, width))
@@ -118,14 +106,14 @@ class MaskedLMHead(keras.layers.Layer):
             embedding.build((None, None))
 
     def call(self, hidden: Any, mask_positions: Any = None) -> Any:
-        """Gives logits; see the class."""
+        """Computes logits; see the class."""
         if mask_positions is not None:
-            hidden = _picked(hidden, mask_positions)  # [B, M, H]
+            hidden = _at_positions(hidden, mask_positions)  # [B, M, H]
         return of_each_token(self._logits, hidden)
 
     def _logits(self, hidden: Any) -> Any:
         axes = ops.shape(hidden)[:-1]
-        # One large product of two matrices; the gradient of a product of three axes and two takes twice as long.
+        # One product of two matrices: the gradient of a product of three axes and two takes twice as long.
         rows = ops.reshape(hidden, (-1, hidden.shape[-1]))
         rows = self.layer_norm(self.activate(self.dense(rows)))
         matrix = ops.convert_to_tensor(self.token_embedding.token_embedding)  # [V, E]
@@ -138,10 +126,10 @@ class MaskedLMHead(keras.layers.Layer):
         return keras.KerasTensor((*shape, self.token_embedding.vocabulary_size), dtype="float32")
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument; a saved model notes that its encoder and the head's are the same."""
+        """Every constructor argument; in a saved model, the encoder is shared with the model's own."""
         return {
             **super().get_config(),
-            "encoder": keras.saving.serialize_keras_object(self._reference.encoder),
+            "encoder": keras.saving.serialize_keras_object(self._encoder.value),
             "activation": self.activation,
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "initializer_range": self.initializer_range,
@@ -149,17 +137,17 @@ class MaskedLMHead(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> MaskedLMHead:
-        """The head that `get_config` describes."""
+        """A new head from a `get_config` dictionary."""
         encoder = keras.saving.deserialize_keras_object(config["encoder"])
         head = cls(**{**config, "encoder": encoder})
-        if "shared_object_id" not in config["encoder"]:  # Keras's mark of what a saved model holds twice
-            head.own_encoder = encoder  # no model around it has these weights, so they are the head's
+        if "shared_object_id" not in config["encoder"]:  # Keras's mark of an object that a saved model contains twice
+            head.own_encoder = encoder  # no other part of a model has these weights, so the head tracks them
         return head
 
 
-def _picked(hidden: Any, positions: Any) -> Any:
-    """The vectors at some places of each row: `(batch, masks, hidden_dim)` of `(batch, sequence, hidden_dim)`."""
+def _at_positions(hidden: Any, positions: Any) -> Any:
+    """The vectors at some positions of each row: `(batch, masks, hidden_dim)` of `(batch, sequence, hidden_dim)`."""
     num_rows, length = ops.shape(hidden)[:2]
     is_outside = (positions < 0) | (positions >= length)
-    places = ops.where(is_outside, 0, positions) + length * ops.arange(num_rows, dtype="int32")[:, None]
-    return ops.where(is_outside[..., None], float("nan"), at_places(hidden, places))
+    indices = ops.where(is_outside, 0, positions) + length * ops.arange(num_rows, dtype="int32")[:, None]
+    return ops.where(is_outside[..., None], float("nan"), at_indices(hidden, indices))

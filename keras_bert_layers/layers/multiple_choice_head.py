@@ -1,4 +1,4 @@
-"""`MultipleChoiceHead`: one score a choice."""
+"""`MultipleChoiceHead`: one score for each choice."""
 
 from __future__ import annotations
 
@@ -7,37 +7,36 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers.initializers import truncated_normal
+from keras_bert_layers.layers.classification_head import ClassificationHead
 
-# A choice that is not there: finite, so that no gradient is NaN, and yet 0 after every softmax in float32.
+# The score of an absent choice: finite, so that no gradient is NaN, and 0 after a softmax in float32.
 ABSENT_SCORE = -1e9
 
 
 @register
-class MultipleChoiceHead(keras.layers.Layer):
-    """Dropout and a dense layer with one output: from the vector of a prompt with a choice to the choice's score.
+class MultipleChoiceHead(ClassificationHead):
+    """A multiple-choice head: dropout and a dense layer with one output, the score of a choice.
 
-    `dropout(x) w + b`, computed in float32 under every dtype policy, as probabilities and losses follow. A softmax over
-    the choices of a row makes probabilities of the scores. Rows may have different numbers of choices: the mask says
-    which are there, and those that are not get a score of -1e9, which the softmax turns to 0.
+    `dropout(x) w + b`, computed in float32 under every dtype policy, for exact probabilities and losses. The softmax of
+    the scores of a row are the probabilities of its choices. Rows may have different numbers of choices: absent choices
+    are masked, and get a score of -1e9, so that their probability is 0.
 
     Args:
-        dropout: rate on the input, in [0, 1).
-        initializer_range: standard deviation of fresh weights.
+        dropout: dropout rate of the input, in [0, 1).
+        initializer_range: standard deviation of the initial weights.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
         pooled: float `(..., hidden_dim)`, such as `(batch, choices, hidden_dim)`.
-        choice_mask: int or bool, as many numbers as there are vectors, 1 = a choice that is there; None where all are.
-            The scores take its shape: with a mask `(batch, choices)`, `pooled` may be `(batch * choices, hidden_dim)`.
+        choice_mask: int or bool, one value for each vector, 1 = the choice exists; None if all exist. The scores have
+            its shape: with a mask `(batch, choices)`, `pooled` may be `(batch * choices, hidden_dim)`.
 
     Returns:
         Scores, float32 `(...)`, or in the shape of the mask.
 
     Raises:
-        ValueError: if an argument is out of its range.
+        ValueError: if an argument is out of range.
 
     Examples:
         >>> tuple(MultipleChoiceHead()(keras.ops.ones((2, 4, 8))).shape)
@@ -48,22 +47,11 @@ class MultipleChoiceHead(keras.layers.Layer):
     """
 
     def __init__(self, *, dropout: float = 0.1, initializer_range: float = 0.02, **kwargs: Any):
-        super().__init__(**kwargs)
-        owner = type(self).__name__
-        self.dropout = checks.fraction(owner, "dropout", dropout)
-        self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
-
-    def build(self, input_shape: Any) -> None:
-        """Makes the dense layer."""
-        self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
-        self.dense = keras.layers.Dense(
-            1, kernel_initializer=truncated_normal(self.initializer_range), dtype="float32", name="dense"
-        )
-        self.dense.build(input_shape)
+        super().__init__(1, dropout=dropout, initializer_range=initializer_range, **kwargs)
 
     def call(self, pooled: Any, choice_mask: Any = None) -> Any:
-        """Gives scores; see the class."""
-        scores = ops.squeeze(self.dense(self.dropout_layer(pooled)), axis=-1)
+        """Computes scores; see the class."""
+        scores = ops.squeeze(super().call(pooled), axis=-1)
         if choice_mask is None:
             return scores
         return ops.where(ops.cast(choice_mask, "bool"), ops.reshape(scores, ops.shape(choice_mask)), ABSENT_SCORE)
@@ -75,4 +63,6 @@ class MultipleChoiceHead(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {**super().get_config(), "dropout": self.dropout, "initializer_range": self.initializer_range}
+        config = super().get_config()
+        del config["num_classes"]
+        return config

@@ -1,4 +1,4 @@
-"""`NextSentenceHead`: whether one text follows another."""
+"""`NextSentenceHead`: logits for next-sentence prediction."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers.initializers import truncated_normal
+from keras_bert_layers.layers._dense import dense
 
 
 @register
 class NextSentenceHead(keras.layers.Layer):
-    """Two logits for a pair of texts: 0, the second follows the first; 1, it comes from somewhere else.
+    """The next-sentence prediction head: two logits for a pair of texts, 0 = the second follows, 1 = it does not.
 
-    `x W + b` on the pooled output, computed in float32 under every dtype policy, as the loss follows.
+    `x W + b` on the pooled output, computed in float32 under every dtype policy, for an exact loss.
 
     Args:
-        initializer_range: standard deviation of fresh weights.
+        initializer_range: standard deviation of the initial weights.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -36,7 +36,7 @@ class NextSentenceHead(keras.layers.Layer):
 
     References:
         Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3.1; `get_next_sentence_output` in
-        google-research/bert, run_pretraining.py, which says what 0 and 1 mean.
+        google-research/bert, run_pretraining.py, which defines 0 and 1.
     """
 
     def __init__(self, *, initializer_range: float = 0.02, **kwargs: Any):
@@ -44,14 +44,12 @@ class NextSentenceHead(keras.layers.Layer):
         self.initializer_range = checks.positive_number(type(self).__name__, "initializer_range", initializer_range)
 
     def build(self, input_shape: Any) -> None:
-        """Makes the dense layer."""
-        self.dense = keras.layers.Dense(
-            2, kernel_initializer=truncated_normal(self.initializer_range), dtype="float32", name="dense"
-        )
+        """Creates the dense layer."""
+        self.dense = dense(2, self.initializer_range, dtype="float32")
         self.dense.build(input_shape)
 
     def call(self, pooled: Any) -> Any:
-        """Gives logits; see the class."""
+        """Computes logits; see the class."""
         return self.dense(pooled)
 
     def compute_output_spec(self, pooled: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`Pooler`: BERT's own vector for a whole sequence."""
+"""`Pooler`: BERT's vector for a whole sequence."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers.initializers import truncated_normal
+from keras_bert_layers.layers._dense import dense
 
 
 @register
 class Pooler(keras.layers.Layer):
-    """A dense layer with tanh on the first token, BERT's own vector for a whole sequence.
+    """BERT's pooler: a dense layer with tanh on the first token, which gives one vector for a sequence.
 
     `tanh(x[0] W + b)`
 
     Args:
-        initializer_range: standard deviation of fresh weights.
+        initializer_range: standard deviation of the initial weights.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
-        hidden: float `(batch, sequence, hidden_dim)`; or `(batch, hidden_dim)`, the first tokens already picked.
+        hidden: float `(batch, sequence, hidden_dim)`; or `(batch, hidden_dim)`, of the first tokens only.
 
     Returns:
         Float `(batch, hidden_dim)`.
@@ -43,17 +43,11 @@ class Pooler(keras.layers.Layer):
         self.initializer_range = checks.positive_number(type(self).__name__, "initializer_range", initializer_range)
 
     def build(self, input_shape: Any) -> None:
-        """Makes the dense layer, as wide as the input."""
+        """Creates the dense layer, as wide as the input."""
         if len(input_shape) not in (2, 3):
             rule = "be (batch, sequence, hidden_dim) or (batch, hidden_dim)"
             raise ValueError(checks.message(type(self).__name__, "hidden.shape", rule, tuple(input_shape)))
-        self.dense = keras.layers.Dense(
-            input_shape[-1],
-            activation="tanh",
-            kernel_initializer=truncated_normal(self.initializer_range),
-            dtype=self.dtype_policy,
-            name="dense",
-        )
+        self.dense = dense(input_shape[-1], self.initializer_range, activation="tanh", dtype=self.dtype_policy)
         self.dense.build((input_shape[0], input_shape[-1]))
 
     def call(self, hidden: Any) -> Any:
@@ -61,7 +55,7 @@ class Pooler(keras.layers.Layer):
         return self.dense(hidden if len(hidden.shape) == 2 else hidden[:, 0, :])
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The input's, without the axis of the sequence."""
+        """The shape of the input, without the axis of the sequence."""
         return (input_shape[0], input_shape[-1])
 
     def get_config(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`SelfAttention`: scaled dot-product attention of a sequence on itself, in several heads."""
+"""`SelfAttention`: multi-head self-attention."""
 
 from __future__ import annotations
 
@@ -8,54 +8,53 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._dense import dense
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers._packing import Packing, first_of
 from keras_bert_layers.layers._row_groups import RowGroups
-from keras_bert_layers.layers.initializers import truncated_normal
 
 # Where `keras.ops.dot_product_attention` is a fused kernel. On TensorFlow it is the same products as below.
 _FUSING_BACKENDS = ("jax", "torch")
 
-# Finite, so that a row of padding only gives a mean and not NaN; and so large that float32 forgets the score that it is
-# added to, so that no weight depends on the content of padding.
+# Finite, so that a row of only padding gives a mean and not NaN. It is so large that adding a score to it does not
+# change it in float32, so that no probability depends on the content of padding.
 _MASKED = -1e30
 
 
 @register
 class SelfAttention(keras.layers.Layer):
-    """Scaled dot-product attention of a sequence on itself, in several heads.
+    """Multi-head self-attention, with scaled dot products.
 
-    `softmax(Q K^T / sqrt(D) + mask) V`, with one product for query, key and value together and an output projection.
-
-    The only layer of this package that knows the layout `(batch, sequence, hidden_dim)`.
+    `softmax(Q K^T / sqrt(D) + mask) V`, with one merged product for query, key and value, and an output projection.
 
     Axes: B batch, S sequence, Q queries (S, or 1), T real tokens, H hidden, N heads, D head (H = N * D).
 
     Args:
         num_heads: number of heads; divides the width of the input.
-        dropout: rate on the attention probabilities, in [0, 1).
-        causal: whether a position sees only itself and those before it.
-        initializer_range: standard deviation of fresh weights.
+        dropout: dropout rate of the attention probabilities, in [0, 1).
+        causal: whether a position attends only to itself and to positions before it.
+        initializer_range: standard deviation of the initial weights.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
         hidden: float `(batch, sequence, hidden_dim)`; with a `packing`, `(tokens, hidden_dim)`.
-        padding_mask: int or bool `(batch, sequence)`, 1 = real token, 0 = padding that no position looks at; None
-            where all are real.
-        packing: where in the batch the tokens of `hidden` stand; None where `hidden` is padded.
-        first_token_only: whether to attend from the first token of each row alone.
-        return_attention_scores: whether to give the probabilities too.
+        padding_mask: int or bool `(batch, sequence)`, 1 = real token, 0 = padding that no position attends to; None if
+            all are real.
+        packing: the positions of the tokens of `hidden` in the batch; None if `hidden` is padded.
+        first_token_only: whether to compute the output for the first token of each row only.
+        return_attention_scores: whether to return the probabilities too.
         training: whether dropout is active.
 
     Returns:
         Float, of the shape of `hidden`, or `(batch, hidden_dim)` with `first_token_only`; with
         `return_attention_scores` a pair of it and the probabilities (before dropout), `(batch, num_heads, queries,
-        sequence)`: `[b, n, i, j]` is how much i looks at j. The softmax is computed in float32 under every dtype
-        policy. In a row of padding only, every position looks at all alike.
+        sequence)`: `[b, n, i, j]` is how much i attends to j. The softmax is computed in float32 under every dtype
+        policy. In a row of only padding, every position attends to all positions equally.
 
     Raises:
-        ValueError: if an argument is out of its range, or `num_heads` does not divide `hidden_dim`.
+        ValueError: if an argument is out of range, or `num_heads` does not divide `hidden_dim`.
 
     Examples:
         >>> hidden = keras.ops.ones((2, 5, 8))
@@ -85,22 +84,19 @@ class SelfAttention(keras.layers.Layer):
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
 
     def build(self, input_shape: Any) -> None:
-        """Makes the two projections, as wide as the input."""
+        """Creates the two projections, as wide as the input."""
         owner = type(self).__name__
         if len(input_shape) != 3:
             rule = "be (batch, sequence, hidden_dim)"
             raise ValueError(checks.message(owner, "hidden.shape", rule, tuple(input_shape)))
         width = input_shape[-1]
         checks.divides(owner, "num_heads", self.num_heads, "hidden_dim", width)
-        self.query_key_value = self._dense(3 * width, "query_key_value")
-        self.output_projection = self._dense(width, "output")
+        options = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}
+        self.query_key_value = dense(3 * width, name="query_key_value", **options)
+        self.output_projection = dense(width, name="output", **options)
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
         self.query_key_value.build(input_shape)
         self.output_projection.build(input_shape)
-
-    def _dense(self, width: int, name: str) -> keras.layers.Dense:
-        kernel_initializer = truncated_normal(self.initializer_range)
-        return keras.layers.Dense(width, kernel_initializer=kernel_initializer, dtype=self.dtype_policy, name=name)
 
     def call(
         self,
@@ -126,7 +122,7 @@ class SelfAttention(keras.layers.Layer):
         return (output, scores) if return_attention_scores else output
 
     def _project(self, hidden: Any, packing: Packing | None, first_token_only: bool) -> tuple[Any, Any]:
-        """None, and query, key and value of all; or the query of every row's first token, and key and value of all."""
+        """None, and query, key and value of all tokens; or the first tokens' query, and key and value of all."""
         if not first_token_only:
             return None, self.query_key_value(hidden)  # [B, S, 3 H] or [T, 3 H]
         width = hidden.shape[-1]
@@ -135,7 +131,7 @@ class SelfAttention(keras.layers.Layer):
         return query, ops.matmul(hidden, kernel[:, width:]) + bias[width:]  # [B, S, 2 H] or [T, 2 H]
 
     def _attend_in(self, rows: RowGroups, query: Any, merged: Any) -> tuple[Any, Any]:
-        """The context of the real tokens `[T, H]`, or of every row's first `[B, H]`; the first group's scores."""
+        """The context of the real tokens `[T, H]`, or of the first tokens `[B, H]`; and the first group's scores."""
         contexts, scores = [], []
         for group in rows.groups:
             first = None if query is None else group.pick(query)
@@ -145,7 +141,7 @@ class SelfAttention(keras.layers.Layer):
         return (rows.pack if query is None else rows.join)(contexts), scores[0]
 
     def _attend(self, query: Any, merged: Any, padding_mask: Any, *, fused: bool = False) -> tuple[Any, Any]:
-        """The context `[B, Q, H]`, and the scores `[B, N, Q, S]` where no fused kernel keeps them."""
+        """The context `[B, Q, H]`, and the scores `[B, N, Q, S]`, or None after a fused kernel."""
         parts = self._split_heads(merged, 3 if query is None else 2)
         query, key, value = parts if query is None else (*self._split_heads(query[:, None], 1), *parts)
         visible = self._visible(query, key, padding_mask)
@@ -159,22 +155,23 @@ class SelfAttention(keras.layers.Layer):
         return ops.reshape(context, (batch, num_queries, self.num_heads * query.shape[-1])), scores
 
     def _split_heads(self, merged: Any, num_parts: int) -> list[Any]:
-        """Parts `[B, N, S, D]` of `[B, S, parts * H]`, which one copy puts in order."""
+        """Splits `[B, S, parts * H]` into parts `[B, N, S, D]`, with one copy."""
         batch, length, width = ops.shape(merged)
         head_dim = width // num_parts // self.num_heads
         parts = ops.reshape(merged, (batch, length, num_parts, self.num_heads, head_dim))
         return ops.unstack(ops.transpose(parts, (2, 0, 3, 1, 4)))
 
     def _visible(self, query: Any, key: Any, padding_mask: Any) -> Any:
-        """Bool `[B or 1, 1, Q or 1, S]`, True where query i may look at key j; None where it always may."""
+        """Bool `[B or 1, 1, Q or 1, S]`, True if query i may attend to key j; None if it always may."""
         visible = None
         if padding_mask is not None:
             batch, length = ops.shape(padding_mask)
-            # Said as a shape, so that TensorFlow knows the rank where a caller left it open, and fuses the products.
+            # The explicit shape tells TensorFlow the rank, even if the caller left it open, so that it fuses the
+            # products.
             visible = ops.reshape(ops.cast(padding_mask, "bool"), (batch, 1, 1, length))  # [B, 1, 1, S]
         if self.causal:
-            places, others = ops.arange(ops.shape(query)[2]), ops.arange(ops.shape(key)[2])
-            earlier = places[None, None, :, None] >= others[None, None, None, :]  # [1, 1, Q, S]
+            queries, keys = ops.arange(ops.shape(query)[2]), ops.arange(ops.shape(key)[2])
+            earlier = queries[None, None, :, None] >= keys[None, None, None, :]  # [1, 1, Q, S]
             visible = earlier if visible is None else ops.logical_and(visible, earlier)  # [B, 1, Q, S]
         return visible
 
@@ -182,8 +179,8 @@ class SelfAttention(keras.layers.Layer):
         logits = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, Q, S]
         wide = keras.backend.result_type(logits.dtype, "float32")
         if self.compute_dtype == "float16":
-            logits = ops.cast(logits, wide)  # float16 cannot hold the number of what is masked
-        # In this order TensorFlow makes one operation of product, scale and mask.
+            logits = ops.cast(logits, wide)  # float16 cannot represent _MASKED
+        # In this order TensorFlow fuses product, scale and mask.
         logits *= query.shape[-1] ** -0.5
         if visible is not None:
             logits += ops.where(visible, ops.cast(0, logits.dtype), ops.cast(_MASKED, logits.dtype))
@@ -211,13 +208,7 @@ class SelfAttention(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "dropout": self.dropout,
-            "causal": self.causal,
-            "initializer_range": self.initializer_range,
-        }
+        return {**super().get_config(), **constructor_arguments(SelfAttention, self)}
 
 
 def _swap_heads_and_sequence(part: Any) -> Any:
@@ -225,11 +216,11 @@ def _swap_heads_and_sequence(part: Any) -> Any:
 
 
 def _flash(visible: Any) -> bool | None:
-    # On TPU, Keras 3.15 gives its flash kernel the mask of the batch's first row for all rows.
+    # On TPU, Keras 3.15 passes the mask of the batch's first row to its flash kernel for all rows.
     on_tpu = keras.backend.backend() == "jax" and keras.distribution.list_devices()[0].startswith("tpu")
     return False if visible is not None and on_tpu else None
 
 
 def _softmax(logits: Any) -> Any:
-    # Keras warns about a softmax over one value, which is right for a sequence of one token.
+    # Keras warns about a softmax over one value, which is correct for a sequence of one token.
     return ops.ones_like(logits) if logits.shape[-1] == 1 else ops.softmax(logits, axis=-1)

@@ -1,4 +1,4 @@
-"""`SequencePooling`: one vector for a sequence, without weights."""
+"""`SequencePooling`: first-token, mean or max pooling."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODES = ("cls", "mean", "max")
 
 @register
 class SequencePooling(keras.layers.Layer):
-    """The first token, the mean or the maximum of the real tokens of a sequence.
+    """Pools a sequence into one vector: the first token, or the mean or maximum of the real tokens.
 
     Args:
         mode: "cls" for the first token, "mean" or "max" over the real tokens.
@@ -24,7 +24,7 @@ class SequencePooling(keras.layers.Layer):
 
     Call arguments:
         hidden: float `(batch, sequence, hidden_dim)`.
-        padding_mask: int or bool `(batch, sequence)`, 1 = real token; None where all are real. "cls" does not read it.
+        padding_mask: int or bool `(batch, sequence)`, 1 = real token; None if all are real. "cls" ignores it.
 
     Returns:
         Float `(batch, hidden_dim)`; zeros for a row without real tokens under "mean" and "max". The mean is computed in
@@ -67,18 +67,18 @@ class SequencePooling(keras.layers.Layer):
     def _mean_of_tokens(self, packing: Packing, tokens: Any) -> Any:
         dtype = keras.backend.result_type(tokens.dtype, "float32")
         mask = ops.cast(packing.padding_mask, dtype)
-        # A row of padding only has a token, which does not count.
+        # A row of only padding has a token, which must not count.
         tokens = ops.cast(tokens, dtype) * packing.pack(mask[:, :, None])  # [T, H]
         total = ops.segment_sum(tokens, packing.rows(), sorted=True)  # [B, H]
         return ops.cast(total / ops.maximum(ops.sum(mask, axis=1, keepdims=True), 1), self.compute_dtype)
 
     def _maximum(self, hidden: Any, real: Any) -> Any:
-        # A row of padding only must not give the fill value.
+        # A row of only padding must not give the fill value.
         fill = ops.where(ops.any(real, axis=1, keepdims=True), -float("inf"), 0.0)  # [B, 1, 1]
         return ops.max(ops.where(real, hidden, ops.cast(fill, hidden.dtype)), axis=1)  # [B, H]
 
     def compute_output_spec(self, hidden: Any, padding_mask: Any = None) -> Any:
-        """The input's shape, without the axis of the sequence."""
+        """The shape of the input, without the axis of the sequence."""
         return keras.KerasTensor((hidden.shape[0], hidden.shape[-1]), dtype=self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`SpanHead`: how well each token starts and ends an answer."""
+"""`SpanHead`: start and end logits for extractive question answering."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._dense import dense
 from keras_bert_layers.layers._packing import of_each_token
-from keras_bert_layers.layers.initializers import truncated_normal
 
-# Far below any logit, and yet so near that two of them, a start and an end, have a finite sum.
+# Far below any logit; the sum of two of them, a start and an end, is finite.
 MASKED_LOGIT = -1e9
 
 
 @register
 class SpanHead(keras.layers.Layer):
-    """A dense layer with two outputs: how well each token starts an answer, and how well it ends one.
+    """The head of extractive question answering: a dense layer that gives each token a start and an end logit.
 
-    `x W + b`, computed in float32 under every dtype policy, as probabilities and losses follow. There is no dropout, as
+    `x W + b`, computed in float32 under every dtype policy, for exact probabilities and losses. There is no dropout, as
     in BERT's own model for SQuAD.
 
     Args:
-        initializer_range: standard deviation of fresh weights.
+        initializer_range: standard deviation of the initial weights.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
         hidden: float `(..., hidden_dim)`.
-        answer_mask: int or bool `(...)`, 1 = a token at which an answer may start or end; None where all may. The
-            others get a logit of -1e9, which no softmax notices.
+        answer_mask: int or bool `(...)`, 1 = a token at which an answer may start or end; None if all may. The others
+            get a logit of -1e9, so that their probability is 0.
 
     Returns:
         A tuple: start logits and end logits, float32 `(...)` each.
@@ -53,14 +53,12 @@ class SpanHead(keras.layers.Layer):
         self.initializer_range = checks.positive_number(type(self).__name__, "initializer_range", initializer_range)
 
     def build(self, input_shape: Any) -> None:
-        """Makes the dense layer."""
-        self.dense = keras.layers.Dense(
-            2, kernel_initializer=truncated_normal(self.initializer_range), dtype="float32", name="dense"
-        )
+        """Creates the dense layer."""
+        self.dense = dense(2, self.initializer_range, dtype="float32")
         self.dense.build(input_shape)
 
     def call(self, hidden: Any, answer_mask: Any = None) -> tuple[Any, Any]:
-        """Gives both logits; see the class."""
+        """Computes both logits; see the class."""
         logits = of_each_token(self.dense, hidden)  # [..., 2]
         start_logits, end_logits = logits[..., 0], logits[..., 1]
         if answer_mask is None:

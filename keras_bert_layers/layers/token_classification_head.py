@@ -1,4 +1,4 @@
-"""`TokenClassificationHead`: from each token's vector to the logits of its tag."""
+"""`TokenClassificationHead`: logits of tags for each token."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from keras_bert_layers.layers.classification_head import ClassificationHead
 
 @register
 class TokenClassificationHead(ClassificationHead):
-    """Dropout and a dense layer on every token: from its vector to the logits of its tag.
+    """A token classification head: dropout and a dense layer, from each token's vector to the logits of its tag.
 
-    `dropout(x) W + b`, computed in float32 under every dtype policy, as probabilities and losses follow. It is a
-    `ClassificationHead` that is applied to all tokens instead of one vector.
+    `dropout(x) W + b`, computed in float32 under every dtype policy, for exact probabilities and losses. It is a
+    `ClassificationHead` for all tokens instead of one vector.
 
     Args:
         num_tags: number of tags.
-        dropout: rate on the input, in [0, 1).
-        initializer_range: standard deviation of fresh weights.
+        dropout: dropout rate of the input, in [0, 1).
+        initializer_range: standard deviation of the initial weights.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -29,7 +29,7 @@ class TokenClassificationHead(ClassificationHead):
         Logits, float32 `(batch, sequence, num_tags)`; any `(..., num_tags)`.
 
     Raises:
-        ValueError: if an argument is out of its range.
+        ValueError: if an argument is out of range.
 
     Examples:
         >>> import keras

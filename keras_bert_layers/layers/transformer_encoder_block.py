@@ -1,4 +1,4 @@
-"""`TransformerEncoderBlock`: self-attention and feed-forward, each with a residual connection and a LayerNorm."""
+"""`TransformerEncoderBlock`: one block of a Transformer encoder."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import check_activation
 from keras_bert_layers.layers._dropout import Dropout
@@ -19,45 +20,45 @@ from keras_bert_layers.layers.self_attention import SelfAttention
 
 @register
 class TransformerEncoderBlock(PaddingFreeLayer):
-    """Self-attention and feed-forward, each with a residual connection and a LayerNorm.
+    """A Transformer encoder block: self-attention and feed-forward, each with a residual connection and a LayerNorm.
 
-    With f the attention, then the feed-forward layer:
+    With f the attention, then the feed-forward network:
 
-    - after, as in BERT: `x = LayerNorm(x + dropout(f(x)))`
-    - `normalize_first`, as in tensor2tensor: `x = x + dropout(f(LayerNorm(x)))`; a stack of such blocks wants one more
-      LayerNorm behind the last.
+    - LayerNorm after, as in BERT: `x = LayerNorm(x + dropout(f(x)))`
+    - LayerNorm first, as in tensor2tensor, with `normalize_first`: `x = x + dropout(f(LayerNorm(x)))`; a stack of such
+      blocks needs one more LayerNorm after the last.
 
-    In TensorFlow's graphs all but the attention itself is computed for the real tokens only, one behind the other; the
-    results are the same. `block.padding_free = False` switches that off, for XLA, which wants fixed shapes.
+    In TensorFlow's graphs all but the attention scores are computed for the real tokens only; the results are the same.
+    `block.padding_free = False` switches this off, for XLA, which needs fixed shapes.
 
-    `block.rematerialize = True` has training keep the block's input alone and compute the block again for its
-    gradients, which are the same: less memory for a third more time (Chen et al. 2016, arXiv:1604.06174).
+    `block.rematerialize = True` makes training keep only the block's input, and compute the block again for its
+    gradients: less memory for a third more time, with equal gradients (Chen et al. 2016, arXiv:1604.06174).
 
     Args:
         num_heads: attention heads; divides the width of the input.
         intermediate_dim: width inside the feed-forward layer.
         activation: function inside the feed-forward layer, one of `config.ACTIVATIONS`.
-        dropout: rate on the output of either sub-layer, in [0, 1).
-        attention_dropout: rate on the attention probabilities, in [0, 1).
-        layer_norm_epsilon: what LayerNorm adds to the variance; it computes in float32 under every dtype policy.
+        dropout: dropout rate of the output of both sub-layers, in [0, 1).
+        attention_dropout: dropout rate of the attention probabilities, in [0, 1).
+        layer_norm_epsilon: added to the variance in LayerNorm, which computes in float32 under every dtype policy.
         normalize_first: whether LayerNorm comes before each sub-layer.
-        causal: whether a position sees only itself and those before it.
-        initializer_range: standard deviation of fresh weights.
+        causal: whether a position attends only to itself and to positions before it.
+        initializer_range: standard deviation of the initial weights.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
         hidden: float `(batch, sequence, hidden_dim)`.
-        padding_mask: int or bool `(batch, sequence)`, 1 = real token; None where all are real.
-        first_token_only: whether to compute the first token of each row alone, from all tokens.
-        return_attention_scores: whether to give the attention probabilities too.
+        padding_mask: int or bool `(batch, sequence)`, 1 = real token; None if all are real.
+        first_token_only: whether to compute the output for the first token of each row only.
+        return_attention_scores: whether to return the attention probabilities too.
 
     Returns:
         Float `(batch, sequence, hidden_dim)`, or `(batch, hidden_dim)` with `first_token_only`; with
-        `return_attention_scores` a pair of it and the probabilities `(batch, num_heads, queries, sequence)`. What
-        stands at padding positions has no meaning.
+        `return_attention_scores` a pair of it and the probabilities `(batch, num_heads, queries, sequence)`. The
+        output at padding has no meaning.
 
     Raises:
-        ValueError: if an argument is out of its range, or `num_heads` does not divide `hidden_dim`.
+        ValueError: if an argument is out of range, or `num_heads` does not divide `hidden_dim`.
 
     Examples:
         >>> block = TransformerEncoderBlock(num_heads=2, intermediate_dim=12)
@@ -97,22 +98,14 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         self.rematerialize = False
 
     def build(self, input_shape: Any) -> None:
-        """Makes the two sub-layers and their LayerNorms, as wide as the input."""
+        """Creates the two sub-layers and their LayerNorms, as wide as the input."""
         policy = self.dtype_policy
+        weights = {"initializer_range": self.initializer_range, "dtype": policy}
         self.attention = SelfAttention(
-            self.num_heads,
-            dropout=self.attention_dropout,
-            causal=self.causal,
-            initializer_range=self.initializer_range,
-            dtype=policy,
-            name="attention",
+            self.num_heads, dropout=self.attention_dropout, causal=self.causal, name="attention", **weights
         )
         self.feed_forward = FeedForward(
-            self.intermediate_dim,
-            activation=self.activation,
-            initializer_range=self.initializer_range,
-            dtype=policy,
-            name="feed_forward",
+            self.intermediate_dim, activation=self.activation, name="feed_forward", **weights
         )
         self.attention_layer_norm = self._layer_norm("attention_layer_norm")
         self.feed_forward_layer_norm = self._layer_norm("feed_forward_layer_norm")
@@ -134,7 +127,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
     ) -> Any:
         """Transforms the sequence; see the class."""
         packing, tokens = packed(hidden, padding_mask) if self._packs(padding_mask) else (None, hidden)  # [T, H]
-        run = self._run_again if training and self.rematerialize else self._run
+        run = self._run_rematerialized if training and self.rematerialize else self._run
         output, *scores = run(
             tokens,
             padding_mask=padding_mask,
@@ -147,8 +140,8 @@ class TransformerEncoderBlock(PaddingFreeLayer):
             output = unpacked(packing, output)  # [B, S, H]
         return (output, *scores) if return_attention_scores else output
 
-    def _run_again(self, tokens: Any, **options: Any) -> tuple[Any, ...]:
-        """`_run`, of which nothing is kept for the gradients but its input; what was dropped is dropped again."""
+    def _run_rematerialized(self, tokens: Any, **options: Any) -> tuple[Any, ...]:
+        """`_run`, computed again for the gradients, with the same dropout; only its input is kept in memory."""
         attention_dropout, packing = self.attention.dropout_layer, options["packing"]
         num_groups = 1 if packing is None else len(packing.rows_by_length.groups)
         attention_seeds, seeds = attention_dropout.draw(num_groups), self.dropout_layer.draw(2)
@@ -160,7 +153,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         return keras.remat(run)(tokens)
 
     def _run(self, tokens: Any, *, first_token_only: bool, packing: Packing | None, **options: Any) -> tuple[Any, ...]:
-        """The output for the tokens, and the attention probabilities where asked for."""
+        """The output for the tokens, and the attention probabilities with `return_attention_scores`."""
         attended = self.attention(
             self._before(self.attention_layer_norm, tokens),
             packing=packing,
@@ -197,15 +190,4 @@ class TransformerEncoderBlock(PaddingFreeLayer):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "intermediate_dim": self.intermediate_dim,
-            "activation": self.activation,
-            "dropout": self.dropout,
-            "attention_dropout": self.attention_dropout,
-            "layer_norm_epsilon": self.layer_norm_epsilon,
-            "normalize_first": self.normalize_first,
-            "causal": self.causal,
-            "initializer_range": self.initializer_range,
-        }
+        return {**super().get_config(), **constructor_arguments(TransformerEncoderBlock, self)}

@@ -1,4 +1,4 @@
-"""What the tasks are measured by: streaming `keras.metrics.Metric`, and scores of whole collections."""
+"""Metrics that Keras does not have: streaming `keras.metrics.Metric`, and scores of whole collections."""
 
 from keras_bert_layers.metrics.entity_f1 import EntityF1
 from keras_bert_layers.metrics.entity_scores import entity_scores
@@ -7,7 +7,6 @@ from keras_bert_layers.metrics.masked_accuracy import MaskedAccuracy
 from keras_bert_layers.metrics.matthews_correlation import MatthewsCorrelation
 from keras_bert_layers.metrics.pearson_correlation import PearsonCorrelation
 from keras_bert_layers.metrics.perplexity import Perplexity
-from keras_bert_layers.metrics.ranking import mean_reciprocal_rank, ndcg_at_k, recall_at_k
 from keras_bert_layers.metrics.spearman_correlation import SpearmanCorrelation
 from keras_bert_layers.metrics.squad import best_no_answer_threshold, squad_scores
 
@@ -21,8 +20,5 @@ __all__ = [
     "SpearmanCorrelation",
     "best_no_answer_threshold",
     "entity_scores",
-    "mean_reciprocal_rank",
-    "ndcg_at_k",
-    "recall_at_k",
     "squad_scores",
 ]

@@ -1,4 +1,4 @@
-"""Labels and predictions of classes, read alike by every metric that counts them."""
+"""Reads labels and predicted classes, for all metrics of classes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def check_num_classes(owner: str, num_classes: Any) -> int:
 
 
 def read_classes(owner: str, num_classes: int, y_true: Any, y_pred: Any) -> tuple[Any, Any, Any]:
-    """One class a row from labels, and from logits or labels.
+    """Converts labels, and logits or predicted labels, to one class a row.
 
     Args:
-        owner: the metric, named in errors.
-        num_classes: how many classes there are.
+        owner: the metric to name in errors.
+        num_classes: the number of classes.
         y_true: int `(batch,)` or `(batch, 1)`.
         y_pred: float `(batch, num_classes)`, logits, or int `(batch,)` or `(batch, 1)`, labels.
 
     Returns:
-        Both int32 `(batch,)`, 0 in place of what is no class; and bool `(batch,)`, whether both are classes.
+        Both int32 `(batch,)`, 0 for values that are not classes; and bool `(batch,)`, whether both are classes.
     """
     y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
     if not _is_column(y_true):
@@ -40,7 +40,7 @@ def read_classes(owner: str, num_classes: int, y_true: Any, y_pred: Any) -> tupl
         rule = f"be logits (batch, {num_classes}) or integer labels (batch,)"
         received = (tuple(y_pred.shape), keras.backend.standardize_dtype(y_pred.dtype))
         raise ValueError(checks.message(owner, "y_pred", rule, received))
-    # -1 keeps a fraction, which is no label, from becoming one.
+    # -1 for fractions, which a cast would turn into labels.
     whole = ops.cast(y_true, "int32")
     y_true = ops.where(ops.cast(whole, y_true.dtype) == y_true, whole, -1)
     y_true, y_pred = ops.reshape(y_true, (-1,)), ops.reshape(ops.cast(y_pred, "int32"), (-1,))
@@ -49,7 +49,7 @@ def read_classes(owner: str, num_classes: int, y_true: Any, y_pred: Any) -> tupl
 
 
 def row_weights(owner: str, rows: Any, sample_weight: Any, dtype: str) -> Any:
-    """One weight a row of `rows`, `(batch,)`; ones where none are given."""
+    """One weight for each row of `rows`, `(batch,)`; ones if `sample_weight` is None."""
     if sample_weight is None:
         return ops.ones_like(rows, dtype=dtype)
     weight = ops.cast(sample_weight, dtype)

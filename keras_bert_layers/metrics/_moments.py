@@ -1,4 +1,4 @@
-"""Means and spreads of pairs of numbers, kept so that float32 is enough."""
+"""Streaming means, variances and covariances, exact enough in float32."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers.metrics._classes import row_weights
 
-# A spread of so many units in the last place of the mean is what rounding makes of equal numbers.
+# Rounding gives equal values a spread of up to this many units in the last place of their mean.
 _UNITS = 4
 _MANTISSA_BITS = {"float64": 52, "float32": 23, "float16": 10}
 
 
 def read_pairs(owner: str, y_true: Any, y_pred: Any, sample_weight: Any, dtype: str) -> tuple[Any, Any, Any]:
-    """Both columns and the weights, `(batch,)`; 0 in both columns where the weight is 0."""
+    """Both columns and the weights, `(batch,)`; the columns are 0 where the weight is 0."""
     columns = []
     for argument, value in (("y_true", y_true), ("y_pred", y_pred)):
         column = ops.cast(value, dtype)
         if len(column.shape) not in (1, 2) or (len(column.shape) == 2 and column.shape[-1] not in (None, 1)):
-            rule = "be one number a row, (batch,) or (batch, 1)"
+            rule = "be one value a row, (batch,) or (batch, 1)"
             raise ValueError(checks.message(owner, argument, rule, tuple(column.shape)))
         columns.append(ops.reshape(column, (-1,)))
     weight = row_weights(owner, columns[0], sample_weight, dtype)
@@ -29,7 +29,7 @@ def read_pairs(owner: str, y_true: Any, y_pred: Any, sample_weight: Any, dtype: 
 
 
 def moments(first: Any, second: Any, weight: Any) -> Any:
-    """The sum of weights, both means, and the weighted sums of squares and products about them: `(6,)`."""
+    """The sum of weights, both means, and the weighted sums of squares and products around them: `(6,)`."""
     total = ops.sum(weight)
     means, centred = [], []
     for column in (first, second):
@@ -42,7 +42,7 @@ def moments(first: Any, second: Any, weight: Any) -> Any:
 
 
 def merge(one: Any, other: Any) -> Any:
-    """The moments of two collections as one.
+    """Merges the moments of two collections.
 
     References:
         Chan, Golub and LeVeque 1983, https://doi.org/10.1080/00031305.1983.10483115.
@@ -57,11 +57,11 @@ def merge(one: Any, other: Any) -> Any:
 
 
 def correlation(found: Any, pivots: Any = 0.0) -> Any:
-    """Pearson's correlation from moments; NaN where one of the two columns is constant.
+    """Pearson's correlation from moments; NaN if one of the two columns is constant.
 
     Args:
-        found: `(6,)`, of `moments`.
-        pivots: `(2,)`, what was taken from the columns before.
+        found: `(6,)`, from `moments`.
+        pivots: `(2,)`, values that were subtracted from the columns before.
     """
     resolution = _UNITS * 2.0 ** -_MANTISSA_BITS.get(keras.backend.standardize_dtype(found.dtype), 7)
     squares = found[3:5]

@@ -1,4 +1,4 @@
-"""Labels of positions of a sequence, some of which do not count."""
+"""Reads labels of a sequence, some of which are ignored."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ IGNORED = -100
 def read_positions(
     owner: str, y_true: Any, sample_weight: Any, *, num_classes: int | None, dtype: str
 ) -> tuple[Any, Any]:
-    """Labels and weights of the same shape.
+    """Converts labels and weights to tensors of the same shape.
 
     Args:
-        owner: the metric, named in errors.
-        y_true: int labels of any shape, -100 at positions that do not count.
+        owner: the metric to name in errors.
+        y_true: int labels of any shape, -100 at ignored positions.
         sample_weight: their weights, of the same shape or of its first axes; or None.
-        num_classes: how many classes there are; None if it is not known.
-        dtype: of the weights.
+        num_classes: the number of classes; None if it is not known.
+        dtype: the dtype of the weights.
 
     Returns:
-        Int32 labels, 0 where the weight is 0 or the label is no class; and the weights, 0 at positions that do not
-        count, and NaN at others whose label is no class.
+        Int32 labels, 0 where the weight is 0 or the label is not a class; and the weights, 0 at ignored positions, and
+        NaN at other positions whose label is not a class.
     """
     y_true = ops.cast(y_true, "int32")
     weight = ops.ones_like(y_true, dtype=dtype)

@@ -1,4 +1,4 @@
-"""How a row of tags reads as entities: the one rule that the metric in the graph and the table on the host share."""
+"""Reads rows of tags as entities, by one rule for the metric in the graph and the scores on the host."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _TAG = re.compile(r"([BIES])(?:-(.*))?", re.DOTALL)
 
 
 def parse_tag(owner: str, argument: str, tag: str) -> tuple[str, str]:
-    """A tag as its place in the entity, one of "BIESO", and the entity's type, "" where it has none.
+    """Splits a tag into its prefix, one of "BIESO", and the entity's type, "" without one.
 
     Args:
-        owner: who reads, named in the error.
-        argument: which argument holds the tag.
-        tag: such as "B-person", "I-person" or "O".
+        owner: the class or function to name in errors.
+        argument: the argument to name in errors.
+        tag: for example "B-person", "I-person" or "O".
 
     Raises:
-        TypeError: the tag is no string.
-        ValueError: it is not of that form.
+        TypeError: the tag is not a string.
+        ValueError: it does not have this form.
     """
     if not isinstance(tag, str):
         raise TypeError(checks.message(owner, argument, "hold strings", tag))
@@ -36,9 +36,9 @@ def parse_tag(owner: str, argument: str, tag: str) -> tuple[str, str]:
 
 
 def is_break(before: tuple[str, str], tag: tuple[str, str]) -> bool:
-    """Whether an entity ends or starts between two neighbours, read as conlleval and seqeval do.
+    """Whether an entity starts or ends between two neighbouring tags, as in conlleval and seqeval.
 
-    An "I" continues the entity before it only if that has its type; else it starts one.
+    An "I" continues the entity before it only if both have the same type; else it starts an entity.
     """
     if OUTSIDE in (before[0], tag[0]):
         return before[0] != tag[0]
@@ -46,8 +46,8 @@ def is_break(before: tuple[str, str], tag: tuple[str, str]) -> bool:
 
 
 def read_entities(tags: Sequence[tuple[str, str]]) -> list[tuple[str, int, int]]:
-    """The entities of one row of parsed tags: type, first position, and the position behind the last."""
+    """The entities of one row of parsed tags: type, first position, and the position after the last."""
     outside = (OUTSIDE, "")
     row = [outside, *tags, outside]
-    breaks = [place for place in range(len(tags) + 1) if is_break(row[place], row[place + 1])]
+    breaks = [index for index, pair in enumerate(pairwise(row)) if is_break(*pair)]
     return [(tags[start][1], start, end) for start, end in pairwise(breaks) if tags[start][0] != OUTSIDE]

@@ -1,4 +1,4 @@
-"""`EntityF1`: how many whole entities of a row of tags are found."""
+"""`EntityF1`: the F1 of whole entities."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from keras_bert_layers.metrics._tags import OUTSIDE, is_break, parse_tag
 
 @register
 class EntityF1(keras.metrics.Metric):
-    """The micro-averaged F1 of entities, each right only with its type, its first and its last word.
+    """The micro-averaged F1 of named entities; an entity is right if its type, first and last word are right.
 
-    `f1 = 2 * correct / (gold + predicted)`, counted over all batches; 0 where there are no entities. Tags are read as
-    seqeval's default mode and conlleval read them: `I-` after `O`, or after another type, starts an entity.
+    `f1 = 2 * correct / (gold + predicted)`, counted over all batches; 0 if there are no entities. Tags are read as in
+    seqeval's default mode and conlleval: `I-` after `O`, or after another type, starts an entity.
 
     Args:
-        tag_names: one name a tag, in the order of the ids: "O", or one of "B-", "I-", "E-", "S-" and a type.
+        tag_names: one name for each tag, in the order of the ids: "O", or one of "B-", "I-", "E-", "S-" and a type.
         name: the metric's name.
-        dtype: of the counts; float32 counts exactly up to 16,777,216.
+        dtype: the dtype of the counts; float32 counts exactly up to 16,777,216.
 
     Call arguments:
-        y_true: int `(batch, sequence)`, tag ids; -100 at positions that do not count.
+        y_true: int `(batch, sequence)`, tag ids; -100 at ignored positions.
         y_pred: float `(batch, sequence, tags)`, logits, or int `(batch, sequence)`, tag ids.
-        sample_weight: `(batch, sequence)` or `(batch,)`; positions of weight 0 do not count, and all others count once.
+        sample_weight: `(batch, sequence)` or `(batch,)`; positions of weight 0 are ignored, all others count once.
 
-    A position that does not count is skipped as if it were not there: its prediction neither adds to an entity nor
-    breaks one. The result is NaN once a tag id that counts was none of `tag_names`.
+    Ignored positions are skipped: their predictions neither extend an entity nor split one. The result is NaN after a
+    tag id that is not in `tag_names`.
 
     Raises:
-        TypeError, ValueError: tag names that repeat or are no tags; shapes other than these.
+        TypeError, ValueError: tag names that repeat or are not tags; other shapes.
 
     Examples:
         >>> metric = EntityF1(["O", "B-person", "I-person"])
@@ -53,7 +53,7 @@ class EntityF1(keras.metrics.Metric):
         self.tag_names = _check_names(tag_names)
         parsed = [*(parse_tag("EntityF1", "tag_names", tag) for tag in self.tag_names), (OUTSIDE, "")]
         types = sorted({tag[1] for tag in parsed if tag[0] != OUTSIDE})
-        # Behind the last tag stands one more, for what lies outside the row.
+        # After the last tag there is one more, for positions outside of the row.
         self._breaks = np.array([[is_break(before, tag) for tag in parsed] for before in parsed]).reshape(-1)
         self._types = np.array([0 if tag[0] == OUTSIDE else 1 + types.index(tag[1]) for tag in parsed], "int32")
         self.correct = self.add_variable((), "zeros", name="correct")
@@ -68,7 +68,7 @@ class EntityF1(keras.metrics.Metric):
         gold_breaks, gold_types = self._mark(y_true, counted, order)  # [B, S + 1]
         breaks, types = self._mark(y_pred, counted, order)
         starts = gold_breaks & breaks & (gold_types == types) & (types > 0)
-        # An entity is right if both read it to start here, and the next break of either is a break of both.
+        # An entity is right if it starts here on both sides, and the next break of either side is a break of both.
         order = _kept_first(gold_breaks | breaks)
         starts = ops.take_along_axis(ops.cast(starts, "int32"), order, axis=1)
         ends = ops.take_along_axis(ops.cast(gold_breaks & breaks, "int32"), order, axis=1)
@@ -77,7 +77,7 @@ class EntityF1(keras.metrics.Metric):
         self._add(self.predicted, breaks & (types > 0), known)
 
     def _read(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        """Ids of both sides, int32 `(batch, sequence)`, and which positions count."""
+        """Ids of both sides, int32 `(batch, sequence)`, and whether each position counts."""
         y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
         num_tags = len(self.tag_names)
         if len(y_true.shape) != 2:
@@ -98,7 +98,7 @@ class EntityF1(keras.metrics.Metric):
         return (ids >= 0) & (ids < len(self.tag_names))
 
     def _mark(self, ids: Any, counted: Any, order: Any) -> tuple[Any, Any]:
-        """Whether a break lies before each position, and the position's type, 0 for none; one outside is added."""
+        """Whether there is a break before each position, and its type, 0 for "O"; with one position after the row."""
         outside = len(self.tag_names)
         ids = ops.where(counted & self._is_known(ids), ids, outside)
         ids = ops.take_along_axis(ids, order, axis=1)
@@ -111,11 +111,11 @@ class EntityF1(keras.metrics.Metric):
         count.assign_add(ops.where(known, added, float("nan")))
 
     def precision(self) -> Any:
-        """The share of the predicted entities that are right; 0 where none are predicted."""
+        """The share of the predicted entities that are right; 0 if none are predicted."""
         return ops.divide_no_nan(self.correct.value, self.predicted.value)
 
     def recall(self) -> Any:
-        """The share of the gold entities that are found; 0 where there are none."""
+        """The share of the gold entities that are found; 0 if there are none."""
         return ops.divide_no_nan(self.correct.value, self.gold.value)
 
     def result(self) -> Any:
@@ -128,13 +128,13 @@ class EntityF1(keras.metrics.Metric):
 
 
 def _kept_first(kept: Any) -> Any:
-    """For each row, the positions of what is kept, in order, and then those of the rest."""
+    """For each row, the indices where `kept` is true, in order, and then the others."""
     position = ops.cumsum(ops.ones_like(kept, dtype="int32"), axis=1)
     return ops.argsort(ops.where(kept, position, position + ops.shape(kept)[1]), axis=1)
 
 
 def _check_names(tag_names: Any) -> list[str]:
-    """The names as a list, none of them twice."""
+    """The names as a list; TypeError or ValueError unless they are a list of different names."""
     if isinstance(tag_names, str | bytes) or not isinstance(tag_names, Sequence | np.ndarray):
         raise TypeError(checks.message("EntityF1", "tag_names", "be a list of tag names", tag_names))
     names = list(tag_names)

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of the entities of a whole collection, type by type."""
+"""Precision, recall and F1 of entities in a collection of texts, overall and by type."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from keras_bert_layers.metrics._tags import parse_tag, read_entities
 
 
 def entity_scores(gold_tags: Sequence[Sequence[str]], predicted_tags: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """Scores of whole entities, over all and for each type.
+    """Precision, recall and F1 of whole entities, overall and for each type.
 
-    Tags are read as `EntityF1` reads them; an entity is right only with its type, its first and its last word.
+    Tags are read as in `EntityF1`; an entity is right if its type, first and last word are right.
 
     Args:
-        gold_tags: for each text its tags, a word each: "O", or one of "B-", "I-", "E-", "S-" and a type.
-        predicted_tags: as many, of the same lengths.
+        gold_tags: for each text one tag a word: "O", or one of "B-", "I-", "E-", "S-" and a type.
+        predicted_tags: as many texts, of the same lengths.
 
     Returns:
-        `"precision"`, `"recall"`, `"f1"`, each from 0 to 1, and 0 where there is nothing to divide by; `"num_gold"` and
+        `"precision"`, `"recall"`, `"f1"`, each from 0 to 1, and 0 in place of 0 / 0; `"num_gold"` and
         `"num_predicted"`, counts of entities; and `"by_type"`: type -> the same five, in alphabetical order.
 
     Raises:
-        TypeError: a tag that is no string.
-        ValueError: one that is no tag; another number of texts, or of tags in one of them.
+        TypeError: a tag that is not a string.
+        ValueError: a string that is not a tag; different numbers of texts, or of tags in a text.
 
     Examples:
         >>> scores = entity_scores([["B-person", "I-person", "O", "B-place"]], [["B-person", "I-person", "O", "O"]])

@@ -1,4 +1,4 @@
-"""`F1Score`: F1 of classes, from integer labels and logits."""
+"""`F1Score`: the F1 of classes, from integer labels and logits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.metrics._classes import check_num_classes, read_classes, row_weights
 
@@ -16,29 +17,30 @@ AVERAGES = ("binary", "macro", "micro", "weighted")
 
 @register
 class F1Score(keras.metrics.Metric):
-    """The F1 of classes over all batches, from integer labels and logits (Keras's own takes neither).
+    """The F1 of classes over all batches, from integer labels and logits.
 
-    A class's F1 is `2 * correct / (gold + predicted)`. Under "macro", a class that neither the labels nor the
-    predictions hold is left out, as in scikit-learn; among several labels a text none is left out, and it counts 0.
+    A class's F1 is `2 * correct / (gold + predicted)`. As in scikit-learn, "macro" ignores a class that is neither in
+    the labels nor in the predictions; with `multi_label` it counts as 0. `keras.metrics.F1Score` takes one-hot labels
+    and probabilities, and always counts such a class as 0.
 
     Args:
-        num_classes: how many classes there are, at least 2.
-        average: "binary" is the F1 of class 1 of two; "macro" the mean of all classes; "weighted" that mean, each
-            class weighted by its number of labels; "micro" the F1 of all classes counted together.
-        multi_label: whether a text has any number of classes: labels are then 0 and 1, one column a class, and a
+        num_classes: the number of classes, at least 2.
+        average: "binary" is the F1 of class 1 of two; "macro" the mean over the classes; "weighted" the mean weighted
+            by the number of labels of each class; "micro" the F1 of all classes counted together.
+        multi_label: whether a text may have any number of classes. Labels are then 0 and 1, one column a class, and a
             logit above 0 predicts its class.
         name: the metric's name.
-        dtype: of the counts; float32 counts exactly up to 16,777,216.
+        dtype: the dtype of the counts; float32 counts exactly up to 16,777,216.
 
     Call arguments:
         y_true: int `(batch,)` or `(batch, 1)`, labels; `(batch, num_classes)` with `multi_label`.
         y_pred: float `(batch, num_classes)`, logits, or int `(batch,)`, labels.
-        sample_weight: `(batch,)`, how much each row counts.
+        sample_weight: `(batch,)`, the weight of each row.
 
-    The result is 0 where nothing is right, and NaN once a label was no class.
+    The result is 0 if nothing is right, and NaN after a label that is not a class.
 
     Raises:
-        TypeError, ValueError: an argument out of range; shapes other than these.
+        TypeError, ValueError: an argument out of range; other shapes.
 
     Examples:
         >>> metric = F1Score(2, average="binary")
@@ -64,7 +66,7 @@ class F1Score(keras.metrics.Metric):
         self.average = checks.one_of("F1Score", "average", average, AVERAGES)
         self.multi_label = checks.boolean("F1Score", "multi_label", multi_label)
         if average == "binary" and (num_classes != 2 or multi_label):
-            rule = 'be "macro", "micro" or "weighted" but for two classes, one a text'
+            rule = 'be "macro", "micro" or "weighted" unless there are two classes and one label a text'
             raise ValueError(checks.message("F1Score", "average", rule, average))
         self.correct = self.add_variable((num_classes,), "zeros", name="correct")
         self.gold = self.add_variable((num_classes,), "zeros", name="gold")
@@ -74,12 +76,12 @@ class F1Score(keras.metrics.Metric):
         """Adds a batch; see the class."""
         true, predicted = self._indicators(y_true, y_pred)  # [B, C]
         weight = row_weights("F1Score", true[:, 0], sample_weight, self.dtype)[:, None]
-        # A row of weight 0 may hold anything.
+        # A row of weight 0 may contain anything.
         for count, marks in ((self.correct, true * predicted), (self.gold, true), (self.predicted, predicted)):
             count.assign_add(ops.sum(ops.where(weight == 0, 0.0, weight * marks), axis=0))
 
     def _indicators(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-        """0 and 1, one column a class; NaN in the rows of labels that are no classes."""
+        """0 and 1, one column for each class; NaN in rows with labels that are not classes."""
         if not self.multi_label:
             true, predicted, known = read_classes("F1Score", self.num_classes, y_true, y_pred)
             true, predicted = (ops.one_hot(ids, self.num_classes, dtype=self.dtype) for ids in (true, predicted))
@@ -98,10 +100,8 @@ class F1Score(keras.metrics.Metric):
         """The F1 of all batches, a scalar."""
         correct, gold, predicted = self.correct.value, self.gold.value, self.predicted.value
         if self.average == "micro":
-            correct, gold, predicted = (ops.sum(count) for count in (correct, gold, predicted))
+            return ops.divide_no_nan(2 * ops.sum(correct), ops.sum(gold) + ops.sum(predicted))
         scores = ops.divide_no_nan(2 * correct, gold + predicted)
-        if self.average == "micro":
-            return scores
         if self.average == "binary":
             return scores[1]
         if self.average == "weighted":
@@ -111,5 +111,4 @@ class F1Score(keras.metrics.Metric):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        config = {"num_classes": self.num_classes, "average": self.average, "multi_label": self.multi_label}
-        return {**super().get_config(), **config}
+        return {**super().get_config(), **constructor_arguments(F1Score, self)}

@@ -1,4 +1,4 @@
-"""`MaskedAccuracy`: the share of the positions that count that are right."""
+"""`MaskedAccuracy`: the accuracy at positions that are not ignored."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from keras_bert_layers.metrics._positions import read_positions
 
 
 @register
-class MaskedAccuracy(keras.metrics.Metric):
-    """The share of positions predicted right, of those that count, over all batches.
+class MaskedAccuracy(keras.metrics.Mean):
+    """The accuracy over all positions that are not ignored, in all batches.
 
-    `keras.metrics.SparseCategoricalAccuracy` averages over a row first, so that a position counts less in a batch of
-    longer rows; here each counts alike.
+    `keras.metrics.SparseCategoricalAccuracy` averages each row first, so that a position in a longer row counts less;
+    here all positions count equally.
 
     Args:
         name: the metric's name.
-        dtype: of the counts; float32 counts exactly up to 16,777,216.
+        dtype: the dtype of the counts; float32 counts exactly up to 16,777,216.
 
     Call arguments:
-        y_true: int `(batch, sequence)`, labels, -100 at positions that do not count; any other shape does too.
+        y_true: int `(batch, sequence)`, labels, -100 at ignored positions; or any other shape.
         y_pred: float `(batch, sequence, classes)`, logits, or int `(batch, sequence)`, labels.
-        sample_weight: `(batch, sequence)` or `(batch,)`, how much each position counts.
+        sample_weight: `(batch, sequence)` or `(batch,)`, the weight of each position.
 
-    The result is 0 where nothing counts, and NaN once a label that counts was no class.
+    The result is 0 if all positions are ignored, and NaN after a label that is not a class.
 
     Raises:
         ValueError: shapes other than these.
@@ -42,8 +42,6 @@ class MaskedAccuracy(keras.metrics.Metric):
 
     def __init__(self, name: str = "accuracy", *, dtype: Any = None):
         super().__init__(name=name, dtype=dtype)
-        self.correct = self.add_variable((), "zeros", name="correct")
-        self.total = self.add_variable((), "zeros", name="total")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch; see the class."""
@@ -58,10 +56,5 @@ class MaskedAccuracy(keras.metrics.Metric):
         true, weight = read_positions(
             "MaskedAccuracy", y_true, sample_weight, num_classes=num_classes, dtype=self.dtype
         )
-        right = ops.cast(true == ops.cast(y_pred, "int32"), self.dtype)
-        self.correct.assign_add(ops.sum(weight * right))
-        self.total.assign_add(ops.sum(weight))
-
-    def result(self) -> Any:
-        """The accuracy of all batches, a scalar."""
-        return ops.divide_no_nan(self.correct.value, self.total.value)
+        is_right = true == ops.cast(y_pred, "int32")
+        super().update_state(ops.reshape(is_right, (-1,)), ops.reshape(weight, (-1,)))  # flat: Keras averages rows

@@ -1,4 +1,4 @@
-"""`MatthewsCorrelation`: the correlation of labels and predicted classes."""
+"""`MatthewsCorrelation`: the Matthews correlation coefficient (MCC)."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from keras_bert_layers.metrics._classes import check_num_classes, read_classes, 
 
 @register
 class MatthewsCorrelation(keras.metrics.Metric):
-    """The correlation of true and predicted classes, from -1 to 1, over all batches; the metric of CoLA.
+    """The Matthews correlation coefficient of true and predicted classes, over all batches; the metric of CoLA.
 
-    With `n` rows, `c` of them right, `t` and `p` the counts of each true and each predicted class:
-    `(c * n - sum(t * p)) / sqrt((n² - sum(t²)) * (n² - sum(p²)))`, and 0 where that is 0 / 0. Of two classes it is
+    From -1 to 1. With `n` rows, of which `c` are right, and `t` and `p` the counts of each true and predicted class:
+    `(c * n - sum(t * p)) / sqrt((n² - sum(t²)) * (n² - sum(p²)))`, and 0 in place of 0 / 0. For two classes it is
     `(TP * TN - FP * FN) / sqrt((TP + FP) * (TP + FN) * (TN + FP) * (TN + FN))`.
 
     Args:
-        num_classes: how many classes there are, at least 2.
+        num_classes: the number of classes, at least 2.
         name: the metric's name.
-        dtype: of the counts; float32 counts exactly up to 16,777,216 rows.
+        dtype: the dtype of the counts; float32 counts exactly up to 16,777,216 rows.
 
     Call arguments:
         y_true: int `(batch,)` or `(batch, 1)`, labels.
         y_pred: float `(batch, num_classes)`, logits or probabilities, or int `(batch,)`, labels.
-        sample_weight: `(batch,)`, how much each row counts.
+        sample_weight: `(batch,)`, the weight of each row.
 
-    The result is NaN once a label was no class.
+    The result is NaN after a label that is not a class.
 
     Raises:
-        TypeError, ValueError: an argument out of range; shapes other than these.
+        TypeError, ValueError: an argument out of range; other shapes.
 
     Examples:
         >>> metric = MatthewsCorrelation()
@@ -56,22 +56,23 @@ class MatthewsCorrelation(keras.metrics.Metric):
         weight = ops.where(known | (weight == 0), weight, float("nan"))
         cell = true * self.num_classes + predicted
         added = ops.segment_sum(weight, cell, num_segments=self.num_classes**2)
-        self.counts.assign_add(ops.reshape(added, (self.num_classes, self.num_classes)))  # [C, C], a row a true class
+        self.counts.assign_add(
+            ops.reshape(added, (self.num_classes, self.num_classes))
+        )  # [C, C], one row for each true class
 
     def result(self) -> Any:
         """The correlation of all batches, a scalar."""
         counts = self.counts.value
         total, right = ops.sum(counts), ops.sum(counts * ops.eye(self.num_classes, dtype=self.dtype), axis=0)
         true, predicted = ops.sum(counts, axis=1), ops.sum(counts, axis=0)  # [C]
-        # What is missed, wrongly found and rightly left out, a class: differences of counts are exact in float32,
-        # those of their products are not.
+        # False negatives, false positives and true negatives of each class: differences of counts are exact in float32,
+        # differences of their products are not.
         missed, wrong = true - right, predicted - right
-        left_out = (total - true) - wrong
-        right, true, predicted, missed, wrong, left_out = (
-            ops.divide_no_nan(part, total) for part in (right, true, predicted, missed, wrong, left_out)
-        )
-        covariance = ops.sum(right * left_out - missed * wrong)
-        spread = ops.sum(true * (left_out + wrong)) * ops.sum(predicted * (left_out + missed))
+        rejected = (total - true) - wrong
+        parts = ops.divide_no_nan(ops.stack([right, true, predicted, missed, wrong, rejected]), total)
+        right, true, predicted, missed, wrong, rejected = ops.unstack(parts)
+        covariance = ops.sum(right * rejected - missed * wrong)
+        spread = ops.sum(true * (rejected + wrong)) * ops.sum(predicted * (rejected + missed))
         return ops.divide_no_nan(covariance, ops.sqrt(spread))
 
     def get_config(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`PearsonCorrelation`: of a whole data set, not of its batches."""
+"""`PearsonCorrelation`: Pearson's correlation of a whole data set."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from keras_bert_layers.metrics._moments import correlation, merge, moments, read
 
 @register
 class PearsonCorrelation(keras.metrics.Metric):
-    """The linear correlation of true and predicted numbers over all batches, a metric of STS-B.
+    """Pearson's correlation of true and predicted values, over all batches; a metric of STS-B.
 
-    `keras.metrics.PearsonCorrelation` averages the correlation of each batch, which is another number. Here the means
-    and the sums of squares and products about them are kept and merged, so that float32 is enough also where the mean
-    is large and the spread small.
+    `keras.metrics.PearsonCorrelation` averages the correlations of the batches, which is not the correlation of the
+    data set. This metric keeps the means, and the sums of squares and products around them, so that float32 is enough
+    even if the mean is large and the spread is small.
 
     Args:
         name: the metric's name.
-        dtype: of the sums.
+        dtype: the dtype of the sums.
 
     Call arguments:
         y_true: `(batch,)` or `(batch, 1)`.
         y_pred: `(batch,)` or `(batch, 1)`.
-        sample_weight: `(batch,)`, how much each row counts.
+        sample_weight: `(batch,)`, the weight of each row.
 
-    The result is NaN where either column is constant, where a number is not finite, and where `tf.distribute` adds up
-    the states of several replicas, as their sum is not the state of the whole.
+    The result is NaN if a column is constant, if a value is not finite, and if `tf.distribute` adds the states of
+    several replicas, because their sum is not the state of the whole.
 
     Raises:
-        ValueError: more than one number a row.
+        ValueError: more than one value a row.
 
     Examples:
         >>> metric = PearsonCorrelation()
@@ -48,7 +48,7 @@ class PearsonCorrelation(keras.metrics.Metric):
     def __init__(self, name: str = "pearson_correlation", *, dtype: Any = None):
         super().__init__(name=name, dtype=dtype)
         self.moments = self.add_variable((6,), "zeros", name="moments")
-        # Near the means, and the same for all batches: what is taken from them, so that small numbers are left.
+        # Subtracted from all batches. They are near the means, so that the remaining values are small.
         self.pivots = self.add_variable((2,), "zeros", name="pivots")
         self.num_replicas = self.add_variable((), "zeros", name="num_replicas")
 

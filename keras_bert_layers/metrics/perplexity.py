@@ -1,4 +1,4 @@
-"""`Perplexity`: how many tokens a language model wavers between."""
+"""`Perplexity`: the exponential of the mean cross entropy."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from keras_bert_layers.metrics._positions import read_positions
 
 
 @register
-class Perplexity(keras.metrics.Metric):
-    """`exp` of the mean cross entropy of the positions that count, over all batches.
+class Perplexity(keras.metrics.Mean):
+    """The exponential of the mean cross entropy over all positions that are not ignored, in all batches.
 
     Args:
         name: the metric's name.
-        dtype: of the sums, and of the softmax whatever the dtype of the logits.
+        dtype: the dtype of the sums and the softmax, whatever the dtype of the logits.
 
     Call arguments:
-        y_true: int `(batch, sequence)`, token ids, -100 at positions that do not count; any other shape does too.
+        y_true: int `(batch, sequence)`, token ids, -100 at ignored positions; or any other shape.
         y_pred: float `(batch, sequence, vocabulary)`, logits.
-        sample_weight: `(batch, sequence)` or `(batch,)`, how much each position counts.
+        sample_weight: `(batch, sequence)` or `(batch,)`, the weight of each position.
 
-    The result is NaN where nothing counts, and once an id that counts was none of the vocabulary.
+    The result is NaN if all positions are ignored, and after an id that is not in the vocabulary.
 
     Raises:
         ValueError: shapes other than these.
@@ -42,8 +42,6 @@ class Perplexity(keras.metrics.Metric):
 
     def __init__(self, name: str = "perplexity", *, dtype: Any = None):
         super().__init__(name=name, dtype=dtype)
-        self.cross_entropy = self.add_variable((), "zeros", name="cross_entropy")
-        self.total = self.add_variable((), "zeros", name="total")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch; see the class."""
@@ -56,10 +54,10 @@ class Perplexity(keras.metrics.Metric):
         )
         log_probabilities = ops.log_softmax(logits, axis=-1)
         cross_entropy = -ops.squeeze(ops.take_along_axis(log_probabilities, true[..., None], axis=-1), axis=-1)
-        # Padding may hold anything, infinities too.
-        self.cross_entropy.assign_add(ops.sum(ops.where(weight == 0, 0.0, weight * cross_entropy)))
-        self.total.assign_add(ops.sum(weight))
+        # Ignored positions may contain anything, infinities too.
+        cross_entropy = ops.where(weight == 0, 0.0, cross_entropy)
+        super().update_state(ops.reshape(cross_entropy, (-1,)), ops.reshape(weight, (-1,)))  # flat: Keras averages rows
 
     def result(self) -> Any:
         """The perplexity of all batches, a scalar."""
-        return ops.exp(self.cross_entropy.value / self.total.value)
+        return ops.exp(self.total.value / self.count.value)

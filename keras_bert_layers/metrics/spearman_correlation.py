@@ -1,4 +1,4 @@
-"""`SpearmanCorrelation`: of the ranks in a whole data set."""
+"""`SpearmanCorrelation`: Spearman's rank correlation of a whole data set."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from keras_bert_layers.metrics._moments import correlation, moments, read_pairs
 
 @register
 class SpearmanCorrelation(keras.metrics.Metric):
-    """The correlation of the ranks of true and predicted numbers over all batches, a metric of STS-B.
+    """Spearman's rank correlation of true and predicted values, over all batches; a metric of STS-B.
 
-    Ranks need all numbers at once, so the metric keeps them: 8 bytes a row, and a sort whenever the result is asked
-    for. Equal numbers share the mean of their ranks.
+    Ranks need all values at once, so the metric keeps them, 8 bytes a row, and sorts them to compute the result. Equal
+    values share the mean of their ranks.
 
     Args:
-        capacity: how many rows it can hold. **Once there are more, the result is NaN**, until the metric is reset:
-            a correlation of some of the rows would be another number.
+        capacity: the largest number of rows. **With more rows the result is NaN** until the metric is reset, because
+            the correlation of some of the rows is not that of all rows.
         name: the metric's name.
-        dtype: in which numbers are kept and compared.
+        dtype: the dtype in which values are kept and compared.
 
     Call arguments:
         y_true: `(batch,)` or `(batch, 1)`.
         y_pred: `(batch,)` or `(batch, 1)`.
-        sample_weight: `(batch,)`; rows of weight 0 do not count, and all others count once.
+        sample_weight: `(batch,)`; rows of weight 0 are ignored, all others count once.
 
-    The result is NaN too where either column is constant, where a number is not finite, and where `tf.distribute` adds
-    up the states of several replicas.
+    The result is also NaN if a column is constant, if a value is not finite, and if `tf.distribute` adds the states of
+    several replicas.
 
     Raises:
-        TypeError, ValueError: a capacity out of range; more than one number a row.
+        TypeError, ValueError: a capacity out of range; more than one value a row.
 
     Examples:
         >>> metric = SpearmanCorrelation(capacity=4)
@@ -52,7 +52,7 @@ class SpearmanCorrelation(keras.metrics.Metric):
     def __init__(self, capacity: int = 10_000, name: str = "spearman_correlation", *, dtype: Any = None):
         super().__init__(name=name, dtype=dtype)
         self.capacity = checks.positive_integer("SpearmanCorrelation", "capacity", capacity)
-        # One place more, for what does not count.
+        # One more position, for rows that are ignored.
         self.true = self.add_variable((self.capacity + 1,), "zeros", name="true")
         self.predicted = self.add_variable((self.capacity + 1,), "zeros", name="predicted")
         self.num_rows = self.add_variable((), "zeros", name="num_rows")
@@ -63,11 +63,11 @@ class SpearmanCorrelation(keras.metrics.Metric):
         true, predicted, weight = read_pairs("SpearmanCorrelation", y_true, y_pred, sample_weight, self.dtype)
         kept = ops.cast(weight != 0, "int32")
         finite = ops.isfinite(true) & ops.isfinite(predicted)
-        place = ops.cast(ops.minimum(self.num_rows.value, self.capacity), "int32") + ops.cumsum(kept) - 1
-        place = ops.where((weight != 0) & finite, ops.minimum(place, self.capacity), self.capacity)[:, None]
-        self.true.assign(ops.scatter_update(self.true.value, place, true))
-        self.predicted.assign(ops.scatter_update(self.predicted.value, place, predicted))
-        # What is not finite has no rank: from then on there are too many rows.
+        index = ops.cast(ops.minimum(self.num_rows.value, self.capacity), "int32") + ops.cumsum(kept) - 1
+        index = ops.where((weight != 0) & finite, ops.minimum(index, self.capacity), self.capacity)[:, None]
+        self.true.assign(ops.scatter_update(self.true.value, index, true))
+        self.predicted.assign(ops.scatter_update(self.predicted.value, index, predicted))
+        # Values that are not finite have no rank; they count as too many rows.
         added = ops.where(ops.all(finite), ops.cast(ops.sum(kept), self.dtype), float("inf"))
         self.num_rows.assign_add(added)
         self.num_replicas.assign(ops.ones_like(self.num_replicas.value))
@@ -86,7 +86,7 @@ class SpearmanCorrelation(keras.metrics.Metric):
 
 
 def _ranks(values: Any, real: Any) -> Any:
-    """Of each number its rank from 1, equal ones sharing their mean; 0 for what is not real."""
+    """The rank of each value, from 1; equal values share the mean of their ranks; 0 where `real` is False."""
     num_values, dtype = values.shape[0], values.dtype
     values = ops.where(real, values, float("inf"))
     order = ops.argsort(values)

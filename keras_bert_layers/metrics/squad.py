@@ -1,4 +1,4 @@
-"""Exact match and F1 of answers, as SQuAD's official scripts count them, and the threshold of "no answer"."""
+"""SQuAD's exact match and F1, and the best threshold for "no answer"."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _Scores = tuple[float, float]
 def squad_scores(
     answers: Sequence[str | bytes], gold_answers: Sequence[Sequence[str | bytes]], *, version: str = "2.0"
 ) -> dict[str, float]:
-    """Exact match and F1 of a whole collection of answers, in percent.
+    """SQuAD's exact match and F1 of a collection of answers, in percent.
 
-    Both sides are lower-cased and lose ASCII punctuation, the words "a", "an", "the" and needless blanks; F1 is over
-    the words that are left. The best of a question's gold answers counts.
+    Both sides are lower-cased, and ASCII punctuation, the words "a", "an", "the" and extra whitespace are removed; F1
+    is computed over the remaining words. The best of a question's gold answers counts.
 
     Args:
-        answers: one answer a question, bytes in UTF-8; "" says that there is none.
-        gold_answers: for each question all that people answered; `[]` or `[""]` where the text has no answer.
-        version: whose rules hold where nothing is left of an answer. "2.0" leaves such a gold answer out, and calls two
-            such answers equal; "1.1" keeps it, with an F1 of 0, and knows no question without an answer.
+        answers: one answer for each question; bytes are UTF-8; "" for no answer.
+        gold_answers: for each question all gold answers; `[]` or `[""]` if the text has no answer.
+        version: the rules for answers of which no words remain. "2.0" ignores such a gold answer, and treats two such
+            answers as equal; "1.1" keeps it, with an F1 of 0, and does not allow questions without an answer.
 
     Returns:
-        `"exact_match"` and `"f1"`; if some questions have no answer, also the same of the questions that have one
-        (`"has_answer_exact_match"`, `"has_answer_f1"`) and of those that have none (`"no_answer_exact_match"`,
-        `"no_answer_f1"`), each only where there are such questions.
+        `"exact_match"` and `"f1"`. If some questions have no answer, also the scores of the questions with an answer
+        (`"has_answer_exact_match"`, `"has_answer_f1"`) and of those without (`"no_answer_exact_match"`,
+        `"no_answer_f1"`), if there are any.
 
     Raises:
-        TypeError: answers that are no strings; a string in place of a list of gold answers.
-        ValueError: no questions; not one list of gold answers for each; in version "1.1", a question without any.
+        TypeError: answers that are not strings; a string in place of a list of gold answers.
+        ValueError: no questions; not one list of gold answers for each; in version "1.1", an empty list.
 
     Examples:
         >>> squad_scores(["the Norman", ""], [["Normans", "Norman"], []])["exact_match"]
@@ -61,9 +61,9 @@ def squad_scores(
         raise ValueError(checks.message(owner, f"gold_answers[{golds.index([])}]", rule, [], 'Use version "2.0".'))
     scores = 100 * np.array([_score(*pair, version) for pair in zip(texts, golds, strict=True)])
     has_answer = np.array([bool(gold) for gold in golds])
-    parts = {"": np.ones_like(has_answer)}
+    parts = {"": has_answer | True}
     if not has_answer.all():
-        parts.update({"has_answer_": has_answer, "no_answer_": ~has_answer})
+        parts |= {"has_answer_": has_answer, "no_answer_": ~has_answer}
     return {
         f"{part}{metric}": float(scores[rows, column].mean())
         for part, rows in parts.items()
@@ -79,21 +79,21 @@ def best_no_answer_threshold(
     *,
     metric: str = "f1",
 ) -> tuple[float, float]:
-    """The threshold on the score of "no answer" above which to answer "", found on data with known answers.
+    """Finds the best threshold for "no answer" on data with known answers.
 
-    Every score that occurs is tried in one sorted sweep; of equally good thresholds the lowest wins. Questions of equal
-    score are decided together, as they will be when the threshold is used.
+    Questions with a higher score get the answer "". All scores are tried, in one sorted sweep; of equally good
+    thresholds the lowest wins. Questions of equal score are decided together, as they are when the threshold is used.
 
     Args:
-        answers: the best answer of each question that is not "".
-        no_answer_scores: how sure the model is that there is no answer, a probability or any other finite number.
-        gold_answers: for each question all that people answered; `[]` or `[""]` where the text has no answer.
-        metric: what to make large, "f1" or "exact_match".
+        answers: for each question the best answer that is not "".
+        no_answer_scores: the score of "no answer" for each question, a probability or any other finite number.
+        gold_answers: for each question all gold answers; `[]` or `[""]` if the text has no answer.
+        metric: the metric to maximize, "f1" or "exact_match".
 
     Returns:
-        The threshold, and the metric in percent once every answer whose score is greater is "". If it is best never to
-        answer, the threshold is 0, or 1 below the lowest score where that is not above 0. The metric is that of
-        `squad_scores`, but an answer in place of none is wrong here even if it is only an article or punctuation.
+        The threshold, and the metric in percent with that threshold. If it is best never to answer, the threshold is 0,
+        or 1 below the lowest score if that is not above 0. The metric is that of `squad_scores`, except that an answer
+        to a question without one is wrong here even if it is only an article or punctuation.
 
     Raises:
         TypeError, ValueError: as `squad_scores`; not one finite score for each question; another metric.
@@ -103,7 +103,8 @@ def best_no_answer_threshold(
         (0.3, 100.0)
 
     References:
-        `find_best_thresh` of the official `evaluate-v2.0.py`, which also tries to part questions of equal score.
+        `find_best_thresh` of the official `evaluate-v2.0.py`, which also tries thresholds between questions of equal
+        score.
     """
     owner = "best_no_answer_threshold"
     checks.one_of(owner, "metric", metric, METRICS)
@@ -113,11 +114,9 @@ def best_no_answer_threshold(
         rule = f"be one finite number for each of the {len(texts)} questions"
         raise ValueError(checks.message(owner, "no_answer_scores", rule, no_answer_scores))
     column = METRICS.index(metric)
-    # What is won, or lost, by giving an answer in place of "".
-    gains = [
-        _score(text, gold, "2.0")[column] if gold else -float(bool(text))
-        for text, gold in zip(texts, golds, strict=True)
-    ]
+    # The gain, or loss, of giving an answer instead of "".
+    pairs = zip(texts, golds, strict=True)
+    gains = [_score(text, gold, "2.0")[column] if gold else -float(bool(text)) for text, gold in pairs]
     order = np.argsort(certainty, kind="stable")
     levels = certainty[order]
     totals = np.cumsum([golds.count([]), *np.array(gains)[order]])
@@ -128,7 +127,7 @@ def best_no_answer_threshold(
 
 
 def _read(owner: str, answers: Any, gold_answers: Any) -> tuple[list[str], list[list[str]]]:
-    """Both sides as strings; a question without an answer has an empty list."""
+    """Checks and decodes both sides; a question without an answer has an empty list."""
     if isinstance(answers, str | bytes) or not len(answers):
         rule = "be a list of answers, one for each question and at least one"
         raise ValueError(checks.message(owner, "answers", rule, answers))
@@ -168,7 +167,7 @@ def _score(answer: str, golds: Sequence[str], version: str) -> _Scores:
 
 
 def _words(answer: str) -> list[str]:
-    """The words that count."""
+    """The words of an answer after normalization."""
     return _ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split()
 
 

@@ -1,4 +1,4 @@
-"""How BERT is trained: the optimizer with its exclusions, and the course of the learning rate."""
+"""The optimizer and the learning rate schedule of BERT."""
 
 from keras_bert_layers.optimizers.adamw import adamw
 from keras_bert_layers.optimizers.warmup_linear_decay import WarmupLinearDecay

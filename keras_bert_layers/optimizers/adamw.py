@@ -1,4 +1,4 @@
-"""Keras's AdamW with the settings that BERT is fine-tuned with."""
+"""AdamW with BERT's settings."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 
 UNDECAYED = ("bias", "gamma", "beta")
-# Keras adds epsilon before the second moment is corrected for its start at zero, PyTorch after: in the first step, that
-# is as if Keras's were 30 times as large. At 1e-6, MiniLM's weights moved 0.7 times as far in 40 steps as in PyTorch.
+# Keras adds epsilon before the bias correction of the second moment, PyTorch after it: in the first step, the same
+# value has 30 times the effect in Keras. With 1e-6, MiniLM's weights moved 0.7 times as far in 40 steps as in PyTorch.
 EPSILON = 1e-8
 
 
 @register
 class BertAdamW(keras.optimizers.AdamW):
-    """Keras's AdamW with the weights that it leaves undecayed in its class, in fewer passes over them on TensorFlow.
+    """Keras's AdamW that does not decay biases and LayerNorm, with one fused operation on TensorFlow.
 
-    Keras's own config does not hold them, so an AdamW read from a `.keras` file would decay everything from then on.
-
-    Keras writes a step as some twenty operations, each of which goes over a whole weight. TensorFlow has one that does
-    what thirteen of them do.
+    Keras's config does not include the excluded weights, so a plain AdamW loaded from a `.keras` file would decay all
+    weights. Keras computes a step in some twenty operations over each weight; TensorFlow has one operation for thirteen
+    of them.
 
     References:
         `ApplyAdamNonCuda` in tensorflow, core/kernels/training_ops.cc.
@@ -33,7 +32,7 @@ class BertAdamW(keras.optimizers.AdamW):
         self.exclude_from_weight_decay(var_names=UNDECAYED)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Changes one weight and its moments by its gradient."""
+        """Updates one weight and its moments."""
         if not self._has_one_operation():
             super().update_step(gradient, variable, learning_rate)
             return
@@ -56,7 +55,7 @@ class BertAdamW(keras.optimizers.AdamW):
         )
 
     def _apply_weight_decay(self, variables: Any) -> None:
-        if not self._has_one_operation():  # the step decays as well
+        if not self._has_one_operation():  # `update_step` decays the weights
             super()._apply_weight_decay(variables)
 
     def _clip_gradients(self, gradients: Any) -> Any:
@@ -72,17 +71,17 @@ class BertAdamW(keras.optimizers.AdamW):
 
 
 def adamw(learning_rate: Any = 5e-5, *, weight_decay: float = 0.01, clip_norm: float = 1.0) -> keras.optimizers.AdamW:
-    """AdamW that leaves biases and LayerNorm undecayed, also after a reload, and clips gradients to a global norm.
+    """AdamW without decay of biases and LayerNorm, also after loading a model, and with global norm clipping.
 
-    Unlike Google's own, it corrects the bias of its moments, as transformers' and Keras's do.
+    Unlike Google's optimizer, it corrects the bias of its moments, as those of transformers and Keras do.
 
     Args:
-        learning_rate: a number or a schedule, such as `WarmupLinearDecay`. The paper fine-tunes at 2e-5 to 5e-5.
-        weight_decay: the share of a weight taken off a step, times the learning rate.
-        clip_norm: the largest norm of all gradients together.
+        learning_rate: a float or a schedule, such as `WarmupLinearDecay`. The paper fine-tunes with 2e-5 to 5e-5.
+        weight_decay: the share of a weight to subtract in each step, times the learning rate.
+        clip_norm: the largest global norm of the gradients.
 
     Returns:
-        A new optimizer, with epsilon 1e-8, which is transformers' default.
+        A new optimizer, with epsilon 1e-8, the default of transformers.
 
     Examples:
         >>> adamw(3e-5).get_config()["epsilon"]

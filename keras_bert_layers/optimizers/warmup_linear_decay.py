@@ -1,4 +1,4 @@
-"""The learning rate's course in BERT: up to the peak, then down to zero, both in a straight line."""
+"""`WarmupLinearDecay`: linear warm-up, then linear decay."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.registration import register
 
 
 @register
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """A rate that rises linearly from 0 to a peak, and falls linearly to 0 at the last step.
+    """A learning rate schedule that rises linearly from 0 to a peak, then falls linearly to 0 at the last step.
 
     Args:
         peak: the highest rate, reached after the warm-up.
-        num_steps: training steps in all; the rate stays 0 after them.
-        num_warmup_steps: how many of them warm up, less than `num_steps`; 0 starts at the peak.
+        num_steps: the total number of training steps; the rate is 0 after them.
+        num_warmup_steps: the number of warm-up steps, less than `num_steps`; 0 starts at the peak.
 
     Returns:
-        From a call with a step, counted from 0: the rate, a float32 scalar.
+        A call with a step, counted from 0, returns the rate, a float32 scalar.
 
     Raises:
         TypeError, ValueError: an argument out of range.
@@ -38,12 +39,10 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     def __init__(self, peak: float, num_steps: int, *, num_warmup_steps: int = 0):
         self.peak = checks.positive_number("WarmupLinearDecay", "peak", peak)
         self.num_steps = checks.positive_integer("WarmupLinearDecay", "num_steps", num_steps)
-        if isinstance(num_warmup_steps, bool) or not isinstance(num_warmup_steps, int):
-            raise TypeError(checks.message("WarmupLinearDecay", "num_warmup_steps", "be an integer", num_warmup_steps))
-        if not 0 <= num_warmup_steps < num_steps:
-            rule = f"be at least 0 and less than `num_steps` ({num_steps})"
+        self.num_warmup_steps = checks.whole_number("WarmupLinearDecay", "num_warmup_steps", num_warmup_steps)
+        if num_warmup_steps >= num_steps:
+            rule = f"be less than `num_steps` ({num_steps})"
             raise ValueError(checks.message("WarmupLinearDecay", "num_warmup_steps", rule, num_warmup_steps))
-        self.num_warmup_steps = num_warmup_steps
 
     def __call__(self, step: Any) -> Any:
         """The rate at a step; see the class."""
@@ -54,4 +53,4 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {"peak": self.peak, "num_steps": self.num_steps, "num_warmup_steps": self.num_warmup_steps}
+        return constructor_arguments(WarmupLinearDecay, self)

@@ -8,11 +8,20 @@ if TYPE_CHECKING:
     from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
     from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
     from keras_bert_layers.preprocessing.masked_lm_generator import MaskedLMGenerator
+    from keras_bert_layers.preprocessing.masking import Masking
     from keras_bert_layers.preprocessing.sentence_pairs import SentencePairs
     from keras_bert_layers.preprocessing.span_preprocessor import SpanPreprocessor
     from keras_bert_layers.preprocessing.word_aligner import WordAligner
 
-__all__ = ["BertPreprocessor", "BertTokenizer", "MaskedLMGenerator", "SentencePairs", "SpanPreprocessor", "WordAligner"]
+__all__ = [
+    "BertPreprocessor",
+    "BertTokenizer",
+    "MaskedLMGenerator",
+    "Masking",
+    "SentencePairs",
+    "SpanPreprocessor",
+    "WordAligner",
+]
 
 # Vocabularies are read without Keras.
 make_lazy(
@@ -21,6 +30,7 @@ make_lazy(
         "BertPreprocessor": "bert_preprocessor",
         "BertTokenizer": "bert_tokenizer",
         "MaskedLMGenerator": "masked_lm_generator",
+        "Masking": "masking",
         "SentencePairs": "sentence_pairs",
         "SpanPreprocessor": "span_preprocessor",
         "WordAligner": "word_aligner",

@@ -1,4 +1,4 @@
-"""The whole way from text to tokens: a fast one that is nearly always right, and a careful one for the other texts."""
+"""Text to tokens: a fast path that is nearly always right, and a careful path for the remaining texts."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from keras_bert_layers.preprocessing._tokens import Tokens, concatenate, encode_
 from keras_bert_layers.preprocessing._word_pieces import WordPieces
 from keras_bert_layers.preprocessing.tables import NormalizationTable
 
-# A batch of at least so many texts is encoded in so many parts. Below, starting them takes longer than they save.
+# A batch of at least this many texts is encoded in parallel parts. For fewer texts, starting the parts costs more time
+# than they save.
 MIN_TEXTS_FOR_PARTS = 128
 NUM_PARTS = 4
-# TensorFlow cuts a tensor without a copy where the cuts are multiples of 64 bytes; a string takes 24.
+# TensorFlow slices a tensor without a copy if the slices start at multiples of 64 bytes; a string takes 24.
 ALIGNED_TEXTS = 8
 
 
 class Encoder:
-    """Normalises and encodes texts as the reference does.
+    """Normalizes and encodes texts as the reference does.
 
-    Two ops of tf.text do it, unless a text holds a word that is too long for them, a capital sigma whose lower case
-    depends on its neighbours, or a written special token. Such a text leaves [UNK] or an opening bracket in the
-    tokens; only then is it looked for, and only the texts that hold one go the careful way.
+    Two ops of tf.text are enough, unless a text has a word that is too long for them, a capital sigma whose lower case
+    depends on its neighbours, or a written special token. All three leave [UNK] or an opening bracket in the tokens. If
+    a batch has such tokens, its texts are checked, and only the affected ones take the careful path.
 
     Args:
         vocabulary: the tokens.
         table: the reference's table.
-        max_word_length: the longest word, in characters, that does not become [UNK] at once.
-        split_chinese: whether every Chinese character is a word; if not, every text goes the careful way.
-        special_tokens: token -> id of what is cut out of raw text before anything else; empty for none.
+        max_word_length: a word of more characters becomes [UNK].
+        split_chinese: whether every Chinese character is a word of its own; if not, every text takes the careful path.
+        special_tokens: token -> id of special tokens that are recognized in raw text.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Encoder:
         if special_tokens and "[" in vocabulary:
             self._suspicious_ids.append(list(vocabulary).index("["))
 
-        # Functions of their own, so that each is traced once, however often and wherever a model calls it.
+        # Separate functions, so that each is traced once, however often and wherever a model calls it.
         signature = [tf.TensorSpec([None], tf.string)]
         self._functions = {
             with_offsets: tf.function(
@@ -61,14 +62,14 @@ class Encoder:
         }
 
     def encode(self, texts: tf.Tensor, *, with_offsets: bool) -> Tokens:
-        """The tokens of texts `[B]`; their starts and ends mean something only `with_offsets`."""
+        """The tokens of texts `[B]`; their starts and ends are valid only `with_offsets`."""
         tokens = self._functions[with_offsets](texts)
         num_texts = texts.shape[0]
         tokens.row_splits.set_shape([None if num_texts is None else num_texts + 1])
         return tokens
 
     def _encode(self, texts: tf.Tensor, with_offsets: bool) -> Tokens:
-        # On an accelerator the integers between the string ops would travel there and back.
+        # On an accelerator the integers between the string ops would be copied there and back.
         with tf.device("CPU:0"):
             if not self._word_pieces.splits_texts:
                 return self._encode_carefully(texts)
@@ -83,7 +84,7 @@ class Encoder:
         )
 
     def _encode_in_parts(self, texts: tf.Tensor, with_offsets: bool) -> tuple[Tokens, Tokens]:
-        """The two ops, which use one core each, on parts of a large batch side by side."""
+        """Runs the two ops, which use one core each, on parts of a large batch in parallel."""
 
         def parts() -> tuple[Tokens, Tokens]:
             size = tf.size(texts) // NUM_PARTS // ALIGNED_TEXTS * ALIGNED_TEXTS
@@ -95,7 +96,7 @@ class Encoder:
         return tf.cond(is_large, parts, lambda: self._encode_part(texts, with_offsets))
 
     def _encode_part(self, texts: tf.Tensor, with_offsets: bool) -> tuple[Tokens, Tokens]:
-        """The tokens, with offsets in the normalised text, and with offsets in the original one if asked for."""
+        """The tokens with offsets in the normalized text, and, `with_offsets`, with offsets in the original text."""
         if not with_offsets:
             tokens = self._word_pieces.encode_texts(self._normalizer.normalize(texts))
             return tokens, tokens
@@ -108,7 +109,7 @@ class Encoder:
         return tf.reduce_any(tf.stack(found))
 
     def _needs_care(self, texts: tf.Tensor, tokens: Tokens) -> tf.Tensor:
-        """Which texts the fast way gets wrong, bool `[B]`."""
+        """Whether the fast path gets a text wrong, bool `[B]`."""
         care = self._word_pieces.has_long_word(tokens, tf.size(texts))
         if self._special_tokens is not None:
             care |= self._special_tokens.has_any(texts)
@@ -117,7 +118,7 @@ class Encoder:
         return care
 
     def _repair(self, texts: tf.Tensor, tokens: Tokens, care: tf.Tensor) -> Tokens:
-        """The tokens with those of the texts that need care made anew."""
+        """Encodes the texts that need care again, and replaces their tokens."""
 
         def repaired() -> Tokens:
             everything = concatenate([tokens, self._encode_carefully(tf.boolean_mask(texts, care))])
@@ -132,7 +133,7 @@ class Encoder:
         return encode_spans(self._special_tokens.cut(texts), self._encode_plain)
 
     def _encode_plain(self, texts: tf.Tensor) -> Tokens:
-        """The careful way for text without special tokens."""
+        """The careful path for text without special tokens."""
         normalized, sources = self._normalizer.normalize_with_sources(texts)
         tokens = self._word_pieces.encode_words(self._normalizer.lower_sigmas(normalized))
         return _in_original(texts, sources, tokens)

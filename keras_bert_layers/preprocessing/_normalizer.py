@@ -1,4 +1,4 @@
-"""Text to normalised text, and positions in the one back to positions in the other."""
+"""Normalizes text, and maps positions in normalized text back to the original."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ FINAL_SIGMA = "ς"
 
 
 class Sources(NamedTuple):
-    """Where the bytes of B normalised texts come from.
+    """The origin of each byte of B normalized texts.
 
     Attributes:
-        positions: int64 `[.]`, for each byte of each normalised text, and once after its last, a byte of the original:
-            its own place if it was copied, the first byte of the character if that was replaced.
+        positions: int64 `[.]`, for each byte of each normalized text, and for its end, a position in the original: that
+            of the same byte if it was copied, or of the character's first byte if the character was replaced.
         row_splits: int64 `[B + 1]`.
     """
 
@@ -28,7 +28,7 @@ class Sources(NamedTuple):
 
 
 class Normalizer:
-    """Replaces every character as the reference does: dropped, a blank, lower case, without marks.
+    """Replaces every character as the reference does: drops it, makes it a space or lower case, or strips its marks.
 
     Args:
         table: the reference's table.
@@ -41,20 +41,20 @@ class Normalizer:
         self.marks_sigmas = table.final_sigma is not None
 
     def normalize(self, texts: tf.Tensor) -> tf.Tensor:
-        """Normalised texts `[B]`, capital sigmas still marked."""
+        """Normalized texts `[B]`, capital sigmas still marked."""
         return self._normalizer.normalize(texts)
 
     def normalize_with_sources(self, texts: tf.Tensor) -> tuple[tf.Tensor, Sources]:
-        """Normalised texts `[B]`, capital sigmas still marked, and where their bytes come from."""
+        """Normalized texts `[B]`, capital sigmas still marked, and the origins of their bytes."""
         normalized, positions = self._normalizer.normalize_with_offsets(texts)
         return normalized, Sources(positions.values, positions.row_splits)
 
     def has_sigma(self, texts: tf.Tensor) -> tf.Tensor:
-        """Which of the original texts `[B]` hold a capital sigma, which normalisation marks."""
+        """Whether an original text contains a capital sigma, which normalization marks; bool `[B]`."""
         return tf.strings.regex_full_match(texts, rf"\C*{CAPITAL_SIGMA}\C*")
 
     def lower_sigmas(self, normalized: tf.Tensor) -> tf.Tensor:
-        """Puts the right small sigma for each marked one; every byte keeps its place."""
+        """Replaces each marked sigma by the right small one; all bytes keep their positions."""
         if self._final_sigma is None:
             return normalized
         final = tf.strings.regex_replace(normalized, self._final_sigma, rf"\1{FINAL_SIGMA}\2")
@@ -64,16 +64,17 @@ class Normalizer:
 def original_offsets(
     texts: tf.Tensor, sources: Sources, text_of: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Offsets of tokens in the normalised texts -> offsets in the original ones.
+    """Maps offsets of tokens in the normalized texts to offsets in the original texts.
 
-    A token ends behind the character that its last byte comes from: one byte on where that byte was copied, the
-    character's length on where the character was replaced, since then the position is that of its first byte. So a
-    mark that was dropped behind a token is not part of it, and both halves of a taken-apart character cover it.
+    A token ends after the character that its last byte comes from: one byte after the byte's position if the byte was
+    copied; the character's length after it if the character was replaced, because the position is then that of its
+    first byte. So a mark that was dropped after a token is not part of it, and both halves of a decomposed character
+    cover the character.
 
     Args:
         texts: the original texts, string `[B]`.
-        sources: where the bytes of the normalised texts come from.
-        text_of: int64 `[T]`, the text of each token.
+        sources: the origins of the bytes of the normalized texts.
+        text_of: int64 `[T]`, the index of each token's text.
         starts: int64 `[T]`.
         ends: int64 `[T]`, greater than `starts`.
 
@@ -89,6 +90,6 @@ def original_offsets(
 
 
 def _steps(byte: tf.Tensor) -> tf.Tensor:
-    """How far the end of a character is from one of its bytes: its length from a lead byte, else 1; int64."""
+    """The distance from a byte to the end of its character: the length for a lead byte, else 1; int64."""
     leads = [tf.cast(byte >= lead, tf.int64) for lead in (0xC0, 0xE0, 0xF0)]
     return 1 + leads[0] + leads[1] + leads[2]

@@ -1,4 +1,4 @@
-"""Special tokens that are written in a text."""
+"""Special tokens written in raw text."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from keras_bert_layers.preprocessing._tokens import Spans, cut
 
 
 class SpecialTokens:
-    """Cuts special tokens out of raw text, wherever they stand, also inside a word.
+    """Finds special tokens in raw text, also inside a word.
 
-    transformers' fast BertTokenizer keeps them as "added tokens": found in the text as it is written, before any
-    normalisation, in this case only.
+    transformers' fast BertTokenizer has them as "added tokens", which it finds in the text before any normalization, in
+    upper case only.
 
     Args:
-        ids: token, as "[SEP]" -> id.
+        ids: token, such as "[SEP]" -> id.
     """
 
     def __init__(self, ids: Mapping[str, int]):
@@ -24,12 +24,12 @@ class SpecialTokens:
         self._pattern = "|".join(re.escape(token) for token in self._ids)
 
     def has_any(self, texts: tf.Tensor) -> tf.Tensor:
-        """Which of the texts `[B]` hold a special token."""
+        """Whether a text contains a special token, bool `[B]`."""
         # \C is a byte; a dot would stop at bytes that are not UTF-8.
         return tf.strings.regex_full_match(texts, rf"\C*(?:{self._pattern})\C*")
 
     def cut(self, texts: tf.Tensor) -> Spans:
-        """The texts `[B]` as spans: special tokens with their ids, and what is between them."""
+        """Splits texts `[B]` into spans: special tokens with their ids, and the text between them."""
         # "Start of heading" is dropped as NUL is, and is one byte too.
         texts = tf.strings.regex_replace(texts, r"\x00", "\x01")
         spans = cut(texts, self._pattern, self._pattern)

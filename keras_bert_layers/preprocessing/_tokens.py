@@ -1,20 +1,20 @@
-"""Flat tokens, and how the tokens of parts of a text become tokens of the text."""
+"""Flat tokens, and encoding texts span by span."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing import _tf_text_internals
 
-# A text that any vocabulary makes one token of, if only [UNK]: what is encoded in place of a span whose id is given.
+# One token in every vocabulary, if only [UNK]. It is encoded in place of a span whose id is given.
 ONE_TOKEN_TEXT = "."
 NOT_FORCED = -1
 
 
 class Tokens(NamedTuple):
-    """The tokens of B texts, T in all, without ragged tensors' bookkeeping.
+    """The T tokens of B texts, without the overhead of ragged tensors.
 
     Attributes:
         ids: int32 `[T]`.
@@ -29,21 +29,21 @@ class Tokens(NamedTuple):
     ends: tf.Tensor
 
     def texts_of(self) -> tf.Tensor:
-        """Which text each token belongs to, int64 `[T]`."""
+        """The index of each token's text, int64 `[T]`."""
         first_tokens = self.row_splits[1:-1]
         num_tokens = self.row_splits[-1]  # where an empty text at the end would begin
         begun = tf.scatter_nd(first_tokens[:, None], tf.ones_like(first_tokens), num_tokens[None] + 1)
         return tf.cumsum(begun)[:num_tokens]
 
     def gather(self, texts: tf.Tensor) -> Tokens:
-        """The tokens of some texts, in the order asked for."""
-        places = tf.RaggedTensor.from_row_splits(tf.range(tf.size(self.ids)), self.row_splits, validate=False)
-        chosen = tf.gather(places, texts)
+        """The tokens of the texts with the given indices, in their order."""
+        indices = tf.RaggedTensor.from_row_splits(tf.range(tf.size(self.ids)), self.row_splits, validate=False)
+        chosen = tf.gather(indices, texts)
         ids, starts, ends = (tf.gather(part, chosen.values) for part in self.parts())
         return Tokens(ids, chosen.row_splits, starts, ends)
 
     def parts(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """What there is of each token: ids, starts, ends."""
+        """Ids, starts and ends."""
         return self.ids, self.starts, self.ends
 
 
@@ -64,7 +64,7 @@ class Spans(NamedTuple):
         row_splits: int64 `[B + 1]`, the spans of each text.
         starts: int64 `[P]`, bytes in the text.
         ends: int64 `[P]`.
-        forced_ids: int32 `[P]`, the one id that a whole span becomes, or -1.
+        forced_ids: int32 `[P]`, the id that replaces a whole span, or -1.
     """
 
     texts: tf.Tensor
@@ -78,21 +78,20 @@ def cut(texts: tf.Tensor, boundary: str, kept_boundary: str) -> Spans:
     """Cuts texts `[B]` at every match of a pattern.
 
     Args:
-        texts: the texts, none of which holds NUL, at which the op would end it.
+        texts: string `[B]`, without NUL, at which the op would stop.
         boundary: RE2 pattern.
-        kept_boundary: RE2 pattern; boundaries that it matches become spans themselves.
+        kept_boundary: RE2 pattern; boundaries that match it become spans of their own.
 
     Returns:
-        Spans, none of them empty, none with an id.
+        Spans, none of them empty and none with an id.
     """
-    # The op under `tf_text.regex_split_with_offsets`, which adds a dozen assertions: half of the time to trace it all.
-    op = importlib.import_module("tensorflow_text.python.ops.regex_split_ops").gen_regex_split_ops
-    spans, starts, ends, row_splits = op.regex_split_with_offsets(texts, f"({boundary})", f"({kept_boundary})")
+    split = _tf_text_internals.find(_tf_text_internals.REGEX_SPLIT)
+    spans, starts, ends, row_splits = split(texts, f"({boundary})", f"({kept_boundary})")
     return Spans(spans, row_splits, starts, ends, tf.fill(tf.shape(spans), NOT_FORCED))
 
 
 def encode_spans(spans: Spans, encode: Callable[[tf.Tensor], Tokens]) -> Tokens:
-    """Encodes each span by itself, except those whose id is given, and counts bytes from the start of the text."""
+    """Encodes each span on its own, except those with a forced id; offsets count from the start of the text."""
     is_forced = spans.forced_ids != NOT_FORCED
     tokens = encode(tf.where(is_forced, ONE_TOKEN_TEXT, spans.texts))
     span = tokens.texts_of()

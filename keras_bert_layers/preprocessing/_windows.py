@@ -1,4 +1,4 @@
-"""Where the windows lie that a long text is read through, and what stands at each of their places."""
+"""Windows over texts that are too long for one input."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from typing import NamedTuple
 
 from keras_bert_layers._internal.lazy import tf
 
+NO_OFFSET = -1
+
 
 class Windows(NamedTuple):
     """W windows over the tokens of B texts.
 
     Attributes:
-        rows: int32 `[W]`, the text that a window shows a part of, in ascending order.
-        begins: int32 `[W]`, the first token of that part, counted in the text.
-        lengths: int32 `[W]`, how many tokens it has.
+        rows: int32 `[W]`, the text that each window shows a part of, in ascending order.
+        begins: int32 `[W]`, the index of the part's first token in the text.
+        lengths: int32 `[W]`, the number of tokens in the part.
     """
 
     rows: tf.Tensor
@@ -22,14 +24,14 @@ class Windows(NamedTuple):
 
 
 def lay_windows(num_tokens: tf.Tensor, room: tf.Tensor, overlap: int) -> Windows:
-    """Windows of `room` tokens that cover each text, each window sharing `overlap` tokens with the one before it.
+    """Covers each text with windows of `room` tokens; each window shares `overlap` tokens with the one before it.
 
-    The last window of a text ends with it. A text that fits into one window, the empty one too, has one.
+    The last window of a text ends with the text. A text that fits into one window gets one, even if it is empty.
 
     Args:
         num_tokens: int32 `[B]`, the length of each text.
-        room: int32 `[B]`, how many tokens of a text its windows hold, more than `overlap`.
-        overlap: tokens that neighbours share.
+        room: int32 `[B]`, the number of tokens of a text that fit into a window; more than `overlap`.
+        overlap: the number of tokens that neighbouring windows share.
 
     Returns:
         The windows, text by text.
@@ -42,46 +44,55 @@ def lay_windows(num_tokens: tf.Tensor, room: tf.Tensor, overlap: int) -> Windows
     return Windows(rows, begins, lengths)
 
 
-class Places(NamedTuple):
-    """What stands at each place of W windows `[CLS] question [SEP] part of the context [SEP]`, S places wide.
-
-    Attributes:
-        question: int32 `[W, S]`, which token of the question stands there, where `is_question`.
-        is_question: bool `[W, S]`.
-        context: int32 `[W, S]`, which token of the context stands there, where `is_context`.
-        is_context: bool `[W, S]`.
-        is_second: bool `[W, S]`, the context and the `[SEP]` behind it.
-        is_real: bool `[W, S]`, whether anything but padding stands there.
-    """
-
-    question: tf.Tensor
-    is_question: tf.Tensor
-    context: tf.Tensor
-    is_context: tf.Tensor
-    is_second: tf.Tensor
-    is_real: tf.Tensor
-
-
-def places(windows: Windows, question_lengths: tf.Tensor, width: tf.Tensor | int) -> Places:
-    """The places of windows.
+def fill_windows(
+    windows: Windows,
+    question_ids: tf.RaggedTensor,
+    context: tuple[tf.RaggedTensor, ...],
+    width: tf.Tensor | int,
+    *,
+    special_ids: tuple[int, int, int],
+) -> dict[str, tf.Tensor]:
+    """The model inputs `[CLS] question [SEP] part of the context [SEP] [PAD] ...` of W windows, S tokens wide.
 
     Args:
-        windows: where they lie in the contexts.
-        question_lengths: int32 `[B]`.
-        width: the number of places, S.
+        windows: the windows over the contexts.
+        question_ids: ragged int32 `[B, tokens]`.
+        context: ids, starts and ends of the contexts' tokens, each ragged int32 `[B, tokens]`.
+        width: S.
+        special_ids: the ids of `[CLS]`, `[SEP]` and `[PAD]`.
 
     Returns:
-        The places.
+        What a call of `SpanPreprocessor` returns.
     """
-    place = tf.tile(tf.range(width)[None, :], [tf.size(windows.rows), 1])  # [W, S]
-    first = tf.gather(question_lengths, windows.rows)[:, None] + 2  # [W, 1]
-    last_separator = first + windows.lengths[:, None]  # [W, 1]
-    is_real = place <= last_separator
-    return Places(
-        question=place - 1,
-        is_question=(place >= 1) & (place < first - 1),
-        context=place - first + windows.begins[:, None],
-        is_context=(place >= first) & (place < last_separator),
-        is_second=(place >= first) & is_real,
-        is_real=is_real,
-    )
+    ids, starts, ends = (tokens.flat_values for tokens in context)
+    position = tf.tile(tf.range(width)[None, :], [tf.size(windows.rows), 1])  # [W, S], as all that follows
+    first = tf.gather(row_lengths(question_ids), windows.rows)[:, None] + 2  # [W, 1], the context's first position
+    last = first + windows.lengths[:, None]  # [W, 1], the position of the last [SEP]
+    is_real = position <= last
+    is_question = (position >= 1) & (position < first - 1)
+    is_context = (position >= first) & (position < last)
+    # Indices into one list of all tokens: those of the contexts, those of the questions, and the special ones.
+    all_ids = tf.concat([ids, question_ids.flat_values, tf.constant(special_ids, tf.int32)], 0)
+    of_context = position - first + windows.begins[:, None] + _row_starts(context[0], windows.rows)
+    of_question = position - 1 + _row_starts(question_ids, windows.rows) + tf.size(ids)
+    of_special = tf.size(all_ids) - tf.where(is_real, tf.where(position == 0, 3, 2), 1)
+    of_others = tf.where(is_question, of_question, of_special)
+    of_offset = tf.where(is_context, of_context, tf.size(ids))
+    return {
+        "token_ids": tf.gather(all_ids, tf.where(is_context, of_context, of_others)),
+        "segment_ids": tf.cast((position >= first) & is_real, tf.int32),
+        "padding_mask": tf.cast(is_real, tf.int32),
+        "rows": windows.rows,
+        "starts": tf.gather(tf.concat([starts, [NO_OFFSET]], 0), of_offset),
+        "ends": tf.gather(tf.concat([ends, [NO_OFFSET]], 0), of_offset),
+    }
+
+
+def row_lengths(tokens: tf.RaggedTensor) -> tf.Tensor:
+    """The number of tokens in each row, int32 `(batch,)`."""
+    return tf.cast(tokens.row_lengths(), tf.int32)
+
+
+def _row_starts(tokens: tf.RaggedTensor, rows: tf.Tensor) -> tf.Tensor:
+    """The index of the first token of some rows among all tokens, int32 `[W, 1]`."""
+    return tf.cast(tf.gather(tokens.row_starts(), rows), tf.int32)[:, None]

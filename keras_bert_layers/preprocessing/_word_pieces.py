@@ -1,8 +1,7 @@
-"""Normalised text to WordPiece ids."""
+"""WordPiece ids from normalized text."""
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator, Sequence
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf, tf_text
+from keras_bert_layers.preprocessing import _tf_text_internals
 from keras_bert_layers.preprocessing._tokens import NOT_FORCED, Tokens, cut, encode_spans
 from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, NormalizationTable
 from keras_bert_layers.preprocessing.vocabulary import UNKNOWN
@@ -18,24 +18,24 @@ SUFFIX = "##"
 MAX_CHARACTER_BYTES = 4
 # tensorflow/text, `fast_wordpiece_tokenizer_utils.h`: a token's length is stored in eight bits.
 MAX_TOKEN_BYTES = 256
-# tensorflow/text, `fast_wordpiece_tokenizer_model.fbs`: the place of `max_bytes_per_token` among the fields.
+# tensorflow/text, `fast_wordpiece_tokenizer_model.fbs`: the index of the field `max_bytes_per_token`.
 MAX_BYTES_FIELD = 4
-# Begins what takes the place of a token that no text can hold: both references drop this control character.
+# Starts the substitute of a token that no text can match: both references drop this control character.
 NEVER = "\x01"
 
 
 class WordPieces:
-    """Greedy longest-match-first over a vocabulary, as an op of tf.text does it, with the reference's limit on words.
+    """Greedy longest-match-first over a vocabulary, by an op of tf.text, with the reference's limit on word length.
 
-    The references count a word's characters, the op its bytes. Whole texts are therefore encoded with the limit taken
-    as bytes: what comes out is right unless some word is longer than that, and such a word shows, since the op makes
-    one [UNK] of it. Texts that hold one are encoded again word by word, with the op's own limit out of the way.
+    The references count the characters of a word, the op counts its bytes. So whole texts are encoded with the limit in
+    bytes. The result is right unless a word is longer than that; such a word is recognized, because the op turns it
+    into one [UNK]. Texts with such a word are encoded again word by word, with a limit that the op never reaches.
 
     Args:
         vocabulary: the tokens.
         table: the reference's table.
-        max_word_length: the longest word, in characters, that does not become [UNK] at once.
-        split_chinese: whether every Chinese character is a word.
+        max_word_length: a word of more characters becomes [UNK].
+        split_chinese: whether every Chinese character is a word of its own.
     """
 
     def __init__(
@@ -53,25 +53,25 @@ class WordPieces:
         self._boundary, self._kept_boundary = f"[ {boundaries}]", f"[{boundaries}]"
 
     def encode_texts(self, normalized: tf.Tensor) -> Tokens:
-        """The tokens of whole texts `[B]`; those of texts that `has_long_word` are wrong."""
+        """The tokens of whole texts `[B]`; wrong for texts for which `has_long_word` is true."""
         return _encode(normalized, self._model)
 
     def has_long_word(self, tokens: Tokens, num_texts: tf.Tensor) -> tf.Tensor:
-        """Which texts hold a word of more bytes than the limit has characters; bool `[B]`, from `encode_texts`."""
+        """Whether a text has a word of more bytes than the limit, bool `[B]`; `tokens` are from `encode_texts`."""
         long_tokens = tf.where(tokens.ends - tokens.starts > self._max_word_length)[:, 0]
         texts = tf.gather(tokens.texts_of(), long_tokens)
         return tf.math.unsorted_segment_sum(tf.ones_like(texts), texts, num_texts) > 0
 
     def encode_words(self, normalized: tf.Tensor) -> Tokens:
-        """The tokens of texts `[B]`, right for every text."""
+        """The tokens of texts `[B]`, right for all texts."""
         words = cut(normalized, self._boundary, self._kept_boundary)
         is_long = tf.strings.length(words.texts, unit="UTF8_CHAR") > self._max_word_length
         words = words._replace(forced_ids=tf.where(is_long, self.unknown_id, NOT_FORCED))
         model = self._model
         if self.splits_texts:
             limit = np.array([MAX_CHARACTER_BYTES * self._max_word_length], "<i4").view(np.uint8)
-            places = np.arange(self._max_bytes_position, self._max_bytes_position + limit.size)
-            model = tf.tensor_scatter_nd_update(model, places[:, None], limit)
+            indices = np.arange(self._max_bytes_position, self._max_bytes_position + limit.size)
+            model = tf.tensor_scatter_nd_update(model, indices[:, None], limit)
         return encode_spans(words, lambda texts: _encode(texts, model))
 
 
@@ -82,15 +82,15 @@ def _encode(texts: tf.Tensor, model: tf.Tensor) -> Tokens:
 
 
 def _matchable(vocabulary: Sequence[str], table: NormalizationTable, max_word_length: int) -> Iterator[str]:
-    """The vocabulary as the op must have it: stand-ins in place, and what no word can hold out of the way.
+    """The vocabulary as the op needs it: with stand-ins, and with substitutes for tokens that no word can match.
 
-    The op would match a token with a blank across two words, refuse one that is too long, and match one that holds a
-    stand-in by itself.
+    The op would match a token with whitespace across two words, reject a token that is too long, and match a token that
+    contains a stand-in.
     """
     impossible = re.compile(f"[\x00-\x20\x7f-\x9f{SIGMA_MARKER}{''.join(map(chr, table.stand_ins.values()))}]")
     for index, token in enumerate(vocabulary):
         if token.isascii() and token.isprintable() and " " not in token and len(token) <= max_word_length:
-            yield token  # most of them, and sooner than by what follows
+            yield token  # most tokens, without the slower checks below
             continue
         piece = token.translate(table.stand_ins).removeprefix(SUFFIX)
         if impossible.search(token) or len(piece) > max_word_length:
@@ -101,23 +101,20 @@ def _matchable(vocabulary: Sequence[str], table: NormalizationTable, max_word_le
             raise ValueError(checks.message("BertTokenizer", "vocabulary", rule, f"{len(vocabulary)} tokens", cure))
         else:
             yield token.translate(table.stand_ins)
-    yield NEVER  # the op wants at least one token that is not punctuation
+    yield NEVER  # the op needs at least one token that is not punctuation
 
 
 def _build_model(tokens: list[str], max_bytes: int, *, split_texts: bool) -> bytes:
-    """The flatbuffer of the op's model, from the builder under `FastWordpieceTokenizer`.
-
-    The class itself would make a Python list of the bytes, which takes longer than building them.
-    """
-    builder = importlib.import_module("tensorflow_text.core.pybinds.pywrap_fast_wordpiece_tokenizer_model_builder")
-    return builder.build_fast_wordpiece_model(tokens, max_bytes, SUFFIX, UNKNOWN, not split_texts, False)
+    """The flatbuffer of the op's model, from the builder that `FastWordpieceTokenizer` uses."""
+    build = _tf_text_internals.find(_tf_text_internals.BUILD_WORDPIECE_MODEL)
+    return build(tokens, max_bytes, SUFFIX, UNKNOWN, not split_texts, False)
 
 
 def _field_position(model: bytes, field: int) -> int:
-    """Where in a flatbuffer a scalar field of the root table lies.
+    """The position of a scalar field of the root table in a flatbuffer.
 
     References:
-        FlatBuffers, "Internals": the root's place is the first four bytes; a table begins with the distance back to
+        FlatBuffers, "Internals": the first four bytes are the root's position; a table starts with the distance back to
         its list of fields, whose entries after the first two are distances from the table, two bytes each.
     """
     root = int.from_bytes(model[:4], "little")

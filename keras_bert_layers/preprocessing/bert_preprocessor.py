@@ -1,4 +1,4 @@
-"""From raw text to the three integer inputs of a BERT backbone, in graph."""
+"""Model inputs from raw text, in the TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.preprocessing._text_layer import TextLayer
 from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
 from keras_bert_layers.preprocessing.truncation import TRUNCATIONS, truncate_pair
 
@@ -17,35 +19,36 @@ BUCKETS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
 @register
-class BertPreprocessor(keras.layers.Layer):
+class BertPreprocessor(TextLayer):
     """Turns strings, or pairs of strings, into `token_ids`, `segment_ids` and `padding_mask`.
 
-    One text becomes `[CLS] text [SEP]`, a pair becomes `[CLS] first [SEP] second [SEP]`, with segment 0 up to and with
-    the first `[SEP]` and segment 1 after it. Texts that do not fit are truncated, short ones padded. The layer holds no
-    weights; it runs eagerly, in `tf.data.Dataset.map`, and inside a functional model behind
-    `keras.Input(shape=(), dtype="string")`. It needs TensorFlow whatever the Keras backend is, and returns
-    TensorFlow tensors.
+    One text becomes `[CLS] text [SEP]`. A pair becomes `[CLS] first [SEP] second [SEP]`, with segment 0 up to and
+    including the first `[SEP]`, and segment 1 after it. Texts that do not fit are truncated; short ones are padded. The
+    layer has no weights. It runs eagerly, in `tf.data.Dataset.map`, and inside a functional model after
+    `keras.Input(shape=(), dtype="string")`. It needs TensorFlow under every Keras backend, and returns TensorFlow
+    tensors.
 
     Args:
         tokenizer: a `BertTokenizer`.
-        max_length: the largest number of tokens of a row, special tokens included.
+        max_length: the largest number of tokens in a row, special tokens included.
         padding: `"longest"` pads to the longest row of the batch, which costs least. `"max_length"` pads every batch
-            to `max_length`, for a compiler that wants one shape. `"bucket"` pads to the smallest of 16, 32, 48, 64, 96,
-            128, 192, 256, 384, 512 (and `max_length`) that holds the longest row, for a compiler that may see a few.
-        truncation: which text of a pair gives way. `"longest_first"` shortens the longer one, down to equal lengths and
-            then both; who keeps an odd last token follows the tokenizer's `reference`. `"only_first"` and
-            `"only_second"` shorten that one alone. A single text is shortened under the first two.
+            to `max_length`, for compilers that need one shape. `"bucket"` pads to the smallest of 16, 32, 48, 64, 96,
+            128, 192, 256, 384, 512 (and `max_length`) that holds the longest row, for compilers that can handle a few
+            shapes.
+        truncation: which text of a pair is shortened. `"longest_first"` shortens the longer one until both are equally
+            long, and then both; the tokenizer's `reference` decides which text keeps an odd last token. `"only_first"`
+            and `"only_second"` shorten only that text. A single text is shortened under the first two.
         name: the layer's name.
-        **kwargs: what `keras.layers.Layer` takes.
+        **kwargs: arguments of `keras.layers.Layer`.
 
     Returns:
-        From a call: a dictionary of three int32 tensors `(batch, sequence)`: `"token_ids"`; `"segment_ids"`, 0 or 1;
-        `"padding_mask"`, 1 on tokens and 0 on padding. From one string without a batch: `(sequence,)`.
+        A call returns a dictionary of three int32 tensors `(batch, sequence)`: `"token_ids"`; `"segment_ids"`, 0 or 1;
+        and `"padding_mask"`, 1 for tokens and 0 for padding. For one string without a batch they are `(sequence,)`.
 
     Raises:
-        ValueError: an argument out of range; a text that is neither strings nor a tuple of two; a single text under
-            `"only_second"`.
-        tf.errors.InvalidArgumentError: under `"only_first"` or `"only_second"`, when the other text alone is too long.
+        TypeError: `tokenizer` is not a `BertTokenizer`; the text is not strings.
+        ValueError: an argument out of range; a tuple that does not have two texts; a single text under `"only_second"`.
+        tf.errors.InvalidArgumentError: under `"only_first"` or `"only_second"`, if the other text alone is too long.
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -71,25 +74,17 @@ class BertPreprocessor(keras.layers.Layer):
         name: str | None = None,
         **kwargs: Any,
     ):
-        super().__init__(name=name, **kwargs)
-        if not isinstance(tokenizer, BertTokenizer):
-            cure = "Make one with `BertTokenizer(vocabulary)` or `load_tokenizer(source)`."
-            raise TypeError(checks.message("BertPreprocessor", "tokenizer", "be a BertTokenizer", tokenizer, cure))
+        super().__init__(tokenizer, name=name, **kwargs)
         checks.positive_integer("BertPreprocessor", "max_length", max_length)
         if max_length < 3:
             rule = "be at least 3, for [CLS], one token and [SEP]"
             raise ValueError(checks.message("BertPreprocessor", "max_length", rule, max_length))
-        self.tokenizer = tokenizer
         self.max_length = int(max_length)
         self.padding = checks.one_of("BertPreprocessor", "padding", padding, PADDINGS)
         self.truncation = checks.one_of("BertPreprocessor", "truncation", truncation, TRUNCATIONS)
-        # Strings stay TensorFlow strings: no other backend has them, and Keras must not convert them.
-        self._convert_input_args = False
-        self._allow_non_tensor_positional_args = True
-        self.built = True
 
     def call(self, text: Any) -> dict[str, Any]:
-        """Tokenises, truncates, adds special tokens and pads."""
+        """Tokenizes, truncates, adds special tokens and pads."""
         first, second = split_pair(text)
         first = as_strings("BertPreprocessor", first)
         second = None if second is None else as_strings("BertPreprocessor", second)
@@ -99,7 +94,7 @@ class BertPreprocessor(keras.layers.Layer):
         return self._pack(self._truncated(first, second))
 
     def _truncated(self, first: tf.Tensor, second: tf.Tensor | None) -> list[tf.RaggedTensor]:
-        """One or two ragged int32 `(batch, tokens)` that fit beside the special tokens."""
+        """Tokenizes one or two texts and shortens them to fit, ragged int32 `(batch, tokens)` each."""
         first_ids = self.tokenizer.tokenize(first)
         if second is None:
             if self.truncation == "only_second":
@@ -117,7 +112,7 @@ class BertPreprocessor(keras.layers.Layer):
         )
 
     def _pack(self, segments: list[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
-        """Special tokens and padding round one or two ragged `(batch, tokens)`."""
+        """Adds special tokens and padding to one or two ragged `(batch, tokens)`."""
         num_rows = segments[0].nrows()
         start = tf.fill([num_rows, 1], tf.constant(self.tokenizer.start_id, tf.int32))
         separator = tf.fill([num_rows, 1], tf.constant(self.tokenizer.separator_id, tf.int32))
@@ -147,31 +142,17 @@ class BertPreprocessor(keras.layers.Layer):
         return {key: keras.KerasTensor(shape, dtype="int32") for key in ("token_ids", "segment_ids", "padding_mask")}
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument; the vocabulary travels with the tokenizer."""
-        config = super().get_config()
-        config.update(
-            tokenizer=keras.saving.serialize_keras_object(self.tokenizer),
-            max_length=self.max_length,
-            padding=self.padding,
-            truncation=self.truncation,
-        )
-        return config
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> BertPreprocessor:
-        """The layer from `get_config`."""
-        config = dict(config)
-        config["tokenizer"] = keras.saving.deserialize_keras_object(config["tokenizer"])
-        return cls(**config)
+        """Every constructor argument; the tokenizer includes its vocabulary."""
+        return {**constructor_arguments(BertPreprocessor, self), **super().get_config()}
 
 
 def padded_width(lengths: tf.Tensor, *, padding: str, max_length: int) -> tf.Tensor | int:
-    """How many columns a batch gets.
+    """The number of columns that a batch is padded to.
 
     Args:
-        lengths: int32 `(rows,)`, the tokens of each row, none more than `max_length`.
+        lengths: int32 `(rows,)`, the number of tokens in each row, at most `max_length`.
         padding: `"longest"`, `"max_length"` or `"bucket"`.
-        max_length: the largest number of tokens of a row.
+        max_length: the largest number of tokens in a row.
 
     Returns:
         The width; an int under `"max_length"`.
@@ -187,7 +168,7 @@ def padded_width(lengths: tf.Tensor, *, padding: str, max_length: int) -> tf.Ten
 
 
 def fitting_width(longest: int, *, padding: str, max_length: int) -> int:
-    """The same as `padded_width` of rows the longest of which has `longest` tokens, without TensorFlow."""
+    """`padded_width` without TensorFlow, from the number of tokens in the longest row."""
     if padding == "max_length":
         return max_length
     if padding == "longest":
@@ -196,18 +177,18 @@ def fitting_width(longest: int, *, padding: str, max_length: int) -> int:
 
 
 def bucket_widths(max_length: int) -> list[int]:
-    """The widths that `"bucket"` may give."""
+    """The widths that `"bucket"` pads to."""
     return [width for width in BUCKETS if width < max_length] + [max_length]
 
 
 def split_pair(text: Any) -> tuple[Any, Any | None]:
-    """The first and, for a pair, the second text.
+    """Splits the input into the first text and, for a pair, the second one.
 
-    A pair is a tuple of two, or a list of two tensors (as Keras itself passes several inputs). A list of Python
-    strings is a batch.
+    A pair is a tuple of two, or a list of two tensors (as Keras passes several inputs). A list of Python strings is a
+    batch.
 
     Raises:
-        ValueError: a tuple or list of tensors that does not have two elements; a tuple of two bare strings, which
+        ValueError: a tuple or list of tensors that does not have two elements; a tuple of two single strings, which
             could be a pair or a batch.
     """
     is_list_of_tensors = isinstance(text, list) and len(text) > 0 and all(hasattr(item, "shape") for item in text)
@@ -222,7 +203,7 @@ def split_pair(text: Any) -> tuple[Any, Any | None]:
 
 
 def as_strings(owner: str, text: Any) -> tf.Tensor:
-    """A string tensor of rank 0 or 1; TypeError or ValueError in the name of `owner` otherwise."""
+    """Converts text to a string tensor of rank 0 or 1; raises TypeError or ValueError that names `owner`."""
     tensor = text if tf.is_tensor(text) else _converted(owner, text)
     cure = "Give a string, or a list, array or tensor `(batch,)` of strings."
     if tensor.dtype != tf.string:
@@ -233,7 +214,7 @@ def as_strings(owner: str, text: Any) -> tf.Tensor:
 
 
 def _converted(owner: str, text: Any) -> tf.Tensor:
-    """Python strings as a tensor; an empty list is a batch of no texts."""
+    """Converts Python strings to a tensor; an empty list is an empty batch."""
     if isinstance(text, list) and not text:
         return tf.zeros([0], tf.string)
     try:

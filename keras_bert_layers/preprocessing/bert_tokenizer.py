@@ -1,4 +1,4 @@
-"""BERT's tokenizer: text to WordPiece ids, in graph."""
+"""BERT's WordPiece tokenizer, in the TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ MAX_WORD_LENGTH = {"google": 200, "huggingface": 100}
 class BertTokenizer:
     """Turns text into WordPiece ids, exactly as the code that a checkpoint was trained with.
 
-    A text is cleaned, lower-cased and stripped of accents where asked, cut at blanks, punctuation and Chinese
-    characters, and each word is matched greedily with the longest pieces of the vocabulary. Runs eagerly, in
-    `tf.data.Dataset.map`, inside a `tf.function` and in an exported SavedModel, vocabulary included. Needs TensorFlow
-    and tensorflow-text, whatever the Keras backend is.
+    The tokenizer cleans a text, optionally lower-cases it and strips accents, splits it at whitespace, punctuation and
+    Chinese characters, and matches each word greedily with the longest pieces in the vocabulary. It runs eagerly, in
+    `tf.data.Dataset.map`, inside a `tf.function` and in an exported SavedModel, which includes the vocabulary. It needs
+    TensorFlow and tensorflow-text under every Keras backend.
 
-    Every input has an answer. An empty text has no tokens; bytes that are not UTF-8 are skipped; a word longer than
-    the reference's limit is `[UNK]`. One thing is not as in the references: where accents are stripped, neighbouring
-    spacing marks (as U+302E, U+1D165) are not put into Unicode's canonical order. The vocabularies of bert-base hold
-    none of them, so that the word is `[UNK]` either way.
+    Every input has a result. An empty text has no tokens; bytes that are not UTF-8 are skipped; a word longer than the
+    reference's limit is `[UNK]`. There is one difference from the references: where accents are stripped, neighbouring
+    spacing marks (such as U+302E and U+1D165) are not put into Unicode's canonical order. The vocabularies of bert-base
+    have none of these marks, so the word is `[UNK]` either way.
 
     Args:
-        vocabulary: a list of tokens, a token's place being its id, or the path of a `vocab.txt` (UTF-8, one token a
-            line, Unix or Windows line ends). It must hold `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`, and no token twice.
-        lowercase: whether text becomes lower case: True for "uncased" checkpoints.
-        strip_accents: whether combining marks are dropped. None: as `lowercase`.
-        split_chinese: whether every Chinese character is a word by itself. False costs speed.
-        reference: whose code to follow where the two differ. `"google"` is `tokenization.py` of google-research/bert:
-            words of up to 200 characters, private-use characters are letters, a special token that is written in the
-            text is plain text. `"huggingface"` is transformers' fast BertTokenizer: words of up to 100 characters,
-            private-use characters are dropped, `[SEP]` and the other special tokens written in the text
-            become their ids.
+        vocabulary: a list of tokens, in the order of their ids, or the path of a `vocab.txt` (UTF-8, one token a line,
+            Unix or Windows line ends). It must contain `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`, and no token twice.
+        lowercase: whether to lower-case text: True for "uncased" checkpoints.
+        strip_accents: whether to drop combining marks; None for the value of `lowercase`.
+        split_chinese: whether every Chinese character is a word of its own. False is slower.
+        reference: the code to follow where the two differ. `"google"` is `tokenization.py` of google-research/bert:
+            words of up to 200 characters; private-use characters are letters; a special token written in the text is
+            plain text. `"huggingface"` is transformers' fast BertTokenizer: words of up to 100 characters; private-use
+            characters are dropped; `[SEP]` and the other special tokens written in the text become their ids.
 
     Raises:
         TypeError: an argument of the wrong type.
-        ValueError: `vocabulary` is broken (the message says where), or `reference` is neither of the two.
+        ValueError: an invalid `vocabulary` (the message names the line), or an unknown `reference`.
         FileNotFoundError: there is no such vocabulary file.
+        ImportError: an installed tensorflow-text that does not have what the tokenizer needs.
 
     Examples:
         >>> vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "un", "##aff", "##able", "!"]
@@ -89,8 +89,8 @@ class BertTokenizer:
         self.reference = checks.one_of("BertTokenizer", "reference", reference, tuple(MAX_WORD_LENGTH))
         self._vocabulary = load_vocabulary(vocabulary)
         self._ids = {token: token_id for token_id, token in enumerate(self._vocabulary)}
-        # The tables are eager tensors, also where a graph is being built: what captures them shares one copy. The ops
-        # that read them run on the processor; on an accelerator the tables would be copied back at every call.
+        # The tables are eager tensors even while a graph is built, so that all graphs share one copy. The ops that read
+        # them run on the CPU; from an accelerator the tables would be copied back at every call.
         with tf.init_scope(), tf.device("CPU:0"):
             self._encoder = Encoder(
                 self._vocabulary,
@@ -110,14 +110,14 @@ class BertTokenizer:
         """The ids of each text.
 
         Args:
-            text: strings `(batch,)`: a list, a NumPy array or a tensor. Also one string `()`, or more axes
-                `(batch, choices, …)`, dense or ragged.
+            text: strings `(batch,)`: a list, a NumPy array or a tensor. One string `()` and more axes
+                `(batch, choices, …)`, dense or ragged, work too.
 
         Returns:
             int32 ids, ragged `(batch, tokens)`; `(tokens,)` for one string; `(batch, choices, tokens)` for two axes.
 
         Raises:
-            TypeError: `text` is not of strings.
+            TypeError: `text` is not strings.
         """
         texts, restore = _flatten(text)
         tokens = self._encoder.encode(texts, with_offsets=False)
@@ -126,11 +126,11 @@ class BertTokenizer:
     __call__ = tokenize
 
     def tokenize_with_offsets(self, text: Any) -> tuple[tf.RaggedTensor | tf.Tensor, ...]:
-        """The ids of each text, and where in the text each token stands.
+        """The ids of each text, and the byte offsets of each token.
 
-        Offsets count bytes of the text as it was given, before any normalisation, so `text[start:end]` is what a token
-        was made from. A combining mark that was dropped behind a token is not part of it. Tokens made from parts of
-        one character, as the halves of a Korean syllable, all cover that character.
+        Offsets count the bytes of the original text, before any normalization, so `text[start:end]` is what a token was
+        made from. A combining mark that was dropped after a token is not part of it. Tokens made from parts of one
+        character, such as the halves of a Korean syllable, all cover that character.
 
         Args:
             text: as for `tokenize`.
@@ -139,7 +139,7 @@ class BertTokenizer:
             Ids, starts, ends, each as `tokenize` returns ids.
 
         Raises:
-            TypeError: `text` is not of strings.
+            TypeError: `text` is not strings.
         """
         texts, restore = _flatten(text)
         tokens = self._encoder.encode(texts, with_offsets=True)
@@ -149,7 +149,7 @@ class BertTokenizer:
         )
 
     def detokenize(self, ids: Any) -> tf.Tensor | tf.RaggedTensor:
-        """Text with the same tokens: pieces joined, blanks between words, `[PAD]` left out.
+        """Text from ids: joins pieces, puts a space between words, and leaves out `[PAD]`.
 
         Args:
             ids: int ids `(…, tokens)`: a tensor, dense or ragged, an array or nested lists.
@@ -170,14 +170,14 @@ class BertTokenizer:
         return self._vocabulary[token_id]
 
     def token_to_id(self, token: str) -> int:
-        """The id of a token; ValueError if the vocabulary does not hold it."""
+        """The id of a token; ValueError if it is not in the vocabulary."""
         if token not in self._ids:
             cure = f"Text that no token matches becomes {UNKNOWN}, id {self.unknown_id}."
             raise ValueError(checks.message("BertTokenizer", "token", "be a token of the vocabulary", token, cure))
         return self._ids[token]
 
     def vocabulary_size(self) -> int:
-        """How many tokens the vocabulary holds."""
+        """The number of tokens in the vocabulary."""
         return len(self._vocabulary)
 
     @property
@@ -202,7 +202,7 @@ class BertTokenizer:
 
     @property
     def mask_id(self) -> int:
-        """Id of `[MASK]`; ValueError if the vocabulary does not hold it."""
+        """Id of `[MASK]`; ValueError if it is not in the vocabulary."""
         return self.token_to_id(MASK)
 
     def get_config(self) -> dict[str, Any]:
@@ -231,14 +231,14 @@ class BertTokenizer:
 
 
 def _flatten(text: Any) -> tuple[tf.Tensor, Callable[[tf.RaggedTensor], Any]]:
-    """The strings on one axis, and what gives ragged tokens `(strings, tokens)` the axes of `text`."""
+    """Flattens `text` to one axis of strings, and returns a function that gives ragged tokens the axes of `text`."""
     if isinstance(text, tf.RaggedTensor):
         texts, restore = _flatten(text.flat_values)
         return texts, lambda tokens: text.with_flat_values(restore(tokens))
     try:
         text = tf.convert_to_tensor(text, tf.string)
     except (TypeError, ValueError) as error:
-        cure = "Give strings, a list, an array or a tensor of them; rows of different lengths as a tf.RaggedTensor."
+        cure = "Pass a list, an array or a tensor of strings; rows of different lengths as a tf.RaggedTensor."
         raise TypeError(checks.message("BertTokenizer", "text", "be strings", text, cure)) from error
     if text.shape.rank is None:
         raise ValueError(checks.message("BertTokenizer", "text", "have a known number of axes", text))

@@ -1,4 +1,4 @@
-"""Pairs of segments from documents, for next-sentence prediction."""
+"""Pairs of segments for next-sentence prediction."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing._text_layer import check_is_tokenizer
 from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] first [SEP] second [SEP]
@@ -19,27 +20,28 @@ SENTENCES_AT_ONCE = 4096
 
 
 class SentencePairs:
-    """Two segments a row: in half of the rows the second follows the first, else it is from another document.
+    """Draws pairs of segments: in half of the rows the second follows the first, else it is from another document.
 
-    A document is cut into chunks of sentences that just fill a row, and each chunk at a random place between two
-    sentences. Either both parts are a pair, or the first part and as many sentences as fit from a random place of a
-    random other document; the unused second part then goes back, and begins the next chunk. A chunk of one sentence
-    always gets a random second segment. In one document of ten the rows are shorter, of a random length.
-    A pair that is too long loses tokens of its longer segment, one by one, at random from its front or its back.
+    Each document is split into chunks of sentences that just fill a row, and each chunk is split at a random sentence.
+    The two parts make a pair, or the first part makes a pair with sentences from a random position in a random other
+    document. In the second case the unused second part becomes the start of the next chunk. A chunk of one sentence
+    always gets a random second segment. In one document of ten the rows are shorter, with a random length. A pair that
+    is too long loses tokens of its longer segment one by one, at random from the front or the back.
 
-    The documents are tokenised once, 4 bytes a token. A pair is five numbers, so that a whole epoch can be shuffled.
+    The documents are tokenized once, and kept with 4 bytes a token. A pair is five integers, so that a whole epoch can
+    be shuffled.
 
     Args:
         documents: sequences of sentences, which are strings. Sentences without tokens and documents without sentences
-            are left out.
+            are skipped.
         tokenizer: a `BertTokenizer`.
-        max_length: the largest number of tokens of a row, special tokens included; at least 5.
+        max_length: the largest number of tokens in a row, special tokens included; at least 5.
         random_next_rate: probability that a chunk of two sentences or more gets a random second segment, in [0, 1].
-        short_rate: share of documents with shorter rows, in [0, 1].
+        short_rate: the share of documents with shorter rows, in [0, 1].
 
     Raises:
-        TypeError: a document that is no list, or a sentence that is no string (both are named).
-        ValueError: an argument out of its range; no token in any document.
+        TypeError: a document that is not a list, or a sentence that is not a string; the message shows it.
+        ValueError: an argument out of range; documents without any token.
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -52,8 +54,8 @@ class SentencePairs:
 
     References:
         Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3.1 and appendix A.1;
-        `create_instances_from_document` and `truncate_seq_pair` in google-research/bert, create_pretraining_data.py,
-        which with a single document, as here, takes random segments from that one too.
+        `create_instances_from_document` and `truncate_seq_pair` in google-research/bert, create_pretraining_data.py.
+        With a single document, random segments are from that document, as there.
     """
 
     def __init__(
@@ -66,9 +68,7 @@ class SentencePairs:
         short_rate: float = 0.1,
     ):
         owner = "SentencePairs"
-        if not isinstance(tokenizer, BertTokenizer):
-            cure = "Make one with `BertTokenizer(vocabulary)` or `load_tokenizer(source)`."
-            raise TypeError(checks.message(owner, "tokenizer", "be a BertTokenizer", tokenizer, cure))
+        check_is_tokenizer(owner, tokenizer)
         if checks.positive_integer(owner, "max_length", max_length) < NUM_SPECIAL_TOKENS + 2:
             rule = "be at least 5, for [CLS], two tokens and two [SEP]"
             raise ValueError(checks.message(owner, "max_length", rule, max_length))
@@ -87,14 +87,14 @@ class SentencePairs:
             raise ValueError(checks.message(owner, "documents", "hold at least one token", len(documents)))
 
     def draw(self, seed: int) -> np.ndarray:
-        """One epoch of pairs, document by document.
+        """Draws one epoch of pairs, document by document.
 
         Args:
             seed: the same seed gives the same pairs.
 
         Returns:
-            int64 `(pairs, 5)`: where the first segment starts and ends among the tokens of all documents, where the
-            second does, and 0 if it is the next one, 1 if it is random.
+            int64 `(pairs, 5)`: start and end of the first segment, as indices of the tokens of all documents; start and
+            end of the second; and 0 if the second follows the first, 1 if it is random.
         """
         generator = random.Random(seed)
         documents = range(len(self._starts) - 1)
@@ -102,10 +102,10 @@ class SentencePairs:
         return np.array(list(pairs), np.int64)
 
     def segments(self, pairs: Any) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-        """The tokens of pairs, in graph.
+        """Looks up the tokens of pairs, in graph.
 
         Args:
-            pairs: rows of what `draw` returns, int64 `(pairs, 5)`.
+            pairs: rows from `draw`, int64 `(pairs, 5)`.
 
         Returns:
             First and second segments, each ragged int32 `(pairs, tokens)`.
@@ -115,7 +115,7 @@ class SentencePairs:
         return tf.gather(self._ids, first), tf.gather(self._ids, second)
 
     def _pairs_of(self, document: int, generator: random.Random) -> Iterator[tuple[int, ...]]:
-        """The pairs whose first segment is from a document."""
+        """Draws the pairs whose first segment is from a document."""
         target = self.budget
         if generator.random() < self.short_rate:
             target = generator.randint(2, self.budget)
@@ -132,11 +132,11 @@ class SentencePairs:
             start = border if is_random else end
 
     def _filled(self, start: int, stop: int, num_tokens: int) -> int:
-        """The sentence before which to stop so as to have so many tokens, or all; at least one is taken."""
+        """The end of a run of sentences: `num_tokens` tokens or more, or all up to `stop`; never empty."""
         return bisect_left(self._bounds, self._bounds[start] + num_tokens, start + 1, stop)
 
     def _random_segment(self, document: int, num_tokens: int, generator: random.Random) -> tuple[int, int]:
-        """Sentences of another document, from a random place on."""
+        """Sentences of another document, from a random position."""
         num_others = len(self._starts) - 2
         if num_others:
             other = generator.randrange(num_others)
@@ -148,12 +148,12 @@ class SentencePairs:
     def _fitting(
         self, first: tuple[int, int], second: tuple[int, int], generator: random.Random
     ) -> tuple[int, int, int, int]:
-        """The tokens of two runs of sentences, cut until they fit."""
+        """The tokens of two runs of sentences, shortened until they fit."""
         bounds = [self._bounds[sentence] for sentence in (*first, *second)]
         sizes = bounds[1] - bounds[0], bounds[3] - bounds[2]
         for side, kept in enumerate(kept_lengths(*sizes, self.budget)):
             num_cut = sizes[side] - kept
-            # Each token is cut at the front with probability 1/2: as many as random bits are 1.
+            # Each token is cut at the front with probability 1/2: count the ones in random bits.
             num_front = generator.getrandbits(num_cut).bit_count() if num_cut else 0
             bounds[2 * side] += num_front
             bounds[2 * side + 1] -= num_cut - num_front
@@ -161,7 +161,7 @@ class SentencePairs:
 
 
 def kept_lengths(first_length: int, second_length: int, budget: int) -> tuple[int, int]:
-    """How many tokens of each segment stay when the longer one, or at a tie the second, loses tokens one by one."""
+    """The lengths that remain if the longer segment, or the second at equal lengths, loses tokens one by one."""
     half = budget // 2
     first_kept = max(budget - half, budget - second_length)
     second_kept = max(half, budget - first_length)
@@ -169,12 +169,8 @@ def kept_lengths(first_length: int, second_length: int, budget: int) -> tuple[in
 
 
 def check_documents(owner: str, documents: Any) -> None:
-    """Refuses what is not a list of lists of strings.
-
-    Raises:
-        TypeError: names the document and the sentence.
-    """
-    cure = "`data.read_documents` reads a file with a sentence a line and a blank line between documents."
+    """Raises TypeError, with the document and the sentence, unless `documents` is a list of lists of strings."""
+    cure = "`data.read_documents` reads a file with one sentence a line and an empty line between documents."
     if isinstance(documents, str | bytes) or not isinstance(documents, Sequence):
         raise TypeError(checks.message(owner, "documents", "be a list of lists of sentences", type(documents), cure))
     for number, document in enumerate(documents):
@@ -183,16 +179,16 @@ def check_documents(owner: str, documents: Any) -> None:
                 f"`{owner}`: a document must be a list of sentences. Received: {document!r:.80} as document {number}. "
                 + cure
             )
-        for place, sentence in enumerate(document):
+        for index, sentence in enumerate(document):
             if not isinstance(sentence, str | bytes):
                 raise TypeError(
-                    f"`{owner}`: sentences must be strings. Received: {sentence!r} as sentence {place} of document "
+                    f"`{owner}`: sentences must be strings. Received: {sentence!r} as sentence {index} of document "
                     f"{number}."
                 )
 
 
 def _tokenized(documents: Sequence[Sequence[str]], tokenizer: BertTokenizer) -> tuple[np.ndarray, np.ndarray]:
-    """The ids of all sentences, one behind the other, and how many each has."""
+    """The ids of all sentences, concatenated, and the number of ids of each sentence."""
     sentences = itertools.chain.from_iterable(documents)
     ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
     while batch := list(itertools.islice(sentences, SENTENCES_AT_ONCE)):

@@ -1,4 +1,4 @@
-"""Which tokens of a pair stay when both do not fit."""
+"""Truncation of pairs of texts."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ TRUNCATIONS = ("longest_first", "only_first", "only_second")
 def truncate_pair(
     first_ids: tf.RaggedTensor, second_ids: tf.RaggedTensor, *, budget: int, truncation: str, reference: str
 ) -> list[tf.RaggedTensor]:
-    """Shortens two ragged rows of tokens from their ends until they fit together.
+    """Shortens the two texts of each pair at their ends until they fit together.
 
     Args:
         first_ids: ragged int32 `(batch, tokens)`.
         second_ids: ragged int32 `(batch, tokens)`.
-        budget: how many tokens both may have together, at least 0.
+        budget: the number of tokens that both may have together, at least 0.
         truncation: `"longest_first"`, `"only_first"` or `"only_second"`.
-        reference: whose rule decides an odd budget under `"longest_first"`: `"google"` pops from the second text at
-            equal lengths, so the first keeps one more; `"huggingface"` (its tokenizers library) gives one more to
-            the text that was longer, and to the second one at a tie.
+        reference: whose rule applies to an odd budget under `"longest_first"`: `"google"` removes a token of the second
+            text at equal lengths, so the first keeps one more; `"huggingface"` (its tokenizers library) leaves one more
+            to the text that was longer, or to the second text if both were equally long.
 
     Returns:
         The two shortened ragged tensors.
 
     Raises:
-        tf.errors.InvalidArgumentError: the text that must not be shortened is longer than `budget`.
+        tf.errors.InvalidArgumentError: a text that must not be shortened is longer than `budget`.
 
     References:
         `_truncate_seq_pair` in google-research/bert `create_pretraining_data.py`; `truncate_encodings` in
@@ -45,21 +45,21 @@ def truncate_pair(
 def _longest_first(
     first_length: tf.Tensor, second_length: tf.Tensor, budget: int, reference: str
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """How many tokens of each text stay, int32 `(batch,)` each."""
+    """The number of tokens to keep of each text, int32 `(batch,)` each."""
     half = budget // 2
     first_is_longer = first_length > second_length
     if reference == "google":
         first_half = tf.fill(tf.shape(first_length), budget - half)
     else:
         first_half = tf.where(first_is_longer, budget - half, half)
-    # The shorter text stays whole as long as the longer one still keeps at least as much as it.
+    # The shorter text is not truncated as long as the longer one keeps at least as many tokens.
     first_kept = tf.maximum(first_half, budget - second_length)
     second_kept = tf.maximum(budget - first_half, budget - first_length)
     return tf.minimum(first_length, first_kept), tf.minimum(second_length, second_kept)
 
 
 def _rest(whole_length: tf.Tensor, budget: int, truncation: str) -> tf.Tensor:
-    """What is left of the budget beside a text that stays whole."""
+    """What is left of the budget after the text that is not truncated."""
     other = "second" if truncation == "only_first" else "first"
     check = tf.debugging.assert_less_equal(
         whole_length,
@@ -73,7 +73,7 @@ def _rest(whole_length: tf.Tensor, budget: int, truncation: str) -> tf.Tensor:
 
 
 def _keep(ids: tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
-    """The first `kept` tokens of each row; rows that are short already stay as they are."""
+    """The first `kept` tokens of each row; shorter rows do not change."""
     lengths = tf.cast(ids.row_lengths(), tf.int32)
     positions = tf.ragged.range(lengths).flat_values
     is_kept = positions < tf.gather(kept, tf.cast(ids.value_rowids(), tf.int32))

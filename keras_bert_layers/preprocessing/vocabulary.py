@@ -1,4 +1,4 @@
-"""Reading WordPiece vocabularies, and refusing broken ones with the line that is wrong."""
+"""Reads and checks WordPiece vocabularies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWNER = "BertTokenizer"
 
 
 class _Shown(str):
-    """What an error shows of a vocabulary: a summary, without the quotes of a string."""
+    """A summary of a vocabulary for errors, shown without the quotes of a string."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class _Shown(str):
 
 
 def load_vocabulary(source: str | os.PathLike[str] | Sequence[str]) -> list[str]:
-    """The tokens of a vocabulary, checked; a token's place in the list is its id.
+    """Reads and checks the tokens of a vocabulary; a token's index in the list is its id.
 
     Args:
         source: a list of tokens, or the path of a `vocab.txt`: UTF-8, one token a line, ended by LF or CR LF. A file
@@ -41,10 +41,10 @@ def load_vocabulary(source: str | os.PathLike[str] | Sequence[str]) -> list[str]
 
     Raises:
         TypeError: `source` is neither, or an entry is not a string.
-        ValueError: no token at all; an empty token; a token twice; a line that is not UTF-8; one of `[PAD]`, `[UNK]`,
-            `[CLS]` and `[SEP]` missing. The message names the lines (counted from 1) or the entries (from 0).
+        ValueError: no tokens; an empty token; a token twice; a line that is not UTF-8; a missing `[PAD]`, `[UNK]`,
+            `[CLS]` or `[SEP]`. The message names the lines (counted from 1) or the entries (from 0).
         FileNotFoundError: no such file.
-        IsADirectoryError: a directory.
+        IsADirectoryError: `source` is a directory.
 
     Examples:
         >>> load_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"])
@@ -52,15 +52,15 @@ def load_vocabulary(source: str | os.PathLike[str] | Sequence[str]) -> list[str]
     """
     if isinstance(source, (str, os.PathLike)):
         tokens = _read(Path(source))
-        place, first = "line", 1
+        unit, first = "line", 1
         shown = _Shown(f"{str(source)!r}")
     elif isinstance(source, Sequence) and not isinstance(source, bytes):
         tokens = list(source)
-        place, first = "entry", 0
+        unit, first = "entry", 0
         shown = _Shown(f"<{len(tokens)} tokens>")
     else:
         raise TypeError(checks.message(OWNER, "vocabulary", "be a list of tokens or the path of a vocab.txt", source))
-    _check_entries(tokens, shown, place, first)
+    _check_entries(tokens, shown, unit, first)
     _check_required(tokens, shown)
     return tokens
 
@@ -72,7 +72,7 @@ def _read(path: Path) -> list[str]:
         rule = "be a list of tokens or the path of a vocab.txt"
         cure = "That is a directory. Name the file in it." if path.is_dir() else "There is no such file."
         raise type(error)(checks.message(OWNER, "vocabulary", rule, str(path), cure)) from error
-    # Only LF ends a line: a token may hold U+2028 or U+0085, at which `str.splitlines` would cut.
+    # Only LF ends a line: a token may contain U+2028 or U+0085, at which `str.splitlines` would split.
     lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -86,32 +86,29 @@ def _read(path: Path) -> list[str]:
     return tokens
 
 
-def _check_entries(tokens: list[Any], shown: _Shown, place: str, first: int) -> None:
-    """Every token is a string, not empty, and there once."""
+def _check_entries(tokens: list[Any], shown: _Shown, unit: str, first: int) -> None:
+    """Raises TypeError or ValueError unless every token is a non-empty string and occurs once."""
     if not tokens:
         raise ValueError(checks.message(OWNER, "vocabulary", "hold at least one token", shown))
     seen: dict[str, int] = {}
     for number, token in enumerate(tokens, start=first):
+        here = f"{unit.capitalize()} {number} is"
         if not isinstance(token, str):
-            cure = f"{place.capitalize()} {number} is {token!r}."
-            raise TypeError(checks.message(OWNER, "vocabulary", "hold strings only", shown, cure))
+            raise TypeError(checks.message(OWNER, "vocabulary", "hold strings only", shown, f"{here} {token!r}."))
+        rule = cure = ""
         if not token.isascii() and any("\ud800" <= character <= "\udfff" for character in token):
-            cure = f"{place.capitalize()} {number} is {token!r}."
-            raise ValueError(
-                checks.message(OWNER, "vocabulary", "be Unicode text, without lone surrogates", shown, cure)
-            )
-        if not token:
-            cure = (
-                f"{place.capitalize()} {number} is empty; remove it, or write a token that no text holds, as [unused0]."
-            )
-            raise ValueError(checks.message(OWNER, "vocabulary", "hold no empty token", shown, cure))
-        if seen.setdefault(token, number) != number:
-            cure = f"{token!r} is on {place} {seen[token]} and on {place} {number}; keep one of them."
-            raise ValueError(checks.message(OWNER, "vocabulary", "hold each token once", shown, cure))
+            rule, cure = "be Unicode text, without lone surrogates", f"{here} {token!r}."
+        elif not token:
+            rule, cure = "hold no empty token", f"{here} empty; remove it, or write an unused token, such as [unused0]."
+        elif seen.setdefault(token, number) != number:
+            rule = "hold each token once"
+            cure = f"{token!r} is on {unit} {seen[token]} and on {unit} {number}; keep one of them."
+        if rule:
+            raise ValueError(checks.message(OWNER, "vocabulary", rule, shown, cure))
 
 
 def _check_required(tokens: list[str], shown: _Shown) -> None:
     missing = [token for token in REQUIRED_TOKENS if token not in set(tokens)]
     if missing:
-        cure = f"Add {' and '.join(missing)}: a text cannot become BERT's input without."
+        cure = f"Add {' and '.join(missing)}: the inputs of BERT need all four."
         raise ValueError(checks.message(OWNER, "vocabulary", f"hold {', '.join(REQUIRED_TOKENS)}", shown, cure))

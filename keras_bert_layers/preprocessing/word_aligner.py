@@ -1,4 +1,4 @@
-"""Which token stands for which word, also where a text is read through several windows."""
+"""Aligns words with tokens, also in texts that are split into several windows."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ NO_WORD = -1
 
 
 class AlignedWords(NamedTuple):
-    """The words of a batch, U at most in a row, and the windows in which their tokens stand.
+    """The words of a batch, at most U a row, and the windows that contain their tokens.
 
     Attributes:
         inputs: the backbone's inputs, int32 `(windows, sequence)` each; at least one window a row, in the rows' order.
-        places: int32 `(batch, U)`, where the first piece of each word stands, counted through all windows: the place
-            `s` of window `w` is `w * sequence + s`. -1 where a row has no further word.
-        word_ids: int32 `(batch, U)`, which of the given words each word is (a part of); -1 as above.
+        places: int32 `(batch, U)`, the index of each word's first piece in all windows together: position `s` of window
+            `w` has the index `w * sequence + s`. -1 after a row's last word.
+        word_ids: int32 `(batch, U)`, the index of the given word that each word is, or is a part of; -1 as above.
         starts: int32 `(batch, U)`, the byte of the text at which a word starts; -1 as above. None for given words.
-        ends: int32 `(batch, U)`, the byte behind its last piece; -1 as above. None for given words.
+        ends: int32 `(batch, U)`, the byte after its last piece; -1 as above. None for given words.
     """
 
     inputs: dict[str, tf.Tensor]
@@ -36,23 +36,23 @@ class AlignedWords(NamedTuple):
 
 
 class WordAligner:
-    """Finds the words of texts and, for each, the place of its first piece in the model's input, in graph.
+    """Finds the words of texts, and the index of each word's first piece in the model's input, in graph.
 
-    A word is what the tokenizer cuts at blanks and punctuation, before it looks into the vocabulary: "don't" is three.
-    Words that are given, as a CoNLL file has them, are tokenised one by one, and cut in the same way; so a given word
-    is one word or several, and a text has the same words whether it is given as words or in one piece. A given word
-    that leaves no token behind (a lone variation selector, say) is `[UNK]`, so that each has at least one place.
+    Words are what the tokenizer splits at whitespace and punctuation, before it uses the vocabulary: "don't" is three
+    words. Given words, such as those in a CoNLL file, are tokenized one by one and split in the same way; so a given
+    word is one word or several, and a text has the same words whether it is given as words or as one string. A given
+    word without any token (a lone variation selector, for example) becomes `[UNK]`, so that every word has a token.
 
-    A text longer than the preprocessor's `max_length` is read through windows, each sharing `stride` tokens with the
-    one before it. A word that stands in two of them is taken from the one in which it is farther from the edge.
+    A text longer than the preprocessor's `max_length` is split into windows; each shares `stride` tokens with the one
+    before it. A word in two windows is taken from the window in which it is farther from the edge.
 
     Args:
         preprocessor: a `BertPreprocessor`, for its tokenizer, length and padding. Under `"max_length"` and `"bucket"`
-            the numbers of windows and words are rounded up too, so that a compiler sees few of them.
-        stride: tokens that neighbouring windows share; a quarter of `max_length` if None.
+            the numbers of windows and words are rounded up too, so that a compiler sees only a few of them.
+        stride: the number of tokens that neighbouring windows share; None for a quarter of `max_length`.
 
     Raises:
-        TypeError: a preprocessor that is none; a stride that is no integer.
+        TypeError: `preprocessor` is not a `BertPreprocessor`; `stride` is not an integer.
         ValueError: a stride out of range.
 
     Examples:
@@ -77,19 +77,19 @@ class WordAligner:
         vocabulary = preprocessor.tokenizer.get_config()["vocabulary"]
         with tf.init_scope(), tf.device("CPU:0"):
             self._continues = tf.constant(np.array([token.startswith(SUFFIX) for token in vocabulary]))
-        # Functions of their own, so that each is traced once, however often and wherever a model calls it.
+        # Separate functions, so that each is traced once, however often and wherever a model calls it.
         texts, words = tf.TensorSpec([None], tf.string), tf.RaggedTensorSpec([None, None], tf.string, ragged_rank=1)
         self._align_texts = tf.function(self._words_of_texts, input_signature=[texts], autograph=False)
         self._align_words = tf.function(self._given_words, input_signature=[words], autograph=False)
 
     def align(self, texts: Any) -> AlignedWords:
-        """The words of a batch.
+        """Aligns the words of a batch.
 
         Args:
             texts: strings `(batch,)`, or words, ragged strings `(batch, words)`.
 
         Returns:
-            Their alignment.
+            An `AlignedWords`.
         """
         with tf.device("CPU:0"):
             if isinstance(texts, tf.RaggedTensor):
@@ -100,7 +100,7 @@ class WordAligner:
         ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
         firsts = self._first_pieces(ids)
         lasts = tf.concat([firsts, tf.size(ids.flat_values)[None]], 0)[1:] - 1
-        inputs, places, as_rows = self._places(ids, firsts)
+        inputs, places, as_rows = self._laid_out(ids, firsts)
         return AlignedWords(
             inputs=inputs,
             places=places,
@@ -116,19 +116,19 @@ class WordAligner:
         pieces = tf.concat([pieces, tf.RaggedTensor.from_row_lengths(unknown, is_empty, validate=False)], axis=1)
         firsts = self._first_pieces(pieces)
         ids = tf.RaggedTensor.from_row_splits(pieces, words.row_splits, validate=False).merge_dims(1, 2)
-        inputs, places, as_rows = self._places(ids, firsts)
+        inputs, places, as_rows = self._laid_out(ids, firsts)
         word_ids = tf.gather(tf.ragged.range(tf.cast(words.row_lengths(), tf.int32)).values, pieces.value_rowids())
         return AlignedWords(inputs, places, as_rows(tf.gather(word_ids, firsts)), starts=None, ends=None)
 
     def _first_pieces(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """Which of all tokens begin a word, int32 `[words]`; the first token of each row does, whatever it is."""
+        """The indices of the tokens that start a word, int32 `[words]`; a row's first token always starts one."""
         rows = ids.value_rowids()
         begins_row = rows != tf.concat([tf.constant([-1], rows.dtype), rows], 0)[:-1]
         begins_word = tf.logical_not(tf.gather(self._continues, ids.flat_values))
         return tf.cast(tf.where(begins_row | begins_word)[:, 0], tf.int32)
 
-    def _places(self, ids: tf.RaggedTensor, firsts: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor, Any]:
-        """The windows, the places of the words' first pieces, and what lays other numbers of the words out alike."""
+    def _laid_out(self, ids: tf.RaggedTensor, firsts: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor, Any]:
+        """The windows, the indices of the words' first pieces, and a function that pads other values of words alike."""
         room = self.preprocessor.max_length - NUM_SPECIAL_TOKENS
         step = room - self.stride
         num_tokens = tf.cast(ids.row_lengths(), tf.int32)  # [B]
@@ -138,10 +138,10 @@ class WordAligner:
         sequence = tf.shape(inputs["token_ids"])[1]
         rows = tf.gather(ids.value_rowids(), firsts)
         position = tf.gather(tf.ragged.range(num_tokens).flat_values, firsts)
-        # The part that two windows share is halved between them, which leaves each word as much context as can be.
+        # Each of two windows takes half of the part that they share, so that a word has as much context as possible.
         window = tf.clip_by_value((position - (room + step) // 2) // step + 1, 0, tf.gather(num_windows, rows) - 1)
-        place = (tf.gather(tf.cumsum(num_windows, exclusive=True), rows) + window) * sequence
-        place += position - window * step + 1  # [CLS] stands before the first token
+        index = (tf.gather(tf.cumsum(num_windows, exclusive=True), rows) + window) * sequence
+        index += position - window * step + 1  # after [CLS]
 
         def as_rows(values: tf.Tensor) -> tf.Tensor:
             by_row = tf.RaggedTensor.from_value_rowids(values, rows, nrows=ids.nrows(), validate=False)
@@ -151,10 +151,10 @@ class WordAligner:
                 width = (sequence - NUM_SPECIAL_TOKENS) * tf.reduce_max(tf.concat([num_windows, [1]], 0))
             return by_row.to_tensor(NO_WORD, shape=tf.stack([-1, tf.maximum(width, 1)]))
 
-        return inputs, as_rows(place), as_rows
+        return inputs, as_rows(index), as_rows
 
     def _inputs(self, ids: tf.RaggedTensor, windows: Windows) -> dict[str, tf.Tensor]:
-        """The windows' tokens as the backbone takes them; where sizes must be few, a multiple of the batch's rows."""
+        """The inputs of the backbone; unless `padding="longest"`, the number of windows is a multiple of the rows."""
         begins = tf.cast(tf.gather(ids.row_starts(), windows.rows), tf.int32) + windows.begins
         tokens = tf.gather(ids.flat_values, tf.ragged.range(begins, begins + windows.lengths))  # ragged [W, (T)]
         if self.preprocessor.padding != "longest":
@@ -166,12 +166,12 @@ class WordAligner:
 
 
 def check_stride(owner: str, stride: Any, max_length: int) -> int:
-    """The stride, a quarter of `max_length` if None; TypeError or ValueError unless every window has a new token."""
+    """The stride, a quarter of `max_length` if None; TypeError or ValueError if a window would have no new token."""
     room = max_length - NUM_SPECIAL_TOKENS
     if stride is None:
         return min(max_length // 4, room - 1)
     stride = checks.whole_number(owner, "stride", stride)
     if stride >= room:
-        rule = f"be less than {room}, the tokens of a text that fit into max_length={max_length}"
+        rule = f"be less than {room}, the number of tokens of a text that fit into max_length={max_length}"
         raise ValueError(checks.message(owner, "stride", rule, stride))
     return stride

@@ -1,4 +1,4 @@
-"""One model a task: raw text in, answers out."""
+"""Tasks: Keras models that take raw text and return answers."""
 
 from keras_bert_layers.tasks.classifier import BertClassifier
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder
@@ -8,6 +8,7 @@ from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice
 from keras_bert_layers.tasks.pretrainer import BertPretrainer
 from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
+from keras_bert_layers.tasks.task import Task
 from keras_bert_layers.tasks.token_classifier import BertTokenClassifier
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "BertQuestionAnswerer",
     "BertSentenceEncoder",
     "BertTokenClassifier",
+    "Task",
 ]

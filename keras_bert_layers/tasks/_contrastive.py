@@ -1,35 +1,37 @@
-"""Learning from pairs that belong together: the other rows of a batch are what a text is told apart from."""
+"""Contrastive learning: the texts of a row belong together, and the other rows of the batch are negatives."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from keras import ops
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 
-#: The key of the numbers that say which texts of a batch are the same.
+#: The key of the ids of the texts of a batch; equal texts have equal ids.
 TEXTS = "texts"
-#: The number of a negative that is not there: the empty string that fills up a short row.
+#: The id of an absent negative: the empty string that pads a short row.
 ABSENT = -1
 # Finite, as a logit of minus infinity times a label of zero would be NaN.
 EXCLUDED = -1e9
 
 
-def text_numbers(table: Any) -> Any:
-    """A number for each text of a batch, the same for texts that are equal byte for byte; in graph.
+def text_ids(table: Any) -> Any:
+    """An id for each text of a batch, the same for texts that are equal byte for byte; in graph.
 
     Args:
-        table: string `(batch, columns)`: a text, what belongs to it, and none or more negatives, where an empty string
-            is no negative.
+        table: string `(batch, columns)`: a text, its partner, and any number of negatives; an empty string is an absent
+            negative.
 
     Returns:
-        int32 `(batch, columns)`, with `ABSENT` for no negative.
+        int32 `(batch, columns)`, with `ABSENT` for absent negatives.
     """
-    numbers = tf.reshape(tf.unique(tf.reshape(table, [-1])).idx, tf.shape(table))
+    ids = tf.reshape(tf.unique(tf.reshape(table, [-1])).idx, tf.shape(table))
     is_absent = tf.equal(table[:, 2:], "")
-    numbers = tf.concat([numbers[:, :2], tf.where(is_absent, ABSENT, numbers[:, 2:])], axis=1)
-    return tf.ensure_shape(numbers, table.shape)
+    ids = tf.concat([ids[:, :2], tf.where(is_absent, ABSENT, ids[:, 2:])], axis=1)
+    return tf.ensure_shape(ids, table.shape)
 
 
 def column_by_column(table: Any) -> Any:
@@ -44,17 +46,17 @@ def joined(columns: Any) -> Any:
 
 
 def in_batch_logits(vectors: Any, candidates: Any, *, temperature: float, texts: Any = None) -> Any:
-    """How well each row goes with each candidate of the batch: dot products over a temperature.
+    """The logits of each row for each candidate of the batch: dot products divided by a temperature.
 
-    Row i's own partner is candidate i. Left out (a logit of -1e9) is what would be punished for being right: a
-    candidate that is the same text as a partner of this row, or of another row with the same first text, or the same
-    text as the row's own first; and every negative that is absent.
+    Row i's own partner is candidate i. Candidates that the loss would wrongly treat as negatives are excluded, with a
+    logit of -1e9: the same text as a partner of this row, or of another row with the same first text; the same text as
+    the row's own first; and absent negatives.
 
     Args:
         vectors: float32 `(batch, hidden_dim)`.
         candidates: float32 `(candidates, hidden_dim)`: the partners of all rows, then all first negatives, and so on.
-        temperature: what the dot products are divided by.
-        texts: `text_numbers` of the batch, or None where all texts count as different.
+        temperature: divides the dot products.
+        texts: `text_ids` of the batch, or None if all texts count as different.
 
     Returns:
         float32 `(batch, candidates)`.
@@ -73,12 +75,12 @@ def in_batch_logits(vectors: Any, candidates: Any, *, temperature: float, texts:
     is_right = ops.matmul(same_first, same_partner) > 0
     is_itself = first[:, None] == others[None, :]
     is_own = ops.arange(ops.shape(logits)[0])[:, None] == ops.arange(ops.shape(logits)[1])[None, :]
-    left_out = ops.logical_or(ops.logical_or(is_right, is_itself), others[None, :] == ABSENT)
-    return ops.where(ops.logical_and(left_out, ops.logical_not(is_own)), EXCLUDED, logits)
+    excluded = ops.logical_or(ops.logical_or(is_right, is_itself), others[None, :] == ABSENT)
+    return ops.where(ops.logical_and(excluded, ops.logical_not(is_own)), EXCLUDED, logits)
 
 
 def in_both_directions(logits: Any) -> Any:
-    """The logits with, below them, those of each partner for all rows.
+    """The logits of rows for partners, followed by those of partners for rows.
 
     Args:
         logits: what `in_batch_logits` returns, `(batch, candidates)`.
@@ -88,10 +90,29 @@ def in_both_directions(logits: Any) -> Any:
     """
     num_rows = ops.shape(logits)[0]
     backward = ops.transpose(logits[:, :num_rows])  # [B, B]
-    filling = ops.full_like(logits[:, num_rows:], EXCLUDED)
-    return ops.concatenate([logits, ops.concatenate([backward, filling], axis=1)], axis=0)
+    absent = ops.full_like(logits[:, num_rows:], EXCLUDED)
+    return ops.concatenate([logits, ops.concatenate([backward, absent], axis=1)], axis=0)
 
 
-def row_numbers(vectors: Any) -> Any:
+def row_indices(vectors: Any) -> Any:
     """The labels of `in_batch_logits`: 0, 1, 2, ... for `(batch, ...)`."""
     return ops.arange(ops.shape(vectors)[0])
+
+
+def refuse_negatives(owner: str, columns: Any) -> None:
+    """Refuses triplets where nothing is learnt; ValueError."""
+    if isinstance(columns, tuple) and len(columns) > 2:
+        rule = "be texts or pairs of texts"
+        raise ValueError(checks.message(owner, "x", rule, f"a tuple of {len(columns)}"))
+
+
+def unit(rows: Any) -> Any:
+    """Each row scaled to Euclidean length 1; a row of zeros stays so."""
+    library = np if isinstance(rows, np.ndarray) else ops
+    return rows / library.sqrt(library.maximum(library.sum(rows * rows, axis=-1, keepdims=True), 1e-24))
+
+
+def cosine(first: Any, second: Any) -> Any:
+    """The cosine of each pair of rows; 0 where a vector is 0."""
+    library = np if isinstance(first, np.ndarray) else ops
+    return library.sum(unit(first) * unit(second), axis=-1)

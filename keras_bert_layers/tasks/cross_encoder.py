@@ -1,4 +1,4 @@
-"""One score for a query and a document that are read together."""
+"""Re-ranking: one score for a query and a document that the model reads together."""
 
 from __future__ import annotations
 
@@ -9,38 +9,39 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks import _text_data as text_data
-from keras_bert_layers.tasks._task import TEXT
-from keras_bert_layers.tasks._text_task import TextTask
+from keras_bert_layers.tasks._parts import check_parts
+from keras_bert_layers.tasks.inputs import TextInputs
+from keras_bert_layers.tasks.inputs._columns import as_columns
+from keras_bert_layers.tasks.labels import Relevance
+from keras_bert_layers.tasks.task import Task
 
 
 @register
-class BertCrossEncoder(TextTask):
-    """How well a document answers a query: both in one sequence, the pooled first token, and one logit.
+class BertCrossEncoder(Task):
+    """Scores how well a document answers a query: both in one sequence, the pooled first token, and one logit.
 
-    It is slower than a `BertDualEncoder`, as every pair goes through the model, and more exact; so it usually puts the
-    best few that a search has found in order, with `rank`. It trains on `x = (queries, documents)` with `y` one
-    relevance a row: 0 or 1, or anything between.
+    It is slower than a `BertDualEncoder`, as every pair goes through the model, and more accurate. So it is usually
+    used to re-rank the best results of a search, with `rank`. It trains on `x = (queries, documents)` with one
+    relevance a row in `y`: 0, 1 or anything between.
 
     Args:
         backbone: a `BertBackbone`.
-        preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text. A pair that does
-            not fit is truncated as it says; `truncation="only_second"` never shortens the query.
+        preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text. Its
+            `truncation` applies to pairs that are too long; `"only_second"` never shortens the query.
         dropout: the share of pooled features dropped in training before the dense layer; the backbone's if None.
         name: the model's name.
 
     Returns:
-        From a call on ids, and from `predict`: float32 logits `(batch, 1)`. The score of `rank`, of `answer` and of the
-        exported model is their logistic function, in [0, 1].
+        A call on ids and `predict` return float32 logits `(batch, 1)`. The score of `rank`, `answer` and the exported
+        model is their logistic function, in [0, 1].
 
     Raises:
-        TypeError: a backbone or a preprocessor that is none; a call on text; a dictionary; a generator to `fit`.
-        ValueError: an argument out of range; single texts; a relevance outside [0, 1] (its row is named).
+        TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary; a generator to `fit`.
+        ValueError: an argument out of range; single texts; a relevance outside [0, 1] (the message names its row).
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -65,7 +66,7 @@ class BertCrossEncoder(TextTask):
         dropout: float | None = None,
         name: str | None = None,
     ):
-        self._check_parts(backbone, preprocessor)
+        check_parts("BertCrossEncoder", backbone, preprocessor)
         dropout = backbone.config.dropout if dropout is None else dropout
         head = ClassificationHead(
             1,
@@ -75,46 +76,23 @@ class BertCrossEncoder(TextTask):
             name="classification_head",
         )
         outputs = head(backbone(backbone.input)["pooled_output"])
-        super().__init__(backbone, preprocessor, outputs=outputs, name=name)
+        self._labels = Relevance()
+        data = TextInputs("BertCrossEncoder", preprocessor, self._labels, pairs=True)
+        super().__init__(backbone, data, outputs=outputs, name=name)
         self.dropout = dropout
+        self.compile()
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the relevance and the logistic function of the logit."""
-        return keras.losses.BinaryCrossentropy(from_logits=True)
+        return self._labels.loss()
 
     def default_metrics(self) -> list[keras.metrics.Metric]:
-        """How often a relevant pair scores above another, named `"auc"`; every relevance above 0 is relevant to it."""
-        return [keras.metrics.AUC(from_logits=True, name="auc")]
+        """The area under the ROC curve, named `"auc"`; every relevance above 0 counts as relevant."""
+        return self._labels.metrics()
 
-    def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
-        """One batch of pairs as what the model trains on; runs inside `tf.data.Dataset.map`."""
-        if not isinstance(x, tuple):
-            raise ValueError(
-                checks.message("BertCrossEncoder", "x", "be a tuple of queries and documents", "single texts")
-            )
-        if y is not None:
-            y = tf.reshape(tf.cast(y, tf.float32), [-1, 1])
-        return super().preprocess(x, y, sample_weight)
-
-    def encode_labels(self, y: Any) -> Any:
-        """Relevances as floats, checked row by row."""
-        if not isinstance(y, np.ndarray):
-            return y
-        column = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-        if column.dtype.kind not in "biuf":
-            found = f"dtype={y.dtype}"
-        elif column.ndim != 1:
-            found = f"shape={y.shape}"
-        else:
-            wrong = ~((column >= 0) & (column <= 1))
-            if not wrong.any():
-                return column.astype(np.float32)
-            row = int(np.argmax(wrong))
-            found = f"{float(column[row])} in row {row}"
-        raise ValueError(
-            f"`BertCrossEncoder`: every relevance must be one number in [0, 1]. Received: {found}. "
-            "Divide grades by the highest of them."
-        )
+    def serve(self, *texts: Any) -> dict[str, Any]:
+        """Queries and documents to `score`."""
+        return self._labels.decode(self.run(self.data.tokens(*texts)))
 
     def rank(
         self,
@@ -126,19 +104,19 @@ class BertCrossEncoder(TextTask):
         batch_size: int | None = None,
         verbose: Any = 0,
     ) -> list[dict[str, Any]]:
-        """The documents from the best to the worst answer to a query.
+        """Ranks documents from the best to the worst answer to a query.
 
         Args:
             query: a text.
-            documents: the candidates, usually the first 20 to 100 of a search; there may be none.
+            documents: the candidates, usually the first 20 to 100 results of a search; may be empty.
             top_k: how many to return; all if None.
             return_documents: whether each result holds its text too.
-            batch_size: the most pairs a step; as many as `predict` finds good if None.
+            batch_size: the most pairs a step; None lets `predict` choose.
             verbose: Keras's progress bar: 1 shows it, 0 does not.
 
         Returns:
-            One dictionary a document: `"corpus_id"`, its place among `documents`; `"score"`, in [0, 1]; and where asked
-            for `"text"`. Documents with equal scores keep their order.
+            One dictionary a document: `"corpus_id"`, its index in `documents`; `"score"`, in [0, 1]; and `"text"` if
+            asked for. Documents with equal scores keep their order.
 
         Raises:
             TypeError: a query that is not one string; documents that are not strings.
@@ -150,8 +128,8 @@ class BertCrossEncoder(TextTask):
             checks.positive_integer("BertCrossEncoder", "top_k", top_k)
         if batch_size is not None:
             checks.positive_integer("BertCrossEncoder", "batch_size", batch_size)
-        self._needs_preprocessing([query])
-        candidates = text_data.as_columns("BertCrossEncoder", documents)
+        self.data.is_raw([query])
+        candidates = as_columns("BertCrossEncoder", documents)
         if not len(candidates):
             return []
         queries = np.array([query] * len(candidates), object)
@@ -160,15 +138,3 @@ class BertCrossEncoder(TextTask):
         order = np.argsort(-logits, kind="stable")[:top_k]
         found: list[dict[str, Any]] = [{"corpus_id": int(row), "score": float(scores[row])} for row in order]
         return [{**row, "text": documents[row["corpus_id"]]} for row in found] if return_documents else found
-
-    def text_inputs(self) -> dict[str, Any]:
-        """`text`, the query, and `text_pair`, the document."""
-        return {"text": TEXT, "text_pair": TEXT}
-
-    def _serve(self, *texts: Any) -> dict[str, Any]:
-        """Queries and documents to `score`."""
-        return {"score": tf.sigmoid(self._run_model(self._serve_tokens(*texts))[:, 0])}
-
-    def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
-        return {**super().get_config(), "dropout": self.dropout}

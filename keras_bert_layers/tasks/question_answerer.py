@@ -1,4 +1,4 @@
-"""Answers to questions, cut out of a text."""
+"""Extractive question answering: answers cut out of a context."""
 
 from __future__ import annotations
 
@@ -19,55 +19,68 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding.spans import NONE, WindowSpans, best_spans, choose_answers, merge_windows
 from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import SpanHead
+from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.metrics import best_no_answer_threshold
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
-from keras_bert_layers.preprocessing.span_preprocessor import NO_OFFSET
-from keras_bert_layers.tasks._length_batches import IDS
-from keras_bert_layers.tasks._span_data import END, START
-from keras_bert_layers.tasks._span_task import SpanTask
-from keras_bert_layers.tasks._span_windows import in_parts
-from keras_bert_layers.tasks._task import TEXT
+from keras_bert_layers.tasks._parts import check_parts
+from keras_bert_layers.tasks._setting import Setting
+from keras_bert_layers.tasks.inputs import QuestionInputs
+from keras_bert_layers.tasks.inputs._answer_spans import END, START
+from keras_bert_layers.tasks.inputs.questions import IDS
+from keras_bert_layers.tasks.prediction._window_parts import in_parts
+from keras_bert_layers.tasks.task import Task
+
+
+def _check_threshold(owner: str, name: str, threshold: Any) -> float | None:
+    if threshold is None:
+        return None
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
+        raise TypeError(checks.message(owner, name, "be a finite number or None", threshold))
+    return float(threshold)
 
 
 @register
-class BertQuestionAnswerer(SpanTask):
+class BertQuestionAnswerer(Task):
     """Extractive question answering: a question and a context in, a part of the context out.
 
-    Every token of the context gets two logits, one for starting the answer and one for ending it; [CLS] stands for "no
-    answer". A context that is too long is read through windows that overlap, in training and in answering.
+    Every token of the context gets two logits, one for the start and one for the end of the answer; [CLS] represents
+    "no answer". A context that is too long is read through overlapping windows, in training and in prediction.
 
-    Texts are a tuple `(questions, contexts)`. Answers to train on, `y`, are a tuple `(starts, texts)` as in SQuAD, the
-    starts counted in characters of the context; a row may also hold lists, of which the first answer counts, so that
-    `(data.answer_starts, data.answers)` of `data.read_squad` can be given as it is; or one dictionary a row with
+    Texts are a tuple `(questions, contexts)`. The answers to train on, `y`, are a tuple `(starts, texts)` as in SQuAD,
+    with starts counted in characters of the context. A row may also be a list, of which the first answer counts, so
+    `(data.answer_starts, data.answers)` from `data.read_squad` works unchanged; or `y` has one dictionary a row with
     `"answer_start"` and `"text"`. A row without an answer has `[]` or `""`.
 
-    `fit` and `evaluate` see windows: `batch_size` is windows a step, loss and metrics are means over windows, and
-    a window that does not hold the whole answer belongs to [CLS]. With `shuffle=False` the windows come in the order of
-    the rows. A `tf.data.Dataset` yields `((questions, contexts), (starts, texts))` in batches; a step is then all
-    windows of a batch. `answer` gives answers.
+    `fit` and `evaluate` work on windows: `batch_size` is windows a step, loss and metrics are means over windows, and
+    the target of a window that does not hold the whole answer is [CLS]. With `shuffle=False` the windows keep the order
+    of the rows. A `tf.data.Dataset` yields batches of `((questions, contexts), (starts, texts))`; a step is then all
+    windows of a batch. `answer` returns answers.
 
-    A question that leaves no room for its context is an error here. An exported model answers the other rows of the
-    batch, and that one with `answer` `""` and -1 for every number: `no_answer_probability` is -1 nowhere else.
+    A question that leaves no room for its context is an error here. An exported model still answers the other rows of
+    the batch; for that one it returns `""` as `answer` and -1 for every number. `no_answer_probability` is -1 in no
+    other case.
 
     Args:
         backbone: a `BertBackbone`.
         preprocessor: a `SpanPreprocessor`; with one, `fit`, `evaluate` and `answer` take raw text. A `BertPreprocessor`
             becomes one by `SpanPreprocessor.from_preprocessor`.
         max_answer_length: the longest answer, in tokens.
-        n_best: how many answers compete for a probability; the signature `n_best` gives them all.
-        no_answer_threshold: how much better than the best answer "no answer" must score, as a difference of logits, to
-            be given; None always answers. `tune_threshold` finds one, for questions that may have no answer.
+        n_best: how many answers compete for a probability; the signature `n_best` returns all of them.
+        no_answer_threshold: "no answer" is returned if its score exceeds that of the best answer by more than this, as
+            a difference of logits; None always answers. `tune_threshold` finds one, for questions that may have no
+            answer.
         name: the model's name.
 
     Returns:
-        From a call on ids: `{"start_logits", "end_logits"}`, float32 `(batch, sequence)`, -1e9 at all places but [CLS]
-        and the context's. From `predict` on texts: the same, one row a window, in the order of
-        `preprocessor(texts)["rows"]`.
+        A call on ids returns `{"start_logits", "end_logits"}`, float32 `(batch, sequence)`, -1e9 at all positions
+        but [CLS] and those of the context. `predict` on texts returns the same, one row a window, in the order of
+        `preprocessor(texts)["rows"]`, as wide as the longest window; `predict_stream` yields for each question the
+        logits of its own windows.
 
     Raises:
-        TypeError: a backbone or a preprocessor that is none; answers in another form.
-        ValueError: an argument out of range; an answer that does not stand where it should, a question that is too
-            long (the row is named).
+        TypeError: a backbone or a preprocessor of another type; answers in another form.
+        ValueError: an argument out of range; an answer that its context does not have at its start, a question that is
+            too long (the message names the row).
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -83,6 +96,10 @@ class BertQuestionAnswerer(SpanTask):
         Devlin et al. 2018, arXiv:1810.04805, sections 4.2 and 4.3; google-research/bert `run_squad.py`.
     """
 
+    data: QuestionInputs
+    reads_pooled_output = False
+    default_loss_weights = {START: 0.5, END: 0.5}  # noqa: RUF012 - never changed
+
     def __init__(
         self,
         backbone: BertBackbone,
@@ -96,78 +113,67 @@ class BertQuestionAnswerer(SpanTask):
         owner = "BertQuestionAnswerer"
         if isinstance(preprocessor, BertPreprocessor):
             preprocessor = SpanPreprocessor.from_preprocessor(preprocessor)
-        self._check_parts(backbone, preprocessor)
-        checks.positive_integer(owner, "max_answer_length", max_answer_length)
-        checks.positive_integer(owner, "n_best", n_best)
-        _check_threshold(no_answer_threshold)
+        check_parts(owner, backbone, preprocessor, preprocessor_class=SpanPreprocessor)
         head = SpanHead(
             initializer_range=backbone.config.initializer_range, dtype=backbone.dtype_policy, name="span_head"
         )
         inputs = backbone.input
         hidden = backbone(inputs)["sequence_output"]
         start_logits, end_logits = head(hidden, answer_mask=_answer_mask(inputs))
-        super().__init__(backbone, preprocessor, outputs={START: start_logits, END: end_logits}, name=name)
-        self.max_answer_length = int(max_answer_length)
-        self.n_best = int(n_best)
-        self._no_answer_threshold = _check_threshold(no_answer_threshold)
+        data = QuestionInputs(owner, preprocessor, fill_value=MASKED_LOGIT)
+        super().__init__(backbone, data, outputs={START: start_logits, END: end_logits}, name=name)
+        self.max_answer_length = max_answer_length
+        self.n_best = n_best
+        self.no_answer_threshold = no_answer_threshold
+        self.compile()
 
-    @property
-    def no_answer_threshold(self) -> float | None:
-        """Where the score of no answer less that of the best answer is greater, the answer is `""`; None: never."""
-        return self._no_answer_threshold
-
-    @no_answer_threshold.setter
-    def no_answer_threshold(self, threshold: float | None) -> None:
-        self._no_answer_threshold = _check_threshold(threshold)
-        # The threshold is a constant in the traced graph of the answers.
-        self._serve_functions = {key: graph for key, graph in self._serve_functions.items() if key[0] != "_serve"}
+    max_answer_length = Setting(checks.positive_integer, doc="The longest answer, in tokens.")
+    n_best = Setting(checks.positive_integer, doc="How many answers compete for a probability.")
+    no_answer_threshold = Setting(
+        _check_threshold,
+        doc="No answer is given if its score exceeds that of the best answer by more than this; None: always answer.",
+    )
 
     def default_loss(self) -> Any:
-        """Cross entropy of the start and of the end, over [CLS] and the context; `compile` takes their mean."""
+        """Cross entropy of the start and of the end, over [CLS] and the context; the default loss is their mean."""
         return {side: keras.losses.SparseCategoricalCrossentropy(from_logits=True) for side in (START, END)}
 
     def default_metrics(self) -> Any:
         """The share of windows with the right start, and with the right end."""
         return {side: [keras.metrics.SparseCategoricalAccuracy(name="accuracy")] for side in (START, END)}
 
-    def compile(self, optimizer: Any = "auto", loss: Any = "auto", *, loss_weights: Any = None, **kwargs: Any) -> None:
-        """Sets how to train, as every task's `compile`; with the default loss, start and end weigh one half each."""
-        if isinstance(loss, str) and loss == "auto" and loss_weights is None:
-            loss_weights = {START: 0.5, END: 0.5}
-        super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)
-
     def best_answers(self, x: tuple[Any, Any], batch_size: int = 32) -> dict[str, np.ndarray]:
-        """The `n_best` best answers to each question, as the exported model's signature `n_best` gives them.
+        """The `n_best` best answers to each question, as the exported model's signature `n_best` returns them.
 
         Args:
             x: a tuple `(questions, contexts)`.
-            batch_size: rows a step; windows go through the model 32 at a time, those of about equal length together,
-                so a large number is quicker where lengths differ.
+            batch_size: rows a step. Windows go through the model 32 at a time, those of similar length together, so a
+                large batch is faster where lengths differ.
 
         Returns:
             `"answer"`, `"score"`, `"start"`, `"end"`, `(rows, n_best)`, the best first, padded with `b""` and -1;
-            `"no_answer_probability"`, `"no_answer_score"`, `(rows,)`. See `decoding.decode_spans`. The threshold plays
-            no part in them: it is `"no_answer_score"` that it is compared with.
+            `"no_answer_probability"`, `"no_answer_score"`, `(rows,)`. See `decoding.decode_spans`. The threshold does
+            not change them: it is compared with `"no_answer_score"`.
         """
         return self._ask(self._serve_best, x, batch_size)
 
     def tune_threshold(
         self, x: tuple[Any, Any], gold_answers: Sequence[Sequence[str]], *, metric: str = "f1", batch_size: int = 32
     ) -> float:
-        """Finds the `no_answer_threshold` that is best on questions whose answers are known, and keeps it.
+        """Finds the best `no_answer_threshold` on questions with known answers, and sets it.
 
-        It is saved with the task and part of an exported model. Use other questions than those of the training, and
-        others than those on which you report the result.
+        It is saved with the task and part of an exported model. Use other questions than those you trained on and
+        those you report results on.
 
         Args:
             x: a tuple `(questions, contexts)`; some of the questions should have no answer.
-            gold_answers: for each question all answers that count; `[]` where there is none.
-            metric: what to make large, `"f1"` or `"exact_match"`.
+            gold_answers: for each question all correct answers; `[]` if there is none.
+            metric: the metric to maximise, `"f1"` or `"exact_match"`.
             batch_size: rows a step.
 
         Returns:
-            The threshold, halfway between the scores of the questions on its two sides, so that none of them stands on
-            the edge, where float32 sums in another order would decide.
+            The threshold, halfway between the scores of the nearest questions on its two sides, so that rounding of
+            float32 sums cannot move a question across it.
 
         Raises:
             TypeError, ValueError: as for `metrics.best_no_answer_threshold`.
@@ -182,18 +188,14 @@ class BertQuestionAnswerer(SpanTask):
         self.no_answer_threshold = threshold
         return threshold
 
-    def text_inputs(self) -> dict[str, Any]:
-        """`question` and `context`."""
-        return {"question": TEXT, "context": TEXT}
-
     def signatures(self) -> list[Signature]:
-        """Those of all tasks, and `n_best`."""
+        """The signatures of all tasks, and `n_best`."""
         signatures = super().signatures()
         if self.preprocessor is not None:
             signatures.append(Signature("n_best", self._serve_n_best, self.text_inputs()))
         return signatures
 
-    def _serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `answer`, `score`, `start`, `end` and `no_answer_probability`."""
         return choose_answers(self._serve_n_best(*texts), self.no_answer_threshold)
 
@@ -201,19 +203,18 @@ class BertQuestionAnswerer(SpanTask):
         return traced_once(self._serve_best, *texts)
 
     def _serve_best(self, *texts: Any) -> dict[str, Any]:
-        """Strings to the `n_best` best answers; -1 for all numbers of a row whose question is too long."""
+        """Strings to the `n_best` best answers; -1 for all numbers in a row whose question is too long."""
         windows, fits = traced_once(self.preprocessor.windows_that_fit, texts)
         rows = windows.pop("rows")
         of_best = (self.n_best,)
         sizes = ((tf.float32, of_best), (tf.int32, of_best), (tf.int32, of_best), (tf.float32, ()))
-        width = self._width(self.preprocessor.padding)
-        spans = WindowSpans(*in_parts(self._best_spans, windows, width=width, sizes=sizes))
+        spans = WindowSpans(*in_parts(self._best_spans, windows, width=self.data.width, sizes=sizes))
         best = merge_windows(spans, rows, texts[1])
-        # An error would be one for the whole batch, which a server may have put together of several clients' requests.
+        # An error would fail the whole batch, which may hold requests of several clients.
         return {**best, "no_answer_probability": tf.where(fits, best["no_answer_probability"], NONE)}
 
     def _best_spans(self, windows: dict[str, Any]) -> WindowSpans:
-        logits = self._run_model({name: windows[name] for name in IDS})
+        logits = self.run({name: windows[name] for name in IDS})
         return best_spans(
             logits[START],
             logits[END],
@@ -223,45 +224,9 @@ class BertQuestionAnswerer(SpanTask):
             max_answer_length=self.max_answer_length,
         )
 
-    def _serve_ids(self, token_ids: Any, segment_ids: Any, padding_mask: Any) -> dict[str, Any]:
-        return self._run_model(dict(zip(IDS, (token_ids, segment_ids, padding_mask), strict=True)))
-
-    def _serve_tokens(self, *texts: Any) -> dict[str, Any]:
-        """The windows of each row, `(batch, windows, sequence)`, all padding where a row has fewer than another.
-
-        A row whose question is too long has none.
-        """
-        windows, _ = traced_once(self.preprocessor.windows_that_fit, texts)
-        rows = windows.pop("rows")
-        padding = {"token_ids": self.preprocessor.tokenizer.pad_id, "starts": NO_OFFSET, "ends": NO_OFFSET}
-        num_rows = tf.size(texts[0])
-        return {
-            name: tf.RaggedTensor.from_value_rowids(tensor, rows, nrows=num_rows).to_tensor(padding.get(name, 0))
-            for name, tensor in windows.items()
-        }
-
-    def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
-        config = super().get_config()
-        config.update(
-            max_answer_length=self.max_answer_length,
-            n_best=self.n_best,
-            no_answer_threshold=self.no_answer_threshold,
-        )
-        return config
-
 
 def _answer_mask(inputs: dict[str, Any]) -> Any:
     """1 on [CLS] and on the context's tokens, int32 `(batch, sequence)`; the last real token is [SEP]."""
     next_is_real = ops.pad(inputs["padding_mask"][:, 1:], [[0, 0], [0, 1]])
     first = ops.ones_like(inputs["segment_ids"][:, :1])
     return ops.concatenate([first, (inputs["segment_ids"] * next_is_real)[:, 1:]], axis=1)
-
-
-def _check_threshold(threshold: Any) -> float | None:
-    if threshold is None:
-        return None
-    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
-        rule = "be a finite number or None"
-        raise TypeError(checks.message("BertQuestionAnswerer", "no_answer_threshold", rule, threshold))
-    return float(threshold)

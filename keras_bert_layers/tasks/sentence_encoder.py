@@ -1,14 +1,12 @@
-"""One vector a text, near where meanings are near."""
+"""Sentence embeddings: one vector a text, close for texts of similar meaning."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.config import ACTIVATIONS
@@ -17,46 +15,46 @@ from keras_bert_layers.layers.initializers import truncated_normal
 from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _contrastive as contrastive
-from keras_bert_layers.tasks import _text_data as text_data
-from keras_bert_layers.tasks._length_batches import LengthBatches
-from keras_bert_layers.tasks._vector_task import VectorTask, pooled_vectors
-
-SIMILARITY = "similarity"
+from keras_bert_layers.tasks._parts import check_parts
+from keras_bert_layers.tasks._vectors import pooled_vectors
+from keras_bert_layers.tasks.inputs import ComparedInputs
+from keras_bert_layers.tasks.inputs.compared import SIMILARITY
+from keras_bert_layers.tasks.task import Task
 
 
 @register
-class BertSentenceEncoder(VectorTask):
-    """Texts to vectors: the backbone's sequence output, pooled, and scaled to length 1.
+class BertSentenceEncoder(Task):
+    """Encodes texts as vectors (sentence embeddings): the sequence output, pooled and scaled to length 1.
 
-    All texts go through the same weights. What it trains on is told by the data:
+    All texts go through the same weights. The data decide what it trains on:
 
     - `x = (first, second)`, `y` a similarity for each pair, in [-1, 1]: the loss compares it with the cosine.
-    - `x = (first, second)` and no `y`, pairs that mean the same: the loss is the cross entropy of each text's own
-      partner among the partners of the whole batch, by the cosine over the temperature. A larger batch is a harder
-      task. Texts that are equal byte for byte are never told apart.
-    - `x = (anchors, positives, negatives)` and no `y`, triplets: the same, with the negatives of all rows among the
+    - `x = (first, second)` without `y`, pairs that mean the same: the loss is the cross entropy of each text's own
+      partner among the partners of the whole batch, with cosines divided by the temperature as logits. A larger batch
+      is a harder task. Texts that are equal byte for byte are never negatives of each other.
+    - `x = (anchors, positives, negatives)` without `y`, triplets: the same, with the negatives of all rows among the
       partners. A row may have a list of negatives.
-    - `x` texts, `y` vectors `(rows, vector_dim)`: the way a small model learns from a larger one.
+    - `x` texts, `y` vectors `(rows, vector_dim)`: a small model learns from a larger one.
 
     Args:
         backbone: a `BertBackbone`.
         pooling: `"mean"`, `"cls"` or `"max"` over the real tokens.
         normalize: whether vectors have Euclidean length 1, so that their dot product is the cosine.
-        projection_dim: the width of a dense layer behind the pooling, which the vectors then have; None for none.
+        projection_dim: the width of a dense layer after the pooling, and so of the vectors; None for no such layer.
         projection_activation: the dense layer's activation, one of `config.ACTIVATIONS`.
-        temperature: what cosines are divided by where pairs have no similarity.
+        temperature: divides the cosines in the loss of pairs without similarities.
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text.
         name: the model's name.
 
     Returns:
-        From a call on ids, and from `predict` on texts: float32 `(batch, vector_dim)`, as wide as the backbone or the
-        projection. From `predict` on pairs, a tuple of two lists of texts or a dataset of such tuples: their cosine
+        A call on ids and `predict` on texts return float32 `(batch, vector_dim)`, as wide as the backbone or the
+        projection. `predict` on pairs, a tuple of two lists of texts or a dataset of such tuples, returns their cosine
         similarities, float32 `(rows,)`.
 
     Raises:
-        TypeError: a backbone or a preprocessor that is none; a call on text; a dictionary; a generator to `fit`.
-        ValueError: an unknown pooling; a similarity outside [-1, 1] (its row is named), or beside single texts or
-            triplets.
+        TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary; a generator to `fit`.
+        ValueError: an unknown pooling; a similarity outside [-1, 1] (the message names its row), or beside single
+            texts or triplets.
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -76,6 +74,9 @@ class BertSentenceEncoder(VectorTask):
         section 4.4.
     """
 
+    output_name = "embedding"
+    reads_pooled_output = False
+
     def __init__(
         self,
         backbone: BertBackbone,
@@ -88,82 +89,43 @@ class BertSentenceEncoder(VectorTask):
         preprocessor: BertPreprocessor | None = None,
         name: str | None = None,
     ):
-        self._check_parts(backbone, preprocessor)
+        check_parts("BertSentenceEncoder", backbone, preprocessor)
         checks.boolean("BertSentenceEncoder", "normalize", normalize)
         checks.positive_number("BertSentenceEncoder", "temperature", temperature)
         projection = _projection(projection_dim, projection_activation, backbone)
         outputs = pooled_vectors(backbone, pooling, normalize, projection)
-        super().__init__(backbone, preprocessor, outputs=outputs, name=name)
+        data = ComparedInputs("BertSentenceEncoder", preprocessor, outputs.shape[-1])
+        super().__init__(backbone, data, outputs=outputs, name=name)
         self.pooling = pooling
         self.normalize = normalize
         self.projection_dim = projection_dim
         self.projection_activation = projection_activation
         self.temperature = temperature
-        # Beside the compiled metrics, each for one kind of data.
+        # Beside the compiled metrics; each is for one kind of data.
         self._correlation = SpearmanCorrelation()
         self._accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
         self._hidden_metrics: tuple[str, ...] = (self._correlation.name, self._accuracy.name)
-
-    def _vector_dim(self) -> int:
-        return self.projection_dim or super()._vector_dim()
+        self.compile()
 
     def default_loss(self) -> keras.losses.Loss:
-        """Squared difference between the cosine of a pair and its similarity, or between two vectors.
+        """The squared difference between the cosine of a pair and its similarity, or between two vectors.
 
-        Pairs and triplets without similarities have their own loss, and train under no other that is compiled.
+        Pairs and triplets without similarities have their own loss, and need this default to be compiled.
         """
         return keras.losses.MeanSquaredError()
 
     def default_metrics(self) -> list[keras.metrics.Metric]:
-        """The mean distance between cosines and similarities, named `"mean_absolute_error"`.
+        """The mean absolute difference of cosines and similarities, named `"mean_absolute_error"`.
 
-        Besides, pairs with similarities report `"spearman_correlation"`. Pairs and triplets without report `"accuracy"`
-        alone: the share of rows whose own partner ranks first among the partners of the batch.
+        Pairs with similarities report `"spearman_correlation"` too. Pairs and triplets without similarities report only
+        `"accuracy"`: the share of rows whose own partner ranks first among the partners of the batch.
         """
         return [keras.metrics.MeanAbsoluteError(name="mean_absolute_error")]
-
-    def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
-        """One batch of text; a pair goes in as two single texts, one row after the other."""
-        if not isinstance(x, tuple):
-            self._check_targets(y)
-            return super().preprocess(x, y, sample_weight)
-        texts = contrastive.joined(x)  # [B, 2 or more]
-        if y is None:
-            y = {contrastive.TEXTS: contrastive.text_numbers(texts)}
-        elif len(x) == 2:
-            y = {SIMILARITY: tf.reshape(tf.cast(y, tf.float32), [-1, 1])}
-        else:
-            raise ValueError(checks.message("BertSentenceEncoder", "y", "be None beside triplets", type(y)))
-        return super().preprocess(tf.reshape(texts, [-1]), y, sample_weight)
-
-    def _check_targets(self, y: Any) -> None:
-        """Refuses, beside single texts, anything but target vectors."""
-        width = self._vector_dim()
-        if y is not None and y.shape.rank is not None and (y.shape.rank, y.shape[-1]) != (2, width):
-            rule = f"be target vectors `(batch, {width})` where texts are single"
-            cure = (
-                "Pairs are a tuple of two lists of texts, with similarities or without; in `validation_data` and "
-                "from a dataset `((first, second), similarities)` or `((first, second),)`."
-            )
-            raise ValueError(checks.message("BertSentenceEncoder", "y", rule, tuple(y.shape), cure))
-
-    def encode_labels(self, y: Any) -> Any:
-        """Similarities as they are, checked row by row; target vectors unchecked."""
-        if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype != object:
-            y = y.astype(np.float32)
-            wrong = ~(np.abs(y) <= 1)
-            if wrong.any():
-                row = int(np.argmax(wrong))
-                raise ValueError(
-                    "`BertSentenceEncoder`: every similarity must be in [-1, 1], the range of a cosine. "
-                    f"Received: {y[row]} in row {row}. Scale the scores first: divide by 5 if they run from 0 to 5."
-                )
-        return y
 
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
-        """The compiled loss, on the cosines of pairs where the labels are similarities; without any, cross entropy."""
+        """The compiled loss, on cosines if the labels are similarities; cross entropy for pairs without labels."""
         kind = _kind(y)
         y, y_pred = self._compared(y, y_pred)
         if kind != contrastive.TEXTS:
@@ -177,7 +139,7 @@ class BertSentenceEncoder(VectorTask):
         return cross_entropy(y, y_pred, sample_weight) + sum(self.losses)
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
-        """The metrics for the kind of data that this is, on the same numbers as the loss."""
+        """The metrics for this kind of data, on the same values as the loss."""
         kind = _kind(y)
         y, y_pred = self._compared(y, y_pred)
         if kind == contrastive.TEXTS:
@@ -191,7 +153,7 @@ class BertSentenceEncoder(VectorTask):
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def get_metrics_result(self) -> dict[str, Any]:
-        """The results of the metrics for the kind of data that came last."""
+        """The results of the metrics for the kind of data of the last batch."""
         found: dict[str, Any] = {}
         for metric in self.metrics:
             if metric.name not in self._hidden_metrics:
@@ -200,80 +162,34 @@ class BertSentenceEncoder(VectorTask):
         return found
 
     def _compared(self, y: Any, y_pred: Any) -> tuple[Any, Any]:
-        """Labels and what they are compared with, float32.
+        """Labels and the values to compare them with, float32.
 
-        `(batch, 1)` similarities and cosines; `(batch,)` row numbers and `(batch, candidates)` logits; or target
-        vectors and vectors as they are.
+        Similarities and cosines `(batch, 1)`; row indices `(batch,)` and logits `(batch, candidates)`; or target
+        vectors and vectors.
         """
         kind = _kind(y)
         if kind == SIMILARITY:
-            return y[kind], _cosine(y_pred[0::2], y_pred[1::2])[:, None]
+            return y[kind], contrastive.cosine(y_pred[0::2], y_pred[1::2])[:, None]
         if kind != contrastive.TEXTS:
             return y, y_pred
-        num_texts = keras.ops.shape(y[kind])[1]  # a number that may differ from batch to batch
-        by_row = keras.ops.reshape(_unit(y_pred), (-1, num_texts, y_pred.shape[-1]))  # [B, texts, H]
+        num_texts = keras.ops.shape(y[kind])[1]  # may differ from batch to batch
+        by_row = keras.ops.reshape(contrastive.unit(y_pred), (-1, num_texts, y_pred.shape[-1]))  # [B, texts, H]
         by_column = keras.ops.reshape(keras.ops.transpose(by_row[:, 1:], (1, 0, 2)), (-1, y_pred.shape[-1]))  # [C, H]
         logits = contrastive.in_batch_logits(by_row[:, 0], by_column, temperature=self.temperature, texts=y[kind])
-        return contrastive.row_numbers(logits), logits
+        return contrastive.row_indices(logits), logits
 
-    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Vectors `(rows, vector_dim)` of texts; of pairs, the cosines `(rows,)`; arguments as of all tasks."""
-        self._refuse_negatives(x)
-        return super().predict(x, *args, **kwargs)
-
-    def predict_on_batch(self, x: Any) -> Any:
-        """The vectors of one batch of texts, or the cosines of one batch of pairs."""
-        self._refuse_negatives(x)
-        return self._answers(x, super().predict_on_batch(x))
-
-    def _block_outputs(self, columns: Any, batches: LengthBatches) -> np.ndarray:
-        self._refuse_negatives(columns)
-        return self._answers(columns, super()._block_outputs(columns, batches))
-
-    def _no_outputs(self, x: Any) -> np.ndarray:
-        return self._answers(x, super()._no_outputs(x))
-
-    def _require_labels(self, x: Any, y: Any) -> None:
-        if not text_data.is_pair(x):
-            super()._require_labels(x, y)
-
-    def _answers(self, x: Any, vectors: Any) -> Any:
-        """Vectors as they are, or the cosines of the pairs that they were made of."""
-        if not self._needs_preprocessing(x) or not text_data.is_pair(x):
-            return vectors
-        return _cosine(vectors[0::2], vectors[1::2])
-
-    def _serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `embedding`."""
-        return self._serve_ids(**self._serve_tokens(*texts))
-
-    def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
-        config = super().get_config()
-        config.update(pooling=self.pooling, normalize=self.normalize, temperature=self.temperature)
-        config.update(projection_dim=self.projection_dim, projection_activation=self.projection_activation)
-        return config
+        return {self.output_name: self.run(self.data.tokens(*texts))}
 
 
 def _kind(y: Any) -> str | None:
-    """The key of what labels there are for pairs; None for target vectors."""
+    """The key of the labels of pairs; None for target vectors."""
     return next(iter(y)) if isinstance(y, dict) else None
 
 
-def _unit(rows: Any) -> Any:
-    """Each row scaled to length 1; 0 where it is 0."""
-    library = np if isinstance(rows, np.ndarray) else keras.ops
-    return rows / library.sqrt(library.maximum(library.sum(rows * rows, axis=-1, keepdims=True), 1e-24))
-
-
-def _cosine(first: Any, second: Any) -> Any:
-    """The cosine of each pair of rows; 0 where a vector is 0."""
-    library = np if isinstance(first, np.ndarray) else keras.ops
-    return library.sum(_unit(first) * _unit(second), axis=-1)
-
-
 def _projection(width: int | None, activation: str, backbone: BertBackbone) -> Any:
-    """The dense layer behind the pooling, in float32 as the vectors; None for none."""
+    """The dense layer after the pooling, in float32 like the vectors; None without a width."""
     owner = "BertSentenceEncoder"
     checks.one_of(owner, "projection_activation", activation, ACTIVATIONS)
     if width is None:

@@ -1,4 +1,4 @@
-"""Tags for words, and with them the entities of a text."""
+"""Token classification: a tag for each word, and the entities of a text."""
 
 from __future__ import annotations
 
@@ -19,55 +19,56 @@ from keras_bert_layers.decoding import decode_entities
 from keras_bert_layers.layers import ConditionalRandomField, TokenClassificationHead
 from keras_bert_layers.metrics import EntityF1
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor, padded_width
-from keras_bert_layers.preprocessing.word_aligner import NO_WORD, WordAligner, check_stride
-from keras_bert_layers.tasks import _token_labels as token_labels
-from keras_bert_layers.tasks._length_batches import LengthBatches
-from keras_bert_layers.tasks._span_windows import in_parts
-from keras_bert_layers.tasks._token_task import TokenTask
+from keras_bert_layers.preprocessing.word_aligner import NO_WORD, check_stride
+from keras_bert_layers.tasks._parts import check_parts
+from keras_bert_layers.tasks.inputs import WordInputs
+from keras_bert_layers.tasks.inputs._tag_labels import IGNORED
+from keras_bert_layers.tasks.prediction._window_parts import in_parts
+from keras_bert_layers.tasks.task import Task
 
 
 @register
-class BertTokenClassifier(TokenTask):
-    """Finds entities: a tag for each word, from its first piece's vector through dropout and a dense layer.
+class BertTokenClassifier(Task):
+    """Finds entities (NER): one tag a word, from the vector of its first piece through dropout and a dense layer.
 
-    **Training data** are words with tags, as `data.read_conll` gives them: `fit(words, tags)`, both lists with one list
-    a row. Or they are texts with spans: `fit(texts, spans)`, the spans of a text a list of `(start, end, label)`,
+    **Training data** are words with tags, as `data.read_conll` returns them: `fit(words, tags)`, both with one list a
+    row. Or they are texts with spans: `fit(texts, spans)`, the spans of a text a list of `(start, end, label)`,
     counted in characters of the Python string. As a `tf.data.Dataset`: batches of `(words, tags)`, ragged strings and
     ragged strings or integers `(batch, words)`; or of `(text, (starts, ends, labels))`, ragged `(batch, spans)` each.
 
-    **Answers.** `predict_tags(words)` gives one tag name for each given word. `answer(texts)`, and the exported model,
-    take raw text and give `entity_label`, `entity_text`, `entity_start`, `entity_end` (bytes) and `entity_score`, each
-    `(batch, entities)`, rows with fewer entities padded with `""` and -1. An entity's text is cut from the original,
-    and its score is the mean over its words of the probability of the tag.
+    **Answers.** `predict_tags(words)` returns one tag name for each given word. `answer(texts)` and the exported model
+    take raw text and return `entity_label`, `entity_text`, `entity_start`, `entity_end` (bytes) and `entity_score`,
+    each `(batch, entities)`, with rows of fewer entities padded with `""` and -1. An entity's text is cut from the
+    original, and its score is the mean over its words of the probability of the tag.
 
-    **Words.** The tokenizer cuts at blanks and punctuation, and what it cuts is one word to the model: "@user" is two,
-    "don't" three. A given word that is several to the tokenizer carries its tag on the first, and the others are inside
-    of the same entity (or outside of all); so text that was never split into words is tagged as the words were. Only
-    the first counts in the metric, and gives the tag of the given word. Pieces behind the first of a word count
-    nowhere.
+    **Words.** The tokenizer splits at whitespace and punctuation, and each part is a word to the model: "@user" is two,
+    "don't" three. If a given word is several to the tokenizer, the first has its tag, and the others are inside the
+    same entity (or outside all), so that text that was never split into words is tagged in the same way. Only the first
+    counts in the metric, and gives the tag of the given word. Pieces after the first of a word do not count.
 
     **Length.** Texts longer than the preprocessor's `max_length` are read through windows that share `stride` tokens,
-    in training and in answering; every word is tagged in the window in which it has most context, and the tags are then
-    read over the whole text.
+    in training and in prediction. Every word is tagged in the window in which it has most context, and entities are
+    then found over the whole text.
 
     Args:
         backbone: a `BertBackbone`.
-        tag_names: "O" and, for each label, "B-label" and "I-label", in the order of the ids.
-        crf: whether a `ConditionalRandomField` scores the tags of a row together. It never gives an "I-" that nothing
-            of its label begins. Without, every word is tagged by itself, and an "I-" behind "O" or another label begins
-            an entity.
+        tag_names: "O" and, for each label, "B-label" and "I-label", in the order of their ids.
+        crf: whether a `ConditionalRandomField` scores the tags of a row together. It never predicts an "I-" tag without
+            a "B-" or "I-" of its label before it. Without it, every word is tagged by itself, and an "I-" after "O" or
+            another label begins an entity.
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take words and raw text.
-        stride: tokens that two windows of a long text share; a quarter of `max_length` if None.
+        stride: the number of tokens that two windows of a long text share; a quarter of `max_length` if None.
         dropout: the share of each token's vector dropped in training before the dense layer; the backbone's if None.
         name: the model's name.
 
     Returns:
-        From a call on ids: float32 logits `(batch, sequence, tags)`. From `predict` on words or texts: float32 logits
-        `(rows, words, tags)`, one row of logits a word, 0 behind the last word of a row.
+        A call on ids returns float32 logits `(batch, sequence, tags)`, as does `predict` on ids. `predict` on words or
+        texts returns float32 logits `(rows, words, tags)`, those of texts for the words of the tokenizer, 0 after the
+        last word of a row.
 
     Raises:
-        TypeError: an argument of the wrong type; rows that are no lists of words, tags or spans.
-        ValueError: an argument out of range; tags, labels or spans that cannot be (the row is named).
+        TypeError: an argument of the wrong type; rows that are not lists of words, tags or spans.
+        ValueError: an argument out of range; invalid tags, labels or spans (the message names the row).
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -87,6 +88,9 @@ class BertTokenClassifier(TokenTask):
         conditional random field).
     """
 
+    data: WordInputs
+    reads_pooled_output = False
+
     def __init__(
         self,
         backbone: BertBackbone,
@@ -98,7 +102,7 @@ class BertTokenClassifier(TokenTask):
         dropout: float | None = None,
         name: str | None = None,
     ):
-        self._check_parts(backbone, preprocessor)
+        check_parts("BertTokenClassifier", backbone, preprocessor)
         tag_names = bio_tags.check_tag_names("BertTokenClassifier", tag_names)
         checks.boolean("BertTokenClassifier", "crf", crf)
         if preprocessor is not None:
@@ -112,7 +116,8 @@ class BertTokenClassifier(TokenTask):
             name="token_classification_head",
         )
         outputs = head(backbone(backbone.input)["sequence_output"])
-        super().__init__(backbone, preprocessor, outputs=outputs, name=name)
+        data = WordInputs("BertTokenClassifier", preprocessor, tag_names, stride=stride)
+        super().__init__(backbone, data, outputs=outputs, name=name)
         self.tag_names = tag_names
         self.crf = None
         if crf:
@@ -120,26 +125,24 @@ class BertTokenClassifier(TokenTask):
             self.crf.build(outputs.shape)
         self.stride = stride
         self.dropout = dropout
-        self._decode_function: Any = None
         self._scope_of_step: Callable[[], Any] = nullcontext
-        self._aligner: Any = None if preprocessor is None else WordAligner(preprocessor, stride=stride)
         self.compile()
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the tags, the mean over the words; with `crf`, of whole rows, divided by the words."""
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=token_labels.IGNORED)
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=IGNORED)
 
     def default_metrics(self) -> list[keras.metrics.Metric]:
         """F1 of whole entities, named `"f1"`."""
-        return [EntityF1(self.tag_names)] if self.tag_names else []
+        return [EntityF1(self.tag_names)]
 
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
-        """The compiled loss, on words; with `crf`, on the logits of each tag behind the given ones before it."""
+        """The compiled loss, on words; with `crf`, on the logits of each tag given the tags before it."""
         tags, logits, _ = self._by_word(y, y_pred, "tags")
         if self.crf is not None:
-            logits = self.crf.logits_given_past(logits, tags, tags != token_labels.IGNORED)
+            logits = self.crf.logits_given_past(logits, tags, tags != IGNORED)
         weight = _for_every_word(sample_weight)
         return super().compute_loss(x=x, y=tags, y_pred=logits, sample_weight=weight, training=training)
 
@@ -161,45 +164,27 @@ class BertTokenClassifier(TokenTask):
         return self._step(super().test_step, arguments)
 
     def _step(self, step: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        """A step of Keras's; on JAX the metrics get no weights of the model, but the best row of tags needs them."""
+        """A step of Keras; on JAX metrics get no weights of the model, but the best tags need the CRF's."""
         if self.crf is None or keras.backend.backend() != "jax":
             return step(*arguments)
         trainable, others, *_ = arguments[0]
         variables = (*self.trainable_variables, *self.non_trainable_variables)
         values = {id(variable): value for variable, value in zip(variables, (*trainable, *others), strict=True)}
-        of_field = [(weight, values[id(weight)]) for weight in self.crf.weights]
-        self._scope_of_step = functools.partial(keras.StatelessScope, of_field)
+        crf_values = [(weight, values[id(weight)]) for weight in self.crf.weights]
+        self._scope_of_step = functools.partial(keras.StatelessScope, crf_values)
         try:
             return step(*arguments)
         finally:
             self._scope_of_step = nullcontext
 
     def _by_word(self, y: Any, y_pred: Any, kind: str) -> tuple[Any, Any, Any]:
-        """Tags, logits, and where a word is, `(batch, words)`; of ids, all by token, and words are where tags are."""
+        """Tags, logits and a mask of words, `(batch, words)`; for ids all by token, with words where tags are."""
         if not isinstance(y, dict):
-            return y, y_pred, y != token_labels.IGNORED
+            return y, y_pred, y != IGNORED
         if kind not in y:
             raise ValueError(f"`{type(self).__name__}`: the dataset must yield tags or spans too. Received: `x` alone.")
         logits = ops.reshape(y_pred, (-1, len(self.tag_names)))
-        return y[kind], ops.take(logits, ops.maximum(y["places"], 0), axis=0), y["places"] != NO_WORD
-
-    def preprocess(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
-        """One batch as what the model trains on, windows and, word by word, places and tags; runs in `tf.data`."""
-        owner = type(self).__name__
-        preprocessor = self._stream_preprocessor()
-        is_same = preprocessor is self.preprocessor
-        aligner = self._aligner if is_same else WordAligner(preprocessor, stride=self.stride)
-        words = aligner.align(x)
-        of_words = {"places": words.places, "word_ids": words.word_ids}
-        if y is None:
-            return words.inputs, of_words
-        if isinstance(x, tf.RaggedTensor):
-            tags = token_labels.tags_of_words(owner, y, words.word_ids, self.tag_names)
-        else:
-            tags = token_labels.tags_of_spans(owner, x, y, words, self.tag_names)
-        is_given = token_labels.begins_given_word(words.word_ids)
-        of_words |= {"tags": tags, "given_tags": tf.where(is_given, tags, token_labels.IGNORED)}
-        return (words.inputs, of_words) if sample_weight is None else (words.inputs, of_words, sample_weight)
+        return y[kind], ops.take(logits, ops.maximum(y["positions"], 0), axis=0), y["positions"] != NO_WORD
 
     def predict_tags(self, words: Any, batch_size: int | None = None, **kwargs: Any) -> list[list[str]]:
         """One tag for each given word.
@@ -216,15 +201,18 @@ class BertTokenClassifier(TokenTask):
         Raises:
             TypeError: texts instead of rows of words; ask `answer` for their entities.
         """
+        self.data.is_raw(words)
 
-        def compute(columns: Any, batches: LengthBatches) -> list[list[str]]:
-            self._require_words(columns)
-            logits, is_word, keep = self._words_of(columns, batches)
-            tags = ops.convert_to_numpy(self._compiled_decode()(logits, is_word)[0])
-            return [[self.tag_names[tag] for tag in row[kept]] for row, kept in zip(tags, keep, strict=True)]
+        def compute(columns: Any, run: Callable[..., Any]) -> list[list[str]]:
+            self.data.require_words(columns)
+            found = self.data.word_logits(columns, run)
+            specs = (tf.TensorSpec([None, None, len(self.tag_names)]), tf.TensorSpec([None, None], tf.bool))
+            decode = self._predictor.traced_once(self._decode, specs)
+            tags = ops.convert_to_numpy(decode(found.logits, found.is_word)[0])
+            return [[self.tag_names[tag] for tag in row[kept]] for row, kept in zip(tags, found.is_given, strict=True)]
 
-        blocks = self._predicted_blocks(words, batch_size, compute=compute, **{"verbose": 0, **kwargs})
-        return list(itertools.chain.from_iterable(blocks))
+        options = {"batch_size": batch_size, "verbose": 0, **kwargs}
+        return list(itertools.chain.from_iterable(self._predictor.blocks(self.data, words, compute=compute, **options)))
 
     def _decode(self, logits: Any, is_word: Any) -> tuple[Any, Any]:
         """The tags of words `(batch, words)` and the probability of each."""
@@ -235,18 +223,9 @@ class BertTokenClassifier(TokenTask):
         probabilities = self.crf(logits, padding_mask=is_word)
         return tags, ops.take_along_axis(probabilities, tags[:, :, None], axis=-1)[:, :, 0]
 
-    def _compiled_decode(self) -> Any:
-        """`_decode` as a graph that takes all sizes, traced once; as it is on other backends than TensorFlow."""
-        if keras.backend.backend() != "tensorflow":
-            return self._decode
-        if self._decode_function is None:
-            specs = [tf.TensorSpec([None, None, len(self.tag_names)]), tf.TensorSpec([None, None], tf.bool)]
-            self._decode_function = tf.function(self._decode, input_signature=specs, autograph=False)
-        return self._decode_function
-
-    def _serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to entities."""
-        words = self._aligner.align(texts[0])
+        words = self.data.aligner().align(texts[0])
         logits = tf.reshape(self._run_windows(words.inputs), [-1, len(self.tag_names)])
         logits = tf.gather(logits, tf.maximum(words.places, 0))  # (batch, words, tags)
         tags, scores = self._decode_in_tensorflow(logits, words.places != NO_WORD)
@@ -255,11 +234,11 @@ class BertTokenClassifier(TokenTask):
         )
 
     def _run_windows(self, windows: dict[str, Any]) -> Any:
-        """The logits of windows `(windows, sequence, tags)`, however many there are."""
+        """The logits of any number of windows, `(windows, sequence, tags)`."""
         sequence = tf.shape(windows["token_ids"])[1]
 
         def run(part: dict[str, Any]) -> tuple[Any]:
-            logits = self._run_model(part)
+            logits = self.run(part)
             return (tf.pad(logits, [[0, 0], [0, sequence - tf.shape(logits)[1]], [0, 0]]),)
 
         preprocessor = self.preprocessor
@@ -267,7 +246,7 @@ class BertTokenClassifier(TokenTask):
         return in_parts(run, windows, width=width, sizes=((tf.float32, (None, len(self.tag_names))),))[0]
 
     def _decode_in_tensorflow(self, logits: Any, is_word: Any) -> tuple[Any, Any]:
-        """The same as `_decode`, TensorFlow tensors in and out whatever the backend is."""
+        """The same as `_decode`, with TensorFlow tensors whatever the backend is."""
         if keras.backend.backend() == "tensorflow":
             tags, scores = self._decode(logits, is_word)
         else:
@@ -276,14 +255,10 @@ class BertTokenClassifier(TokenTask):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        config = super().get_config()
-        config.update(
-            tag_names=list(self.tag_names), crf=self.crf is not None, stride=self.stride, dropout=self.dropout
-        )
-        return config
+        return {**super().get_config(), "crf": self.crf is not None}
 
 
 def _for_every_word(sample_weight: Any) -> Any:
-    """Weights of rows `(batch,)` as `(batch, 1)`; others as they are."""
+    """Weights of rows `(batch,)` as `(batch, 1)`; others unchanged."""
     is_by_row = sample_weight is not None and len(sample_weight.shape) == 1
     return sample_weight[:, None] if is_by_row else sample_weight

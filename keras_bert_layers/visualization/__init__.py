@@ -1,20 +1,15 @@
-"""What a BERT does, drawn from its own numbers: figures for papers, pages for a browser, pictures in a notebook."""
+"""Pictures of a BERT: figures for papers, pages for a browser, and output for notebooks."""
 
-from typing import TYPE_CHECKING
-
-from keras_bert_layers._internal.lazy import make_lazy
-
-if TYPE_CHECKING:
-    from keras_bert_layers.visualization.architecture import Architecture
-    from keras_bert_layers.visualization.attention_grid import AttentionGrid
-    from keras_bert_layers.visualization.attention_lines import AttentionLines
-    from keras_bert_layers.visualization.attention_map import AttentionMap
-    from keras_bert_layers.visualization.hidden_state_map import HiddenStateMap
-    from keras_bert_layers.visualization.input_picture import InputPicture
-    from keras_bert_layers.visualization.masked_tokens import MaskedTokens
-    from keras_bert_layers.visualization.picture import Picture
-    from keras_bert_layers.visualization.text_highlights import TextHighlights
-    from keras_bert_layers.visualization.training_curves import TrainingCurves
+from keras_bert_layers.visualization.architecture import Architecture
+from keras_bert_layers.visualization.attention_grid import AttentionGrid
+from keras_bert_layers.visualization.attention_lines import AttentionLines
+from keras_bert_layers.visualization.attention_map import AttentionMap
+from keras_bert_layers.visualization.hidden_state_map import HiddenStateMap
+from keras_bert_layers.visualization.input_picture import InputPicture
+from keras_bert_layers.visualization.masked_tokens import MaskedTokens
+from keras_bert_layers.visualization.picture import Picture
+from keras_bert_layers.visualization.text_highlights import TextHighlights
+from keras_bert_layers.visualization.training_curves import TrainingCurves
 
 __all__ = [
     "Architecture",
@@ -28,19 +23,3 @@ __all__ = [
     "TextHighlights",
     "TrainingCurves",
 ]
-
-make_lazy(
-    __name__,
-    {
-        "Architecture": "architecture",
-        "AttentionGrid": "attention_grid",
-        "AttentionLines": "attention_lines",
-        "AttentionMap": "attention_map",
-        "HiddenStateMap": "hidden_state_map",
-        "InputPicture": "input_picture",
-        "MaskedTokens": "masked_tokens",
-        "Picture": "picture",
-        "TextHighlights": "text_highlights",
-        "TrainingCurves": "training_curves",
-    },
-)

@@ -1,96 +1,139 @@
-"""Pieces of HTML that the pictures are made of. Whatever comes from a text, a model or a user is escaped here."""
+"""The HTML and SVG elements that pictures consist of; they escape whatever comes from a text, a model or a user."""
 
 from __future__ import annotations
 
 import html
+import string
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element, tostring
 
 from keras_bert_layers.visualization._style import style_sheet
 
-# The page may show what is in it and nothing else: no script runs, nothing is asked of another machine.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+Point = tuple[float, float]
 
 
-def escape(text: object) -> str:
-    """Text as text, also inside of an attribute, and without the blank lines at which Markdown ends a block."""
-    return html.escape(str(text), quote=True).replace("\n", "&#10;")
+def page(title: str, note: str, body: Iterable[Element]) -> str:
+    """A whole page. Its policy allows what is in it and nothing else: no script, no request."""
+    template = string.Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
+    figure = _figure(element("h1", title), note, body)
+    return template.substitute(title=html.escape(title), style=style_sheet(), figure=figure)
 
 
-def isolated(text: object) -> str:
-    """Foreign text whose direction and language do not reach what stands round it."""
-    return f'<bdi translate="no">{escape(text)}</bdi>'
+def fragment(title: str, note: str, body: Iterable[Element]) -> str:
+    """The same as a part of another page, without the empty lines at which Markdown ends a block of HTML."""
+    style = " ".join(line.strip() for line in style_sheet().splitlines())
+    return f"<style>{style}</style>\n{_figure(element('strong', title), note, body)}\n"
 
 
-def token(name: object) -> str:
-    """An entry of a vocabulary, which is written from left to right whatever its letters are."""
-    return f'<bdi dir="ltr" translate="no">{escape(name)}</bdi>'
+def _figure(heading: Element, note: str, body: Iterable[Element]) -> str:
+    caption = element("figcaption", heading, *([element("p", note)] if note else []))
+    figure = element("figure", caption, *body, class_="kbl-picture")
+    return tostring(figure, encoding="unicode", method="html").replace("\n", "&#10;")
 
 
-def page(title: str, note: str, body: str) -> str:
-    """A whole page that stands by itself."""
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>\n:root {{ color-scheme: light dark; }}\n"
-        f"body {{ margin: 0.75rem; font-size: 1rem; }}\n{style_sheet()}</style>\n</head>\n<body>\n<main>\n"
-        f"{_figure(f'<h1>{escape(title)}</h1>', note, body)}</main>\n</body>\n</html>\n"
-    )
+def element(tag: str, *content: Any, **attributes: object) -> Element:
+    """An element that contains text and other elements.
+
+    Args:
+        tag: its name.
+        *content: strings and elements.
+        **attributes: `stroke_width` and `class_` name `stroke-width` and `class`.
+    """
+    made = Element(tag, {name.strip("_").replace("_", "-"): str(value) for name, value in attributes.items()})
+    for part in content:
+        if isinstance(part, Element):
+            made.append(part)
+        elif len(made):
+            made[-1].tail = (made[-1].tail or "") + part
+        else:
+            made.text = (made.text or "") + part
+    return made
 
 
-def fragment(title: str, note: str, body: str) -> str:
-    """The same as a part of another page."""
-    sheet = "".join(line.strip() + " " for line in style_sheet().splitlines())  # one line: Markdown ends at a blank one
-    return f"<style>{sheet}</style>\n{_figure(f'<strong>{escape(title)}</strong>', note, body)}"
+def isolated(text: str, **attributes: object) -> Element:
+    """Text of a user, whose language and direction do not affect the text around it."""
+    return element("bdi", text, **attributes, translate="no")
 
 
-def _figure(heading: str, note: str, body: str) -> str:
-    paragraph = f"<p>{escape(note)}</p>" if note else ""
-    return f'<figure class="kbl-picture">\n<figcaption>{heading}{paragraph}</figcaption>\n{body}\n</figure>\n'
+def token(name: str) -> Element:
+    """A token, which is written from left to right in every script."""
+    return isolated(name, dir="ltr")
 
 
-def scroll(label: str, content: str) -> str:
-    """Content that may be wider than the screen, and is moved by keyboard too."""
-    return f'<div class="scroll" role="group" aria-label="{escape(label)}" tabindex="0">\n{content}\n</div>'
+def number(text: str, style: str = "") -> Element:
+    """A table cell for a number."""
+    return element("td", text, class_=f"number {style}".strip())
 
 
-def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells that are HTML; the first column and the first row are headers.
+def scroll(label: str, *content: Element) -> Element:
+    """A box for content that may be wider than the screen; it scrolls by keyboard too."""
+    return element("div", *content, class_="scroll", role="group", aria_label=label, tabindex=0)
+
+
+def table(caption: str, header: Sequence[Element | str], rows: Iterable[Sequence[Any]]) -> Element:
+    """A table whose first row and first column are headers.
 
     Args:
         caption: text above the table.
-        header: what is in the cells of the first row.
-        rows: what is in the first cell, and behind it whole cells, `<td>` and `</td>` included.
+        header: contents of the first row.
+        rows: contents of the others; a `td` element is taken as it is.
     """
-    top = "".join(f'<th scope="col">{cell}</th>' for cell in header)
-    lines = [f'<tr><th scope="row">{first}</th>{"".join(cells)}</tr>' for first, *cells in rows]
-    body = "\n".join(lines)
-    return (
-        f'<table class="kbl-table">\n<caption><span>{escape(caption)}</span></caption>\n<thead><tr>{top}</tr></thead>\n'
-        f"<tbody>{body}</tbody>\n</table>"
-    )
+    head = element("tr", *(element("th", name, scope="col") for name in header))
+    body = [element("tr", element("th", first, scope="row"), *map(_cell, cells)) for first, *cells in rows]
+    parts = element("caption", element("span", caption)), element("thead", head), element("tbody", *body)
+    return scroll(caption, element("table", *parts, class_="kbl-table"))
 
 
-def number(text: object) -> str:
-    """A cell with a number in it."""
-    return f'<td class="number">{escape(text)}</td>'
+def _cell(content: Any) -> Element:
+    return content if isinstance(content, Element) and content.tag == "td" else element("td", content)
 
 
-def details(summary: str, content: str) -> str:
-    """What is there on request."""
-    return f"<details>\n<summary>{escape(summary)}</summary>\n{content}\n</details>"
-
-
-def drawing(width: float, height: float, *, label: str, content: str) -> str:
-    """A drawing with a text that says what it shows."""
-    return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" '
-        f'aria-label="{escape(label)}">\n{content}\n</svg>'
-    )
+def folded(content: Element) -> Element:
+    """Content that a page shows on request, and a figure leaves out."""
+    return element("details", element("summary", "The numbers"), content)
 
 
 def percent(share: float) -> str:
-    """A share in percent, with a decimal where it would be 0 otherwise."""
+    """A share in percent, with a decimal if it would be 0 without."""
     value = 100 * share
     return f"{value:.0f} %" if value >= 0.95 or value < 0.05 else f"{value:.1f} %"
+
+
+def drawing(width: float, height: float, parts: Iterable[Element], *, label: str = "") -> Element:
+    """A drawing; `label` describes it to a screen reader, which skips a drawing without one."""
+    role = {"role": "img", "aria-label": label} if label else {"aria-hidden": "true"}
+    size = {"viewBox": f"0 0 {width:g} {height:g}", "width": f"{width:g}", "height": f"{height:g}"}
+    return element("svg", *parts, **size, **role)
+
+
+def line(points: Iterable[Point], style: str = "c0", **attributes: object) -> Element:
+    """A line through points."""
+    return element("polyline", class_=style, **attributes, points=_written(points))
+
+
+def area(corners: Iterable[Point], style: str = "c0") -> Element:
+    """A filled polygon."""
+    return element("polygon", class_=style, points=_written(corners))
+
+
+def bar(left: float, top: float, width: float, height: float, style: str = "c0") -> Element:
+    """A filled rectangle."""
+    right, bottom = left + width, top + height
+    return area([(left, top), (right, top), (right, bottom), (left, bottom)], style)
+
+
+def disc(x: float, y: float, radius: float, style: str = "c0") -> Element:
+    """A filled circle."""
+    return element("circle", class_=style, cx=f"{x:.1f}", cy=f"{y:.1f}", r=radius)
+
+
+def label(x: float, y: float, text: str, *, anchor: str = "start", size: int = 13, **attributes: object) -> Element:
+    """Text at a point of its base line."""
+    position = {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor, "font-size": size}
+    return element("text", text, **attributes, **position)
+
+
+def _written(points: Iterable[Point]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)

@@ -1,4 +1,4 @@
-"""What the pictures of one head have in common, and the checks of attention."""
+"""The base class of pictures of one attention head."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.visualization import _colors as colors
-from keras_bert_layers.visualization._reading import attention, check_index, read
+from keras_bert_layers.visualization._reading import check_index, read, run
 from keras_bert_layers.visualization.picture import Picture
 
 
 class OneHead(Picture):
-    """The attention of one head, or of several in the mean. A subclass says how it looks, and has the arguments."""
+    """The attention of one head, or the mean of several. A subclass draws it, and documents the arguments."""
 
     _note: ClassVar[str]
 
@@ -34,31 +33,31 @@ class OneHead(Picture):
         head: int | None = None,
         preprocessor: Any = None,
     ) -> Self:
-        """What a model's head does with a text.
+        """Computes the attention of a model's head for a text.
 
         Args:
-            model: a `BertBackbone`, or a task, of which the backbone is asked.
+            model: a `BertBackbone`, or a task, whose backbone is used.
             text: the text.
             text_pair: the second text of a pair.
-            layer: which encoder block, from 0; negative ones count from the last.
-            head: which head, from 0; None for the mean of all heads of the block.
-            preprocessor: what makes tokens of the text; the task's own if None.
+            layer: index of the encoder block, from 0; negative ones count from the last.
+            head: index of the head, from 0; None for the mean of all heads of the block.
+            preprocessor: tokenizes the text; the task's own if None.
 
         Raises:
-            TypeError: `model` or `preprocessor` is none; `text` is not a string.
-            ValueError: no such layer or head.
+            TypeError: `model` is not a backbone or a task; there is no preprocessor; `text` is not a string.
+            ValueError: there is no such layer or head.
         """
         backbone, tokens = read(cls.__name__, model, text, text_pair, preprocessor)
         layer = check_index(cls.__name__, "layer", layer, backbone.config.num_layers)
         if head is not None:
             head = check_index(cls.__name__, "head", head, backbone.config.num_heads)
-        heads = attention(backbone, tokens)[layer]
+        heads = run(backbone, tokens)[1][layer]
         weights, name = (heads.mean(axis=0), "mean of all heads") if head is None else (heads[head], f"head {head}")
         return cls(tokens.names, weights, title=f"Attention, layer {layer}, {name}")
 
 
 def check_weights(owner: str, tokens: list[str], weights: Any, num_axes: int = 2) -> np.ndarray:
-    """`weights` as float32 of `num_axes` axes, the last two of the tokens; ValueError otherwise."""
+    """`weights` as float32 with `num_axes` axes, the last two for the tokens; ValueError otherwise."""
     weights = np.asarray(weights, np.float32)
     if weights.ndim != num_axes or weights.shape[-2:] != (len(tokens), len(tokens)) or not tokens:
         layout = "(layers, heads, tokens, tokens)" if num_axes == 4 else "(tokens, tokens)"
@@ -67,10 +66,3 @@ def check_weights(owner: str, tokens: list[str], weights: Any, num_axes: int = 2
     if not (weights.min() >= 0 and weights.max() <= 1 + tolerance):
         raise ValueError(checks.message(owner, "weights", "be shares from 0 to 1", weights))
     return np.minimum(weights, 1)
-
-
-def color_map() -> Any:
-    """From no weight to all of it, in the colours of the pages."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("keras_bert_layers", [colors.SURFACE.light, colors.ACCENT.light])

@@ -1,4 +1,4 @@
-"""A text as a model reads it: its tokens, and what each layer makes of them."""
+"""The tokens of a text, and the outputs of a model's layers for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Tokens:
     """The tokens of one text or pair, special ones included.
 
     Args:
-        names: the tokens as the vocabulary writes them.
+        names: the tokens as in the vocabulary.
         ids: int32 `(sequence,)`.
         segments: int32 `(sequence,)`.
     """
@@ -32,10 +32,10 @@ class Tokens:
 
 
 def parts_of(owner: str, model: Any, preprocessor: Any) -> tuple[BertBackbone, BertPreprocessor]:
-    """The backbone of a model, and a preprocessor that pads nothing.
+    """The backbone of a model, and a preprocessor that adds no padding.
 
     Args:
-        owner: who asks, for errors.
+        owner: name of the class, for errors.
         model: a `BertBackbone`, or a task.
         preprocessor: any with a tokenizer and a `max_length`; None for the task's own.
 
@@ -68,23 +68,13 @@ def tokens_of(owner: str, preprocessor: BertPreprocessor, text: Any, text_pair: 
 def read(
     owner: str, model: Any, text: Any, text_pair: Any = None, preprocessor: Any = None
 ) -> tuple[BertBackbone, Tokens]:
-    """The backbone of a model, and a text or a pair as it reads it; raises what the two above raise."""
+    """The backbone of a model, and the tokens of a text or a pair; raises what `parts_of` and `tokens_of` raise."""
     backbone, preprocessor = parts_of(owner, model, preprocessor)
     return backbone, tokens_of(owner, preprocessor, text, text_pair)
 
 
-def hidden_states(backbone: BertBackbone, tokens: Tokens) -> list[np.ndarray]:
-    """The output of the embedding and of each block, float32 `(sequence, hidden_dim)`."""
-    return _run(backbone, tokens)[0]
-
-
-def attention(backbone: BertBackbone, tokens: Tokens) -> np.ndarray:
-    """Attention probabilities, float32 `(num_layers, num_heads, sequence, sequence)`."""
-    return np.stack(_run(backbone, tokens)[1])
-
-
 def check_index(owner: str, argument: str, value: Any, count: int) -> int:
-    """`value` as an index below `count`, from the end where it is negative; ValueError or TypeError otherwise."""
+    """`value` as an index below `count`; a negative one counts from the end. ValueError or TypeError otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(checks.message(owner, argument, "be an integer", value))
     if not -count <= value < count:
@@ -92,17 +82,22 @@ def check_index(owner: str, argument: str, value: Any, count: int) -> int:
     return int(value) % count
 
 
-def _run(backbone: BertBackbone, tokens: Tokens) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Hidden states and attention of one row, layer by layer, with the backbone's own weights."""
+def run(backbone: BertBackbone, tokens: Tokens) -> tuple[list[np.ndarray], np.ndarray]:
+    """Runs one row, layer by layer, with the backbone's own weights.
+
+    Returns:
+        The output of the embedding and of each block, float32 `(sequence, hidden_dim)`; and the attention
+        probabilities, float32 `(num_layers, num_heads, sequence, sequence)`.
+    """
     token_ids, segment_ids = (ops.convert_to_tensor(ids[None]) for ids in (tokens.ids, tokens.segments))
     hidden = backbone.get_layer("embedding")(token_ids, segment_ids, training=False)
-    states, scores = [hidden], []
+    states, scores = [_as_array(hidden)], []
     for index in range(backbone.config.num_layers):
         block = backbone.get_layer(f"encoder_block_{index}")
         hidden, probabilities = block(hidden, return_attention_scores=True, training=False)
-        states.append(hidden)
-        scores.append(probabilities)
-    return [_as_array(state) for state in states], [_as_array(score) for score in scores]
+        states.append(_as_array(hidden))
+        scores.append(_as_array(probabilities))
+    return states, np.stack(scores)
 
 
 def _as_array(tensor: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The layers of a model, with the shapes of what they make and how many weights they have."""
+"""The layers of a model, with their output shapes and numbers of weights."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.layers import TransformerEncoderBlock
-from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
-from keras_bert_layers.visualization._figures import plain, write
 from keras_bert_layers.visualization.picture import Picture
 
 _AXES = ("batch", "sequence", "axis 2", "axis 3")
+_INDENT = "\u2003\u2003"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One row: a layer, or several that are alike.
+    """One row: a layer, or several equal ones.
 
     Args:
         name: name of the layer.
         kind: its class.
-        shape: what it makes, as `(batch, sequence, 384)`; may be empty.
-        num_weights: how many numbers it has.
-        depth: how deep it stands in other layers.
-        count: how many layers are alike.
+        shape: shape of its output, as `(batch, sequence, 384)`; may be empty.
+        num_weights: its number of parameters.
+        depth: how many layers it is nested in.
+        count: how many equal layers the row stands for.
     """
 
     name: str
@@ -40,14 +39,14 @@ class Part:
 
 
 class Architecture(Picture):
-    """The layers of a backbone or a task in the order of the data, with shapes and numbers of weights.
+    """The layers of a backbone or a task, from input to output, with output shapes and numbers of weights.
 
-    Encoder blocks, which are all alike, are one row, with the parts of one block below it.
+    Equal encoder blocks are one row, followed by the parts of one block.
 
     Args:
         model: a `BertBackbone`, a task, or another functional Keras model of this package's layers.
-        title: heading; made of the model's class if empty.
-        note: what there is to see.
+        title: heading; the model's class if empty.
+        note: what the picture shows.
 
     Raises:
         TypeError: `model` is not a functional Keras model.
@@ -67,45 +66,22 @@ class Architecture(Picture):
         super().__init__(title=title or type(model).__name__, note=note)
         self.parts = _parts(model, depth=0)
         self.num_weights = model.count_params()
-        self.note = note or f"{self.num_weights:,} weights. Data come in at the top."
+        self.note = note or f"{self.num_weights:,} weights. The inputs are at the top."
 
-    def _body(self) -> str:
+    def _body(self) -> list[html.Element]:
         rows = [
-            [
-                f'<span style="padding-inline-start: {2 * part.depth}em">{html.token(_name(part))}</span>',
-                f"<td>{html.escape(part.kind)}</td>",
-                f"<td>{html.escape(part.shape)}</td>",
-                html.number(_weights(part)),
-            ]
+            [html.token(_INDENT * part.depth + _name(part)), part.kind, part.shape, html.number(_weights(part))]
             for part in self.parts
         ]
-        caption = "Layers from the input to the output; what is indented is inside of what stands above it."
-        table = html.table(caption, ["layer", "class", "makes", "weights"], rows)
-        return html.scroll("Layers, scrolls sideways", table)
-
-    def _size(self) -> tuple[float, float]:
-        return 8.5, 0.8 + 0.42 * len(self.parts)
-
-    def _draw(self, figure: Any) -> None:
-        axes = figure.subplots()
-        for row, part in enumerate(self.parts):
-            left = 0.35 * part.depth
-            fill = colors.tint(part.depth).light
-            axes.barh(row, 10 - left, left=left, height=0.8, color=fill, edgecolor=colors.BORDER.light)
-            write(axes, left + 0.15, row, _name(part), va="center", fontsize=9, weight="bold")
-            write(axes, 4.1, row, part.kind, va="center", fontsize=8)
-            write(axes, 6.7, row, part.shape, va="center", fontsize=8)
-            write(axes, 9.85, row, _weights(part), va="center", ha="right", fontsize=8)
-        plain(axes.title, f"{self.title}: {self.num_weights:,} weights")
-        axes.set(xlim=(0, 10), ylim=(len(self.parts), -1))
-        axes.set_axis_off()
+        caption = "Layers from the input to the output; an indented layer is inside the one above it."
+        return [html.table(caption, ["layer", "class", "output", "weights"], rows)]
 
 
 def _parts(model: Any, depth: int) -> list[Part]:
-    """The rows of a model, those of a model inside of it below its own."""
+    """The rows of a model; those of a nested model follow its own."""
     found: list[Part] = []
     layers = [layer for layer in model.layers if depth == 0 or not isinstance(layer, keras.layers.InputLayer)]
-    for _, group in itertools.groupby(layers, key=_likeness):
+    for _, group in itertools.groupby(layers, key=_equality_key):
         layer, *others = group
         shape = "" if isinstance(layer, keras.Model) else _shape(layer.output)
         kind, num_weights = type(layer).__name__, layer.count_params()
@@ -117,8 +93,8 @@ def _parts(model: Any, depth: int) -> list[Part]:
     return found
 
 
-def _likeness(layer: Any) -> Any:
-    """Equal for blocks that are alike; other layers are like themselves alone."""
+def _equality_key(layer: Any) -> Any:
+    """A key that equal blocks share; other layers have their own."""
     return layer.count_params() if isinstance(layer, TransformerEncoderBlock) else layer.name
 
 
@@ -127,7 +103,7 @@ def _block_parts(block: TransformerEncoderBlock, depth: int) -> list[Part]:
     shape = _shape(block.output)
     names = ["attention", "attention_layer_norm", "feed_forward", "feed_forward_layer_norm"]
     if block.normalize_first:
-        names = [names[place] for place in (1, 0, 3, 2)]
+        names = [names[index] for index in (1, 0, 3, 2)]
     parts = [getattr(block, name) for name in names]
     return [Part(part.name, type(part).__name__, shape, part.count_params(), depth) for part in parts]
 

@@ -1,7 +1,10 @@
-"""All heads of all layers, small, side by side."""
+"""The attention of all heads of all layers, as small maps side by side."""
 
 from __future__ import annotations
 
+import base64
+import struct
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,31 +12,31 @@ import numpy as np
 
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
-from keras_bert_layers.visualization._figures import plain
-from keras_bert_layers.visualization._one_head import check_weights, color_map
-from keras_bert_layers.visualization._png import image_address
-from keras_bert_layers.visualization._reading import attention, read
+from keras_bert_layers.visualization._one_head import check_weights
+from keras_bert_layers.visualization._reading import read, run
 from keras_bert_layers.visualization.picture import Picture
 
-# A head that gives less than this to one kind of place has no habit that one could name.
-_HABIT = 0.25
+# A head that gives less than this to one kind of position has no pattern that one could name.
+_PATTERN = 0.25
+_SPREAD = "spread"
+_SIZE = 72  # of a map, in pixels
 
 
 class AttentionGrid(Picture):
-    """The attention of every head of every layer, one small map each, with the habit of the head below.
+    """The attention of every head of every layer, one small map each, with the pattern of the head below it.
 
-    The habit is the kind of place that gets most of the head's attention in the mean over the text: the token before,
-    the token behind, the token itself, the first token `[CLS]`, or the last one `[SEP]`; "spread" where none of these
-    gets a quarter.
+    The pattern is the kind of position that gets most of the head's attention, in the mean over the text: the token
+    before, the token after, the token itself, the first token `[CLS]`, or the last one `[SEP]`; "spread" if none of
+    these gets a quarter.
 
     Args:
-        tokens: one label a token.
+        tokens: the tokens.
         weights: float `(num_layers, num_heads, sequence, sequence)`, in [0, 1].
         title: heading.
-        note: what there is to see.
+        note: what the picture shows.
 
     Raises:
-        ValueError: the shapes do not fit, or a weight is out of range.
+        ValueError: the shapes do not match, or a weight is out of range.
 
     Examples:
         >>> import numpy as np
@@ -42,7 +45,7 @@ class AttentionGrid(Picture):
         ('itself', 0.5)
 
     References:
-        Clark et al. 2019, arXiv:1906.04341, section 3: heads that look at the next token, the previous one, at [SEP].
+        Clark et al. 2019, arXiv:1906.04341, section 3: heads that attend to the next token, the previous one, or [SEP].
     """
 
     def __init__(self, tokens: Sequence[str], weights: Any, *, title: str = "All heads", note: str = ""):
@@ -55,70 +58,72 @@ class AttentionGrid(Picture):
     def from_model(
         cls, model: Any, text: str, text_pair: str | None = None, *, preprocessor: Any = None
     ) -> AttentionGrid:
-        """What all heads of a model do with a text.
+        """Computes the attention of all heads of a model for a text.
 
         Args:
-            model: a `BertBackbone`, or a task, of which the backbone is asked.
+            model: a `BertBackbone`, or a task, whose backbone is used.
             text: the text.
             text_pair: the second text of a pair.
-            preprocessor: what makes tokens of the text; the task's own if None.
+            preprocessor: tokenizes the text; the task's own if None.
 
         Raises:
-            TypeError: `model` or `preprocessor` is none; `text` is not a string.
+            TypeError: `model` is not a backbone or a task; there is no preprocessor; `text` is not a string.
         """
         backbone, tokens = read(cls.__name__, model, text, text_pair, preprocessor)
         texts = " / ".join(part for part in (text, text_pair) if part is not None)
-        return cls(tokens.names, attention(backbone, tokens), title=f"All heads on “{texts}”")
+        return cls(tokens.names, run(backbone, tokens)[1], title=f"All heads on “{texts}”")
 
-    def _body(self) -> str:
-        num_heads = self.weights.shape[1]
-        header = ["layer", *(f"head {head}" for head in range(num_heads))]
-        rows = [
-            [str(layer), *(self._cell(layer, head) for head in range(num_heads))] for layer in range(len(self.weights))
-        ]
-        return html.scroll("All heads, scrolls sideways", html.table(_CAPTION, header, rows))
+    def _body(self) -> list[html.Element]:
+        heads = range(self.weights.shape[1])
+        rows = [[str(layer), *(self._cell(layer, head) for head in heads)] for layer in range(len(self.weights))]
+        return [html.table(_CAPTION, ["layer", *(f"head {head}" for head in heads)], rows)]
 
-    def _cell(self, layer: int, head: int) -> str:
+    def _cell(self, layer: int, head: int) -> html.Element:
         name, share = self.habits[layer][head]
-        habit = name if name == _SPREAD else f"{name} {html.percent(share)}"
-        address = image_address(self.weights[layer, head], colors.BETWEEN)
-        return f'<td><img src="{address}" alt="Map of layer {layer}, head {head}">{html.escape(habit)}</td>'
-
-    def _size(self) -> tuple[float, float]:
-        num_layers, num_heads = self.weights.shape[:2]
-        return 1.0 + 1.1 * num_heads, 1.0 + 1.3 * num_layers
-
-    def _draw(self, figure: Any) -> None:
-        num_layers, num_heads = self.weights.shape[:2]
-        all_axes = figure.subplots(num_layers, num_heads, squeeze=False)
-        for layer, row in enumerate(all_axes):
-            for head, axes in enumerate(row):
-                axes.imshow(self.weights[layer, head], cmap=color_map(), vmin=0, vmax=1)
-                axes.set_xticks([])
-                axes.set_yticks([])
-                axes.set_xlabel(self.habits[layer][head][0], fontsize=8)
-                if layer == 0:
-                    axes.set_title(f"head {head}", fontsize=9)
-            row[0].set_ylabel(f"layer {layer}", fontsize=9)
-        plain(figure.suptitle("All heads"), self.title)
+        address = _image_address(self.weights[layer, head], colors.BETWEEN)
+        image = html.element("image", href=address, width=_SIZE, height=_SIZE)
+        corners = [(0, 0), (_SIZE, 0), (_SIZE, _SIZE), (0, _SIZE), (0, 0)]
+        label = f"Map of layer {layer}, head {head}"
+        drawn = html.drawing(_SIZE, _SIZE, [image, html.line(corners, "axis")], label=label)
+        return html.element("td", drawn, name if name == _SPREAD else f"{name} {html.percent(share)}")
 
 
-_SPREAD = "spread"
-_NOTE = (
-    "Each small map is one head: rows look, columns are looked at. Below it stands where most of the attention goes."
-)
+_NOTE = "Each small map is one head: rows attend to columns. The text below names where most of the attention goes."
 _CAPTION = "One map a head, one row a layer, the first layer on top."
 
 
 def _habit(weights: np.ndarray) -> tuple[str, float]:
-    """The kind of place with the largest share of the attention of one head, and that share."""
-    length = len(weights)
-    columns = np.arange(length)
-    shares = {"itself": float(weights[columns, columns].mean())}
-    if length > 1:
-        shares["before"] = float(weights[columns[1:], columns[:-1]].mean())
-        shares["behind"] = float(weights[columns[:-1], columns[1:]].mean())
+    """The kind of position with the largest share of the attention of one head, and that share."""
+    shares = {"itself": float(np.diagonal(weights).mean())}
+    if len(weights) > 1:
+        shares["before"] = float(np.diagonal(weights, -1).mean())
+        shares["after"] = float(np.diagonal(weights, 1).mean())
         shares["[CLS]"] = float(weights[:, 0].mean())
         shares["[SEP]"] = float(weights[:, -1].mean())
     name = max(shares, key=lambda kind: shares[kind])
-    return (name, shares[name]) if shares[name] >= _HABIT else (_SPREAD, shares[name])
+    return (name if shares[name] >= _PATTERN else _SPREAD), shares[name]
+
+
+def _image_address(shares: np.ndarray, color: str) -> str:
+    """The `data:` address of a PNG with one pixel a share: the color, as opaque as the share is large.
+
+    Args:
+        shares: float `(rows, columns)`, in [0, 1].
+        color: `#rrggbb`.
+
+    References:
+        PNG Specification, third edition: color type 6, filter 0.
+    """
+    height, width = shares.shape
+    pixels = np.empty((height, width, 4), np.uint8)
+    pixels[..., :3] = [int(color[start : start + 2], 16) for start in (1, 3, 5)]
+    pixels[..., 3] = np.rint(255 * shares)
+    lines = b"".join(b"\0" + line.tobytes() for line in pixels)
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    parts = [(b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")]
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, content) for name, content in parts)
+    return "data:image/png;base64," + base64.b64encode(data).decode("ascii")
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))

@@ -1,4 +1,4 @@
-"""Hidden states on a plane: tokens or texts that the model takes for alike lie together."""
+"""Hidden states as points in a plane, by principal component analysis (PCA)."""
 
 from __future__ import annotations
 
@@ -10,33 +10,40 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
-from keras_bert_layers.visualization._figures import plain, write
-from keras_bert_layers.visualization._reading import check_index, hidden_states, parts_of, tokens_of
+from keras_bert_layers.visualization._reading import check_index, parts_of, run, tokens_of
 from keras_bert_layers.visualization.picture import Picture
 
 _WIDTH, _HEIGHT, _MARGIN = 600, 400, 48  # pixels
 _LETTER, _LINE, _LONGEST = 7.3, 13, 44  # width and height of a letter, in pixels; letters of a label
-_MARKERS = "osD^vP"
-# What float32 leaves between vectors that are equal, beside their largest number.
+# What float32 leaves between equal vectors, relative to their largest value.
 _ROUNDING = 1e-5
 POINTS = ("texts", "tokens")
+# Corners of the point of each group but the first, which is round.
+_CORNERS = (
+    ((-5, -5), (5, -5), (5, 5), (-5, 5)),
+    ((0, -7), (7, 0), (0, 7), (-7, 0)),
+    ((0, -6), (6, 5), (-6, 5)),
+    ((0, 6), (6, -5), (-6, -5)),
+    ((-2, -6), (2, -6), (2, -2), (6, -2), (6, 2), (2, 2), (2, 6), (-2, 6), (-2, 2), (-6, 2), (-6, -2), (-2, -2)),
+)
 
 
 class HiddenStateMap(Picture):
-    """Vectors as points of a plane, by the two directions in which they differ most (PCA).
+    """Vectors as points in the plane of the two directions in which they differ most (PCA).
 
-    Near points are alike, as far as the two directions show it; the shares at the axes say how much of all differences
-    that is. A direction's sign means nothing; here the largest coordinate is positive, so that it is always the same.
+    Near points are similar, as far as the two directions show it; the labels of the axes give their share of the
+    variance. The sign of a direction has no meaning; the largest coordinate is made positive, so that a picture is
+    always the same.
 
     Args:
-        labels: one label a point.
+        labels: the label of each point.
         vectors: float `(points, hidden_dim)`.
-        groups: a name for each point; points of one name have one colour and shape. None for one group.
+        groups: the group of each point; points of a group share color and shape. None for one group.
         title: heading.
-        note: what there is to see.
+        note: what the picture shows.
 
     Raises:
-        ValueError: the shapes do not fit, or a number is not finite.
+        ValueError: the shapes do not match, or a value is not finite.
 
     Examples:
         >>> picture = HiddenStateMap(["a", "b", "c"], [[0.0, 0.0], [2.0, 0.0], [4.0, 0.0]])
@@ -56,7 +63,7 @@ class HiddenStateMap(Picture):
         title: str = "Hidden states",
         note: str = "",
     ):
-        super().__init__(title=title, note=note or _NOTE)
+        super().__init__(title=title, note=note or "Points that are close together are similar to the model.")
         self.labels = list(labels)
         vectors = np.asarray(vectors, np.float64)
         if vectors.ndim != 2 or len(vectors) != len(self.labels) or not self.labels or not np.isfinite(vectors).all():
@@ -66,24 +73,24 @@ class HiddenStateMap(Picture):
         if len(self.groups) != len(self.labels):
             rule = f"be as many as the labels ({len(self.labels)})"
             raise ValueError(checks.message(type(self).__name__, "groups", rule, len(self.groups)))
-        self.coordinates, self.shares = _plane(vectors)
+        self.coordinates, self.shares = _project(vectors)
 
     @classmethod
     def from_model(
         cls, model: Any, texts: Sequence[str], *, layer: int = -1, points: str = "texts", preprocessor: Any = None
     ) -> HiddenStateMap:
-        """What a model makes of texts, or of the tokens in them.
+        """Computes the hidden states of a model for texts.
 
         Args:
-            model: a `BertBackbone`, or a task, of which the backbone is asked.
+            model: a `BertBackbone`, or a task, whose backbone is used.
             texts: the texts.
             layer: 0 for the output of the embedding, 1 for that of the first block, and so on; -1 for the last.
-            points: `"texts"`, a point a text, the mean of its tokens' vectors; or `"tokens"`, a point a token.
-            preprocessor: what makes tokens of the texts; the task's own if None.
+            points: `"texts"` for a point a text, the mean of its tokens' vectors; `"tokens"` for a point a token.
+            preprocessor: tokenizes the texts; the task's own if None.
 
         Raises:
-            TypeError: `model` or `preprocessor` is none; a text is not a string.
-            ValueError: no such layer; no text; another word for `points`.
+            TypeError: `model` is not a backbone or a task; there is no preprocessor; a text is not a string.
+            ValueError: there is no such layer, or no text; `points` is another word.
         """
         backbone, preprocessor = parts_of(cls.__name__, model, preprocessor)
         layer = check_index(cls.__name__, "layer", layer, backbone.config.num_layers + 1)
@@ -93,102 +100,54 @@ class HiddenStateMap(Picture):
         labels, groups, vectors = [], [], []
         for text in texts:
             tokens = tokens_of(cls.__name__, preprocessor, text)
-            states = hidden_states(backbone, tokens)[layer]
+            states = run(backbone, tokens)[0][layer]
             vectors.append(states if points == "tokens" else states.mean(axis=0, keepdims=True))
             labels += tokens.names if points == "tokens" else [text]
             groups += [text] * len(vectors[-1])
-        title = (
-            f"{points.capitalize()} after layer {layer}" if layer else f"{points.capitalize()} before the first layer"
-        )
+        title = f"{points.capitalize()} {f'after layer {layer}' if layer else 'before the first layer'}"
         return cls(labels, np.concatenate(vectors), groups=groups if points == "tokens" else None, title=title)
 
-    def _group_ids(self) -> list[int]:
-        names = list(dict.fromkeys(self.groups))
-        return [names.index(group) % len(colors.CATEGORIES) for group in self.groups]
-
-    def _body(self) -> str:
-        label = f"{len(self.labels)} points; the table below has their names and places."
-        drawn = html.drawing(_WIDTH, _HEIGHT, label=label, content="\n".join(self._points()))
-        has_groups = len(set(self.groups)) > 1
+    def _body(self) -> list[html.Element]:
+        groups = {name: index % len(colors.CATEGORIES) for index, name in enumerate(dict.fromkeys(self.groups))}
+        has_groups = len(groups) > 1
+        legend = _legend(groups) if has_groups else []
+        label = f"{len(self.labels)} points; the table below has their names and coordinates."
+        drawn = html.drawing(_WIDTH, _HEIGHT + _LINE * 1.5 * len(legend), self._points(groups) + legend, label=label)
         rows = [
             [html.isolated(name), html.number(f"{x:.2f}"), html.number(f"{y:.2f}")]
-            + ([f'<td class="wrap">{html.isolated(group)}</td>'] if has_groups else [])
+            + ([html.element("td", html.isolated(group), class_="wrap")] if has_groups else [])
             for name, (x, y), group in zip(self.labels, self.coordinates.tolist(), self.groups, strict=True)
         ]
         header = ["point", "first direction", "second direction", *(["group"] if has_groups else [])]
-        table = html.table("The places of the points.", header, rows)
-        legend = self._legend() if has_groups else ""
-        return (
-            f"{html.scroll('Points', drawn)}\n{legend}{html.details('The numbers', html.scroll('The numbers', table))}"
-        )
+        return [html.scroll("Points", drawn), html.folded(html.table("The coordinates of the points.", header, rows))]
 
-    def _legend(self) -> str:
-        """What the shapes stand for."""
-        shapes = dict(zip(self.groups, self._group_ids(), strict=True))
-        rows = "".join(
-            f'<li><svg aria-hidden="true" width="16" height="16">{_shape(group, 8, 8)}</svg> {html.isolated(name)}</li>'
-            for name, group in shapes.items()
-        )
-        return f'<ul class="legend">{rows}</ul>\n'
-
-    def _points(self) -> list[str]:
+    def _points(self, groups: dict[str, int]) -> list[html.Element]:
+        """The axes, and each point with its label."""
+        bottom = _HEIGHT - _MARGIN
         first, second = (html.percent(share) for share in self.shares.tolist())
         parts = [
-            f'<path class="axis" d="M{_MARGIN} 8V{_HEIGHT - _MARGIN}H{_WIDTH - 8}"/>',
-            f'<text x="{_MARGIN}" y="{_HEIGHT - 16}" font-size="13">first direction, {first} of the differences</text>',
-            f'<text x="16" y="{_HEIGHT - _MARGIN}" font-size="13" transform="rotate(-90 16 {_HEIGHT - _MARGIN})">'
-            f"second direction, {second}</text>",
+            html.line([(_MARGIN, 8), (_MARGIN, bottom), (_WIDTH - 8, bottom)], "axis"),
+            html.label(_MARGIN, _HEIGHT - 16, f"first direction, {first} of the variance"),
+            html.label(16, bottom, f"second direction, {second}", transform=f"rotate(-90 16 {bottom})"),
         ]
-        places = self._pixels().tolist()
-        parts += [_shape(group, x, y) for (x, y), group in zip(places, self._group_ids(), strict=True)]
-        names = [name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…" for name in self.labels]
-        for name, (left, y) in zip(names, _label_places(places, names), strict=True):
-            parts.append(
-                f'<text class="token" x="{left:.1f}" y="{y + 4:.1f}" font-size="12">{html.escape(name)}</text>'
-            )
-        return parts
+        points = self._pixels().tolist()
+        parts += [_point(groups[group], x, y) for (x, y), group in zip(points, self.groups, strict=True)]
+        names = [_shortened(name) for name in self.labels]
+        positions = zip(names, _label_positions(points, names), strict=True)
+        return parts + [html.label(x, y + 4, name, size=12, class_="token") for name, (x, y) in positions]
 
     def _pixels(self) -> np.ndarray:
         """The points in the drawing, `(points, 2)`."""
-        low, high = self.coordinates.min(axis=0), self.coordinates.max(axis=0)
-        span = np.where(high > low, high - low, 1)
-        share = np.where(high > low, (self.coordinates - low) / span, 0.5)
+        low, span = self.coordinates.min(axis=0), np.ptp(self.coordinates, axis=0)
+        share = np.where(span > 0, (self.coordinates - low) / np.where(span > 0, span, 1), 0.5)
         width, height = _WIDTH - 2 * _MARGIN - 16, _HEIGHT - 2 * _MARGIN - 16
-        return np.stack([_MARGIN + 16 + share[:, 0] * width, 24 + (1 - share[:, 1]) * height], axis=1)
-
-    def _size(self) -> tuple[float, float]:
-        return 7.5, 5.5
-
-    def _draw(self, figure: Any) -> None:
-        axes = figure.subplots()
-        ids = np.array(self._group_ids())
-        for group in np.unique(ids).tolist():
-            chosen = self.coordinates[ids == group]
-            name = f"group {group}"  # until there is a legend, which takes dollars for mathematics
-            color = colors.CATEGORIES[group].light
-            axes.scatter(chosen[:, 0], chosen[:, 1], c=color, marker=_MARKERS[group], label=name)
-        middle = float(self.coordinates[:, 0].min() + self.coordinates[:, 0].max()) / 2
-        for (x, y), name in zip(self.coordinates.tolist(), self.labels, strict=True):
-            side = "left" if x < middle else "right"
-            write(axes, x, y, f"  {name}  ", fontsize=8, va="center", ha=side)
-        first, second = (html.percent(share) for share in self.shares.tolist())
-        plain(axes.title, self.title)
-        axes.set(xlabel=f"first direction, {first} of the differences")
-        axes.set_ylabel(f"second direction, {second}")
-        axes.margins(x=0.15)
-        if len(set(self.groups)) > 1:
-            names = dict(zip(reversed(ids.tolist()), reversed(self.groups), strict=True))
-            for artist, group in zip(axes.legend(fontsize=8).get_texts(), np.unique(ids).tolist(), strict=True):
-                plain(artist, names[group])
+        return share * (width, -height) + (_MARGIN + 16, 24 + height)
 
 
-_NOTE = "Points that lie together are alike to the model."
-
-
-def _plane(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates `(points, 2)` in the two directions of the largest variance, and their shares of it."""
-    centred = vectors - vectors.mean(axis=0)
-    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    centered = vectors - vectors.mean(axis=0)
+    left, sizes, _ = np.linalg.svd(centered, full_matrices=False)
     sizes[sizes <= _ROUNDING * np.abs(vectors).max()] = 0
     coordinates = np.zeros((len(vectors), 2))
     count = min(2, len(sizes))
@@ -200,25 +159,35 @@ def _plane(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return coordinates * np.where(largest < 0, -1, 1) + 0.0, shares
 
 
-def _label_places(points: list[list[float]], names: list[str]) -> list[tuple[float, float]]:
-    """Where each label starts, and its height: beside its point, or lower where another label is already."""
-    boxes: list[tuple[float, float, float]] = []  # left, right, height
-    found: dict[int, tuple[float, float]] = {}
+def _label_positions(points: list[list[float]], names: list[str]) -> list[tuple[float, float]]:
+    """The left end and the height of each label: beside its point, or lower if another label is in the way."""
+    boxes: dict[int, tuple[float, float, float]] = {}  # left, right, height
     for index in sorted(range(len(points)), key=lambda index: points[index][1]):
         (x, y), width = points[index], _LETTER * len(names[index])
         left = x + 9 if x + 9 + width <= _WIDTH else max(x - 9 - width, 0)
-        while any(left < other[1] and other[0] < left + width and abs(y - other[2]) < _LINE for other in boxes):
+        right = left + width
+        while any(left < end and start < right and abs(y - height) < _LINE for start, end, height in boxes.values()):
             y += 1
-        boxes.append((left, left + width, y))
-        found[index] = (left, y)
-    return [found[index] for index in range(len(points))]
+        boxes[index] = left, right, y
+    return [(left, y) for _, (left, _, y) in sorted(boxes.items())]
 
 
-def _shape(group: int, x: float, y: float) -> str:
-    """A point; its shape says its group, beside its colour."""
-    corners = {1: "-5,-5 5,-5 5,5 -5,5", 2: "0,-7 7,0 0,7 -7,0", 3: "0,-6 6,5 -6,5", 4: "0,6 6,-5 -6,-5"}
-    corners[5] = "-2,-6 2,-6 2,-2 6,-2 6,2 2,2 2,6 -2,6 -2,2 -6,2 -6,-2 -2,-2"
-    place = f'transform="translate({x:.1f} {y:.1f})"'
+def _legend(groups: dict[str, int]) -> list[html.Element]:
+    """The point and the name of each group, below the axes."""
+    entries = []
+    for row, (name, group) in enumerate(groups.items()):
+        height = _HEIGHT + _LINE * 1.5 * row
+        text = html.label(_MARGIN + 16, height + 4, _shortened(name), size=12, class_="token")
+        entries.append(html.element("g", _point(group, _MARGIN, height), text, class_="legend"))
+    return entries
+
+
+def _point(group: int, x: float, y: float) -> html.Element:
+    """A point whose color and shape show its group."""
     if group == 0:
-        return f'<circle class="c0" r="5" {place}/>'
-    return f'<polygon class="c{group}" points="{corners[group]}" {place}/>'
+        return html.disc(x, y, 5)
+    return html.area([(x + across, y + down) for across, down in _CORNERS[group - 1]], f"c{group}")
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"

@@ -1,4 +1,4 @@
-"""What goes into BERT: token, segment and position embeddings, summed."""
+"""The input of BERT: token, segment and position embeddings, and their sum."""
 
 from __future__ import annotations
 
@@ -9,31 +9,29 @@ import numpy as np
 from keras import ops
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
-from keras_bert_layers.visualization._figures import plain, write
 from keras_bert_layers.visualization._reading import read
 from keras_bert_layers.visualization.picture import Picture
 
 ROWS = ("token", "segment", "position")
-_NUM_SHOWN = 12  # numbers of a vector that are drawn
-_BAR, _BAR_HEIGHT = 6, 28  # pixels
+_NUM_SHOWN = 12  # values of a vector that are drawn
+_BAR, _HEIGHT = 6, 28  # pixels
 
 
 class InputPicture(Picture):
     """The input of BERT as in figure 2 of its paper: three vectors for each token, and their sum.
 
-    Each vector is drawn as a strip of its first 12 numbers. Its length, below, is of the whole vector.
+    Each vector is drawn as a strip of its first 12 values. The length below it is that of the whole vector.
 
     Args:
-        tokens: one label a token.
+        tokens: the tokens.
         segments: the segment of each token, integers `(sequence,)`.
         vectors: `"token"`, `"segment"` and `"position"`, float `(sequence, embedding_dim)` each.
         title: heading.
-        note: what there is to see.
+        note: what the picture shows.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not match.
 
     Examples:
         >>> import numpy as np
@@ -69,16 +67,16 @@ class InputPicture(Picture):
     def from_model(
         cls, model: Any, text: str, text_pair: str | None = None, *, preprocessor: Any = None
     ) -> InputPicture:
-        """What goes into a model for a text or a pair.
+        """Looks up the input of a model for a text or a pair.
 
         Args:
-            model: a `BertBackbone`, or a task, of which the backbone is asked.
+            model: a `BertBackbone`, or a task, whose backbone is used.
             text: the text.
             text_pair: the second text of a pair.
-            preprocessor: what makes tokens of the text; the task's own if None.
+            preprocessor: tokenizes the text; the task's own if None.
 
         Raises:
-            TypeError: `model` or `preprocessor` is none; `text` is not a string.
+            TypeError: `model` is not a backbone or a task; there is no preprocessor; `text` is not a string.
         """
         backbone, tokens = read(cls.__name__, model, text, text_pair, preprocessor)
         embedding = backbone.get_layer("embedding")
@@ -86,57 +84,26 @@ class InputPicture(Picture):
         matrices = {name: ops.convert_to_numpy(getattr(embedding, f"{name}_embedding")) for name in ROWS}
         return cls(tokens.names, tokens.segments.tolist(), {name: matrices[name][rows[name]] for name in ROWS})
 
-    def _labels(self) -> dict[str, list[str]]:
-        """What stands in the box of each token, row by row."""
-        return {
+    def _body(self) -> list[html.Element]:
+        labels = {
             "token": self.tokens,
             "segment": [_segment_name(segment) for segment in self.segments],
-            "position": [str(place) for place in range(len(self.tokens))],
+            "position": [str(position) for position in range(len(self.tokens))],
+            "sum": [""] * len(self.tokens),
         }
-
-    def _body(self) -> str:
+        signs = {"token": "", "segment": "+ ", "position": "+ ", "sum": "= "}
         vectors = {**self.vectors, "sum": self.sum}
-        rows: list[list[str]] = []
-        for name, labels in self._labels().items():
-            prefix = "" if not rows else "+ "
-            rows.append([f"{prefix}{name}", *(self._cell(*pair) for pair in zip(vectors[name], labels, strict=True))])
-        rows.append(["= sum", *(self._cell(vector, None) for vector in self.sum)])
-        header = ["input", *(html.token(token) for token in self.tokens)]
-        return html.scroll("The input, scrolls sideways", html.table(_CAPTION, header, rows))
-
-    def _cell(self, vector: np.ndarray, label: str | None) -> str:
-        name = "" if label is None else f"E<sub>{html.token(label)}</sub>"
-        return f"<td>{name}{_strip(vector / self._scale())}length {np.linalg.norm(vector):.2f}</td>"
-
-    def _scale(self) -> float:
-        """The largest of the numbers that are drawn, the same for all strips, so that strips can be compared."""
-        shown = [vector[:, :_NUM_SHOWN] for vector in (*self.vectors.values(), self.sum)]
-        return max(float(np.abs(shown).max()), 1e-9)
-
-    def _size(self) -> tuple[float, float]:
-        return 1.2 + 0.95 * len(self.tokens), 4.2
-
-    def _draw(self, figure: Any) -> None:
-        axes = figure.subplots()
-        for column, token in enumerate(self.tokens):
-            write(axes, column, -1, token, ha="center", va="center", weight="bold")
-        labels = {**self._labels(), "sum": [""] * len(self.tokens)}
-        vectors = {**self.vectors, "sum": self.sum}
-        for row, (name, texts) in enumerate(labels.items()):
-            sign = {"token": "", "sum": "= "}.get(name, "+ ")
-            write(axes, -0.6, row, sign + name, ha="right", va="center")
-            for column, text in enumerate(texts):
-                numbers = vectors[name][column, :_NUM_SHOWN][None] / self._scale()
-                extent = (column - 0.45, column + 0.45, row + 0.35, row + 0.05)
-                axes.imshow(numbers, extent=extent, cmap=_color_map(), vmin=-1, vmax=1, aspect="auto")
-                write(axes, column, row - 0.12, text, ha="center", va="center", fontsize=9)
-        plain(axes.title, self.title)
-        axes.set(xlim=(-1.8, len(self.tokens) - 0.4), ylim=(3.6, -1.6))
-        axes.set_axis_off()
+        # One scale for all strips, so that they can be compared.
+        largest = max(float(np.abs(vector[:, :_NUM_SHOWN]).max()) for vector in vectors.values())
+        rows = [
+            [signs[name] + name, *(_cell(*pair, largest) for pair in zip(labels[name], vectors[name], strict=True))]
+            for name in labels
+        ]
+        return [html.table(_CAPTION, ["input", *map(html.token, self.tokens)], rows)]
 
 
 _NOTE = "For each token BERT looks up three vectors: one for the token, one for its segment, one for its position."
-_CAPTION = "The first numbers of each vector: bars above the line are positive, bars below it negative."
+_CAPTION = "The first values of each vector: bars above the line are positive, bars below it negative."
 
 
 def _segment_name(segment: int) -> str:
@@ -144,22 +111,16 @@ def _segment_name(segment: int) -> str:
     return chr(ord("A") + segment) if 0 <= segment < 26 else str(segment)
 
 
-def _strip(numbers: np.ndarray) -> str:
-    """Bars of numbers in [-1, 1]. The text below the strip says what a reader needs who does not see it."""
-    middle = _BAR_HEIGHT / 2
-    bars = "".join(
-        f'<rect class="{"positive" if number >= 0 else "negative"}" x="{_BAR * place}" width="{_BAR - 1}" '
-        f'y="{middle - max(number, 0) * middle:.1f}" height="{abs(number) * middle:.1f}"/>'
-        for place, number in enumerate(numbers[:_NUM_SHOWN].tolist())
-    )
-    width = _BAR * min(_NUM_SHOWN, len(numbers))
-    line = f'<path class="axis" d="M0 {middle:g}H{width}"/>'
-    size = f'viewBox="0 0 {width} {_BAR_HEIGHT}" width="{width}" height="{_BAR_HEIGHT}"'
-    return f'<svg aria-hidden="true" {size}>{line}{bars}</svg>'
-
-
-def _color_map() -> Any:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    steps = [colors.NEGATIVE.light, colors.SURFACE.light, colors.ACCENT.light]
-    return LinearSegmentedColormap.from_list("keras_bert_layers_signed", steps)
+def _cell(label: str, vector: np.ndarray, largest: float) -> html.Element:
+    """The name of a vector, its first values as bars, and its length, which a screen reader reads instead."""
+    name = ["E", html.element("sub", html.token(label))] if label else []
+    values = vector[:_NUM_SHOWN] / max(largest, 1e-9)
+    parts = [html.line([(0, _HEIGHT / 2), (_BAR * len(values), _HEIGHT / 2)], "axis")]
+    for style, drawn in (("c0", values >= 0), ("c1", values < 0)):
+        corners = []
+        for index in np.flatnonzero(drawn).tolist():
+            left, right, end = _BAR * index, _BAR * (index + 1) - 1, _HEIGHT / 2 * (1 - float(values[index]))
+            corners += [(left, _HEIGHT / 2), (left, end), (right, end), (right, _HEIGHT / 2)]
+        parts.append(html.area(corners, style))
+    strip = html.drawing(_BAR * len(values), _HEIGHT, parts)
+    return html.element("td", *name, strip, f"length {np.linalg.norm(vector):.2f}")

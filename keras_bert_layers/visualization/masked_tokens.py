@@ -1,19 +1,16 @@
-"""What a model would write in place of each mask."""
+"""The predictions of a masked language model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.preprocessing.vocabulary import MASK
 from keras_bert_layers.tasks import BertMaskedLM
-from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
-from keras_bert_layers.visualization._figures import label_ticks, write
 from keras_bert_layers.visualization.picture import Picture
 
-_BAR_WIDTH = 8  # em, of a probability of 1
+_BAR_WIDTH = 128  # pixels, of a probability of 1
 
 
 class MaskedTokens(Picture):
@@ -21,13 +18,13 @@ class MaskedTokens(Picture):
 
     Args:
         text: the text, with `[MASK]` in it.
-        tokens: for each mask a list of tokens, the most probable first.
-        probabilities: for each of them its probability.
+        tokens: a list of tokens for each mask, the most probable first.
+        probabilities: the probability of each token.
         title: heading.
-        note: what there is to see.
+        note: what the picture shows.
 
     Raises:
-        ValueError: there is no mask in the text, or not one list of tokens and of probabilities for each.
+        ValueError: there is no mask in the text, or the lists do not match the masks.
 
     Examples:
         >>> picture = MaskedTokens("It [MASK].", [["rains", "snows"]], [[0.7, 0.2]])
@@ -61,14 +58,14 @@ class MaskedTokens(Picture):
 
     @classmethod
     def from_model(cls, model: BertMaskedLM, text: str) -> MaskedTokens:
-        """What a masked language model answers for a text; as many tokens a mask as its `top_k`.
+        """Predicts the masks of a text; `top_k` of the model is how many tokens each mask gets.
 
         Args:
             model: a `BertMaskedLM` with a preprocessor.
-            text: a text with `[MASK]` in it. Of a mask beyond the preprocessor's `max_length` nothing is shown.
+            text: a text with `[MASK]` in it. A mask beyond the preprocessor's `max_length` gets no tokens.
 
         Raises:
-            TypeError: `model` is none.
+            TypeError: `model` is not a BertMaskedLM.
             ValueError: there is no mask in the text.
         """
         if not isinstance(model, BertMaskedLM):
@@ -78,49 +75,36 @@ class MaskedTokens(Picture):
         answer = model.answer([text])
         tokens, probabilities = [], []
         for names, shares in zip(answer["token"][0], answer["probability"][0].tolist(), strict=True):
-            is_read = [share >= 0 for share in shares]
-            tokens.append([name.decode() for name, read in zip(names, is_read, strict=True) if read])
-            probabilities.append([share for share in shares if share >= 0])
+            count = sum(share >= 0 for share in shares)  # padding is -1
+            tokens.append([name.decode() for name in names[:count]])
+            probabilities.append(shares[:count])
         return cls(text, tokens, probabilities)
 
-    def _body(self) -> str:
-        pieces = [html.escape(piece) for piece in self.text.split(MASK)]
-        numbers = [self._number(place, " <small>{}</small>") for place in range(len(self.tokens))]
-        marks = [f'<mark class="c0">{MASK}{number}</mark>' for number in numbers]
-        text = "".join(piece + mark for piece, mark in zip(pieces, [*marks, ""], strict=True))
-        tables = "\n".join(self._table(place) for place in range(len(self.tokens)))
-        return f'<p class="text" dir="auto" translate="no">{text}</p>\n{tables}'
-
-    def _number(self, place: int, form: str = " {}") -> str:
-        """What follows the word "mask"; a single one needs no number."""
-        return "" if len(self.tokens) == 1 else form.format(place + 1)
-
-    def _table(self, place: int) -> str:
-        rows = [
-            [html.token(token), html.number(html.percent(share)), f"<td>{_bar(share)}</td>"]
-            for token, share in zip(self.tokens[place], self.probabilities[place], strict=True)
-        ]
-        caption = f"Mask{self._number(place)}" + ("" if rows else " lies beyond what the model reads.")
-        return html.scroll(caption, html.table(caption, ["token", "probability", "as a bar"], rows))
-
-    def _size(self) -> tuple[float, float]:
-        return 6.0, 1.0 + sum(0.6 + 0.3 * len(row) for row in self.tokens)
-
-    def _draw(self, figure: Any) -> None:
-        all_axes = figure.subplots(len(self.tokens), squeeze=False)[:, 0]
-        for place, axes in enumerate(all_axes):
-            shares = self.probabilities[place]
-            axes.barh(range(len(shares)), shares, color=colors.ACCENT.light)
-            label_ticks(axes.yaxis, self.tokens[place])
-            axes.set(xlim=(0, 1.12), title=f"mask{self._number(place)}")
-            axes.invert_yaxis()
-            for row, share in enumerate(shares):
-                write(axes, share, row, f" {html.percent(share)}", va="center", fontsize=8)
-        all_axes[-1].set_xlabel("probability")
+    def _body(self) -> list[html.Element]:
+        count = len(self.tokens)
+        numbers = [f"{index + 1}" for index in range(count)] if count > 1 else [""]
+        first, *others = self.text.split(MASK)
+        pieces = [part for pair in zip(map(_mark, numbers), others, strict=True) for part in pair]
+        text = html.element("p", first, *pieces, class_="text", dir="auto", translate="no")
+        return [text, *map(_table, numbers, self.tokens, self.probabilities)]
 
 
-_NOTE = "The model's most probable tokens for each mask. A token that starts with ## goes on with the word before it."
+_NOTE = "The model's most probable tokens for each mask. A token that starts with ## continues the word before it."
 
 
-def _bar(share: float) -> str:
-    return f'<span class="bar" aria-hidden="true" style="width: {_BAR_WIDTH * share:.2f}em"></span>'
+def _mark(number: str) -> html.Element:
+    return html.element("mark", MASK, *([" ", html.element("small", number)] if number else []), class_="c0")
+
+
+def _table(number: str, tokens: Sequence[str], probabilities: Sequence[float]) -> html.Element:
+    """The tokens for one mask."""
+    rows = [
+        [html.token(name), html.number(html.percent(share)), html.drawing(_BAR_WIDTH, 12, [_bar(share)])]
+        for name, share in zip(tokens, probabilities, strict=True)
+    ]
+    caption = f"Mask {number}".strip() + ("" if rows else " is beyond what the model reads.")
+    return html.table(caption, ["token", "probability", "as a bar"], rows)
+
+
+def _bar(share: float) -> html.Element:
+    return html.bar(0, 0, max(1, _BAR_WIDTH * share), 12)

@@ -1,4 +1,4 @@
-"""What every picture can do."""
+"""The base class of all pictures."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.visualization import _html
-from keras_bert_layers.visualization._figures import new_figure
+from keras_bert_layers.visualization._figures import draw
 
-_FIGURE_SUFFIXES = (".pdf", ".png", ".svg")
+_SUFFIXES = (".html", ".pdf", ".png", ".svg")
 
 
 class Picture(ABC):
-    """Numbers that were computed once, and two ways to look at them: a figure and a page.
+    """A picture of values that were computed once, as an HTML page and as a matplotlib figure.
 
-    The last expression of a notebook's cell shows itself; it needs no matplotlib. A page stands by itself: one file, no
-    script, nothing is asked of a network. It can be used with a keyboard and a screen reader, on a phone, and in light
-    and dark surroundings. Every drawing has the same facts as text or table beside it.
+    A notebook shows a picture that is the last expression of a cell, without matplotlib. A page is one file, which runs
+    no script and sends no request. It works with a keyboard and a screen reader, on a phone, and on light and dark
+    backgrounds. A table or a text beside every drawing states the same facts.
 
-    A subclass holds the numbers, and says how they look in `_body` and `_draw`.
+    A subclass holds the values and builds HTML elements of them in `_body`. The page is these elements; the figure
+    draws them, except what is folded away on the page.
 
     Args:
-        title: heading of the page, and of the figure.
-        note: a sentence or two on what there is to see; may be empty.
+        title: heading of the page and of the figure.
+        note: one or two sentences on what the picture shows; may be empty.
     """
 
     def __init__(self, *, title: str, note: str = ""):
@@ -33,21 +34,19 @@ class Picture(ABC):
         self.note = note
 
     def html(self) -> str:
-        """A whole page, UTF-8 once written to a file."""
+        """Returns a whole page; write it to a file as UTF-8."""
         return _html.page(self.title, self.note, self._body())
 
     def figure(self) -> Any:
-        """A new `matplotlib.figure.Figure`.
+        """Returns a new `matplotlib.figure.Figure`.
 
         Raises:
-            ModuleNotFoundError: matplotlib, which the extra `visualization` installs, is not there.
+            ModuleNotFoundError: matplotlib is not installed; the extra `visualization` installs it.
         """
-        figure = new_figure(*self._size())
-        self._draw(figure)
-        return figure
+        return draw(self.title, self._body())
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Writes the page or the figure.
+        """Writes the page or the figure to a file.
 
         Args:
             path: a file that ends in `.html`, or in `.pdf`, `.png` or `.svg` for the figure. Its folder must exist.
@@ -56,31 +55,23 @@ class Picture(ABC):
             The path.
 
         Raises:
-            ValueError: the file's name ends in something else.
-            ModuleNotFoundError: a figure, without matplotlib.
+            ValueError: the name of the file ends in something else.
+            ModuleNotFoundError: a figure needs matplotlib, which is not installed.
         """
         path = Path(path)
-        suffixes = (".html", *_FIGURE_SUFFIXES)
-        if path.suffix.lower() not in suffixes:
-            raise ValueError(checks.message(type(self).__name__, "path", f"end in one of {list(suffixes)}", str(path)))
-        if path.suffix.lower() == ".html":
+        suffix = path.suffix.lower()
+        if suffix not in _SUFFIXES:
+            raise ValueError(checks.message(type(self).__name__, "path", f"end in one of {list(_SUFFIXES)}", str(path)))
+        if suffix == ".html":
             path.write_text(self.html(), encoding="utf-8")
         else:
             self.figure().savefig(path)
         return path
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Returns what a notebook shows."""
         return _html.fragment(self.title, self.note, self._body())
 
     @abstractmethod
-    def _body(self) -> str:
-        """The picture as HTML, its caption apart."""
-
-    @abstractmethod
-    def _size(self) -> tuple[float, float]:
-        """Width and height of the figure, in inches."""
-
-    @abstractmethod
-    def _draw(self, figure: Any) -> None:
-        """Draws on an empty figure."""
+    def _body(self) -> list[_html.Element]:
+        """The elements of the picture, below its title and note."""

@@ -43,10 +43,12 @@ def test_lists_without_an_outside_or_with_repeats(names):
 
 @pytest.mark.parametrize("name", ["a", "B-", "b-a", "S-a", ""])
 def test_names_of_another_form(name):
-    with pytest.raises(ValueError, match=f"""must hold "O" and names as .* Received: tag_names='{name}'. Write tags"""):
+    with pytest.raises(
+        ValueError, match=f"""must hold "O" and names such as .* Received: tag_names='{name}'. Convert"""
+    ):
         bio_tags.check_tag_names("Owner", ["O", name])
 
 
 def test_an_entity_that_cannot_begin():
-    with pytest.raises(ValueError, match='must hold a "B-" for each "I-".*Add \'B-b\'; every entity begins with one'):
+    with pytest.raises(ValueError, match='must hold a "B-" for each "I-".*Add \'B-b\'; every entity starts with one'):
         bio_tags.check_tag_names("Owner", ["O", "B-a", "I-b"])

@@ -37,44 +37,44 @@ MODELS = {"minilm": "all-MiniLM-L6-v2", "base": "BERT-base, random weights"}
 INTRODUCTION = """\
 # Serving, measured
 
-What an exported model answers, and how fast, where no Keras is: drawn by `tests/benchmarks/draw_serving.py` from
-[serving.json](serving.json), to which the tests and the benchmarks add what they find. How to serve is told in
-[Serve a model](../guides/serve.md).
+This page shows what an exported model answers without Keras, and how fast. `tests/benchmarks/draw_serving.py` draws it
+from [serving.json](serving.json), to which the tests and the benchmarks add their results.
+[Serve a model](../guides/serve.md) shows how to serve.
 """
 EQUALITY = """\
-## Does it answer as Keras does?
+## Are the answers those of Keras?
 
-Every signature of every task, asked about real sentences in several scripts and odd texts: empty, a word of 300
-characters, special tokens as text, bytes that are no text. The models are small; their random weights are so large
-that logits reach 10. "equal" means that every string, integer and float is the same; a number is the largest
-difference of two floats, strings and integers being equal. `tests/serving` fails above {tolerance:.0e}.
+Every signature of every task, queried with real sentences in several scripts and with unusual texts: empty, a word of
+300 characters, special tokens as text, invalid UTF-8. The models are small, with random weights so large that logits
+reach 10. "equal" means that every string, integer and float is the same. A number is the largest difference of two
+floats, with equal strings and integers. `tests/serving` fails above {tolerance:.0e}.
 
 - **Python**: `tf.saved_model.load`.
 - **C API**: a C program without Python, through `TF_LoadSessionFromSavedModel`, as TensorFlow Serving loads.
-- **C API, 2.12**: the same with those text operations only that TensorFlow Serving 2.12 to 2.19 links; no XLA.
+- **C API, 2.12**: the same with only the text operations that TensorFlow Serving 2.12 to 2.19 links; no XLA.
 - **TensorFlow 2.19**: the C program with that version.
-- **HTTP**: `examples/serving/service.py`. Bytes that are no text are U+FFFD there, as JSON holds text only.
+- **HTTP**: `examples/serving/service.py`. It replaces invalid UTF-8 with U+FFFD, because JSON holds only text.
 """
 SPEED_IN_C = """\
 ## How fast in a process without Python
 
-Sentences of SST-2 to vectors; one short sentence, and batches. The C program beside `tokenizers` with ONNX Runtime in a
-Python process, in turns. `tests/benchmarks/bench_serving.py` measures it. Memory is the most that the process had;
-"first answer" is the time from the start of the process to the end of the first answer. "packed weights" is
+From sentences of SST-2 to vectors: one short sentence, and batches. The C program and a Python process with
+`tokenizers` and ONNX Runtime take turns. `tests/benchmarks/bench_serving.py` measures it. Memory is the peak of the
+process; "first answer" is the time from the start of the process to the end of the first answer. "packed weights" is
 `TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1`, "without oneDNN" `TF_ENABLE_ONEDNN_OPTS=0`.
 """
 SPEED_OVER_HTTP = """\
 ## How fast over HTTP
 
-Both behind the same server, `examples/serving/service.py`, asked by clients on the same machine, in turns. MiB is the
-memory of the server's processes after the load. `tests/benchmarks/bench_http.py` measures it.
+Both models run in the same server, `examples/serving/service.py`, and clients on the same machine query them in turns.
+MiB is the memory of the server's processes after the load. `tests/benchmarks/bench_http.py` measures it.
 """
 LOAD = """\
 ## Under load
 
-Behind `examples/serving/service.py`, clients and server on the same cores: for rising load and the long one
-all-MiniLM-L6-v2, short and long texts mixed; for the rest a small classifier. `tests/serving_http` measures it. The
-long load is about memory and failures: other tests may run beside it.
+The server is `examples/serving/service.py`, with the clients on the same cores. Rising load and the long load use
+all-MiniLM-L6-v2 with short and long texts mixed; the other tests use a small classifier. `tests/serving_http` measures
+it. The long load tests memory and failures: other tests may run at the same time.
 """
 
 
@@ -97,7 +97,7 @@ def differences(lines: Sequence[dict[str, Any]]) -> str:
         for task, signature in order
     ]
     largest = max(line["difference"] or 0.0 for line in lines)
-    told = f"\nThe largest difference of them all is {largest:.1e}.\n"
+    told = f"\nThe largest difference is {largest:.1e}.\n"
     return table(["Task", "Signature", *RUNTIMES.values()], rows, numbers_from=2) + told
 
 
@@ -127,7 +127,7 @@ def speed_over_http(figures: dict[str, list[dict[str, Any]]]) -> str:
         for model, lines in figures.items()
         for line in lines
     ]
-    headings = ["Model", "A request", "Behind the server", "Clients", "Texts/s", "p50 ms", "p99 ms", "Failed", "MiB"]
+    headings = ["Model", "A request", "In the server", "Clients", "Texts/s", "p50 ms", "p99 ms", "Failed", "MiB"]
     largest = max(line["difference"] for lines in figures.values() for line in lines)
     return table(headings, rows, numbers_from=3) + f"\nTheir vectors differ by {largest:.1e} at most.\n"
 
@@ -160,8 +160,8 @@ def _soak(note: dict[str, Any]) -> str:
 FAULTS = {
     "soak": ("a long load", _soak),
     "bad requests": (
-        "wrong requests among right ones, 8 at a time",
-        lambda note: f"{note['wrong']} refused; {note['right']} right ones answered as if alone",
+        "invalid requests among valid ones, 8 at a time",
+        lambda note: f"{note['wrong']} refused; {note['right']} valid ones answered as if alone",
     ),
     "new version": (
         "a new version under load of 4 clients, a broken one, and back",
@@ -193,7 +193,7 @@ def memory(lines: Sequence[dict[str, Any]]) -> str:
     rows = [
         [
             setting,
-            "20, again and again" if same else "ever new ones",
+            "20, repeated" if same else "always new ones",
             f"{line['batches']:,}",
             ", ".join(str(mebibytes) for mebibytes in line["mebibytes"]),
         ]
@@ -206,15 +206,15 @@ MEMORY = """\
 ## Memory
 
 all-MiniLM-L6-v2 in the C program, after its largest batch: texts of some words or a page, 1 to 11 in a batch.
-`tests/benchmarks/bench_memory.py` measures it. oneDNN, which computes the products on x86, keeps what it has made for
-each number of tokens that it met, up to bounds of its own; so memory rises with new lengths, not with requests.
+`tests/benchmarks/bench_memory.py` measures it. oneDNN, which computes the products on x86, caches what it has prepared
+for each number of tokens, up to its own limits. So memory grows with new lengths, not with requests.
 """
 FUZZ = """\
 ## Hostile texts
 
-Random bytes, invalid UTF-8, lone surrogates, marks and controls without end, text full of `[SEP]`, one in 200 of up to
-100,000 bytes, in batches of 1 to 16, through the C program: an answer or a clean error for each, and no crash.
-`tests/serving/test_hostile_text.py` asks them. `questions` is the question answerer, with such texts for questions.
+Random bytes, invalid UTF-8, lone surrogates, endless marks and controls, texts full of `[SEP]`, one in 200 of up to
+100,000 bytes, in batches of 1 to 16, through the C program: each gets an answer or a clean error, and nothing crashes.
+`tests/serving/test_hostile_text.py` sends them. `questions` is the question answerer, with such texts as questions.
 """
 
 
@@ -240,7 +240,7 @@ def _machine(raw: dict[str, Any]) -> str:
     if machine is None:
         return ""
     what = f"{machine['cores']} cores of a virtual machine, {machine['processor']}, {machine['memory_gb']:.0f} GB"
-    return f"Measured on {machine['started'][:10]}: {what}. Its speed changes with what its neighbours do.\n"
+    return f"Measured on {machine['started'][:10]}: {what}. Its speed depends on its neighbours.\n"
 
 
 def updated(raw: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:

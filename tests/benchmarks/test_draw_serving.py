@@ -29,7 +29,7 @@ def test_differences():
         "| `classifier` | `serving_default` | not run | 2.0e-07 | not run | not run | equal |",
         "| `classifier` | `tokenize` | not run | equal | not run | not run | not run |",
         "",
-        "The largest difference of them all is 2.0e-07.",
+        "The largest difference is 2.0e-07.",
     ]
 
 
@@ -78,7 +78,7 @@ def test_faults():
 
 def test_memory():
     line = {"setting": "float32", "same": False, "batches": 1000, "mebibytes": [900, 950]}
-    assert draw_serving.memory([line]).splitlines()[2] == "| float32 | ever new ones | 1,000 | 900, 950 |"
+    assert draw_serving.memory([line]).splitlines()[2] == "| float32 | always new ones | 1,000 | 900, 950 |"
 
 
 def test_http():

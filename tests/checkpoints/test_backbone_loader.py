@@ -91,9 +91,9 @@ def test_report(checkpoint, huggingface, caplog):
         report = load_report(load_backbone(checkpoint))
     assert set(report.loaded) == set(huggingface.shapes(huggingface.CONFIG))
     assert report.fresh == ()
-    assert report.ignored == {"embeddings.position_ids": "a buffer: the numbers 0, 1, 2, ..."}
+    assert report.ignored == {"embeddings.position_ids": "a buffer: the integers 0, 1, 2, ..."}
     assert caplog.messages == [str(report)]
-    assert str(report).startswith(f"{checkpoint}: 39 tensors loaded, 0 weights fresh, 1 tensor ignored")
+    assert str(report).startswith(f"{checkpoint}: 39 tensors loaded, 0 weights newly initialized, 1 tensor ignored")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
@@ -173,7 +173,7 @@ def test_many_missing_tensors(checkpoint, huggingface, no_assignment):
 def test_unexpected_tensor(checkpoint, no_assignment):
     with_tensors(checkpoint, encoder__layer__0__adapter__weight=np.ones(3, "float32"))
     with pytest.raises(
-        CheckpointError, match=r"holds 1 tensors that .*no place for: encoder\.layer\.0\.adapter\.weight"
+        CheckpointError, match=r"holds 1 tensors that .*no weight for: encoder\.layer\.0\.adapter\.weight"
     ):
         load_backbone(checkpoint)
 

@@ -110,7 +110,7 @@ def test_tensors_that_are_refused(checkpoint, change, message):
     ("change", "message"),
     [
         (no_vocabulary, r"must hold a vocab\.txt or a tokenizer\.json\. Found: config\.json, model\.safetensors\."),
-        (one_more_token, r"must not have more tokens than config\.json's vocab_size of 23\. Received: 24 tokens"),
+        (one_more_token, r"must not hold more tokens than config\.json's vocab_size of 23\. Received: 24 tokens"),
     ],
 )
 @pytest.mark.parametrize("load", [load_tokenizer, load_preprocessor])

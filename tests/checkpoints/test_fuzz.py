@@ -12,14 +12,14 @@ import pytest
 import safetensors.numpy
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.google_directory import GoogleDirectory
-from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
-from keras_bert_layers.checkpoints.json_file import read_json_object
-from keras_bert_layers.checkpoints.safetensors_file import SafetensorsFile
-from keras_bert_layers.checkpoints.sentence_transformers import sentence_encoder_settings
-from keras_bert_layers.checkpoints.tensor_file import FLOAT_DTYPES
-from keras_bert_layers.checkpoints.tokenizer_files import tokenizer_settings
-from keras_bert_layers.checkpoints.tokenizer_json import TokenizerJson
+from keras_bert_layers.checkpoints.files.json_file import read_json_object
+from keras_bert_layers.checkpoints.files.safetensors_file import SafetensorsFile
+from keras_bert_layers.checkpoints.files.tensor_file import FLOAT_DTYPES
+from keras_bert_layers.checkpoints.google.directory import GoogleDirectory
+from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
+from keras_bert_layers.checkpoints.huggingface.tokenizer import tokenizer_options
+from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerJson
+from keras_bert_layers.checkpoints.sentence_transformers.modules import sentence_encoder_options
 from keras_bert_layers.preprocessing.vocabulary import load_vocabulary
 
 FEWEST, FEW, MANY = 100, 300, 10_000
@@ -123,7 +123,7 @@ OTHERS = {
             **{"do_lower_case": True, "strip_accents": None, "model_max_length": 512, "cls_token": "[CLS]"},
             **{"tokenizer_class": "BertTokenizer", "added_tokens_decoder": {"0": {"content": "[PAD]"}}},
         },
-        lambda path: tokenizer_settings(path.parent, read_json_object(path)),
+        lambda path: tokenizer_options(path.parent, read_json_object(path)),
     ),
     "special_tokens_map.json": (
         {
@@ -131,10 +131,10 @@ OTHERS = {
             "additional_special_tokens": ["[PAD]"],
             "sep_token": "[SEP]",
         },
-        lambda path: tokenizer_settings(path.parent, {}),
+        lambda path: tokenizer_options(path.parent, {}),
     ),
-    "modules.json": (None, lambda path: sentence_encoder_settings(path.parent, hidden_dim=15)),
-    "1_Pooling/config.json": (None, lambda path: sentence_encoder_settings(path.parents[1], hidden_dim=15)),
+    "modules.json": (None, lambda path: sentence_encoder_options(path.parent, hidden_dim=15)),
+    "1_Pooling/config.json": (None, lambda path: sentence_encoder_options(path.parents[1], hidden_dim=15)),
     "model.safetensors.index.json": (None, lambda path: HuggingFaceDirectory(path.parent, owner="x").open_weights()),
 }
 

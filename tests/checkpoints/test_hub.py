@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants, utils
 
-from keras_bert_layers.checkpoints import CheckpointError, hub_snapshot
+from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.hub import REPOSITORIES, resolve
-from keras_bert_layers.checkpoints.hub_files import blob_hash
-from keras_bert_layers.checkpoints.huggingface_directory import HuggingFaceDirectory
+from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
+from keras_bert_layers.checkpoints.huggingface.hub_files import blob_hash
 from keras_bert_layers.presets import PRESETS
 
 TINY = "bert_uncased_L-2_H-128_A-2"
@@ -166,7 +166,7 @@ def test_a_damaged_download(repository, hub, files, tmp_path, file):
     with pytest.raises(
         CheckpointError,
         match=rf"{file}: must have the {kind} that the hub states, {digest}\. Received: [0-9a-f]+\. .*"
-        "It was taken out of the cache. Load again",
+        "It was removed from the cache. Load again",
     ):
         load()
     assert file not in [path.name for path in snapshots(tmp_path)]
@@ -218,7 +218,7 @@ def test_a_cache_without_links_is_not_checked_and_says_so(repository, no_network
 
 def test_no_such_repository(hub):
     with pytest.raises(
-        CheckpointError, match=r"must name a repository of the hub\. .*someone/tiny-bert is not there, or"
+        CheckpointError, match=r"must name a repository of the hub\. .*someone/tiny-bert does not exist, or"
     ):
         load()
 
@@ -251,7 +251,7 @@ def test_a_name_that_the_hub_does_not_allow(hub):
 )
 def test_nothing_that_is_read_here(hub, files, found):
     hub.add(NAME, files)
-    with pytest.raises(CheckpointError, match=rf"with a checkpoint that is read here\. .*Found: {found}\."):
+    with pytest.raises(CheckpointError, match=rf"with a checkpoint that this package reads\. .*Found: {found}\."):
         load()
     assert hub.downloads() == []
 
@@ -259,21 +259,21 @@ def test_nothing_that_is_read_here(hub, files, found):
 def test_a_hub_that_states_no_hash(repository, monkeypatch, hub_server):
     entry = hub_server._Handler._entry
     monkeypatch.setattr(hub_server._Handler, "_entry", lambda *call: {**entry(*call), "oid": None})
-    with pytest.raises(CheckpointError, match=r"states the hash of every file\. .*none of config\.json, vocab\.txt"):
+    with pytest.raises(CheckpointError, match=r"states the hash of every file\. .*no hash of config\.json, vocab\.txt"):
         load()
 
 
 def test_a_repository_that_moves_on_meanwhile(repository, monkeypatch, tmp_path):
-    monkeypatch.setattr(hub_snapshot, "_downloaded", lambda *call: tmp_path)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *call, **options: tmp_path)
     with pytest.raises(CheckpointError, match=r"must stay as it is while it is loaded.*Load it again"):
         load()
 
 
 def test_a_download_that_fails(repository, monkeypatch):
-    def fail(*call):
+    def fail(*call, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(hub_snapshot, "_downloaded", fail)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
     with pytest.raises(
         CheckpointError, match=r"must be downloaded whole\. .*OSError: .*No space left on device\. Load"
     ):
@@ -322,7 +322,7 @@ def test_what_is_no_name_goes_through(source):
         ),
         (
             "someone/tiny-bert",
-            "be an existing directory. .*repository of the HuggingFace hub, say 'hf://someone/tiny-bert",
+            "be an existing directory. .*repository of the HuggingFace hub, use 'hf://someone/tiny-bert",
         ),
         ("nothing like it", "be an existing directory. .*Give a local directory, a preset such as 'bert_uncased_L-2_"),
         ("hf://bert-base-uncased", "be hf://owner/name or hf://owner/name@REVISION. .*Did you mean the preset"),

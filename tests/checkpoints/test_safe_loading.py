@@ -1,7 +1,7 @@
 """A hostile file of each format: one clear error, nothing run, nothing written, no other file read, no memory filled.
 
 What single readers refuse stands in their own tests: pickles in test_torch_file.py, links out of an HDF5 file in
-test_hdf5_file.py, shards elsewhere in test_sharded_tensors.py, lengths that lie in test_safetensors_file.py.
+test_hdf5_file.py, shards elsewhere in test_joined_tensors.py, lengths that lie in test_safetensors_file.py.
 """
 
 import io
@@ -102,7 +102,7 @@ def test_a_lambda(tmp_path, saved, files_stay, place, unsafe):
     if unsafe:
         keras.config.enable_unsafe_deserialization()
     try:
-        refused(path, "config.json must hold no program. Received: '__lambda__'. Do not trust this file.")
+        refused(path, "config.json must not hold a program. Received: '__lambda__'. Do not trust this file.")
     finally:
         keras.src.backend.common.global_state.set_global_attribute("safe_mode_saving", None)
 
@@ -110,7 +110,7 @@ def test_a_lambda(tmp_path, saved, files_stay, place, unsafe):
 def test_a_pickled_module(tmp_path, saved, files_stay):
     hostile = {**LAMBDA, "class_name": "TorchModuleWrapper", "config": {"module": "gASVAAAA"}}
     path = write(tmp_path / "x.keras", with_config(saved, lambda config: hostile).items())
-    refused(path, "config.json must hold no program. Received: 'TorchModuleWrapper'")
+    refused(path, "config.json must not hold a program. Received: 'TorchModuleWrapper'")
 
 
 @pytest.mark.parametrize(
@@ -146,13 +146,13 @@ def test_a_vocabulary_that_is_the_name_of_a_file(tmp_path, saved, files_stay, vo
 )
 def test_entries_that_leave_the_archive(tmp_path, saved, files_stay, name):
     path = write(tmp_path / "x.keras", [*saved.items(), (name, b"harm")])
-    refused(path, "must lie within the archive. Do not trust this file.")
+    refused(path, "must be inside the archive. Do not trust this file.")
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
 def test_entries_that_stand_there_twice(tmp_path, saved, files_stay):
     path = write(tmp_path / "x.keras", [*saved.items(), ("config.json", b"{}")])
-    refused(path, "'config.json' must stand in the archive once")
+    refused(path, "'config.json' must be in the archive once")
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.weights.h5", "more.bin"])

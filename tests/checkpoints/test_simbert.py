@@ -99,7 +99,7 @@ def test_every_variable_is_read_or_a_head(simbert, arrays):
 
 def test_round_trip(simbert, tmp_path):
     model = load_task(simbert)
-    with pytest.warns(UserWarning, match=r"no words for embedding_dim=128 \(there None\)"):
+    with pytest.warns(UserWarning, match=r"no setting for embedding_dim=128 \(there None\)"):
         directory = save_google(model, tmp_path / "simbert")
     again = load_task(directory)
     for ours, theirs in zip(model.weights, again.weights, strict=True):

@@ -13,6 +13,11 @@ TOLERANCE = 1e-5
 BFLOAT16_TOLERANCE = 0.05
 
 
+def outputs(model, preprocessor):
+    """The model's outputs without a compiled function, whose trace takes seconds."""
+    return keras.tree.map_structure(keras.ops.convert_to_numpy, model(preprocessor(TEXTS)))
+
+
 @pytest.fixture
 def sentence_encoder(checkpoint, huggingface):
     huggingface.write_json(checkpoint / "sentence_bert_config.json", {"max_seq_length": 6, "do_lower_case": False})
@@ -31,7 +36,7 @@ def test_sentence_transformers_directory(sentence_encoder):
     assert isinstance(task, BertSentenceEncoder)
     assert (task.pooling, task.normalize, task.preprocessor.max_length) == ("cls", True, 6)
     vectors = task.predict(TEXTS, verbose=0)
-    sequence = load_backbone(sentence_encoder).predict(task.preprocessor(TEXTS), verbose=0)["sequence_output"]
+    sequence = outputs(load_backbone(sentence_encoder), task.preprocessor)["sequence_output"]
     expected = sequence[:, 0] / np.linalg.norm(sequence[:, 0], axis=-1, keepdims=True)
     np.testing.assert_allclose(vectors, expected, atol=TOLERANCE)
 
@@ -56,7 +61,7 @@ def test_trained_classifier(classifier, huggingface):
     assert isinstance(task, BertClassifier)
     assert (task.class_names, task.dropout) == (["bad", "fair", "good"], 0.3)
     tensors = huggingface.random_tensors(prefix="bert.", head=3)
-    pooled = task.backbone.predict(task.preprocessor(TEXTS), verbose=0)["pooled_output"]
+    pooled = outputs(task.backbone, task.preprocessor)["pooled_output"]
     logits = task.predict(TEXTS, verbose=0)
     expected = pooled @ tensors["classifier.weight"].T + tensors["classifier.bias"]
     np.testing.assert_allclose(logits, expected, atol=TOLERANCE)
@@ -127,7 +132,7 @@ def test_fresh_token_classifier_needs_tags(checkpoint):
 
 def test_number_of_classes_unlike_the_checkpoint(classifier):
     with pytest.raises(
-        ValueError, match=r"`num_classes` must be the checkpoint's 3\. Received: num_classes=5\. For a fresh head"
+        ValueError, match=r"`num_classes` must be the checkpoint's 3\. Received: num_classes=5\. For a new head"
     ):
         load_task(classifier, num_classes=5)
 
@@ -156,9 +161,8 @@ def test_fresh_head_of_every_task(checkpoint, task, options):
 def test_dual_encoder_of_a_sentence_encoder(sentence_encoder):
     task = load_task(sentence_encoder, "dual_encoder", temperature=0.1)
     assert (task.pooling, task.normalize, task.temperature, task.preprocessor.max_length) == ("cls", True, 0.1, 6)
-    np.testing.assert_allclose(
-        task.predict(TEXTS, verbose=0), load_task(sentence_encoder).predict(TEXTS, verbose=0), atol=TOLERANCE
-    )
+    expected = outputs(load_task(sentence_encoder), task.preprocessor)
+    np.testing.assert_allclose(task.predict(TEXTS, verbose=0), expected, atol=TOLERANCE)
 
 
 def test_preprocessor_of_ones_own(checkpoint, preprocessor):
@@ -173,7 +177,7 @@ def test_without_a_preprocessor_no_vocabulary_is_needed(checkpoint):
 def test_checkpoint_that_does_not_say(checkpoint):
     with pytest.raises(
         CheckpointError,
-        match=r"does not say which task it is for\. Ask for one of \['classifier', 'cross_encoder'",
+        match=r"does not state its task\. Give one of \['classifier', 'cross_encoder'",
     ):
         load_task(checkpoint)
 
@@ -187,7 +191,7 @@ def test_unknown_task(checkpoint):
     ("changes", "message"),
     [
         ({"problem_type": "ranking"}, r"`problem_type` must be one of \['single_label_classification', 'multi_label"),
-        ({"problem_type": "regression"}, r"a regression must have one number a text\. Received: 3 labels"),
+        ({"problem_type": "regression"}, r"a regression must have one output\. Received: 3 labels"),
         (
             {"problem_type": "single_label_classification", "id2label": {"0": "score"}},
             "`id2label` must hold at least 2 labels for single_label_classification",
@@ -214,7 +218,7 @@ def test_dtype_bfloat16(classifier, huggingface):
     model = load_task(classifier, dtype="bfloat16")
     kernel = next(weight for weight in model.backbone.weights if weight.path.endswith("query_key_value/kernel"))
     assert kernel.dtype == "bfloat16"
-    expected = load_task(classifier).predict(TEXTS, verbose=0)
+    expected = outputs(load_task(classifier), model.preprocessor)
     np.testing.assert_allclose(model.predict(TEXTS, verbose=0), expected, atol=BFLOAT16_TOLERANCE)
 
 
@@ -223,7 +227,7 @@ def test_saved_task(checkpoint, tmp_path):
     task.fit(TEXTS, [1, 0, 1], verbose=0)
     task.save(path)
     again = load_task(path, "classifier")
-    np.testing.assert_allclose(again.predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0), atol=TOLERANCE)
+    np.testing.assert_allclose(again.predict(TEXTS, verbose=0), outputs(task, task.preprocessor), atol=TOLERANCE)
     with pytest.raises(CheckpointError, match=r"must hold a BertSentenceEncoder\. Received: a BertClassifier"):
         load_task(path, "sentence_encoder")
 
@@ -274,7 +278,7 @@ def test_sentence_encoder_with_a_dense_layer(projected, huggingface, has_bias):
         save_file({"linear.weight": tensors["linear.weight"]}, directory / "2_Dense" / "model.safetensors")
     task = load_task(directory)
     assert (task.projection_dim, task.projection_activation, load_report(task).fresh) == (7, "tanh", ())
-    first = load_backbone(directory).predict(task.preprocessor(TEXTS), verbose=0)["sequence_output"][:, 0]
+    first = outputs(load_backbone(directory), task.preprocessor)["sequence_output"][:, 0]
     expected = np.tanh(first @ tensors["linear.weight"].T + tensors["linear.bias"] * has_bias)
     expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
     np.testing.assert_allclose(task.predict(TEXTS, verbose=0), expected, atol=TOLERANCE)
@@ -283,9 +287,9 @@ def test_sentence_encoder_with_a_dense_layer(projected, huggingface, has_bias):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"in_features": 16}, r"must lead from the encoder's 15 features to a positive number.*in_features=16"),
-        ({"use_residual": True}, r"`use_residual` must be false\. Received: True"),
-        ({"out_features": 0}, r"must lead from the encoder's 15 features.*out_features=0"),
+        ({"in_features": 16}, r"`in_features` must be 15\. Received: 16"),
+        ({"use_residual": True}, r"`use_residual` must be False\. Received: True"),
+        ({"out_features": 0}, r"`out_features` must be an integer of at least 1\. Received: 0"),
         ({"activation_function": "torch.nn.modules.activation.Softsign"}, r"`activation_function` must be one of"),
         ({"module_input_name": "token_embeddings"}, r"`module_input_name` must be 'sentence_embedding'"),
     ],

@@ -51,7 +51,7 @@ def test_fewer_tokens_than_embeddings_are_allowed(checkpoint, huggingface):
 def test_more_tokens_than_embeddings(checkpoint, huggingface):
     huggingface.write_json(checkpoint / "config.json", {**huggingface.CONFIG, "vocab_size": 17})
     with pytest.raises(
-        CheckpointError, match=r"must not have more tokens than config.json's vocab_size of 17. Received: 18"
+        CheckpointError, match=r"must not hold more tokens than config.json's vocab_size of 17. Received: 18"
     ):
         load_tokenizer(checkpoint)
 

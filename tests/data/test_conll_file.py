@@ -5,7 +5,7 @@ import pytest
 from keras_bert_layers.data import read_conll
 
 
-def test_two_columns_and_no_blank_line_at_the_end(write):
+def test_two_columns_and_no_empty_line_at_the_end(write):
     path = write("\ufeffNew\tB-place\r\nYork\tI-place\r\n\r\n \t\r\n!\tO", "names.conll")
     columns = read_conll(path)
     assert columns.names == ("words", "tags")
@@ -31,7 +31,7 @@ def test_comments_and_words_that_look_like_them(write):
     assert read_conll(write("#one O\n#two O\n")) == ([["#one", "#two"]], [["O", "O"]])
 
 
-def test_words_with_blanks(write):
+def test_words_with_spaces(write):
     assert read_conll(write("a b\tO\n\u00a0c\tO\n")).words == [["a b", "\u00a0c"]]
     assert read_conll(write("a\u00a0b O\nc\u2028d O\n")).words == [["a\u00a0b", "c\u2028d"]]
 
@@ -42,7 +42,7 @@ def test_words_with_blanks(write):
         ("B-x I-x O B-x B-y I-y", "B-x I-x O B-x B-y I-y"),
         ("I-x I-x O I-x B-x I-y", "B-x I-x O B-x B-x B-y"),  # IOB1
         ("S-x O B-x E-x B-y I-y E-y", "B-x O B-x I-x B-y I-y I-y"),  # BIOES
-        ("U-x O B-x L-x I-x", "B-x O B-x I-x B-x"),  # BILOU, with an I- behind the end
+        ("U-x O B-x L-x I-x", "B-x O B-x I-x B-x"),  # BILOU, with an I- after the end
         ("S-x I-x E-y", "B-x B-x B-y"),
         ("B-a-b I-a-b I-a", "B-a-b I-a-b B-a"),
     ],
@@ -52,12 +52,12 @@ def test_tags_become_bio(write, tags, expected):
     assert read_conll(path).tags == [expected.split()]
 
 
-def test_every_sentence_starts_anew(write):
+def test_no_entity_crosses_sentences(write):
     assert read_conll(write("a\tB-x\n\nb\tI-x\n")).tags == [["B-x"], ["B-x"]]
 
 
 BAD = [
-    ("b\n", "line 4: 1 columns where the first word has 2: ['b']. Every word needs its tag."),
+    ("b\n", "line 4: 1 columns where the first word has 2: ['b']. Every word needs a tag."),
     ("b\tO\tO\n", "line 4: 3 columns where the first word has 2"),
     ("b O\n", "line 4: 1 columns where the first word has 2: ['b O']"),
     ("\tO\n", "line 4: the word is empty. Fill or remove the line."),
@@ -82,7 +82,7 @@ def test_bad_line_leaves_out_its_sentence(write, line, problem):
 
 
 def test_words_only(write):
-    with pytest.raises(ValueError, match="line 1: one column, 'a', where a word and its tag must stand. Is `delim"):
+    with pytest.raises(ValueError, match="line 1: one column, 'a', where a word and its tag are needed. Is `delim"):
         read_conll(write("a\nb\n"))
 
 

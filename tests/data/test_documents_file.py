@@ -5,7 +5,7 @@ import pytest
 from keras_bert_layers.data import read_documents
 
 
-def test_blank_lines_separate_documents(write):
+def test_empty_lines_separate_documents(write):
     path = write("\ufeff\nOne. \r\nTwo\u2028still.\r\n\r\n \t\r\nThree.", "corpus.txt", compress=True)
     columns = read_documents(path)
     assert columns == ([["One.", "Two\u2028still."], ["Three."]],)

@@ -57,13 +57,11 @@ def test_missing_column(write, task, content, problem, on_error):
     path = write(content, "test.tsv")
     with pytest.raises(ValueError, match=re.escape(f"{path}, line 1: {problem}")) as error:
         read_glue(path, task, on_error=on_error)
-    assert str(error.value).endswith(
-        "For a test file, which has no labels, say labels=False; else see that `task` is right."
-    )
+    assert str(error.value).endswith("For a test file, which has no labels, set labels=False; otherwise check `task`.")
 
 
 BAD = [
-    ("RTE", "7\ta\tentailment", "3 cells where there are 4 columns. Tabs separate cells, and nothing else does."),
+    ("RTE", "7\ta\tentailment", "3 cells where there are 4 columns. Only tabs separate cells."),
     ("RTE", "7\ta\t \tentailment", "column 'sentence2' is empty. Fill or remove the row."),
     ("RTE", "7\ta\tb\t1", "the label must be one of ['entailment', 'not_entailment']. Received: '1'."),
     ("SST-2", "good\t2", "the label must be one of ['0', '1']. Received: '2'."),
@@ -85,13 +83,13 @@ def test_bad_row(write, task, line, problem):
     line = line.encode() if isinstance(line, str) else line
     good = FILES[task].rstrip("\n").encode()
     path = write(good + b"\n" + line + b"\n", "train.tsv")
-    place = f"line {len(good.splitlines()) + 1}"
-    with pytest.raises(ValueError, match=re.escape(f"{path}, {place}: {problem}")):
+    position = f"line {len(good.splitlines()) + 1}"
+    with pytest.raises(ValueError, match=re.escape(f"{path}, {position}: {problem}")):
         read_glue(path, task)
     with pytest.warns(UserWarning, match="`read_glue`: left out 1 rows"):
         columns = read_glue(path, task, on_error="skip")
     assert columns == EXPECTED[task]
-    assert columns.skipped[0].startswith(f"{path}, {place}: {problem}")
+    assert columns.skipped[0].startswith(f"{path}, {position}: {problem}")
 
 
 def test_no_rows(write):

@@ -44,20 +44,20 @@ def test_gzip_without_titles_and_several_paragraphs(write):
     assert columns.contexts == [CONTEXT, "- A cat?"]
 
 
-PLACE = "data[0].paragraphs[0].qas[1] (article 'Cats', question 'q2'): "
+POSITION = "data[0].paragraphs[0].qas[1] (article 'Cats', question 'q2'): "
 TEXT_AND_START = 'an answer must have a "text" that is not empty and an integer "answer_start". Received: '
 BAD = [
     (
         {"answers": [{"text": "A cat", "answer_start": 2}, {"text": "roof", "answer_start": 23}]},
-        "the answer 'roof' is not at character 23 of the context, where 'oof.' stands. It first stands at 22.",
+        "the answer 'roof' is not at character 23 of the context; 'oof.' is there. It first occurs at 22.",
     ),
     (
         {"answers": [{"text": "A dog", "answer_start": 2}]},
-        "the answer 'A dog' is not at character 2 of the context, where 'A cat' stands. It stands nowhere there.",
+        "the answer 'A dog' is not at character 2 of the context; 'A cat' is there. The context does not contain it.",
     ),
     (
         {"answers": [{"text": "!", "answer_start": -1}]},
-        "the answer '!' is not at character -1 of the context, where ''",
+        "the answer '!' is not at character -1 of the context; '' is there",
     ),
     ({"answers": [{"text": " ", "answer_start": 1}]}, TEXT_AND_START + "{'text': ' ', 'answer_start': 1}."),
     ({"answers": [{"text": "A cat", "answer_start": "2"}]}, TEXT_AND_START),
@@ -77,13 +77,13 @@ BAD = [
 @pytest.mark.parametrize(("changes", "problem"), BAD)
 def test_bad_question(write, changes, problem):
     path = write(squad(question(), question(**{"id": "q2", **changes}), question(id="q3")), "squad.json")
-    place = PLACE.replace("'q2'", repr(changes.get("id", "q2")))
-    with pytest.raises(ValueError, match=re.escape(f"{path}, {place}{problem}")):
+    position = POSITION.replace("'q2'", repr(changes.get("id", "q2")))
+    with pytest.raises(ValueError, match=re.escape(f"{path}, {position}{problem}")):
         read_squad(path)
     with pytest.warns(UserWarning, match="`read_squad`: left out 1 rows"):
         columns = read_squad(path, on_error="skip")
     assert columns.ids == ["q1", "q3"]
-    assert columns.skipped[0].startswith(f"{path}, {place}{problem}")
+    assert columns.skipped[0].startswith(f"{path}, {position}{problem}")
 
 
 def test_bad_context_leaves_out_each_of_its_questions(write):
@@ -109,8 +109,8 @@ def test_bad_context_leaves_out_each_of_its_questions(write):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ('{"data": [', "not JSON: Expecting value: line 1 column 11 (char 10). For one object a line"),
-        ('{"id": 1}\n{"id": 2}', "not JSON: Extra data: line 2 column 1 (char 10). For one object a line"),
+        ('{"data": [', "not JSON: Expecting value: line 1 column 11 (char 10). Files with one object per line"),
+        ('{"id": 1}\n{"id": 2}', "not JSON: Extra data: line 2 column 1 (char 10). Files with one object per line"),
         ("[" * 100_000, "not JSON: "),
         ('["data"]', 'not in the format of SQuAD, an object with a list of articles under "data".'),
         ('{"data": {}}', 'not in the format of SQuAD, an object with a list of articles under "data".'),

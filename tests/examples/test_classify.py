@@ -1,21 +1,13 @@
 """`examples/classify.py`: its smoke run, and how it reads a user's file."""
 
-import importlib.util
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "classify.py"
-
 
 @pytest.fixture(scope="module")
-def classify():
-    spec = importlib.util.spec_from_file_location("classify", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def classify(import_example):
+    return import_example("classify")
 
 
 @pytest.fixture
@@ -34,8 +26,8 @@ def arguments(classify, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_smoke():
-    finished = subprocess.run([sys.executable, SCRIPT, "--smoke"], capture_output=True, text=True, check=False)
+def test_smoke(run_example):
+    finished = run_example("classify", "--smoke")
     assert finished.returncode == 0, finished.stderr
     assert "single_label_classification, 2 held-out rows: accuracy " in finished.stdout
     assert "'label': 'bad'" in finished.stdout or "'label': 'good'" in finished.stdout
@@ -66,19 +58,19 @@ def test_class_weights(classify):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--labels", "several", "--class-weight", "balanced"], "--class-weight needs --labels one"),
         (["--label-column", "a", "b"], "more than one label column needs --labels several"),
     ],
 )
-def test_refuses(arguments, capsys, words, told):
+def test_refuses(arguments, capsys, words, message):
     with pytest.raises(SystemExit):
         arguments(*words)
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_needs_weights_and_data():
-    finished = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True, check=False)
+def test_needs_weights_and_data(run_example):
+    finished = run_example("classify")
     assert finished.returncode == 2
     assert "give --weights and --data, or --smoke" in finished.stderr

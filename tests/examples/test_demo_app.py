@@ -42,10 +42,8 @@ runpy.run_path(script, run_name="__main__")
 
 
 @pytest.fixture(scope="module")
-def demo():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        yield importlib.import_module("_demo_models")
+def demo(import_example):
+    return import_example("_demo_models")
 
 
 @pytest.fixture(scope="module")
@@ -81,15 +79,15 @@ def address(models, tmp_path_factory):
     log = tmp_path_factory.mktemp("log")
     (log / "hosts").touch()
     command = [sys.executable, "-c", WATCHED, str(FOLDER / "demo_app.py"), str(log / "hosts")]
-    with (log / "told").open("w") as told:
+    with (log / "output").open("w") as output:
         process = subprocess.Popen(
-            [*command, "--folder", str(models[0]), "--port", str(port)], stdout=told, stderr=subprocess.STDOUT
+            [*command, "--folder", str(models[0]), "--port", str(port)], stdout=output, stderr=subprocess.STDOUT
         )
     try:
         end = time.monotonic() + SECONDS
-        while "in a browser" not in (log / "told").read_text():
-            assert process.poll() is None, (log / "told").read_text()
-            assert time.monotonic() < end, (log / "told").read_text()
+        while "in a browser" not in (log / "output").read_text():
+            assert process.poll() is None, (log / "output").read_text()
+            assert time.monotonic() < end, (log / "output").read_text()
             time.sleep(0.2)
         yield f"http://127.0.0.1:{port}/", log / "hosts"
     finally:
@@ -163,7 +161,7 @@ def test_fill_masks(page, models):
 
 
 @pytest.mark.slow
-def test_what_cannot_be_asked_is_told(page):
+def test_errors_are_shown(page):
     panel = open_tab(page, "Fill masks")
     write(panel, Text="no mask")
     click(panel, "Fill")
@@ -181,10 +179,11 @@ def test_classify(page, models):
 
 
 @pytest.mark.slow
-def test_a_tab_without_a_model_says_what_brings_one(page):
+def test_a_tab_without_a_model_shows_the_command_that_makes_one(page):
     panel = open_tab(page, "Find entities")
-    told = panel.inner_text()
-    assert "find_entities_output/token_classifier.keras yet; this brings one: python3 examples/find_entities.py" in told
+    shown = panel.inner_text()
+    assert "find_entities_output/token_classifier.keras does not exist yet." in shown
+    assert "This command makes it: python3 examples/find_entities.py" in shown
     assert panel.get_by_role("button").count() == 0
 
 
@@ -225,9 +224,9 @@ def test_look_at_attention(page, view):
     click(panel, "Look")
     picture = panel.locator(".kbl-picture")
     picture.wait_for()
-    told = picture.inner_text()
-    assert "sleeps" in told or view == "All heads"
-    assert ("layer 3, head 11" in told) == (view in ("Lines", "Shares"))
+    shown = picture.inner_text()
+    assert "sleeps" in shown or view == "All heads"
+    assert ("layer 3, head 11" in shown) == (view in ("Lines", "Shares"))
 
 
 @pytest.mark.slow

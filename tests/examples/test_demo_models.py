@@ -1,6 +1,5 @@
-"""`examples/_demo_models.py`: which models the demo asks, and what it tells a visitor."""
+"""`examples/_demo_models.py`: the models of the demo, and its messages for a visitor."""
 
-import importlib
 from pathlib import Path
 
 import numpy as np
@@ -19,15 +18,13 @@ FOLDER = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
-def demo():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        yield importlib.import_module("_demo_models")
+def demo(import_example):
+    return import_example("_demo_models")
 
 
 @pytest.fixture
 def as_huggingface(vocabulary):
-    """What reads text as a HuggingFace directory says."""
+    """A preprocessor with the settings of a HuggingFace directory."""
     return BertPreprocessor(BertTokenizer(vocabulary, reference="huggingface"), max_length=9)
 
 
@@ -41,7 +38,7 @@ class Vectors:
     """An encoder of three texts."""
 
     def predict(self, texts, verbose):
-        """Two numbers a text, which are not of length 1."""
+        """Vectors of two values per text, not normalized."""
         vectors = {"a cat": [3.0, 0.0], "a kitten": [2.0, 2.0], "stocks": [0.0, -5.0]}
         return np.array([vectors[text] for text in texts])
 
@@ -52,7 +49,7 @@ def test_what_is_missing_is_told_in_one_sentence(demo, no_bundle, tmp_path):
     for name, one in found.items():
         assert one.model is None
         path = tmp_path / demo.SLOTS[name].path
-        assert one.reason == f"There is no `{path}` yet; this brings one: `{demo.SLOTS[name].command}`"
+        assert one.reason == f"`{path}` does not exist yet. This command makes it: `{demo.SLOTS[name].command}`"
 
 
 def test_the_paths_and_options_are_those_of_the_examples(demo):
@@ -90,8 +87,8 @@ def test_an_untrained_head_is_not_asked(demo, no_bundle, tmp_path, backbone, as_
     found = demo.find_models(tmp_path, given)
     assert [name for name, one in found.items() if one.model] == ["encoder"]
     slot = demo.SLOTS["mask"]
-    told = f"`{tmp_path / 'plain'}` has no trained head for this; this trains one: `{slot.command}`"
-    assert found["mask"].reason == told
+    reason = f"`{tmp_path / 'plain'}` has no trained head for this task. This command trains one: `{slot.command}`"
+    assert found["mask"].reason == reason
 
 
 def test_a_trained_head_of_a_directory_is_asked(demo, tmp_path, backbone, as_huggingface):
@@ -119,11 +116,11 @@ def test_sentences_are_compared_by_direction(demo):
     [
         ("fill_masks", [" "], "Write something into “Text” first."),
         ("fill_masks", ["a [mask]"], "Write [MASK], in capitals, where a word is missing."),
-        ("find_entities", ["a" * 5001], "“Text” may have 5,000 characters here; these are 5,001."),
+        ("find_entities", ["a" * 5001], "“Text” may have at most 5,000 characters here; it has 5,001."),
         ("answer_question", ["", "a"], "Write something into “Question” first."),
         ("answer_question", ["a", ""], "Write something into “Text” first."),
         ("compare", ["a", " \n "], "Write something into “Other sentences” first."),
-        ("compare", ["a", "b\n" * 51], "There may be 50 other sentences here; these are 51."),
+        ("compare", ["a", "b\n" * 51], "Enter at most 50 other sentences here; there are 51."),
     ],
 )
 def test_what_a_visitor_is_told(demo, name, texts, message):
@@ -137,7 +134,7 @@ def test_every_kind_of_classifier(demo, backbone, preprocessor):
     answers = {}
     for kind, options in {
         "names": {"class_names": ["no", "yes"]},
-        "numbers": {"num_classes": 3},
+        "num_classes": {"num_classes": 3},
         "several": {"class_names": ["a", "b"], "problem_type": "multi_label_classification"},
         "score": {"problem_type": "regression"},
         "pairs": {"num_classes": 2, "pairs": True},
@@ -146,7 +143,7 @@ def test_every_kind_of_classifier(demo, backbone, preprocessor):
         answers[kind] = demo.classify(model, "a good film", "a bad film")
     assert {kind: list(answer) for kind, answer in answers.items() if kind != "score"} == {
         "names": ["no", "yes"],
-        "numbers": ["class 0", "class 1", "class 2"],
+        "num_classes": ["class 0", "class 1", "class 2"],
         "several": ["a", "b"],
         "pairs": ["class 0", "class 1"],
     }

@@ -1,21 +1,11 @@
 """`examples/embed_sentences.py`: its smoke run."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-SCRIPT = Path(__file__).parents[2] / "examples" / "embed_sentences.py"
-
-
-def run(*arguments):
-    return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
-def test_smoke():
-    finished = run("--smoke")
+def test_smoke(run_example):
+    finished = run_example("embed_sentences", "--smoke")
     assert finished.returncode == 0, finished.stderr
     for line in ("before, 2 held-out rows: ", "after, 2 held-out rows: "):
         assert line in finished.stdout
@@ -23,7 +13,7 @@ def test_smoke():
     assert finished.stdout.count(" and ") == 3
 
 
-def test_columns():
-    finished = run("--weights", "bert", "--data", "rows.csv", "--columns", "text")
+def test_columns(run_example):
+    finished = run_example("embed_sentences", "--weights", "bert", "--data", "rows.csv", "--columns", "text")
     assert finished.returncode == 2
     assert "--columns takes two names, or three for triplets" in finished.stderr

@@ -1,27 +1,18 @@
 """`examples/fill_mask.py`: its smoke run, and how it reads a user's file."""
 
 import argparse
-import importlib.util
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "fill_mask.py"
-
 
 @pytest.fixture(scope="module")
-def fill_mask():
-    spec = importlib.util.spec_from_file_location("fill_mask", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def fill_mask(import_example):
+    return import_example("fill_mask")
 
 
 @pytest.mark.slow
-def test_smoke():
-    finished = subprocess.run([sys.executable, SCRIPT, "--smoke"], capture_output=True, text=True, check=False)
+def test_smoke(run_example):
+    finished = run_example("fill_mask", "--smoke")
     assert finished.returncode == 0, finished.stderr
     assert "2 held-out texts: perplexity " in finished.stdout
     assert finished.stdout.count("'the cat [MASK] on the roof': ") == 1
@@ -46,7 +37,7 @@ def test_hides_the_longest_word(fill_mask):
     assert fill_mask.hidden_words(["A cat sleeps.", "Hm"]) == ["A cat [MASK]", "[MASK]"]
 
 
-def test_needs_weights_and_data():
-    finished = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True, check=False)
+def test_needs_weights_and_data(run_example):
+    finished = run_example("fill_mask")
     assert finished.returncode == 2
     assert "give --weights and --data, or --smoke" in finished.stderr

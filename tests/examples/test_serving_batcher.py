@@ -1,14 +1,10 @@
 """`examples/serving/batcher.py`: what goes together, whose turn it is, and whose error it is."""
 
 import asyncio
-import importlib
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-FOLDER = Path(__file__).parents[2] / "examples" / "serving"
 
 
 @pytest.fixture
@@ -18,9 +14,8 @@ def steps():
 
 
 @pytest.fixture
-def make(monkeypatch, steps):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    module = importlib.import_module("batcher")
+def make(import_example, steps):
+    module = import_example("batcher")
 
     def run(key, columns):
         rows = columns["text"].tolist()
@@ -45,7 +40,7 @@ def texts(*rows):
     return {"text": np.array(rows, object)}
 
 
-async def behind_a_step(batcher, *requests):
+async def after_a_step(batcher, *requests):
     """The outcomes of requests that all wait while the model works."""
     first = asyncio.create_task(batcher.answer("a", texts("wait")))
     await asyncio.sleep(0.05)
@@ -62,19 +57,19 @@ def test_one_request_waits_for_nobody(make, steps):
 
 
 def test_what_waits_goes_together(make, steps):
-    answers = asyncio.run(behind_a_step(make(max_rows=5), ("a", "p"), ("b", "q"), ("a", "r", "s"), ("b", "t")))
+    answers = asyncio.run(after_a_step(make(max_rows=5), ("a", "p"), ("b", "q"), ("a", "r", "s"), ("b", "t")))
     assert answers == [["P"], ["Q"], ["R", "S"], ["T"]]
     assert steps[1:] == [("a", ["p", "r", "s"]), ("b", ["q", "t"])]
 
 
 def test_a_large_request_takes_turns(make, steps):
-    answers = asyncio.run(behind_a_step(make(max_rows=2), ("a", "p", "q", "r", "s", "t"), ("b", "x"), ("a", "y")))
+    answers = asyncio.run(after_a_step(make(max_rows=2), ("a", "p", "q", "r", "s", "t"), ("b", "x"), ("a", "y")))
     assert answers == [["P", "Q", "R", "S", "T"], ["X"], ["Y"]]
     assert steps[1:] == [("a", ["p", "q"]), ("b", ["x"]), ("a", ["y", "r"]), ("a", ["s", "t"])]
 
 
 def test_an_error_is_of_the_request_that_made_it(make, steps):
-    answers = asyncio.run(behind_a_step(make(), ("a", "p"), ("a", "bad"), ("a", "r")))
+    answers = asyncio.run(after_a_step(make(), ("a", "p"), ("a", "bad"), ("a", "r")))
     assert answers[::2] == [["P"], ["R"]]
     assert str(answers[1]) == "bad among 1"
     assert [rows for _, rows in steps[1:]] == [["p", "bad", "r"], ["p"], ["bad"], ["r"]]

@@ -1,23 +1,19 @@
 """`examples/serving/grpc_client.py`, against a server of PredictionService that runs an exported model."""
 
-import importlib
 from concurrent import futures
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "examples" / "serving"
 TEXTS = ["a good film", "", "a bad, bad night !"]
 
 pytestmark = pytest.mark.serving
 
 
 @pytest.fixture
-def module(monkeypatch):
+def module(import_example):
     pytest.importorskip("tensorflow_serving")
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module("grpc_client")
+    return import_example("grpc_client")
 
 
 def make_server(signatures, failures):

@@ -1,7 +1,6 @@
 """`examples/serving/rest_client.py`, against a server that speaks TensorFlow Serving's REST interface."""
 
 import contextlib
-import importlib
 import json
 import socket
 import subprocess
@@ -55,9 +54,8 @@ class Answers(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def module(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module("rest_client")
+def module(import_example):
+    return import_example("rest_client")
 
 
 @pytest.fixture

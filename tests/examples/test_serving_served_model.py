@@ -1,10 +1,8 @@
 """`examples/serving/served_model.py`: versions of exported models, without a server."""
 
-import importlib
 import logging
 import shutil
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +21,6 @@ from keras_bert_layers import (
 
 pytestmark = pytest.mark.slow
 
-FOLDER = Path(__file__).parents[2] / "examples" / "serving"
 TEXTS = ["a good film", "", "un ##happy bad bad night , a film !", "[MASK] film [MASK] !"]
 
 # A batch of other texts sums in another order.
@@ -31,10 +28,8 @@ ROUNDING = 1e-6
 
 
 @pytest.fixture(scope="module")
-def module():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        yield importlib.import_module("served_model")
+def module(import_example):
+    return import_example("served_model")
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +139,7 @@ def test_choices(module, tmp_path, backbone, preprocessor):
         (
             "token_ids",
             {"token_ids": [[1, 2]], "segment_ids": [[0, 0], [0, 0]], "padding_mask": [[1, 1]]},
-            "every input must have as many rows",
+            "all inputs must have the same number of rows",
         ),
     ],
 )

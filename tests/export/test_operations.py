@@ -27,7 +27,7 @@ def test_an_operation_that_servers_got_later(tmp_path):
         trim,
         TEXT,
         r"TensorFlow Serving has since 2\.13\. Received: 'TFText>RoundRobinTrim' in the function '.*', which came in "
-        r"2\.20\. Where no server is older, give `serving_version='2\.20'`\.",
+        r"2\.20\. If no server is older, give `serving_version='2\.20'`\.",
     )
     path = write_saved_model(tmp_path / "model", [Signature("serve", trim, TEXT)], serving_version="2.20")
     assert read_model_card(path)["oldest_tensorflow_serving"] == "2.20"
@@ -74,7 +74,7 @@ def test_an_attribute_that_servers_got_later(tmp_path):
     assert read_model_card(path)["oldest_tensorflow_serving"] == "2.17"
 
 
-def test_a_server_that_nothing_is_known_of(tmp_path):
+def test_an_unknown_server(tmp_path):
     match = r"`serving_version` must be one of \['2\.13', .*'2\.21'\]\. Received: serving_version='2\.12'"
     refused(tmp_path, lambda x: {"y": x}, NUMBERS, match, serving_version="2.12")
 

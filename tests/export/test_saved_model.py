@@ -32,7 +32,7 @@ def test_every_variable_is_written_once(signature, tmp_path):
     assert sorted(map(len, shapes.values())) == [0, 1, 2]  # the checkpoint's own counter, bias and kernel
 
 
-def test_names_no_folder_that_is_gone(signature, tmp_path, caplog):
+def test_logs_no_temporary_folder(signature, tmp_path, caplog):
     logger = tf.get_logger()
     with caplog.at_level("INFO", logger=logger.name):  # as in a notebook
         logger.info("heard")
@@ -86,7 +86,7 @@ def test_a_failed_export_keeps_the_model_that_was_there(signature, tmp_path, mon
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-def test_other_backends_are_told_what_to_do(signature, tmp_path, monkeypatch):
+def test_other_backends(signature, tmp_path, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(RuntimeError, match="on the TensorFlow backend only. Received: KERAS_BACKEND='jax'"):
         write_saved_model(tmp_path / "model", [signature])

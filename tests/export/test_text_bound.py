@@ -26,7 +26,7 @@ def test_a_character_is_whole_or_not_there(character, offset):
     assert len(expected) > BOUND - 4
 
 
-def test_what_is_no_text_is_cut_too():
+def test_broken_utf_8_is_cut_too():
     assert bounded([b"\x80" * 99, b"\xff" * 99]) == [b"\x80" * BOUND, b"\xff" * BOUND]
 
 
@@ -35,7 +35,7 @@ def test_any_shape():
     assert bounded_texts(tf.zeros([0], tf.string), BOUND).shape == (0,)
 
 
-def test_a_bound_that_is_none():
+def test_wrong_bounds():
     assert check_max_bytes("Owner", None) is None
     assert check_max_bytes("Owner", 16) == 16
     with pytest.raises(ValueError, match="`Owner`: `max_bytes` must be at least 16. Received: max_bytes=15"):

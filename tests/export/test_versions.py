@@ -18,13 +18,13 @@ def test_each_version_has_a_folder_of_its_own(tmp_path):
 def test_a_version_never_changes(tmp_path):
     write(tmp_path, 7)
     with pytest.raises(
-        FileExistsError, match=r"Received: version=7 of '.*', which is there\. The next free one is 8\."
+        FileExistsError, match=r"Received: version=7 of '.*', which exists\. The next free version is 8\."
     ):
         write(tmp_path, 7)
     assert [path.name for path in tmp_path.iterdir()] == ["7"]
 
 
-def test_a_name_that_servers_pass_over_until_it_is_complete(tmp_path, monkeypatch):
+def test_servers_ignore_the_folder_until_it_is_complete(tmp_path, monkeypatch):
     import tensorflow as tf
 
     def stopped(module, folder, **options):
@@ -49,7 +49,7 @@ def test_another_type(version, tmp_path):
         write(tmp_path, version)
 
 
-def test_versions_are_not_put_into_a_model(tmp_path):
+def test_no_versions_inside_a_model(tmp_path):
     write_saved_model(tmp_path / "model", [SIGNATURE])
     with pytest.raises(FileExistsError, match="`path` must be a folder of versions where `version` is given"):
         write(tmp_path / "model", 1)

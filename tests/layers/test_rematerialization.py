@@ -15,7 +15,7 @@ INPUTS = {"token_ids": IDS, "segment_ids": 0 * IDS, "padding_mask": MASK}
 
 def train(*, rematerialize, padding_free, dropout):
     keras.utils.set_random_seed(3)
-    values = {"num_layers": 3, "num_heads": 3, "intermediate_dim": 22, "initializer_range": 0.3, "dropout": dropout}
+    values = {"num_layers": 2, "num_heads": 3, "intermediate_dim": 22, "initializer_range": 0.3, "dropout": dropout}
     values |= {"vocabulary_size": 31, "hidden_dim": 12, "max_sequence_length": 9, "attention_dropout": dropout}
     model = BertClassifier(BertBackbone(BertConfig(**values)), num_classes=3)
     model.backbone.rematerialize = rematerialize

@@ -33,7 +33,7 @@ def test_every_row_is_in_one_group_cut_behind_its_longest():
 @pytest.mark.parametrize("mask", [MASK, MASK[:1], MASK[2:3], MASK[:, :1], np.ones((3, 5))])
 def test_what_is_unpacked_is_packed_again(mask):
     packing, rows = grouped(mask)
-    tokens = np.random.default_rng(2).normal(size=(len(np.asarray(packing.places)), 3)).astype("float32")
+    tokens = np.random.default_rng(2).normal(size=(len(np.asarray(packing.indices)), 3)).astype("float32")
     for found in (rows, packing.all_rows()):
         np.testing.assert_array_equal(np.asarray(found.pack([group.unpack(tokens) for group in found.groups])), tokens)
         values = np.arange(len(mask) * 2).reshape(-1, 2)

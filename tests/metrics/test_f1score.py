@@ -129,7 +129,7 @@ def test_nothing_gives_zero(average):
         (
             {"num_classes": 3, "average": "binary"},
             ValueError,
-            '`average` must be "macro", "micro" or "weighted" but for two classes, one a text. Received',
+            '`average` must be "macro", "micro" or "weighted" unless there are two classes',
         ),
         ({"num_classes": 2, "multi_label": 1}, TypeError, "`multi_label` must be True or False. Received"),
     ],

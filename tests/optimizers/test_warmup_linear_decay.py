@@ -33,9 +33,12 @@ def test_out_of_range(peak, num_steps):
         WarmupLinearDecay(peak, num_steps)
 
 
-@pytest.mark.parametrize("num_warmup_steps", [-1, 5, 9])
-def test_warmup_out_of_range(num_warmup_steps):
-    with pytest.raises(ValueError, match=r"less than `num_steps` \(5\). Received: num_warmup_steps="):
+@pytest.mark.parametrize(
+    ("num_warmup_steps", "rule"),
+    [(-1, "at least 0"), (5, r"less than `num_steps` \(5\)"), (9, "less than `num_steps`")],
+)
+def test_warmup_out_of_range(num_warmup_steps, rule):
+    with pytest.raises(ValueError, match=rf"`num_warmup_steps` must be {rule}.*Received: num_warmup_steps="):
         WarmupLinearDecay(1.0, 5, num_warmup_steps=num_warmup_steps)
 
 

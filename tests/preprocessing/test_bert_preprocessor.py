@@ -1,3 +1,5 @@
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -76,22 +78,24 @@ def popped_pair(first, second, budget):
 
 
 class TestTruncation:
-    WORDS = ("good", "bad", "film", "night", "a")
+    LENGTHS = tuple(itertools.product(range(9), range(9)))
+    PAIRS = tuple(zip(*(("good " * first, "bad " * second) for first, second in LENGTHS), strict=True))
+
+    def kept(self, tokenizer, pairs, **options):
+        """The number of tokens that are left of each text of each pair."""
+        outputs = BertPreprocessor(tokenizer, **options)(tuple(map(list, pairs)))
+        totals = outputs["padding_mask"].numpy().sum(axis=1)
+        seconds = outputs["segment_ids"].numpy().sum(axis=1) - 1
+        return [(total - 3 - second, second) for total, second in zip(totals.tolist(), seconds.tolist(), strict=True)]
 
     def pack(self, tokenizer, first_length, second_length, **options):
-        pair = (["good " * first_length], ["bad " * second_length])
-        outputs = BertPreprocessor(tokenizer, **options)(pair)
-        ids, segments = rows(outputs)[0], rows(outputs, "segment_ids")[0]
-        first = sum(segment == 0 for segment in segments) - 2
-        return first, len(ids) - first - 3
+        return self.kept(tokenizer, (["good " * first_length], ["bad " * second_length]), **options)[0]
 
     @pytest.mark.parametrize("max_length", [3, 4, 7, 8])
     def test_longest_first_is_googles_rule(self, tokenizer, max_length):
-        for first_length in range(9):
-            for second_length in range(9):
-                kept = self.pack(tokenizer, first_length, second_length, max_length=max_length)
-                expected = popped_pair(range(first_length), range(second_length), max_length - 3)
-                assert kept == tuple(map(len, expected)), (first_length, second_length)
+        kept = self.kept(tokenizer, self.PAIRS, max_length=max_length)
+        for found, (first, second) in zip(kept, self.LENGTHS, strict=True):
+            assert found == tuple(map(len, popped_pair(range(first), range(second), max_length - 3))), (first, second)
 
     @pytest.mark.parametrize("max_length", [3, 4, 7, 8])
     def test_longest_first_is_the_tokenizers_librarys_rule(self, vocabulary, max_length):
@@ -102,13 +106,12 @@ class TestTruncation:
         theirs.post_processor = tokenizers.processors.BertProcessing(("[SEP]", SEPARATOR), ("[CLS]", START))
         theirs.enable_truncation(max_length, strategy="longest_first")
         tokenizer = BertTokenizer(vocabulary, reference="huggingface")
-        for first_length in range(9):
-            for second_length in range(9):
-                pair = ("good " * first_length, "bad " * second_length)
-                ours = BertPreprocessor(tokenizer, max_length)(([pair[0]], [pair[1]]))
-                expected = theirs.encode(*pair)
-                assert rows(ours)[0] == expected.ids, (first_length, second_length)
-                assert rows(ours, "segment_ids")[0] == expected.type_ids
+        ours = BertPreprocessor(tokenizer, max_length)(tuple(map(list, self.PAIRS)))
+        found = zip(*(rows(ours, key) for key in ("token_ids", "segment_ids", "padding_mask")), strict=True)
+        for pair, (ids, segments, mask) in zip(zip(*self.PAIRS, strict=True), found, strict=True):
+            expected = theirs.encode(*pair)
+            assert ids[: sum(mask)] == expected.ids, pair
+            assert segments[: sum(mask)] == expected.type_ids
 
     def test_only_first(self, tokenizer):
         assert self.pack(tokenizer, 9, 2, max_length=8, truncation="only_first") == (3, 2)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertTokenizer
-from keras_bert_layers.preprocessing import MaskedLMGenerator
+from keras_bert_layers.preprocessing import MaskedLMGenerator, Masking
 
 # A share of n draws strays from its probability by more than five standard deviations once in two million cases.
 DEVIATIONS = 5
@@ -233,16 +233,27 @@ def test_in_graph(tokenizer, padding):
 def test_config_holds_every_argument(tokenizer):
     generator = MaskedLMGenerator(tokenizer, 0.2, mask_selection_length=7, whole_words=True, seed=3, name="masks")
     config = generator.get_config()
-    arguments = set(inspect.signature(MaskedLMGenerator.__init__).parameters) - {"self", "kwargs"}
-    assert arguments <= set(config)
+    arguments = set(inspect.signature(MaskedLMGenerator.__init__).parameters) - {"self", "kwargs", "masking"}
+    assert arguments | set(Masking().to_dict()) <= set(config)
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(generator))
     assert isinstance(again, MaskedLMGenerator)
     assert again.get_config() == config
 
 
+def test_masking_is_the_same_as_its_fields(tokenizer):
+    masking = Masking(mask_selection_rate=0.2, whole_words=True, seed=3)
+    generator = MaskedLMGenerator(tokenizer, masking=masking, name="masks")
+    assert (
+        generator.get_config() == MaskedLMGenerator(tokenizer, 0.2, whole_words=True, seed=3, name="masks").get_config()
+    )
+    assert generator.masking == masking
+    assert generator.seed == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
+        ({"masking": Masking(), "seed": 3}, TypeError, "`MaskedLMGenerator`: `masking` must be given without `seed`"),
         ({"mask_selection_rate": 1.0}, ValueError, "`mask_selection_rate` must be at least 0 and less than 1"),
         ({"mask_selection_length": 0}, ValueError, "`mask_selection_length` must be at least 1"),
         ({"mask_token_rate": 1.5}, ValueError, "`mask_token_rate` must be at least 0 and at most 1"),

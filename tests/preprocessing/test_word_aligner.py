@@ -1,3 +1,5 @@
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,6 +16,7 @@ def tokenizer():
     return BertTokenizer(VOCABULARY)
 
 
+@functools.cache
 def aligner_of(tokenizer, max_length=12, stride=None, padding="longest"):
     return WordAligner(BertPreprocessor(tokenizer, max_length=max_length, padding=padding), stride=stride)
 
@@ -165,7 +168,7 @@ def test_errors(tokenizer):
         WordAligner(tokenizer)
     preprocessor = BertPreprocessor(tokenizer, max_length=9)
     with pytest.raises(
-        ValueError, match=r"`stride` must be less than 7, the tokens of a text that fit into max_length=9"
+        ValueError, match=r"`stride` must be less than 7, the number of tokens of a text that fit into max_length=9"
     ):
         WordAligner(preprocessor, stride=7)
     with pytest.raises(ValueError, match="`WordAligner`: `stride` must be at least 0"):

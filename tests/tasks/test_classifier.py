@@ -1,11 +1,9 @@
-import inspect
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers import BertBackbone, BertClassifier, BertConfig, BertPreprocessor, BertTokenizer
+from keras_bert_layers import BertClassifier, BertPreprocessor, BertTokenizer
 
 TEXTS = ["good film", "bad film", "a good night", "unhappy night", "good , good !", "bad", "a film"]
 NAMES = ["negative", "positive"]
@@ -16,43 +14,16 @@ PAIRS = (TEXTS, TEXTS[::-1])
 TRACE_TOLERANCE = 1e-5
 
 
-def new_backbone(vocabulary, **options):
-    """A backbone of odd sizes without dropout, the same one every time."""
-    keras.utils.set_random_seed(11)
-    config = BertConfig(
-        vocabulary_size=len(vocabulary),
-        hidden_dim=15,
-        num_layers=1,
-        num_heads=3,
-        intermediate_dim=21,
-        max_sequence_length=13,
-        initializer_range=0.3,
-        dropout=0.0,
-        attention_dropout=0.0,
-    )
-    return BertBackbone(config, **options)
-
-
 @pytest.fixture(scope="module")
-def tokenizer(vocabulary):
-    return BertTokenizer(vocabulary)
-
-
-@pytest.fixture(scope="module")
-def preprocessor(tokenizer):
-    return BertPreprocessor(tokenizer, max_length=9)
-
-
-@pytest.fixture(scope="module")
-def backbone(vocabulary):
+def backbone(new_backbone):
     """For models that are only asked."""
-    return new_backbone(vocabulary)
+    return new_backbone()
 
 
 @pytest.fixture(scope="module")
-def classifier(vocabulary, preprocessor):
+def classifier(new_backbone, preprocessor):
     """A model that learned its few texts, for the whole file; no test trains it further."""
-    classifier = BertClassifier(new_backbone(vocabulary), class_names=NAMES, preprocessor=preprocessor, dropout=0.1)
+    classifier = BertClassifier(new_backbone(), class_names=NAMES, preprocessor=preprocessor, dropout=0.1)
     classifier.optimizer.learning_rate = 5e-3
     texts, labels = TEXTS * 18, LABEL_NAMES * 18  # an epoch costs more than its steps
     classifier.losses_of_epochs = classifier.fit(texts, labels, batch_size=7, epochs=2, verbose=0).history["loss"]
@@ -199,9 +170,7 @@ def test_no_texts_have_no_answers(classifier):
     ids=["objects", "two axes", "floats", "names"],
 )
 def test_odd_columns_of_labels(classifier, column):
-    from keras_bert_layers.tasks._text_data import as_array
-
-    assert classifier.encode_labels(as_array(column)).tolist() == LABELS
+    assert classifier.data.labels(TEXTS, column).tolist() == LABELS
 
 
 class TestClassWeight:
@@ -246,9 +215,9 @@ def test_fit_shuffles_and_the_seed_repeats_it(backbone, preprocessor):
 
 
 @pytest.fixture(scope="module")
-def pair_classifier(vocabulary, preprocessor):
+def pair_classifier(new_backbone, preprocessor):
     """A model that found out from its data that it is one of pairs."""
-    classifier = make_still(new_backbone(vocabulary), preprocessor, class_names=NAMES)
+    classifier = make_still(new_backbone(), preprocessor, class_names=NAMES)
     classifier.fit(PAIRS, LABELS, verbose=0)
     classifier.compile()
     return classifier
@@ -276,7 +245,7 @@ class TestPairs:
         pair_classifier.save(tmp_path / "model.keras")
         again = keras.models.load_model(tmp_path / "model.keras")
         assert again.pairs is True
-        with pytest.raises(ValueError, match="made for, or fitted on, pairs of texts. Received: single texts"):
+        with pytest.raises(ValueError, match="this model takes pairs of texts. Received: single texts"):
             again.predict(TEXTS, verbose=0)
 
     def test_refused_data_do_not_make_a_model_of_pairs(self, still):
@@ -286,7 +255,7 @@ class TestPairs:
 
     def test_single_model_refuses_pairs(self, classifier):
         assert classifier.pairs is False
-        with pytest.raises(ValueError, match="made for, or fitted on, single texts. Received: pairs of texts"):
+        with pytest.raises(ValueError, match="this model takes single texts. Received: pairs of texts"):
             classifier.predict(PAIRS, verbose=0)
 
 
@@ -323,9 +292,9 @@ class TestFiles:
         again = BertClassifier.from_config(config)
         assert again.get_config() == classifier.get_config()
 
-    def test_training_goes_on_as_before(self, vocabulary, preprocessor, tmp_path):
+    def test_training_goes_on_as_before(self, new_backbone, preprocessor, tmp_path):
         """What is frozen stays frozen, the optimizer has its state, and biases and norms stay undecayed."""
-        classifier = BertClassifier(new_backbone(vocabulary), class_names=NAMES, preprocessor=preprocessor)
+        classifier = BertClassifier(new_backbone(), class_names=NAMES, preprocessor=preprocessor)
         classifier.backbone.get_layer("embedding").trainable = False
         classifier.compile(run_eagerly=True)
         classifier.fit(TEXTS, LABELS, verbose=0)
@@ -352,10 +321,6 @@ class TestFiles:
         np.testing.assert_allclose(clone(ids), classifier(ids), atol=TRACE_TOLERANCE)
         assert clone.weights[0] is not classifier.weights[0]
 
-    def test_config_holds_every_argument(self, classifier):
-        arguments = set(inspect.signature(BertClassifier.__init__).parameters) - {"self"}
-        assert set(classifier.get_config()) == arguments
-
     @pytest.mark.parametrize("batch", [TEXTS, [""], ["\0 \t"], [b"\xff bad"], ["good " * 5_000, "bad"], []])
     def test_export_answers_what_keras_answers(self, classifier, served, batch):
         answer = served["serving_default"](text=tf.constant(batch, shape=[len(batch)], dtype=tf.string))
@@ -371,16 +336,16 @@ class TestFiles:
         np.testing.assert_array_equal(answer["label"].astype(int), np.argmax(answer["probabilities"], axis=-1))
 
 
-def test_bfloat16(vocabulary, preprocessor):
-    classifier = BertClassifier(new_backbone(vocabulary, dtype="mixed_bfloat16"), 2, preprocessor=preprocessor)
+def test_bfloat16(new_backbone, preprocessor):
+    classifier = BertClassifier(new_backbone(dtype="mixed_bfloat16"), 2, preprocessor=preprocessor)
     classifier.compile(run_eagerly=True)
     history = classifier.fit(TEXTS, LABELS, epochs=2, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
     assert classifier.predict(TEXTS, verbose=0).dtype == np.float32
 
 
-def test_loss_is_scaled_under_float16(vocabulary):
-    classifier = BertClassifier(new_backbone(vocabulary, dtype="mixed_float16"), 2)
+def test_loss_is_scaled_under_float16(new_backbone):
+    classifier = BertClassifier(new_backbone(dtype="mixed_float16"), 2)
     assert isinstance(classifier.optimizer, keras.optimizers.LossScaleOptimizer)
 
 
@@ -475,7 +440,7 @@ class TestErrors:
             getattr(classifier, method)(TEXTS)
 
     def test_nothing_to_train_on(self, classifier):
-        with pytest.raises(ValueError, match=r"`x` must hold at least one text. Received: x=\[\]"):
+        with pytest.raises(ValueError, match=r"`x` must hold at least one row. Received: x=\[\]"):
             classifier.fit([], [])
 
     def test_split_leaves_nothing(self, classifier):
@@ -539,7 +504,5 @@ class TestErrors:
             classifier.export(tmp_path / "model", format="onnx")
 
     def test_export_option(self, classifier, tmp_path):
-        with pytest.raises(
-            TypeError, match=r"`export` takes a path, `dtype`, .* only. Received: \['input_signature'\]"
-        ):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'input_signature'"):
             classifier.export(tmp_path / "model", input_signature=None)

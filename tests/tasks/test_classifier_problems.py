@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers import BertBackbone, BertClassifier, BertConfig, BertPreprocessor, BertTokenizer
-from keras_bert_layers.tasks._text_data import as_array
+from keras_bert_layers import BertClassifier, BertPreprocessor, BertTokenizer
 
 TEXTS = ["good film", "bad film", "a good night", "unhappy night", "good , good !", "bad", "a film"]
 NAMES = ["good", "bad", "night"]
@@ -17,34 +16,27 @@ SCORES = [4.5, 0.5, 4.0, 1.0, 5.0, 0.0, 2.5]
 TOLERANCE = 1e-5
 
 
-def make(vocabulary, *, dtype=None, **options):
-    """An eager model that `fit` does not change, as nothing is traced and its losses can be told beforehand."""
-    keras.utils.set_random_seed(17)
-    config = BertConfig(
-        vocabulary_size=len(vocabulary),
-        hidden_dim=15,
-        num_layers=1,
-        num_heads=3,
-        intermediate_dim=21,
-        max_sequence_length=13,
-        initializer_range=0.3,
-        dropout=0.0,
-        attention_dropout=0.0,
-    )
+@pytest.fixture(scope="module")
+def make(new_backbone, vocabulary):
+    """A function that makes an eager model; `fit` does not change it, so that its losses are known beforehand."""
     preprocessor = BertPreprocessor(BertTokenizer(vocabulary), max_length=9)
-    classifier = BertClassifier(BertBackbone(config, dtype=dtype), preprocessor=preprocessor, **options)
-    classifier.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
-    return classifier
+
+    def make(*, dtype=None, **options):
+        classifier = BertClassifier(new_backbone(seed=17, dtype=dtype), preprocessor=preprocessor, **options)
+        classifier.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+        return classifier
+
+    return make
 
 
 @pytest.fixture(scope="module")
-def labeller(vocabulary):
-    return make(vocabulary, class_names=NAMES, problem_type="multi_label_classification", threshold=0.4)
+def labeller(make):
+    return make(class_names=NAMES, problem_type="multi_label_classification", threshold=0.4)
 
 
 @pytest.fixture(scope="module")
-def scorer(vocabulary):
-    return make(vocabulary, problem_type="regression")
+def scorer(make):
+    return make(problem_type="regression")
 
 
 def sigmoid(logits):
@@ -84,17 +76,17 @@ class TestSeveralLabels:
         ids=["columns", "booleans", "tuples", "filled up", "bytes"],
     )
     def test_every_kind_of_labels_is_the_same(self, labeller, labels):
-        encoded = labeller.encode_labels(as_array(labels))
+        encoded = labeller.data.labels(None, labels)
         assert encoded.dtype == np.float32
         np.testing.assert_array_equal(encoded, COLUMNS)
 
     def test_texts_without_any_label(self, labeller):
-        assert labeller.encode_labels(as_array([[], []])).tolist() == [[0, 0, 0]] * 2
+        assert labeller.data.labels(None, [[], []]).tolist() == [[0, 0, 0]] * 2
 
     @pytest.mark.parametrize("filled", [True, False])
     def test_names_in_graph(self, labeller, filled):
         names = tf.ragged.constant(LABELS)
-        _, encoded = labeller.preprocess(tf.constant(TEXTS), names.to_tensor("") if filled else names)
+        _, encoded = labeller.data.encode(tf.constant(TEXTS), names.to_tensor("") if filled else names)
         np.testing.assert_array_equal(encoded, COLUMNS)
 
     def test_answers_the_labels_above_the_threshold(self, labeller):
@@ -116,13 +108,13 @@ class TestSeveralLabels:
         assert answer["label"].numpy().tolist() == expected["label"].tolist()
         np.testing.assert_allclose(answer["probabilities"], expected["probabilities"], atol=TOLERANCE)
 
-    def test_bfloat16(self, vocabulary):
-        labeller = make(vocabulary, dtype="mixed_bfloat16", num_classes=3, problem_type="multi_label_classification")
+    def test_bfloat16(self, make):
+        labeller = make(dtype="mixed_bfloat16", num_classes=3, problem_type="multi_label_classification")
         assert np.isfinite(labeller.train_on_batch(TEXTS, COLUMNS)).all()
         assert labeller.answer(TEXTS[:2])["probabilities"].dtype == np.float32
 
-    def test_defaults(self, vocabulary):
-        labeller = make(vocabulary, num_classes=3, problem_type="multi_label_classification")
+    def test_defaults(self, make):
+        labeller = make(num_classes=3, problem_type="multi_label_classification")
         assert (labeller.threshold, labeller.class_names) == (0.5, None)
         answers = labeller.answer(TEXTS)
         for probabilities, labels in zip(answers["probabilities"], answers["label"], strict=True):
@@ -161,9 +153,9 @@ class TestSeveralLabelsErrors:
             labeller.fit(TEXTS, LABELS, class_weight={"good": 2.0})
 
     @pytest.mark.parametrize("threshold", [1.0, -0.1])
-    def test_threshold(self, vocabulary, threshold):
+    def test_threshold(self, make, threshold):
         with pytest.raises(ValueError, match="`threshold` must be at least 0 and less than 1"):
-            make(vocabulary, num_classes=3, problem_type="multi_label_classification", threshold=threshold)
+            make(num_classes=3, problem_type="multi_label_classification", threshold=threshold)
 
 
 class TestRegression:
@@ -194,8 +186,8 @@ class TestRegression:
         assert again.get_config() == scorer.get_config()
         assert (again.num_classes, again.output_shape) == (1, (None, 1))
 
-    def test_bfloat16(self, vocabulary):
-        scorer = make(vocabulary, dtype="mixed_bfloat16", problem_type="regression")
+    def test_bfloat16(self, make):
+        scorer = make(dtype="mixed_bfloat16", problem_type="regression")
         assert np.isfinite(scorer.train_on_batch(TEXTS, SCORES)).all()
         assert scorer.answer(TEXTS[:2])["score"].dtype == np.float32
 
@@ -219,18 +211,18 @@ class TestRegressionErrors:
         with pytest.raises(ValueError, match="`class_weight` must be None, as a regression has no classes"):
             scorer.fit(TEXTS, SCORES, class_weight={0: 2.0})
 
-    def test_classes(self, vocabulary):
+    def test_classes(self, make):
         with pytest.raises(ValueError, match="`num_classes` must be 1 in a regression. Received: num_classes=3"):
-            make(vocabulary, num_classes=3, problem_type="regression")
+            make(num_classes=3, problem_type="regression")
         with pytest.raises(ValueError, match="`class_names` must be None in a regression"):
-            make(vocabulary, class_names=NAMES, problem_type="regression")
+            make(class_names=NAMES, problem_type="regression")
 
 
-def test_problem_type(vocabulary):
+def test_problem_type(make):
     with pytest.raises(ValueError, match="`problem_type` must be one of .*Received: problem_type='ranking'"):
-        make(vocabulary, num_classes=3, problem_type="ranking")
+        make(num_classes=3, problem_type="ranking")
 
 
-def test_threshold_of_one_label(vocabulary):
+def test_threshold_of_one_label(make):
     with pytest.raises(ValueError, match="`threshold` must be None unless .*multi_label_classification"):
-        make(vocabulary, num_classes=3, threshold=0.5)
+        make(num_classes=3, threshold=0.5)

@@ -32,10 +32,10 @@ def reference(first, candidates, temperature, table):
 
 
 def numbers(table):
-    return contrastive.text_numbers(tf.constant(table))
+    return contrastive.text_ids(tf.constant(table))
 
 
-def test_text_numbers():
+def test_text_ids():
     found = np.asarray(numbers(TABLE))
     assert found.dtype == np.int32
     for first in np.ndindex(TABLE.shape):
@@ -51,8 +51,8 @@ def test_empty_texts_are_texts_but_for_negatives():
     assert found[0, 2] == contrastive.ABSENT
 
 
-def test_text_numbers_in_graph():
-    graph = tf.function(contrastive.text_numbers, input_signature=[tf.TensorSpec((None, 4), tf.string)])
+def test_text_ids_in_graph():
+    graph = tf.function(contrastive.text_ids, input_signature=[tf.TensorSpec((None, 4), tf.string)])
     assert graph.get_concrete_function().structured_outputs.shape.as_list() == [None, 4]
     np.testing.assert_array_equal(graph(tf.constant(TABLE)), numbers(TABLE))
 
@@ -92,7 +92,7 @@ def test_gradients_are_finite_where_all_is_left_out():
     texts = numbers(np.array([["a", "x"]] * 3, object))
     with tf.GradientTape() as tape:
         logits = contrastive.in_batch_logits(first, vectors(3, seed=1), temperature=0.05, texts=texts)
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(contrastive.row_numbers(logits), logits)
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(contrastive.row_indices(logits), logits)
     assert float(loss) == 0  # nothing to tell apart
     assert np.isfinite(np.asarray(tape.gradient(loss, first))).all()
 
@@ -109,5 +109,5 @@ def test_loss_is_that_of_torch(num_negatives):
     expected = torch.nn.functional.cross_entropy(20 * cosines, torch.arange(7))
     table = np.arange(7 * (2 + num_negatives)).reshape(7, -1).astype(str).astype(object)
     logits = contrastive.in_batch_logits(first / 3, candidates / 2, temperature=1 / 20, texts=numbers(table))
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(contrastive.row_numbers(logits), logits)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(contrastive.row_indices(logits), logits)
     assert float(loss) == pytest.approx(float(expected), abs=TOLERANCE)

@@ -1,11 +1,9 @@
-import inspect
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers import BertBackbone, BertConfig, BertDualEncoder, BertPreprocessor, BertTokenizer
+from keras_bert_layers import BertDualEncoder, BertPreprocessor, BertTokenizer
 
 QUERIES = ["good", "a bad film ?", "night", "un", "happy night"]
 DOCUMENTS = ["a good good film !", "bad", "night night . a night", "unhappy film .", "a happy ! happy night"]
@@ -17,29 +15,28 @@ TOLERANCE = 1e-5
 LOSS_TOLERANCE = 2e-4
 
 
-def make_backbone(vocabulary, seed, dtype=None, **options):
-    keras.utils.set_random_seed(seed)
-    sizes = {"num_layers": 1, "hidden_dim": 15, "num_heads": 3, "intermediate_dim": 21, "max_sequence_length": 13}
-    config = BertConfig(vocabulary_size=len(vocabulary), initializer_range=0.3, dropout=0.0, **{**sizes, **options})
-    return BertBackbone(config, dtype=dtype)
-
-
-def make(vocabulary, **options):
-    """Two towers of different depth; documents may be longer than queries."""
+@pytest.fixture(scope="module")
+def make(new_backbone, vocabulary):
+    """A function that makes two towers of different depth; documents may be longer than queries."""
     tokenizer = BertTokenizer(vocabulary)
-    return BertDualEncoder(
-        make_backbone(vocabulary, 11),
-        make_backbone(vocabulary, 12, num_layers=2, intermediate_dim=17),
-        preprocessor=BertPreprocessor(tokenizer, max_length=5),
-        document_preprocessor=BertPreprocessor(tokenizer, max_length=9),
-        **options,
-    )
+    preprocessor, document_preprocessor = (BertPreprocessor(tokenizer, max_length=size) for size in (5, 9))
+
+    def make(**options):
+        return BertDualEncoder(
+            new_backbone(attention_dropout=0.1),
+            new_backbone(seed=12, num_layers=2, intermediate_dim=17, attention_dropout=0.1),
+            preprocessor=preprocessor,
+            document_preprocessor=document_preprocessor,
+            **options,
+        )
+
+    return make
 
 
 @pytest.fixture(scope="module")
-def encoder(vocabulary):
+def encoder(make, trains_and_evaluates_eagerly):
     """One model for the whole file, which no test trains."""
-    return make(vocabulary)
+    return trains_and_evaluates_eagerly(make())
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +60,13 @@ def served(encoder, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def trained(vocabulary):
-    encoder = make(vocabulary, symmetric=True)
+def trained(make, trains_and_evaluates_eagerly):
+    encoder = make(symmetric=True)
     encoder.compile(optimizer=keras.optimizers.Adam(3e-3))
     poolers = [np.asarray(part.get_layer("pooler").weights[0]) for part in encoder._backbones()]
     columns = (QUERIES * 12, DOCUMENTS * 12, NEGATIVES * 12)
     history = encoder.fit(columns, epochs=3, batch_size=5, shuffle=False, verbose=0).history
-    return encoder, history, poolers
+    return trains_and_evaluates_eagerly(encoder), history, poolers
 
 
 def cross_entropy(logits):
@@ -173,9 +170,9 @@ def test_keras_round_trip_of_two_towers(trained, tmp_path):
     )
 
 
-def test_one_tower(vocabulary, tmp_path):
+def test_one_tower(new_backbone, vocabulary, tmp_path):
     """Under bfloat16, with one step of training."""
-    backbone = make_backbone(vocabulary, 13, dtype="mixed_bfloat16")
+    backbone = new_backbone(seed=13, dtype="mixed_bfloat16", attention_dropout=0.1)
     preprocessor = BertPreprocessor(BertTokenizer(vocabulary), max_length=9)
     encoder = BertDualEncoder(backbone, backbone, normalize=False, preprocessor=preprocessor)
     assert encoder.temperature == 1.0
@@ -188,10 +185,6 @@ def test_one_tower(vocabulary, tmp_path):
     assert vectors.dtype == np.float32
     np.testing.assert_array_equal(vectors, encoder.encode_documents(QUERIES, verbose=0))
     assert again.count_params() == again.backbone.count_params()
-
-
-def test_config_holds_every_argument(encoder):
-    assert set(encoder.get_config()) == set(inspect.signature(BertDualEncoder.__init__).parameters) - {"self"}
 
 
 def test_export(encoder, served, embed):
@@ -248,7 +241,7 @@ class TestErrors:
     @pytest.mark.parametrize("method", ["encode_queries", "encode_documents"])
     def test_encode(self, encoder, method):
         encode = getattr(encoder, method)
-        with pytest.raises(ValueError, match="`texts` must be single texts. Received: texts='a tuple'"):
+        with pytest.raises(ValueError, match="`x` must be single texts. Received: x='a tuple'"):
             encode((QUERIES, DOCUMENTS))
         with pytest.raises(ValueError, match="`batch_size` must be at least 1"):
             encode(QUERIES, batch_size=0)
@@ -257,9 +250,9 @@ class TestErrors:
         with pytest.raises(ValueError, match="`preprocessor` must be given for raw text"):
             getattr(BertDualEncoder(encoder.backbone), method)(QUERIES)
 
-    def test_widths(self, encoder, vocabulary):
+    def test_widths(self, encoder, new_backbone):
         with pytest.raises(ValueError, match=r"`document_backbone` must have the other backbone's `hidden_dim` \(15\)"):
-            BertDualEncoder(encoder.backbone, make_backbone(vocabulary, 1, hidden_dim=18))
+            BertDualEncoder(encoder.backbone, new_backbone(hidden_dim=18))
 
     def test_parts(self, encoder):
         with pytest.raises(TypeError, match="`document_backbone` must be a BertBackbone or None"):

@@ -188,8 +188,8 @@ def test_errors_leave_nothing(backbone, preprocessor, tmp_path):
         task.export(tmp_path / "model", dtype="int8")
     with pytest.raises(ValueError, match=rf"{options}'float16'\. On a CPU float16 is no faster than float32"):
         task.export(tmp_path / "model", dtype="float16")
-    with pytest.raises(TypeError, match="`export` takes a path, `dtype`, `version`, `max_bytes` and `warm_up` only"):
-        task.export(tmp_path / "model", dtype="bfloat16", verbose=0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'opset_version'"):
+        task.export(tmp_path / "model", dtype="bfloat16", opset_version=18)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(FileExistsError):
         task.export(tmp_path, dtype="bfloat16")
@@ -198,7 +198,7 @@ def test_errors_leave_nothing(backbone, preprocessor, tmp_path):
 
 def test_refuses_before_it_copies(backbone, tmp_path, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    monkeypatch.setattr("keras_bert_layers.tasks._task.copy_in_dtype", lambda *_: pytest.fail("copied"))
+    monkeypatch.setattr("keras_bert_layers.tasks._export.copy_in_dtype", lambda *_: pytest.fail("copied"))
     with pytest.raises(RuntimeError, match="on the TensorFlow backend only"):
         kbl.BertClassifier(backbone, 2).export(tmp_path / "model", dtype="bfloat16")
 
@@ -257,7 +257,7 @@ def test_versions_and_no_warm_up(backbone, tmp_path):
         "saved_model.pb",
         "variables",
     ]
-    with pytest.raises(FileExistsError, match=r"The next free one is 3\."):
+    with pytest.raises(FileExistsError, match=r"The next free version is 3\."):
         task.export(tmp_path, version=2)
 
 

@@ -42,20 +42,8 @@ CASES = {
 }
 
 
-def make(case, vocabulary, preprocessor, policy):
-    keras.utils.set_random_seed(11)
-    config = kbl.BertConfig(
-        vocabulary_size=len(vocabulary),
-        hidden_dim=15,
-        num_layers=2,
-        num_heads=3,
-        intermediate_dim=21,
-        max_sequence_length=13,
-        initializer_range=0.2,
-        dropout=0.0,
-        attention_dropout=0.0,
-    )
-    task = CASES[case][0](kbl.BertBackbone(config, dtype=policy), preprocessor)
+def make(case, new_backbone, preprocessor, policy):
+    task = CASES[case][0](new_backbone(num_layers=2, initializer_range=0.2, dtype=policy), preprocessor)
     task.compile(optimizer=kbl.optimizers.adamw(5e-3))
     return task
 
@@ -65,9 +53,9 @@ def losses(task, case, *, epochs):
     return np.array(task.fit(x, y, batch_size=4, epochs=epochs, shuffle=False, verbose=0).history["loss"])
 
 
-def test_loss_falls_as_in_float32_and_the_model_comes_back(vocabulary, preprocessor, tmp_path):
-    exact = losses(make("classifier", vocabulary, preprocessor, "float32"), "classifier", epochs=6)
-    task = make("classifier", vocabulary, preprocessor, "mixed_bfloat16")
+def test_loss_falls_as_in_float32_and_the_model_comes_back(new_backbone, preprocessor, tmp_path):
+    exact = losses(make("classifier", new_backbone, preprocessor, "float32"), "classifier", epochs=6)
+    task = make("classifier", new_backbone, preprocessor, "mixed_bfloat16")
     found = losses(task, "classifier", epochs=6)
     assert found[-1] < found[0] - 2 * LOSS_TOLERANCE
     np.testing.assert_allclose(found, exact, atol=LOSS_TOLERANCE)
@@ -83,8 +71,8 @@ def test_loss_falls_as_in_float32_and_the_model_comes_back(vocabulary, preproces
 @pytest.mark.slow
 @pytest.mark.parametrize("padding_free", [True, False], ids=["padding-free", "padded"])
 @pytest.mark.parametrize("case", CASES)
-def test_every_task_trains(case, padding_free, vocabulary, preprocessor):
-    task = make(case, vocabulary, preprocessor, "mixed_bfloat16")
+def test_every_task_trains(case, padding_free, new_backbone, preprocessor):
+    task = make(case, new_backbone, preprocessor, "mixed_bfloat16")
     for backbone in task._backbones():
         backbone.padding_free = padding_free
     found = losses(task, case, epochs=4)

@@ -1,12 +1,9 @@
-import inspect
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers import BertBackbone, BertConfig, BertMultipleChoice, BertPreprocessor, BertTokenizer
-from keras_bert_layers.tasks._row_order import RowOrder
+from keras_bert_layers import BertMultipleChoice, BertPreprocessor, BertTokenizer
 
 PROMPTS = ["a good film", "night", "un", "a bad , bad night", "film ?"]
 CHOICES = [
@@ -24,31 +21,20 @@ ODD_TEXTS = ["", "\0 \t", b"\xff bad", "[SEP] [CLS] [MASK]", "\N{SNOWMAN} \U0001
 TOLERANCE = 1e-5
 
 
-def make(vocabulary, **options):
-    keras.utils.set_random_seed(13)
-    config = BertConfig(
-        vocabulary_size=len(vocabulary),
-        hidden_dim=15,
-        num_layers=1,
-        num_heads=3,
-        intermediate_dim=21,
-        max_sequence_length=13,
-        initializer_range=0.3,
-        dropout=0.0,
-        attention_dropout=0.0,
-    )
+@pytest.fixture(scope="module")
+def make(new_backbone, vocabulary):
     preprocessor = BertPreprocessor(BertTokenizer(vocabulary), max_length=11)
-    return BertMultipleChoice(BertBackbone(config, **options), preprocessor=preprocessor)
+    return lambda **options: BertMultipleChoice(new_backbone(seed=13, **options), preprocessor=preprocessor)
 
 
 @pytest.fixture(scope="module")
-def chooser(vocabulary):
+def chooser(make, trains_and_evaluates_eagerly):
     """One model for the whole file, trained until it knows its few rows."""
-    chooser = make(vocabulary)
+    chooser = make()
     chooser.compile(optimizer=keras.optimizers.Adam(1e-2))
     rows = (PROMPTS * 16, CHOICES * 16)  # an epoch costs more than its steps
     chooser.history = chooser.fit(rows, LABELS * 16, batch_size=5, epochs=2, verbose=0).history
-    return chooser
+    return trains_and_evaluates_eagerly(chooser)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +108,7 @@ def test_dataset(chooser, logits):
 
 
 def test_batches_are_as_wide_as_their_own_rows_need(chooser):
-    dataset = chooser._batches(COLUMNS, LABELS, None, batch_size=2, order=RowOrder.AS_GIVEN)
+    dataset = chooser.data.batches(COLUMNS, LABELS, batch_size=2)
     shapes = [tuple(ids["token_ids"].shape) for ids, _ in dataset]
     assert shapes == [(2, 2, 9), (2, 4, 9), (1, 3, 6)]
 
@@ -178,12 +164,8 @@ def test_keras_round_trip(chooser, logits, tmp_path):
     np.testing.assert_allclose(again.predict_on_batch(COLUMNS), logits, atol=TOLERANCE)
 
 
-def test_config_holds_every_argument(chooser):
-    assert set(chooser.get_config()) == set(inspect.signature(BertMultipleChoice.__init__).parameters) - {"self"}
-
-
-def test_single_batches_and_bfloat16(vocabulary):
-    chooser = make(vocabulary, dtype="mixed_bfloat16")
+def test_single_batches_and_bfloat16(make):
+    chooser = make(dtype="mixed_bfloat16")
     chooser.compile(run_eagerly=True)
     before = chooser.get_weights()
     first = chooser.train_on_batch(COLUMNS, LABELS)[0]
@@ -194,8 +176,8 @@ def test_single_batches_and_bfloat16(vocabulary):
     np.testing.assert_allclose(answer["probabilities"].sum(axis=-1), 1, atol=TOLERANCE)
 
 
-def test_validation_rows(vocabulary):
-    chooser = make(vocabulary)
+def test_validation_rows(make):
+    chooser = make()
     chooser.compile(keras.optimizers.SGD(0.0), run_eagerly=True)  # so that the losses can be told beforehand
     rows = -np.log(softmax(chooser.predict_on_batch(COLUMNS))[np.arange(5), LABELS])
     history = chooser.fit(COLUMNS, LABELS, validation_split=0.4, verbose=0).history
@@ -241,7 +223,7 @@ class TestErrors:
     @pytest.mark.parametrize("label", [-1, 1, 0.5, float("nan")])
     def test_label(self, chooser, label):
         with pytest.raises(
-            ValueError, match=f"place of a choice, counted from 0. Received: {label}.* in row 1, which has 1"
+            ValueError, match=f"index of a choice, counted from 0. Received: {label}.* in row 1, which has 1"
         ):
             chooser.fit((["a", "a"], [["good", "bad"], ["good"]]), [1, label])
 
@@ -251,7 +233,7 @@ class TestErrors:
 
     def test_label_in_a_dataset(self, chooser):
         dataset = tf.data.Dataset.from_tensors(((["a", "a"], [["good", ""], ["a", "un"]]), [1, 0]))
-        with pytest.raises(tf.errors.InvalidArgumentError, match="every label must be the place of a choice"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="every label must be the index of a choice"):
             chooser.evaluate(dataset, verbose=0)
 
     @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers import BertBackbone, BertConfig, BertPreprocessor, BertTokenClassifier, BertTokenizer
+from keras_bert_layers import BertPreprocessor, BertTokenClassifier, BertTokenizer
 from keras_bert_layers.preprocessing import WordAligner
 
 NAMES = ["O", "B-mood", "I-mood", "B-time", "I-time"]
@@ -46,33 +46,26 @@ MAX_LENGTH = 9
 TRACE_TOLERANCE = 1e-5
 
 
-def make(vocabulary, *, crf, dtype=None, **kwargs):
-    keras.utils.set_random_seed(11)
+@pytest.fixture(scope="module")
+def make(new_backbone, vocabulary):
     vocabulary = [*vocabulary, "-"]
-    config = BertConfig(
-        vocabulary_size=len(vocabulary),
-        hidden_dim=15,
-        num_layers=1,
-        num_heads=3,
-        intermediate_dim=21,
-        max_sequence_length=13,
-        initializer_range=0.3,
-        dropout=0.0,
-        attention_dropout=0.0,
-    )
     preprocessor = BertPreprocessor(BertTokenizer(vocabulary), max_length=MAX_LENGTH)
-    backbone = BertBackbone(config, dtype=dtype)
-    return BertTokenClassifier(backbone, NAMES, crf=crf, preprocessor=preprocessor, **kwargs)
+
+    def make(*, crf, dtype=None, **options):
+        backbone = new_backbone(vocabulary_size=len(vocabulary), dtype=dtype)
+        return BertTokenClassifier(backbone, NAMES, crf=crf, preprocessor=preprocessor, **options)
+
+    return make
 
 
 @pytest.fixture(scope="module")
-def classifiers(vocabulary):
+def classifiers(make):
     """Without and with a field, for all tests that do not change them."""
-    return [untrained(vocabulary, crf=crf) for crf in (False, True)]
+    return [untrained(make, crf=crf) for crf in (False, True)]
 
 
-def untrained(vocabulary, *, crf):
-    classifier = make(vocabulary, crf=crf)
+def untrained(make, *, crf):
+    classifier = make(crf=crf)
     generator = np.random.default_rng(1)
     head = classifier.get_layer("token_classification_head").dense.kernel
     head.assign(generator.normal(size=head.shape))
@@ -95,12 +88,12 @@ def softmax(classifiers):
 
 
 @pytest.fixture(scope="module", params=[pytest.param(False, marks=pytest.mark.slow), True], ids=["softmax", "crf"])
-def fitted(request, vocabulary):
+def fitted(request, make):
     """A model, the history of its training, what it can, and its weights before.
 
     All steps have the same rows, so that one trace does.
     """
-    classifier = make(vocabulary, crf=request.param, stride=3)
+    classifier = make(crf=request.param, stride=3)
     before = {weight.path: np.array(weight) for weight in classifier.weights}
     classifier.compile(optimizer=keras.optimizers.Adam(0.02))
     first = classifier.fit(WORDS * 60, TAGS * 60, batch_size=15, shuffle=False, verbose=0).history
@@ -336,8 +329,8 @@ class TestFitted:
                 assert cut == alone["entity_text"].numpy()[0].tolist()
 
 
-def test_bfloat16(vocabulary):
-    classifier = make(vocabulary, crf=True, dtype="mixed_bfloat16")
+def test_bfloat16(make):
+    classifier = make(crf=True, dtype="mixed_bfloat16")
     classifier.compile(run_eagerly=True)
     loss, _ = classifier.train_on_batch(WORDS[:2], TAGS[:2])
     assert np.isfinite(loss)
@@ -346,9 +339,9 @@ def test_bfloat16(vocabulary):
 
 
 @pytest.mark.slow
-def test_compiled_for_a_length(vocabulary):
+def test_compiled_for_a_length(make):
     """XLA, as `compile` chooses it where all batches have one size."""
-    classifier = make(vocabulary, crf=True)
+    classifier = make(crf=True)
     config = classifier.get_config()
     padded = BertPreprocessor(classifier.preprocessor.tokenizer, MAX_LENGTH, padding="max_length")
     compiled = BertTokenClassifier(classifier.backbone, NAMES, crf=True, preprocessor=padded, name=config["name"])

@@ -1,4 +1,4 @@
-"""One picture of each kind, made of numbers, with text in it that tries to break out."""
+"""One picture of each kind, made of arrays, with text in it that tries to break out."""
 
 import numpy as np
 import pytest

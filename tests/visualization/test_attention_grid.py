@@ -9,22 +9,22 @@ import pytest
 from keras_bert_layers.visualization import AttentionGrid
 
 
-def looking(places):
-    """Attention of one head, each token with all of it on one place."""
-    return np.eye(len(places))[places]
+def attention_to(positions):
+    """The attention of a head in which each token attends to one position."""
+    return np.eye(len(positions))[positions]
 
 
 def test_habits():
     heads = [[0, 0, 1, 2], [1, 2, 3, 3], [0, 1, 2, 3], [0, 0, 0, 0], [3, 3, 3, 3]]
-    weights = np.stack([*(looking(places) for places in heads), np.full((4, 4), 0.25) - 0.01])
+    weights = np.stack([*(attention_to(positions) for positions in heads), np.full((4, 4), 0.25) - 0.01])
     grid = AttentionGrid("abcd", weights[None])
     names = [name for name, _ in grid.habits[0]]
-    assert names == ["before", "behind", "itself", "[CLS]", "[SEP]", "spread"]
+    assert names == ["before", "after", "itself", "[CLS]", "[SEP]", "spread"]
     assert grid.habits[0][0][1] == 1.0
     page = grid.html()
     assert "before 100 %" in page
     assert "spread<" in page
-    assert 'alt="Map of layer 0, head 5"' in page
+    assert 'aria-label="Map of layer 0, head 5"' in page
 
 
 def test_one_token_looks_at_itself():
@@ -44,7 +44,7 @@ def test_image_holds_the_shares():
     assert pixels[..., 3].tolist() == np.rint(255 * weights).astype(int).tolist()
 
 
-def test_shape_that_is_none():
+def test_wrong_shape():
     with pytest.raises(
         ValueError, match=r"must be \(layers, heads, tokens, tokens\) of 2 tokens. Received: .*\(2, 2\)"
     ):

@@ -5,17 +5,16 @@ from keras_bert_layers.visualization import AttentionLines
 
 def test_lines_go_where_the_attention_goes():
     page = AttentionLines(["a", "b", "c"], [[0.98, 0.01, 0.01], [0.0, 0.5, 0.5], [0.2, 0.3, 0.5]]).html()
-    groups = re.findall(r'<g class="f(\d)">(.*?)</g>', page)
-    assert [(place, lines.count("<line")) for place, lines in groups] == [("0", 1), ("1", 2), ("2", 3)]
-    ends = re.findall(r'y2="([\d.]+)"', groups[1][1])
-    assert ends == ["65", "91"]  # the rows of b and c
+    lines = re.findall(r'<polyline class="c0 f(\d)"[^>]* points="[\d.]+,[\d.]+ [\d.]+,([\d.]+)"', page)
+    assert [row for row, _ in lines] == ["0", "1", "1", "2", "2", "2"]
+    assert [end for row, end in lines if row == "1"] == ["65.0", "91.0"]  # the rows of b and c
 
 
 def test_one_token_can_be_chosen():
     page = AttentionLines(["a", "b"], [[0.5, 0.5], [0.5, 0.5]]).html()
-    name = re.search(r'<div id="(kbl-\w+)">', page)[1]
+    name = re.search(r'<fieldset id="(kbl-\w+)">', page)[1]
     assert page.count(f'<input type="radio" name="{name}"') == 3
-    assert f'#{name}:has([value="1"]:checked) g:not(.f1) {{ display: none; }}' in page
+    assert f'#{name}:has([value="1"]:checked) ~ .scroll polyline:not(.f1) {{ display: none; }}' in page
     other = AttentionLines(["a", "b"], [[0.5, 0.5], [1.0, 0.0]]).html()
     assert name not in other, "two pictures on one page are two choices"
 

@@ -18,8 +18,8 @@ def reference(backbone, preprocessor):
 
 
 def test_weights_are_the_models_own(backbone, preprocessor, reference):
-    def drawn(**place):
-        return AttentionMap.from_model(backbone, "good night", "a film", preprocessor=preprocessor, **place)
+    def drawn(**index):
+        return AttentionMap.from_model(backbone, "good night", "a film", preprocessor=preprocessor, **index)
 
     assert drawn().tokens == ["[CLS]", "good", "night", "[SEP]", "a", "film", "[SEP]"]
     assert drawn(layer=1, head=2).weights == pytest.approx(reference[1, 2], abs=TOLERANCE)
@@ -69,7 +69,7 @@ def test_shares_that_rounding_made_larger_than_one():
         ([[0.5, 0.5], [float("nan"), 1.0]], "`AttentionMap`: `weights` must be shares from 0 to 1. Received"),
     ],
 )
-def test_weights_that_are_none(weights, message):
+def test_wrong_weights(weights, message):
     with pytest.raises(ValueError, match=message):
         AttentionMap(["a", "b"], weights)
 
@@ -79,7 +79,7 @@ def test_no_tokens():
         AttentionMap([], np.zeros((0, 0)))
 
 
-def test_places_that_are_none(backbone, preprocessor):
+def test_wrong_indices(backbone, preprocessor):
     with pytest.raises(ValueError, match="`layer` must be at least -2 and less than 2. Received: layer=2"):
         AttentionMap.from_model(backbone, "a", layer=2, preprocessor=preprocessor)
     with pytest.raises(ValueError, match="`head` must be at least -3 and less than 3. Received: head=-4"):

@@ -1,4 +1,4 @@
-"""Everything that is read or told apart by a colour can be, in light and in dark."""
+"""The contrast of all colors, in light and in dark."""
 
 import pytest
 
@@ -8,14 +8,27 @@ TEXT_CONTRAST, LINE_CONTRAST = 4.5, 3.0  # WCAG 2.2, criteria 1.4.3 and 1.4.11
 SCHEMES = ("light", "dark")
 
 
+def luminance(color):
+    """Relative luminance of the guidelines."""
+    shares = [channel / 255 for channel in bytes.fromhex(color[1:])]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first, second):
+    """The contrast ratio of two colors, from 1 to 21."""
+    dark, light = sorted((luminance(first), luminance(second)))
+    return (light + 0.05) / (dark + 0.05)
+
+
 def ratio(first, second, scheme):
-    return colors.contrast(getattr(first, scheme), getattr(second, scheme))
+    return contrast(getattr(first, scheme), getattr(second, scheme))
 
 
 def test_contrast_is_that_of_the_guidelines():
-    assert colors.contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert colors.contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)
-    assert colors.contrast("#123456", "#123456") == 1
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)
+    assert contrast("#123456", "#123456") == 1
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -26,7 +39,7 @@ def test_text_can_be_read(scheme):
         assert ratio(*colors.step_colors(step), scheme) >= TEXT_CONTRAST
     for index, color in enumerate(colors.CATEGORIES):
         assert ratio(colors.TEXT, colors.tint(index), scheme) >= TEXT_CONTRAST
-        assert colors.contrast(color.light, "#ffffff") >= TEXT_CONTRAST, "a label in a figure"
+        assert contrast(color.light, "#ffffff") >= TEXT_CONTRAST, "a label in a figure"
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

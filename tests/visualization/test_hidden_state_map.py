@@ -68,7 +68,7 @@ def test_labels_do_not_cover_each_other():
     page = HiddenStateMap(
         ["first", "second", "third", "x" * 60], [[0.0, 0.0], [0.01, 0.0], [0.0, 0.02], [9.0, 0.0]]
     ).html()
-    labels = re.findall(r'class="token" x="([\d.]+)" y="([\d.]+)" font-size="12">([^<]+)<', page)
+    labels = re.findall(r'class="token" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]+)<', page)
     heights = sorted(float(y) for _, y, name in labels if len(name) < 9)
     assert min(np.diff(heights)) >= 12
     assert labels[3][2] == "x" * 43 + "…"
@@ -77,14 +77,19 @@ def test_labels_do_not_cover_each_other():
 
 def test_groups_differ_by_shape_too():
     page = HiddenStateMap(list("abcdefg"), np.eye(7), groups=list("tuvwxyz")).html()
-    drawing, legend = page.split('<ul class="legend">')
-    assert drawing.count("<circle") == 2  # the seventh is as the first
-    assert len(set(re.findall('points="([^"]+)"', drawing))) == 5
-    assert legend.count("<li>") == 7
+    drawing = page.split("<details>")[0]
+    points, legend = drawing.split('<g class="legend">', 1)
+    assert points.count("<circle") == 2  # the seventh group is drawn as the first
+    corners = [
+        np.array([corner.split(",") for corner in found.split()], float)
+        for found in re.findall('<polygon[^>]*points="([^"]+)"', points)
+    ]
+    assert len({str((shape - shape[0]).round(1).tolist()) for shape in corners}) == 5
+    assert re.findall(r">(\w)</text></g>", '<g class="legend">' + legend) == list("tuvwxyz")
     assert "legend" not in HiddenStateMap(["a", "b"], np.eye(2)).html().split("<main>")[1]
 
 
-def test_arguments_that_are_none(backbone, preprocessor):
+def test_wrong_arguments(backbone, preprocessor):
     with pytest.raises(ValueError, match=r"`vectors` must be finite and \(points, hidden_dim\) of 2 points. Received"):
         HiddenStateMap(["a", "b"], [[1.0, 2.0]])
     with pytest.raises(ValueError, match="must be finite"):

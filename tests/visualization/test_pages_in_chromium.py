@@ -1,4 +1,4 @@
-"""Every page in a real browser: what axe-core finds, on a phone and on a desk, in light and in dark.
+"""What axe-core finds in every page in a real browser, on a phone and on a desk, in light and in dark.
 
 Needs the program chromium, and axe-core's `axe.min.js`: `npm install --global axe-core`, or a path in `AXE_CORE`.
 """
@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 
-# The page tells the one around it: how many pixels it is too wide, the colour behind, and each rule that it breaks.
+# The page reports to the one around it: by how many pixels it is too wide, its background, and the rules it breaks.
 CHECK = """<script src="axe.min.js"></script><script>
 axe.run().then(found => parent.postMessage({
   name: NAME, overflow: document.documentElement.scrollWidth - innerWidth,

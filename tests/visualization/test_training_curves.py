@@ -16,7 +16,7 @@ def test_history_of_keras():
     assert picture.history == history.history
     assert picture.num_epochs == 2
     page = picture.html()
-    assert page.count("<polyline") == 4
+    assert page.count('<polyline class="c') == 4
     assert page.count('role="img"') == 2
     assert f"{history.history['val_mae'][1]:.4g}" in page
 
@@ -27,7 +27,7 @@ def test_one_epoch_and_equal_numbers():
     assert page.count("<circle") == 2
 
 
-def test_what_is_not_finite_is_left_out_of_the_drawing_and_stands_in_the_table():
+def test_only_the_table_shows_values_that_are_not_finite():
     page = TrainingCurves({"loss": [2.0, float("nan"), float("inf")]}).html()
     assert page.count("<circle") == 1
     assert '<td class="number">nan</td>' in page
@@ -38,11 +38,11 @@ def test_validation_without_training_is_a_chart_of_its_own():
     assert TrainingCurves({"loss": [1.0], "val_f1": [0.5]}).html().count('role="img"') == 2
 
 
-def test_histories_that_are_none():
+def test_wrong_histories():
     with pytest.raises(TypeError, match="`history` must be a History or a dictionary. Received: .*Give what `fit` ret"):
         TrainingCurves([1.0, 2.0])
     for history in ({}, {"loss": []}, {"loss": [1.0], "accuracy": [1.0, 2.0]}):
-        with pytest.raises(ValueError, match="`history` must hold one number for each epoch under each name"):
+        with pytest.raises(ValueError, match="`history` must hold one value for each epoch under each name"):
             TrainingCurves(history)
 
 

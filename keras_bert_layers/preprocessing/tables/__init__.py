@@ -1,6 +1,6 @@
-"""The normalisation tables: what each reference makes of each character, in the form that tf.text's op reads.
+"""Normalization tables: how each reference replaces each character, in the format of tf.text's op.
 
-`build.py` makes them; `tables.json` says from which versions.
+`build.py` makes them; `tables.json` records the versions they were made from.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-# Stands for a capital sigma in a normalised text. A soft hyphen: Google's clean-up drops it, so no text brings its own,
-# and it is as many bytes as the two small sigmas, one of which takes its place.
+# Marks a capital sigma in normalized text. Google's clean-up drops soft hyphens, so no text has its own, and it has as
+# many bytes as the two small sigmas, one of which replaces it.
 SIGMA_MARKER = "\N{SOFT HYPHEN}"
 
 
 @dataclass(frozen=True)
 class NormalizationTable:
-    """What a tokenizer needs to know of its reference.
+    """The data with which a tokenizer follows its reference.
 
     Attributes:
         model: flatbuffer for tf.text's `FastBertNormalizer`.
-        stand_ins: code point of a letter that tf.text takes for punctuation -> code point that takes its place in the
-            normalised text, and must in the vocabulary too.
-        punctuation: inside of an RE2 class, what the normalised text is cut at.
-        chinese: inside of an RE2 class, Chinese characters.
-        final_sigma: RE2 pattern of a final sigma between its two groups, or None where sigma has one small form.
+        stand_ins: code point of a letter that tf.text treats as punctuation -> code point that replaces it in the
+            normalized text, and must replace it in the vocabulary too.
+        punctuation: the characters at which the normalized text is split, for an RE2 character class.
+        chinese: Chinese characters, for an RE2 character class.
+        final_sigma: RE2 pattern of a final sigma between its two groups, or None if sigma has only one small form.
     """
 
     model: bytes
@@ -39,7 +39,7 @@ class NormalizationTable:
 
 @functools.cache
 def load(reference: str, lowercase: bool, strip_accents: bool) -> NormalizationTable:
-    """The table of one reference ("google" or "huggingface") under one pair of switches."""
+    """The table of one reference ("google" or "huggingface") and one pair of switches."""
     index = _index()
     compressed = (files(__name__) / file_name(reference, lowercase, strip_accents)).read_bytes()
     return NormalizationTable(
@@ -52,14 +52,14 @@ def load(reference: str, lowercase: bool, strip_accents: bool) -> NormalizationT
 
 
 def file_name(reference: str, lowercase: bool, strip_accents: bool) -> str:
-    """The file of one table, compressed with zlib."""
+    """The file name of one table, compressed with zlib."""
     case = "lowercase" if lowercase else "cased"
     accents = "stripped" if strip_accents else "accents"
     return f"{reference}-{case}-{accents}.z"
 
 
 def made_from() -> dict[str, str]:
-    """What the tables were read off, with versions: "google", "huggingface", and "cutter", the op that cuts words."""
+    """The sources of the tables, with versions: "google", "huggingface", and "cutter", the op that splits words."""
     return dict(_index()["made_from"])
 
 

@@ -1,10 +1,10 @@
-"""Writes a character table in the form that tf.text's FastBertNormalizer reads."""
+"""Writes a character table in the format of tf.text's FastBertNormalizer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-# Layout of a trie value in tensorflow/text, `fast_bert_normalizer.h`: one bit that says "replaced", the offset of the
+# Layout of a trie value in tensorflow/text, `fast_bert_normalizer.h`: one bit for "replaced", the offset of the
 # replacement in the pool of strings, and in the lowest six bits its length in bytes.
 REPLACED = 1 << 30
 LENGTH_BITS = 6
@@ -13,13 +13,13 @@ DROPPED = REPLACED
 
 
 def normalizer_model(replacements: dict[str, str]) -> bytes:
-    """The flatbuffer of a table of single characters and what each becomes.
+    """The flatbuffer of a table from single characters to their replacements.
 
-    Every way in which a byte sequence can be ill-formed UTF-8 becomes nothing, as in `bytes.decode("utf-8", "ignore")`.
+    Ill-formed UTF-8 is dropped, as `bytes.decode("utf-8", "ignore")` does.
 
     Args:
-        replacements: character -> replacement of at most 63 bytes; NUL must be dropped. Characters that are not named
-            stay as they are.
+        replacements: character -> replacement of at most 63 bytes; NUL must be dropped. Other characters stay as they
+            are.
 
     Returns:
         The bytes of a `FastBertNormalizerModel`.
@@ -32,7 +32,7 @@ def normalizer_model(replacements: dict[str, str]) -> bytes:
     pool, offsets = _pool({text.encode() for text in replacements.values()})
     values = dict.fromkeys(ill_formed_sequences(), DROPPED)
     for character, text in replacements.items():
-        if character != "\0":  # the trie has no place for it; `data_for_codepoint_zero` is its value
+        if character != "\0":  # not in the trie, but in `data_for_codepoint_zero`
             replacement = text.encode()
             values[character.encode()] = REPLACED | offsets[replacement] << LENGTH_BITS | len(replacement)
     keys = sorted(values)
@@ -42,7 +42,7 @@ def normalizer_model(replacements: dict[str, str]) -> bytes:
 
 
 def ill_formed_sequences() -> Iterator[bytes]:
-    """Every maximal part of an ill-formed UTF-8 sequence, the unit in which ICU and Python step over bad bytes.
+    """Every maximal part of an ill-formed UTF-8 sequence, the unit in which ICU and Python skip bad bytes.
 
     References:
         The Unicode Standard, section 3.9, table 3-7 and "U+FFFD Substitution of Maximal Subparts".
@@ -59,7 +59,7 @@ def ill_formed_sequences() -> Iterator[bytes]:
 
 
 def _pool(texts: set[bytes]) -> tuple[bytes, dict[bytes, int]]:
-    """One string that holds every text, and where each begins; shorter texts hide inside longer ones."""
+    """One string that contains every text, and the offset of each; shorter texts share the bytes of longer ones."""
     pool, offsets = b"", {}
     for text in sorted(texts, key=lambda text: (-len(text), text)):
         offset = pool.find(text)

@@ -1,6 +1,6 @@
-"""What each reference makes of a text before WordPiece: the words that it cuts, one reading for each reference.
+"""How each reference splits a text into words before WordPiece.
 
-Only the program that builds the tables uses this; a tokenizer at work reads the tables.
+Only the program that builds the tables uses this; tokenizers use the tables.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Words = Callable[[str], list[str]]
 
 
 def google_words(lowercase: bool, strip_accents: bool) -> Words:
-    """The basic tokenizer of google-research/bert, with the two switches apart.
+    """The basic tokenizer of google-research/bert, with two separate switches.
 
     References:
         google-research/bert, `tokenization.py`, class `BasicTokenizer`.
@@ -32,7 +32,7 @@ def google_words(lowercase: bool, strip_accents: bool) -> Words:
 
 
 def huggingface_words(lowercase: bool, strip_accents: bool) -> Words:
-    """The normaliser and pre-tokenizer of transformers' fast BertTokenizer, asked of the `tokenizers` library."""
+    """The normalizer and pre-tokenizer of transformers' fast BertTokenizer, from the `tokenizers` library."""
     from tokenizers.normalizers import BertNormalizer
     from tokenizers.pre_tokenizers import BertPreTokenizer
 
@@ -48,11 +48,11 @@ def huggingface_words(lowercase: bool, strip_accents: bool) -> Words:
 
 
 def final_sigma_pattern(marker: str, stand_ins: dict[str, str]) -> str:
-    """The RE2 pattern of a final capital sigma in normalised text, where `marker` stands for every capital sigma.
+    """The RE2 pattern of a final capital sigma in normalized text, in which `marker` replaces every capital sigma.
 
-    Python's `str.lower` makes a final sigma of a capital one that follows a cased letter and that no cased letter
-    follows, characters that Unicode calls case-ignorable not counting. The classes are read off `str.lower` itself;
-    a stand-in counts as the letter that it stands for. The two groups are what is before and after the marker.
+    Python's `str.lower` turns a capital sigma into a final sigma if there is a cased letter before it and none after
+    it; characters that are case-ignorable in Unicode do not count. The two classes of characters are found by calling
+    `str.lower`; a stand-in counts as its letter. The two groups match what is before and after the marker.
     """
     letters = {stand_in: letter for letter, stand_in in stand_ins.items()} | {marker: SIGMA}
     cased, ignorable = [], []
@@ -67,7 +67,7 @@ def final_sigma_pattern(marker: str, stand_ins: dict[str, str]) -> str:
 
 
 def re2_class(codes: list[int]) -> str:
-    """The inside of an RE2 character class that holds exactly `codes` (sorted, without surrogates)."""
+    """The inside of an RE2 character class of exactly `codes` (sorted, without surrogates)."""
     ranges: list[list[int]] = []
     for code in codes:
         if ranges and ranges[-1][1] == code - 1:
@@ -78,7 +78,7 @@ def re2_class(codes: list[int]) -> str:
 
 
 def is_chinese(code: int) -> bool:
-    """Whether google-research/bert calls the code point a Chinese character."""
+    """Whether the code point is a Chinese character to google-research/bert."""
     return (
         0x4E00 <= code <= 0x9FFF
         or 0x3400 <= code <= 0x4DBF

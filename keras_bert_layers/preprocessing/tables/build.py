@@ -1,8 +1,8 @@
-"""Makes the tables beside this file: `python -m keras_bert_layers.preprocessing.tables.build`.
+"""Makes the tables in this folder: `python -m keras_bert_layers.preprocessing.tables.build`.
 
 Needs `dartsclone` and `tokenizers`. The bytes depend on three versions, which `tables.json` records: of Python's
 Unicode database (reference "google"), of `tokenizers` (reference "huggingface"), and of tensorflow-text, whose op
-decides what is punctuation when it cuts a normalised text into words.
+decides what is punctuation when it splits normalized text into words.
 """
 
 from __future__ import annotations
@@ -15,31 +15,23 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal.lazy import tf, tf_text
-from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, file_name
+from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, _references, file_name
 from keras_bert_layers.preprocessing.tables._flatbuffer import normalizer_model
-from keras_bert_layers.preprocessing.tables._references import (
-    SIGMA,
-    Words,
-    final_sigma_pattern,
-    google_words,
-    huggingface_words,
-    is_chinese,
-    re2_class,
-)
+from keras_bert_layers.preprocessing.tables._references import SIGMA, Words, is_chinese, re2_class
 
-WORDS = {"google": google_words, "huggingface": huggingface_words}
+WORDS = {"google": _references.google_words, "huggingface": _references.huggingface_words}
 SWITCHES = [(lowercase, strip) for lowercase in (True, False) for strip in (True, False)]
 SCALARS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 
-# Stand-ins are characters that the reference drops, so that no normalised text holds them for another reason:
+# Stand-ins are characters that the reference drops, so that normalized text never contains them otherwise:
 # HuggingFace drops private-use characters, Google format characters, of which the tags are a block of 96.
 FIRST_STAND_IN = {"google": 0xE0020, "huggingface": 0xE000}
 
 
 class Cutter:
-    """How tf.text's FastWordpieceTokenizer cuts a normalised text, probed from the op itself.
+    """How tf.text's FastWordpieceTokenizer splits normalized text, found by running the op.
 
-    A character between two letters leaves one token (a letter), two (a blank) or three (punctuation).
+    A character between two letters gives one token (a letter), two (whitespace) or three (punctuation).
     """
 
     def __init__(self) -> None:
@@ -51,12 +43,12 @@ class Cutter:
         self._apart = str.maketrans(apart)
 
     def cuts(self, text: str, words: list[str]) -> bool:
-        """Whether the op cuts `text` between the letters a and b into `words`."""
+        """Whether the op splits `text` between the letters a and b into `words`."""
         return [word for word in f"a{text.translate(self._apart)}b".split(" ") if word] == words
 
 
 def stand_ins(reference: str, cutter: Cutter) -> dict[str, str]:
-    """Letters of the reference that tf.text takes for punctuation -> the letters that stand in for them."""
+    """Letters of the reference that tf.text treats as punctuation -> their stand-ins."""
     words = WORDS[reference](False, False)
     letters = [c for c in sorted(cutter.punctuation) if words(f"a{c}b") == [f"a{c}b"]]
     substitutes = {c: chr(FIRST_STAND_IN[reference] + i) for i, c in enumerate(letters)}
@@ -83,7 +75,7 @@ def replacements(words: Words, cutter: Cutter, substitutes: dict[str, str]) -> d
 
 
 def build_table(reference: str, lowercase: bool, strip_accents: bool, cutter: Cutter) -> bytes:
-    """The normaliser model of one reference under one pair of switches."""
+    """The normalizer model of one reference and one pair of switches."""
     words = WORDS[reference](lowercase, strip_accents)
     found = replacements(words, cutter, stand_ins(reference, cutter))
     if reference == "google" and lowercase:
@@ -92,7 +84,7 @@ def build_table(reference: str, lowercase: bool, strip_accents: bool, cutter: Cu
 
 
 def build_index(cutter: Cutter) -> dict[str, Any]:
-    """What `tables.json` holds: provenance, stand-ins, and the patterns of the regular expressions."""
+    """The contents of `tables.json`: sources, stand-ins, and parts of the regular expressions."""
     punctuation = sorted(ord(c) for c in cutter.punctuation if not is_chinese(ord(c)))
     return {
         "made_from": {
@@ -103,7 +95,7 @@ def build_index(cutter: Cutter) -> dict[str, Any]:
         "stand_ins": {name: stand_ins(name, cutter) for name in WORDS},
         "punctuation": re2_class(punctuation),
         "chinese": re2_class([code for code in range(0x110000) if is_chinese(code)]),
-        "final_sigma": final_sigma_pattern(SIGMA_MARKER, stand_ins("google", cutter)),
+        "final_sigma": _references.final_sigma_pattern(SIGMA_MARKER, stand_ins("google", cutter)),
     }
 
 
@@ -113,7 +105,7 @@ def to_json(index: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Writes every table and the index beside this file."""
+    """Writes every table and the index to this folder."""
     folder, cutter = Path(__file__).parent, Cutter()
     for reference in WORDS:
         for lowercase, strip_accents in SWITCHES:

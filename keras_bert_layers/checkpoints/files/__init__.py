@@ -1,0 +1,1 @@
+"""File formats: safetensors, PyTorch, HDF5, TensorFlow's bundles, JSON and `.keras` archives."""

@@ -1,0 +1,127 @@
+"""JSON files of a checkpoint: reading with errors that name the file, checks of values, and writing."""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, naming
+
+# The largest JSON file of a BERT is the tokenizer.json of LaBSE's 501,153 pieces, some 13 MB. The values of a hostile
+# file take up to 30 times as much memory as the file.
+MAX_JSON_BYTES = 32 * 1024 * 1024
+# A tokenizer.json has 6 levels. Python's own `repr` and `==` fail from about 900 levels on.
+MAX_JSON_DEPTH = 64
+
+_shown = reprlib.Repr()
+_shown.maxstring = _shown.maxother = _shown.maxlong = 80
+_shown.maxlist = _shown.maxdict = 8
+
+
+def check_size(path: Path, most: int = MAX_JSON_BYTES) -> None:
+    """CheckpointError if a file takes more than `most` bytes, or its size cannot be read."""
+    with naming(path):
+        size = path.stat().st_size
+    if size > most:
+        raise CheckpointError(f"{path}: must take at most {most} bytes. Received: {size} bytes.")
+
+
+def read_json(path: Path) -> Any:
+    """Reads a JSON file.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The value.
+
+    Raises:
+        CheckpointError: the file cannot be read, is larger than `MAX_JSON_BYTES`, is not JSON, or is nested deeper
+            than `MAX_JSON_DEPTH`.
+    """
+    check_size(path)
+    with naming(path):
+        content = path.read_bytes()
+    with damaged(f"{path}: must be valid JSON. Received", (ValueError, RecursionError)):
+        value = json.loads(content)
+    if _is_deep(value):
+        raise CheckpointError(f"{path}: must be valid JSON of at most {MAX_JSON_DEPTH} levels.")
+    return value
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Reads a JSON file that holds an object; CheckpointError for any other value."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path}: must hold a JSON object. Received: a {type(value).__name__}.")
+    return value
+
+
+def check_integer(path: Path, key: str, value: Any, *, least: int) -> int:
+    """The value of a key, if it is an integer of at least `least`; CheckpointError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise CheckpointError(f"{path}: `{key}` must be an integer of at least {least}. Received: {value!r}.")
+    return value
+
+
+def check_boolean(path: Path, key: str, value: Any) -> bool:
+    """The value of a key, if it is true or false; CheckpointError otherwise."""
+    if not isinstance(value, bool):
+        raise CheckpointError(f"{path}: `{key}` must be true or false. Received: {value!r}.")
+    return value
+
+
+def check_object(path: Path, key: str, value: Any) -> dict[str, Any]:
+    """The value of a key, if it is a JSON object; CheckpointError otherwise."""
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path}: `{key}` must be a JSON object. Received: {shown(value)}.")
+    return value
+
+
+def check_one_of(path: Path, key: str, value: Any, allowed: Sequence[Any], cure: str = "") -> Any:
+    """The value of a key, if it is one of the allowed ones; CheckpointError otherwise. True is not 1 here."""
+    if not any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in allowed):
+        rule = repr(allowed[0]) if len(allowed) == 1 else f"one of {list(allowed)}"
+        raise CheckpointError(f"{path}: `{key}` must be {rule}. Received: {shown(value)}. {cure}".rstrip())
+    return value
+
+
+def check_known(path: Path, values: Mapping[str, Any], known: Collection[str]) -> None:
+    """CheckpointError for a key that is not among `known`."""
+    for key, value in values.items():
+        if key not in known:
+            raise CheckpointError(f"{path}: `{key}` must be a known key. Received: {key}={shown(value)}.")
+
+
+def optional_json(path: Path) -> dict[str, Any]:
+    """Reads a JSON file that holds an object; returns an empty one if there is no such file."""
+    return read_json_object(path) if path.is_file() else {}
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes a value as UTF-8 JSON, indented by two spaces, with a newline at the end."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    path.write_bytes(f"{text}\n".encode())
+
+
+def shown(value: Any) -> str:
+    """Returns the `repr` of a value from a file, shortened if it is long.
+
+    Examples:
+        >>> shown([0, "a"])
+        "[0, 'a']"
+        >>> len(shown(["x" * 1000] * 1000)) < 1000
+        True
+    """
+    return _shown.repr(value)
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_JSON_DEPTH):
+        inner = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
+        level = [part for parts in inner for part in parts if isinstance(part, dict | list)]
+    return bool(level)

@@ -1,0 +1,103 @@
+"""`read_keras_file`: loads the model of a `.keras` file without running code from it."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.files.json_file import MAX_JSON_BYTES
+
+if TYPE_CHECKING:
+    import keras
+
+# Keras stores without compression, and trained weights hardly compress; zeros compress to a thousandth.
+MAX_RATIO = 50
+MAX_SMALL_BYTES = 1024 * 1024
+
+# Keras's names for the code of a `Lambda`, and for the layer that unpickles a module of torch.
+_PROGRAMS = ("__lambda__", "TorchModuleWrapper")
+
+_MAX_REASON = 400
+_DISTRUST = "Do not trust this file."
+
+
+def read_keras_file(path: Path) -> keras.Model:
+    """Loads the model that `model.save("x.keras")` wrote.
+
+    The archive is checked before Keras reads it: no entry is outside the archive's own folder, occurs twice, or grows
+    to many times its size, and no layer is a program, even if `keras.config.enable_unsafe_deserialization` would let it
+    run. Then Keras loads it in safe mode: only classes of Keras and registered ones, and no weights from another file.
+
+    Args:
+        path: the file.
+
+    Raises:
+        CheckpointError: the file is damaged or hostile, or Keras refuses it in safe mode.
+
+    References:
+        `keras.models.load_model`; the archives that grow without bounds in Fifield 2019, "A better zip bomb".
+    """
+    import keras  # `inspect` looks at archives without it
+
+    check_archive(path)
+    _check_config(path)
+    try:
+        return keras.models.load_model(path, safe_mode=True)
+    except Exception as error:  # Keras's, h5py's and our classes' own, of many kinds
+        raise CheckpointError(f"{path}: Keras refuses this file: {_reason(error)}") from error
+
+
+def check_archive(path: Path) -> None:
+    """Raises CheckpointError if a `.keras` file is not an archive, or one that would do harm when it is read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is not a whole .keras file ({error}). Copy it again and compare its size."
+        ) from error
+    seen: set[str] = set()
+    for entry in entries:
+        name = PurePosixPath(entry.filename)
+        if name.is_absolute() or ".." in name.parts or "\\" in entry.filename or ":" in entry.filename:
+            raise CheckpointError(f"{path}: {entry.filename!r} must be inside the archive. {_DISTRUST}")
+        if entry.filename in seen:
+            raise CheckpointError(f"{path}: {entry.filename!r} must be in the archive once. {_DISTRUST}")
+        seen.add(entry.filename)
+        most = max(MAX_SMALL_BYTES, MAX_RATIO * entry.compress_size)
+        if name.suffix == ".json":
+            most = min(most, MAX_JSON_BYTES)
+        if entry.file_size > most:
+            raise CheckpointError(
+                f"{path}: {entry.filename!r} must take at most {most} bytes. Received: {entry.file_size}, and "
+                f"{entry.compress_size} in the archive. {_DISTRUST}"
+            )
+    if sum(entry.compress_size for entry in entries) > path.stat().st_size:
+        raise CheckpointError(f"{path}: entries of the archive must not overlap. {_DISTRUST}")
+
+
+def _check_config(path: Path) -> None:
+    """Refuses layers that are programs: a Lambda's marshalled code, a pickled module of torch."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            left: list[Any] = [json.loads(archive.read("config.json"))]
+    except (zipfile.BadZipFile, KeyError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path}: must hold a config.json that can be read: {_reason(error)}") from error
+    while left:
+        part = left.pop()
+        if isinstance(part, dict) and part.get("class_name") in _PROGRAMS:
+            kind = part["class_name"]
+            raise CheckpointError(f"{path}: config.json must not hold a program. Received: {kind!r}. {_DISTRUST}")
+        if isinstance(part, dict | list):
+            left += part.values() if isinstance(part, dict) else part
+
+
+def _reason(error: Any) -> str:
+    """The first of a chain of errors, in one line."""
+    while (earlier := error.__cause__ or error.__context__) is not None and str(earlier):
+        error = earlier
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:_MAX_REASON]}{'...' if len(text) > _MAX_REASON else ''}"

@@ -1,0 +1,63 @@
+"""`TensorFile`: the interface of every reader of stored tensors, and what the readers share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+
+
+class TensorInfo(NamedTuple):
+    """The dtype and the shape of a stored tensor, known before its values are read.
+
+    Args:
+        dtype: the dtype by its name in safetensors: `"F32"`, `"F16"`, `"BF16"`, `"F64"`, `"I64"`, ...
+        shape: the shape as stored.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+STORED_DTYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "F64": "<f8"}
+"""The dtypes that a weight may be stored in, and NumPy's dtype for their bytes."""
+FLOAT_DTYPES = tuple(STORED_DTYPES)
+DAMAGED_CURE = "Download or copy the file again and compare its size and checksum."
+
+
+def stored_dtype(path: object, name: str, dtype: str) -> np.dtype:
+    """NumPy's dtype for the bytes of a tensor; CheckpointError for a dtype that a weight may not be stored in."""
+    if dtype not in STORED_DTYPES:
+        raise CheckpointError(
+            f"{path}: tensor {name!r} must hold floats, one of {FLOAT_DTYPES}. Received: {dtype}. "
+            "Quantised checkpoints cannot be read."
+        )
+    return np.dtype(STORED_DTYPES[dtype])
+
+
+def to_float32(array: np.ndarray, dtype: str) -> np.ndarray:
+    """Converts a stored array to float32; float16 and bfloat16 without loss."""
+    if dtype == "BF16":  # the upper half of a float32
+        array = (array.view("<u2").astype("<u4") << 16).view("<f4")
+    with np.errstate(over="ignore"):  # a float64 too large becomes infinity, which loading refuses
+        return array.astype(np.float32, copy=False)
+
+
+class TensorFile(Protocol):
+    """Named tensors that are read one at a time, so that a checkpoint is never in memory twice."""
+
+    @property
+    def infos(self) -> Mapping[str, TensorInfo]:
+        """Dtype and shape of each tensor, by its stored name."""
+        ...
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads one tensor of a float dtype, in its stored shape, as float32.
+
+        float16 and bfloat16 are converted without loss. CheckpointError if the dtype is not a float or the tensor is
+        damaged.
+        """
+        ...

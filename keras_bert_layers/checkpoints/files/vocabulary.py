@@ -1,0 +1,40 @@
+"""Vocabulary files: one token a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
+from keras_bert_layers.checkpoints.files.json_file import check_size
+from keras_bert_layers.preprocessing.vocabulary import load_vocabulary
+
+
+def read_vocabulary(path: Path, read: Callable[[Path], Any] = Path) -> list[str]:
+    """Reads the tokens of a vocabulary file.
+
+    Args:
+        path: an existing file.
+        read: from the path to an argument for `load_vocabulary`: the path itself, or the tokens.
+
+    Raises:
+        CheckpointError: the file is too large, or not a vocabulary.
+    """
+    check_size(path)
+    with naming(path):
+        return load_vocabulary(read(path))
+
+
+def check_num_tokens(path: Path, num_tokens: int, num_embeddings: int, key: str) -> None:
+    """CheckpointError for more tokens than embeddings. Fewer are common: matrices are padded to a round size."""
+    if num_tokens > num_embeddings:
+        raise CheckpointError(
+            f"{path}: must not hold more tokens than {key} of {num_embeddings}. Received: {num_tokens} tokens. "
+            "Vocabulary and weights do not belong together."
+        )
+
+
+def vocabulary_bytes(tokens: Sequence[str]) -> bytes:
+    """The content of a vocabulary file."""
+    return "".join(f"{token}\n" for token in tokens).encode()

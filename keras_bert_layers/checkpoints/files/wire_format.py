@@ -1,0 +1,90 @@
+"""The wire format of protocol buffers: the integers and fields that a checkpoint's index uses."""
+
+from __future__ import annotations
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_MAX_VARINT_BYTES = 10
+
+
+def varint(number: int) -> bytes:
+    r"""Encodes an integer with seven bits in each byte, the lowest first.
+
+    Examples:
+        >>> varint(300)
+        b'\xac\x02'
+    """
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Reads the integer at a position; returns it and the position after it.
+
+    Raises:
+        ValueError: the data ends inside it, or it takes more than 10 bytes.
+    """
+    number = 0
+    for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
+        if at >= len(data):
+            raise ValueError("the data ends inside an integer")
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, at
+    raise ValueError("an integer takes more than 10 bytes")
+
+
+def field(number: int, value: int | bytes) -> bytes:
+    r"""Encodes a field of a message: an integer, or bytes, which may be a message themselves.
+
+    Examples:
+        >>> field(1, 3), field(2, b"ab")
+        (b'\x08\x03', b'\x12\x02ab')
+    """
+    if isinstance(value, bytes):
+        return varint(number << 3 | _BYTES) + varint(len(value)) + value
+    return varint(number << 3 | _VARINT) + varint(value)
+
+
+def fixed32_field(number: int, value: int) -> bytes:
+    """Encodes a field with four bytes."""
+    return varint(number << 3 | _FIXED32) + value.to_bytes(4, "little")
+
+
+def read_fields(message: bytes) -> list[tuple[int, int | bytes]]:
+    """Reads the fields of a message in their order: number and value.
+
+    Raises:
+        ValueError: the bytes are not a message.
+
+    Examples:
+        >>> read_fields(field(1, 3) + field(2, b"ab"))
+        [(1, 3), (2, b'ab')]
+    """
+    fields: list[tuple[int, int | bytes]] = []
+    at = 0
+    while at < len(message):
+        tag, at = read_varint(message, at)
+        kind = tag & 7
+        value: int | bytes
+        if kind == _VARINT:
+            value, at = read_varint(message, at)
+        else:
+            if kind == _BYTES:
+                size, at = read_varint(message, at)
+            elif kind in (_FIXED32, _FIXED64):
+                size = 4 if kind == _FIXED32 else 8
+            else:
+                raise ValueError(f"a field has the unknown wire type {kind}")
+            if at + size > len(message):
+                raise ValueError("a field ends after its message")
+            value = message[at : at + size]
+            value = value if kind == _BYTES else int.from_bytes(value, "little")
+            at += size
+        fields.append((tag >> 3, value))
+    return fields

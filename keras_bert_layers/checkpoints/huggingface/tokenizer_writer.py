@@ -1,0 +1,92 @@
+"""`write_huggingface_tokenizer`: writes the tokenizer files of transformers and of the library `tokenizers`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from keras_bert_layers.checkpoints.files.json_file import write_json
+from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
+from keras_bert_layers.preprocessing import BertTokenizer
+from keras_bert_layers.preprocessing.vocabulary import MASK, PAD, SEPARATOR, SPECIAL_TOKENS, START, UNKNOWN
+
+# transformers, models/bert/tokenization_bert.py.
+_ROLES = {"cls_token": START, "mask_token": MASK, "pad_token": PAD, "sep_token": SEPARATOR, "unk_token": UNKNOWN}
+
+# Flags of a token that is matched before the text is normalized, with any text around it.
+_TOKEN_FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+
+
+def write_huggingface_tokenizer(directory: Path, tokenizer: BertTokenizer, *, max_length: int) -> None:
+    """Writes `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json` and `vocab.txt`.
+
+    The first is the whole tokenizer for the library `tokenizers`; the second gives transformers its class and the
+    maximum length; the third is for releases of transformers before 5, the last for programs that read no other file. A
+    tokenizer with `reference="huggingface"` gives the same ids there.
+
+    Args:
+        directory: the directory.
+        tokenizer: the tokenizer.
+        max_length: the maximum length in tokens, special tokens included.
+
+    References:
+        https://github.com/huggingface/tokenizers, `serialization` of the Rust crate.
+    """
+    options = tokenizer.get_config()
+    vocabulary: list[str] = options["vocabulary"]
+    roles = {role: token if token in vocabulary else None for role, token in _ROLES.items()}
+    write_json(directory / "tokenizer.json", _tokenizer_json(options))
+    settings = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": options["lowercase"],
+        "strip_accents": options["strip_accents"],
+        "tokenize_chinese_chars": options["split_chinese"],
+        "model_max_length": max_length,
+        **roles,
+    }
+    write_json(directory / "tokenizer_config.json", settings)
+    write_json(directory / "special_tokens_map.json", {role: token for role, token in roles.items() if token})
+    if not any(end in token for token in vocabulary for end in "\r\n"):  # such a token does not fit in a line
+        (directory / "vocab.txt").write_bytes(vocabulary_bytes(vocabulary))
+
+
+def _tokenizer_json(options: dict[str, Any]) -> dict[str, Any]:
+    """The content of `tokenizer.json`, as the library `tokenizers` writes it."""
+    ids = {token: token_id for token_id, token in enumerate(options["vocabulary"])}
+    added = sorted((ids[token], token) for token in SPECIAL_TOKENS if token in ids)
+    single = [_item("SpecialToken", START, 0), _item("Sequence", "A", 0), _item("SpecialToken", SEPARATOR, 0)]
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": token_id, "content": token, **_TOKEN_FLAGS} for token_id, token in added],
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": options["split_chinese"],
+            "strip_accents": options["strip_accents"],
+            "lowercase": options["lowercase"],
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": single,
+            "pair": [*single, _item("Sequence", "B", 1), _item("SpecialToken", SEPARATOR, 1)],
+            "special_tokens": {
+                token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in (START, SEPARATOR)
+            },
+        },
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": UNKNOWN,
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": ids,
+        },
+    }
+
+
+def _item(kind: str, name: str, segment: int) -> dict[str, Any]:
+    """An item of a template."""
+    return {kind: {"id": name, "type_id": segment}}

@@ -1,0 +1,134 @@
+"""`KerasHubDirectory`: the files of a KerasHub preset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing, naming
+from keras_bert_layers.checkpoints.files.hdf5_file import Hdf5File
+from keras_bert_layers.checkpoints.files.joined_tensors import JoinedTensors
+from keras_bert_layers.checkpoints.files.json_file import check_integer, optional_json, read_json_object
+from keras_bert_layers.checkpoints.files.metadata import KEY, Metadata
+from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
+from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens, read_vocabulary
+from keras_bert_layers.checkpoints.kerashub.heads import CLASSES, kerashub_heads
+from keras_bert_layers.checkpoints.kerashub.metadata import METADATA_FILE, read_metadata
+from keras_bert_layers.checkpoints.kerashub.names import TASK_WEIGHTS, WEIGHTS, ignored_reason, stored_names
+from keras_bert_layers.checkpoints.kerashub.objects import tokenizer_object
+from keras_bert_layers.checkpoints.kerashub.tokenizer import tokenizer_options
+from keras_bert_layers.checkpoints.weights.row import Layout
+from keras_bert_layers.config import BertConfig
+
+CONFIG = "config.json"
+TASK = "task.json"
+TOKENIZER = "tokenizer.json"
+PREPROCESSOR = "preprocessor.json"
+VOCABULARY = "assets/tokenizer/vocabulary.txt"
+
+# keras_hub, models/*_preprocessor.py: the length if a preset does not state it.
+_DEFAULT_LENGTH = 512
+
+
+class KerasHubDirectory(Checkpoint):
+    """A KerasHub preset: the files that `save_to_preset` of a `BertBackbone` or of one of its tasks wrote.
+
+    The weights are read from Keras's files: neither keras_hub nor a second model is needed. `save_kerashub` also writes
+    metadata, so its presets are read exactly.
+    """
+
+    layout = Layout.KERASHUB
+
+    @staticmethod
+    def describes(source: Path) -> bool:
+        """Whether a directory holds a preset: its `config.json` is an object as Keras serializes it."""
+        path = source / CONFIG
+        return path.is_file() and "registered_name" in read_json_object(path)
+
+    @cached_property
+    def config(self) -> BertConfig:
+        """`config.json`, every key honoured or refused, with the activation and the epsilon of the metadata."""
+        path = self.root / CONFIG
+        with naming(path):
+            stated = BertConfig.from_kerashub(read_json_object(path))
+        if self._metadata is None:
+            return stated
+        if not self._metadata.agrees(stated, "kerashub"):
+            raise self._disagreement("config", CONFIG)
+        return self._metadata.config
+
+    @cached_property
+    def _metadata(self) -> Metadata | None:
+        return read_metadata(self.root)
+
+    def _disagreement(self, part: str, file: str) -> CheckpointError:
+        return CheckpointError(
+            f"{self.root / METADATA_FILE}: the {part} under `{KEY}` must agree with {file}, which was changed later. "
+            f"Remove the entry `{KEY}` to read the directory as KerasHub does."
+        )
+
+    def open_weights(self) -> TensorFile:
+        """Opens the tensors of the encoder's file, and of the head's if there is one.
+
+        Raises:
+            CheckpointError: there is no file of weights, or one is damaged; see `Hdf5File`.
+        """
+        if not (self.root / WEIGHTS).is_file():
+            cure = "Copy all files of the preset; weights in several files cannot be read."
+            raise missing(self.root, WEIGHTS, cure, owner=self.owner)
+        paths = [path for path in (self.root / WEIGHTS, self.root / TASK_WEIGHTS) if path.is_file()]
+        return JoinedTensors([(f"{path.name}/", Hdf5File(path)) for path in paths])
+
+    def stored_names(self, names: Iterable[str]) -> dict[str, str]:
+        """The table's name -> file and path in it; see `kerashub.names.stored_names`."""
+        return stored_names(names, num_layers=self.config.num_layers, source=str(self))
+
+    def ignored_reason(self, name: str) -> str | None:
+        """Heads and optimizer states may be ignored, and all tensors of an unknown task."""
+        kind = self._task.get("class_name")
+        if name.startswith(f"{TASK_WEIGHTS}/") and kind not in CLASSES:
+            return f"the head of a {kind}"
+        return ignored_reason(name)
+
+    def trained_heads(self) -> tuple[TrainedHead, ...]:
+        """The heads by `task.json`, with the options of the metadata."""
+        stated = kerashub_heads(self.root / TASK, self._task)
+        if self._metadata is None or self._metadata.task is None:
+            return stated
+        same = next((task for task in stated if task.name == self._metadata.task), None)
+        if same is None:
+            raise self._disagreement("task", TASK)
+        trained = TrainedHead(same.name, {**same.options, **self._metadata.options}, same.rows)
+        return (trained, *(task for task in stated if task is not same))
+
+    @cached_property
+    def _task(self) -> dict[str, Any]:
+        return optional_json(self.root / TASK)
+
+    def tokenizer_options(self) -> dict[str, Any]:
+        """The arguments by the files, or by the metadata; see `kerashub.tokenizer.tokenizer_options`."""
+        for name in (TOKENIZER, VOCABULARY):
+            if not (self.root / name).is_file():
+                cure = "A preset has a tokenizer if one was saved with the model."
+                raise missing(self.root, name, cure, owner=self.owner)
+        path = self.root / VOCABULARY
+        vocabulary = read_vocabulary(path)
+        check_num_tokens(path, len(vocabulary), self.config.vocabulary_size, "config.json's vocabulary_size")
+        values = read_json_object(self.root / TOKENIZER)
+        options = tokenizer_options(self.root / TOKENIZER, values, vocabulary)
+        if self._metadata is not None and self._metadata.tokenizer is not None:
+            options |= self._metadata.tokenizer
+            written = tokenizer_object(options)["config"]
+            if any(values["config"].get(key, value) != value for key, value in written.items() if key != "name"):
+                raise self._disagreement("tokenizer", TOKENIZER)
+        return {"vocabulary": vocabulary, **options}
+
+    def max_length(self) -> int:
+        """`sequence_length` of `preprocessor.json` or KerasHub's default; at most the number of positions."""
+        path = self.root / PREPROCESSOR
+        arguments = optional_json(path).get("config", {})
+        length = arguments.get("sequence_length", _DEFAULT_LENGTH) if isinstance(arguments, dict) else None
+        return min(check_integer(path, "sequence_length", length, least=3), self.config.max_sequence_length)

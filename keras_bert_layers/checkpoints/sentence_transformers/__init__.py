@@ -1,0 +1,1 @@
+"""Checkpoints of sentence-transformers: the modules around a HuggingFace checkpoint."""

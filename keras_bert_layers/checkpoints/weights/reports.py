@@ -1,0 +1,92 @@
+"""`LoadReport`: what was loaded, newly initialized and ignored when a checkpoint was read."""
+
+from __future__ import annotations
+
+import dataclasses
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from keras_bert_layers._internal import checks
+
+_NAMES_IN_A_LINE = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadReport:
+    """Report of loading a checkpoint: the tensors that were loaded or ignored, and the weights without a tensor.
+
+    `str(report)` is a readable summary, with one line for each reason to ignore tensors. Every loader logs it at level
+    INFO through the logger `keras_bert_layers.checkpoints`, and `load_report(model)` returns it.
+
+    Args:
+        source: the directory that was read.
+        loaded: names of the tensors that were read, as the checkpoint has them.
+        newly_initialized: paths of the model's weights that the checkpoint does not hold; their values are random.
+        ignored: names of the tensors that were not read, each with the reason.
+
+    Examples:
+        >>> new = ("pooler/dense/bias",)
+        >>> print(LoadReport(source="bert", loaded=("a", "b"), newly_initialized=new, ignored={"c": "a head"}))
+        bert: 2 tensors loaded, 1 weight newly initialized, 1 tensor ignored
+          newly initialized: pooler/dense/bias
+          ignored: c (a head)
+    """
+
+    source: str
+    loaded: tuple[str, ...] = ()
+    newly_initialized: tuple[str, ...] = ()
+    ignored: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def fresh(self) -> tuple[str, ...]:
+        """The older name of `newly_initialized`."""
+        return self.newly_initialized
+
+    def __str__(self) -> str:
+        loaded, ignored = (_count(len(names), "tensor") for names in (self.loaded, self.ignored))
+        new = _count(len(self.newly_initialized), "weight")
+        lines = [f"{self.source}: {loaded} loaded, {new} newly initialized, {ignored} ignored"]
+        lines += [f"  newly initialized: {path}" for path in self.newly_initialized]
+        names: dict[str, list[str]] = {}
+        for name, reason in self.ignored.items():
+            names.setdefault(reason, []).append(name)
+        lines += [f"  ignored: {first_names(some, _NAMES_IN_A_LINE)} ({reason})" for reason, some in names.items()]
+        return "\n".join(lines)
+
+
+def first_names(names: Sequence[str], most: int) -> str:
+    """The first `most` names and the number of the others: an optimizer alone has two names for every weight."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+# Not attributes of the models: a report is about one loading, not part of what a model saves.
+_reports: weakref.WeakKeyDictionary[Any, LoadReport] = weakref.WeakKeyDictionary()
+
+
+def remember_report(model: Any, report: LoadReport) -> None:
+    """Keeps the report for `load_report`, for as long as the model lives."""
+    _reports[model] = report
+
+
+def load_report(model: Any) -> LoadReport:
+    """Returns the report of the checkpoint that a model was loaded from.
+
+    Args:
+        model: what `load_backbone` or `load_task` returned.
+
+    Returns:
+        The report.
+
+    Raises:
+        ValueError: if the model was not loaded from a checkpoint directory in this process.
+    """
+    if model not in _reports:
+        rule = "come from `load_backbone` or `load_task` and a directory"
+        raise ValueError(checks.message("load_report", "model", rule, model))
+    return _reports[model]

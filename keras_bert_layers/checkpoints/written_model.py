@@ -1,0 +1,91 @@
+"""`WrittenModel`: a model to write, with the checks that the writers of all dialects share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.checkpoints.files.metadata import Metadata
+from keras_bert_layers.checkpoints.task_table import TASKS, TaskRow, task_of
+from keras_bert_layers.checkpoints.weights.model_tensors import ModelTensors, weights_by_row
+from keras_bert_layers.checkpoints.weights.row import Layout, WeightRow
+from keras_bert_layers.config import BertConfig
+from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
+
+
+class WrittenModel:
+    """A model to write in a dialect, with its task, its config and its preprocessor.
+
+    Args:
+        model: a `BertBackbone` or a task.
+        layout: the dialect.
+        preprocessor: the preprocessor; the task's own if None.
+        owner: the public function that was called, for errors.
+        cure: what to do with a task that the dialect does not have.
+
+    Raises:
+        TypeError: the model is neither a `BertBackbone` nor a task that the dialect has; `preprocessor` is not a
+            `BertPreprocessor`.
+    """
+
+    def __init__(self, model: Any, layout: Layout, preprocessor: Any = None, *, owner: str, cure: str = ""):
+        self.task: TaskRow | None = task_of(model)
+        if not isinstance(model, BertBackbone) and (self.task is None or not self.task.counterpart(layout)):
+            names = [row.class_name for row in TASKS.values() if row.counterpart(layout)]
+            rule = f"be one of {', '.join(['BertBackbone', *names])}"
+            raise TypeError(checks.message(owner, "model", rule, model, cure))
+        if not isinstance(preprocessor, BertPreprocessor | SpanPreprocessor | None):
+            raise TypeError(checks.message(owner, "preprocessor", "be a BertPreprocessor or None", preprocessor))
+        self.model, self.layout, self.owner = model, layout, owner
+        self.backbone: BertBackbone = model if self.task is None else model.backbone
+        self.config: BertConfig = self.backbone.config
+        self.preprocessor: Any = getattr(model, "preprocessor", None) if preprocessor is None else preprocessor
+        self.name = None if self.task is None else self.task.name
+        self.head = () if self.task is None else self.task.head
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The tokens of the preprocessor."""
+        return self.preprocessor.tokenizer.get_config()["vocabulary"]
+
+    def check_weights(self, rows: Sequence[WeightRow]) -> None:
+        """Refuses a model that would lose weights: each must have one of the rows, and each row a weight."""
+        try:
+            weights_by_row(self.model, rows)
+        except LookupError as error:
+            rule = "have BERT's own weights and no others"
+            raise ValueError(checks.message(self.owner, "model", rule, self.model, str(error))) from error
+
+    def tensors(self, rows: Sequence[WeightRow], rename: Callable[[str], str] = str) -> ModelTensors:
+        """The weights of these rows; `rename` converts the table's names to the file's."""
+        return ModelTensors(self.model, rows, self.layout, num_heads=self.config.num_heads, rename=rename)
+
+    def metadata(self, options: dict[str, Any], **parts: int | None) -> Metadata:
+        """The metadata with these options of the task."""
+        tokenizer = None
+        if self.preprocessor is not None:
+            arguments = self.preprocessor.tokenizer.get_config()
+            tokenizer = {name: value for name, value in arguments.items() if name != "vocabulary"}
+        return Metadata(self.config, tokenizer, self.name, options, **parts)
+
+    def warn_of_differences(self, reader: str, settings: Iterable[tuple[str, Any, Any]]) -> bool:
+        """Warns if the dialect's own code computes something else from the files.
+
+        Args:
+            reader: the dialect's own code, such as "KerasHub".
+            settings: name, our value, and the value that the dialect's code uses.
+
+        Returns:
+            Whether there is a difference.
+        """
+        lost = [f"{name}={ours!r} (there {theirs!r})" for name, ours, theirs in settings if ours != theirs]
+        if lost:
+            warnings.warn(
+                f"`{self.owner}`: {reader} has no setting for {', '.join(lost)}: it computes other outputs from these "
+                "files, or none. This package loads the directory exactly.",
+                stacklevel=3,
+            )
+        return bool(lost)

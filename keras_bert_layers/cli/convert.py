@@ -1,0 +1,83 @@
+"""Read a checkpoint and write it in another layout.
+
+A checkpoint with a trained head keeps it; otherwise the encoder is written. Nothing half-written is ever left: DEST
+appears whole or not at all.
+
+SOURCE is a directory in HuggingFace's, sentence-transformers', Google's or KerasHub's layout; a .keras file; a name,
+hf://owner/name or hf://owner/name@REVISION; or a preset such as bert_base_uncased.
+
+layouts:
+  huggingface   a directory for transformers, and for sentence-transformers if the model embeds sentences
+  google        a directory with bert_config.json, bert_model.ckpt.* and vocab.txt
+  kerashub      a directory for keras_hub's from_preset
+  keras         one .keras file, for keras.models.load_model and load_task
+  saved-model   a TensorFlow SavedModel that takes strings; for a checkpoint with a task
+
+Examples:
+  keras-bert-layers convert uncased_L-12_H-768_A-12 bert-base --to huggingface
+  keras-bert-layers convert hf://google-bert/bert-base-uncased bert.keras --to keras
+  keras-bert-layers convert my-classifier served/1 --to saved-model
+  keras-bert-layers convert all-MiniLM-L6-v2 minilm --to google --task encoder
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from keras_bert_layers.checkpoints.task_table import TASKS
+from keras_bert_layers.cli.destination import destination
+from keras_bert_layers.cli.models import ENCODER, LoadedModel, load_model
+from keras_bert_layers.cli.terminal import progress, report
+
+OWNER = "convert"
+LAYOUTS = ("keras", "huggingface", "google", "kerashub", "saved-model")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("source", metavar="SOURCE", help="the checkpoint to read")
+    parser.add_argument("dest", metavar="DEST", type=Path, help="where to write: a new path, or an empty directory")
+    parser.add_argument("--to", required=True, choices=LAYOUTS, metavar="LAYOUT", help=", ".join(LAYOUTS))
+    parser.add_argument(
+        "--task",
+        choices=[*TASKS, ENCODER],
+        metavar="TASK",
+        help=f"which of the checkpoint's trained tasks to write; {ENCODER} for the encoder alone",
+    )
+    parser.add_argument("--no-tokenizer", action="store_true", help="read and write weights and config only")
+    parser.add_argument("--force", action="store_true", help="replace the model at DEST")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Converts, and returns 0."""
+    if arguments.to == "keras" and arguments.dest.suffix != ".keras":
+        raise ValueError(f"`{OWNER}`: DEST must end in .keras for --to keras. Received: {arguments.dest}.")
+    from keras_bert_layers.checkpoints.weights.progress import watched
+
+    with destination(arguments.dest, replace=arguments.force) as path:
+        loaded = load_model(arguments.source, arguments.task, owner=OWNER, tokenizer=not arguments.no_tokenizer)
+        size = loaded.model.count_params() * 4
+        with progress(f"Writing {arguments.dest}", size, unit="B") as advance, watched(advance):
+            write(loaded, path, arguments.to)
+    kind = type(loaded.model).__name__
+    sys.stdout.write(f"{arguments.dest}: {kind}, {loaded.model.count_params():,} parameters\n")
+    return 0
+
+
+def write(loaded: LoadedModel, path: Path, layout: str) -> None:
+    """Writes a model in one of the layouts."""
+    from keras_bert_layers import checkpoints
+
+    if layout == "saved-model":
+        if loaded.task is None or loaded.preprocessor is None:
+            cure = "For the embeddings of an encoder: --task sentence_encoder."
+            raise ValueError(f"`{OWNER}`: a SavedModel needs a task and a tokenizer. {cure}")
+        loaded.model.export(path)
+    elif layout == "keras":
+        if loaded.task is None and loaded.preprocessor is not None:
+            report("warning", "the .keras file of an encoder has no tokenizer; that of a task has one, see --task.")
+        loaded.model.save(path)
+    else:
+        getattr(checkpoints, f"save_{layout}")(loaded.model, path, preprocessor=loaded.preprocessor)

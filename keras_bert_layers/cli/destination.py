@@ -1,0 +1,74 @@
+"""`destination`: where a conversion writes, and how it replaces what is there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from keras_bert_layers._internal import checks
+
+_OWNER = "convert"
+# Every checkpoint and every SavedModel has one of these files.
+_MODEL_FILES = ("config.json", "bert_config.json", "modules.json", "saved_model.pb")
+
+
+@contextlib.contextmanager
+def destination(path: Path, *, replace: bool) -> Iterator[Path]:
+    """A path to write a model to, which is moved to `path` when the block ends without an error.
+
+    Args:
+        path: a path that does not exist, an empty directory, or a model to replace.
+        replace: whether a model at `path` may be replaced: a `.keras` file, a checkpoint's directory, or a SavedModel.
+
+    Yields:
+        A free path of the same name, in a hidden directory beside `path`. After any exception, an interrupt included,
+        it is removed, and `path` is as before.
+
+    Raises:
+        ValueError: `path` is not local.
+        FileExistsError: `path` exists and may not be replaced.
+        OSError: `path` is not writable.
+    """
+    if "://" in str(path) or str(path).startswith(("gs:/", "hf:/", "s3:/")):
+        cure = "Write to a local path, and copy it from there."
+        raise ValueError(checks.message(_OWNER, "DEST", "be a local path", str(path), cure))
+    path = path.absolute()
+    if any(path.iterdir()) if path.is_dir() else path.exists() or path.is_symlink():
+        if not replace:
+            raise FileExistsError(f"`{_OWNER}`: DEST must be new. {path} exists; --force replaces it.")
+        if not _is_model(path):
+            raise FileExistsError(f"`{_OWNER}`: --force replaces models only. {path} is not a model.")
+    parents = [parent for parent in path.parents if not parent.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+            unfinished = Path(folder) / path.name
+            yield unfinished
+            _move(unfinished, path, backup=Path(folder) / "replaced")
+    except BaseException:
+        for parent in parents:
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+        raise
+
+
+def _is_model(path: Path) -> bool:
+    if path.is_dir():
+        return not path.is_symlink() and any((path / name).is_file() for name in _MODEL_FILES)
+    return path.suffix == ".keras" and path.is_file()
+
+
+def _move(unfinished: Path, path: Path, *, backup: Path) -> None:
+    """Moves the new model to `path`; if that fails, restores the old one."""
+    exists = path.exists()
+    if exists:
+        path.rename(backup)
+    try:
+        os.replace(unfinished, path)
+    except BaseException:
+        if exists:
+            backup.rename(path)
+        raise

@@ -1,0 +1,103 @@
+"""`load_model`: a model and its preprocessor, from the source that a user names."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_bert_layers.checkpoints.task_table import TASKS, task_of
+from keras_bert_layers.cli.terminal import progress, quiet_start
+
+ENCODER = "encoder"
+_FLOAT_BYTES = 4
+
+
+class LoadedModel(NamedTuple):
+    """A model and its preprocessor.
+
+    Args:
+        model: a task, or a `BertBackbone`.
+        preprocessor: the task's or the encoder's preprocessor, or None.
+        task: the name of the task for `load_task`; None for an encoder.
+    """
+
+    model: Any
+    preprocessor: Any
+    task: str | None
+
+    def encoder(self) -> LoadedModel:
+        """The model without its head."""
+        return self if self.task is None else LoadedModel(self.model.backbone, self.preprocessor, None)
+
+
+def load_model(source: str, task: str | None, *, owner: str, tokenizer: bool = True) -> LoadedModel:
+    """Loads the trained task of a source, or its encoder if it has no trained head.
+
+    Args:
+        source: a directory, `hf://…`, a preset's name, or a `.keras` file.
+        task: the task to load, `"encoder"`, or None for the task that the source states.
+        owner: the command, for errors.
+        tokenizer: False to load a model without its preprocessor.
+
+    Returns:
+        The model; all its weights come from the source.
+
+    Raises:
+        CheckpointError: the loaders reject the source.
+        ValueError: the source has no trained head for the task.
+    """
+    with quiet_start():
+        import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and Keras, and its backend
+    if Path(source).suffix == ".keras":
+        return _keras_model(Path(source), task, owner=owner)
+    return _checkpoint_model(source, task, owner=owner, tokenizer=tokenizer)
+
+
+def _checkpoint_model(source: str, task: str | None, *, owner: str, tokenizer: bool) -> LoadedModel:
+    """A model from a directory, or from a name that stands for one."""
+    from keras_bert_layers.checkpoints import load_backbone, load_preprocessor, load_task
+    from keras_bert_layers.checkpoints.hub import resolve
+    from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
+    from keras_bert_layers.checkpoints.weights.progress import watched
+
+    directory = resolve(source, owner=owner)  # once, as it compares every file's hash
+    checkpoint = open_checkpoint(directory, owner=owner)
+    trained = [kind.name for kind in checkpoint.trained_heads()]
+    wanted = task or next(iter(trained), ENCODER)
+    if wanted not in (*trained, ENCODER) and TASKS[wanted].head:  # any BERT can do a task without a head
+        raise ValueError(
+            f"`{owner}`: --task must be one that the checkpoint was trained for: {', '.join([*trained, ENCODER])}. "
+            f"Received: {wanted}. To train a new head, use `load_task` in Python."
+        )
+    infos = checkpoint.open_weights().infos.values()
+    total = sum(math.prod(info.shape) for info in infos) * _FLOAT_BYTES
+    with progress(f"Reading {source}", total, unit="B") as advance, watched(advance):
+        if wanted != ENCODER:
+            options = {} if tokenizer else {"preprocessor": None}
+            model = load_task(directory, wanted, **options)
+            return LoadedModel(model, model.preprocessor, wanted)
+        return LoadedModel(load_backbone(directory), load_preprocessor(directory) if tokenizer else None, None)
+
+
+def _keras_model(path: Path, task: str | None, *, owner: str) -> LoadedModel:
+    """The model in a `.keras` file."""
+    from keras_bert_layers import BertBackbone
+    from keras_bert_layers.checkpoints import CheckpointError
+    from keras_bert_layers.checkpoints.files.keras_file import read_keras_file
+
+    if not path.is_file():
+        raise CheckpointError(f"`{owner}`: no such file: {path}.")
+    model: Any = read_keras_file(path)
+    row = task_of(model)
+    name = None if row is None else row.name
+    if name is None and not isinstance(model, BertBackbone):
+        raise CheckpointError(
+            f"`{owner}`: {path} must hold a task or a BertBackbone. Received: {type(model).__name__}."
+        )
+    loaded = LoadedModel(model, getattr(model, "preprocessor", None), name)
+    if task == ENCODER:
+        return loaded.encoder()
+    if task not in (None, name):
+        raise ValueError(f"`{owner}`: --task must be the task of {path}: {name or ENCODER}. Received: {task}.")
+    return loaded

@@ -1,0 +1,100 @@
+"""`Masking`: the settings of masked language modelling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import InitVar, asdict, dataclass, fields
+from typing import Any
+
+from keras_bert_layers._internal import checks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masking:
+    """Which tokens masked language modelling selects, and what replaces them.
+
+    `MaskedLMGenerator`, `BertMaskedLM` and `BertPretrainer` take one as `masking=`, or its fields as keyword arguments.
+
+    Args:
+        mask_selection_rate: the share of the tokens to select, in [0, 1).
+        mask_selection_length: the largest number of tokens to select in a row; None for no limit.
+        mask_token_rate: the share of the selected tokens that become `[MASK]`, in [0, 1].
+        random_token_rate: the share of them that become a random token; both shares add up to at most 1. The rest
+            stays as it is.
+        whole_words: whether all pieces of a word are selected together. A word with more pieces than may still be
+            selected is skipped, so that a row may end with fewer. What replaces a piece is drawn for each piece.
+        seed: makes the masks repeatable, call by call; None draws a seed, which `keras.utils.set_random_seed` makes
+            repeatable.
+        owner: the class to name in errors.
+
+    Raises:
+        TypeError: an argument of the wrong type.
+        ValueError: an argument out of range.
+
+    Examples:
+        >>> Masking(whole_words=True).to_dict()["mask_selection_rate"]
+        0.15
+        >>> Masking.from_arguments("BertMaskedLM", None, {"seed": 3}) == Masking(seed=3)
+        True
+
+    References:
+        Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3.1.
+    """
+
+    mask_selection_rate: float = 0.15
+    mask_selection_length: int | None = None
+    mask_token_rate: float = 0.8
+    random_token_rate: float = 0.1
+    whole_words: bool = False
+    seed: int | None = None
+    owner: InitVar[str] = "Masking"
+
+    def __post_init__(self, owner: str) -> None:
+        for argument, check in (
+            ("mask_selection_rate", checks.fraction),
+            ("mask_token_rate", checks.share),
+            ("random_token_rate", checks.share),
+        ):
+            object.__setattr__(self, argument, check(owner, argument, getattr(self, argument)))
+        if self.mask_selection_length is not None:
+            checks.positive_integer(owner, "mask_selection_length", self.mask_selection_length)
+        if self.mask_token_rate + self.random_token_rate > 1:
+            rule = f"be at most 1 together with `mask_token_rate` ({self.mask_token_rate})"
+            raise ValueError(checks.message(owner, "random_token_rate", rule, self.random_token_rate))
+        checks.boolean(owner, "whole_words", self.whole_words)
+        if self.seed is not None:
+            checks.whole_number(owner, "seed", self.seed)
+
+    @classmethod
+    def from_arguments(cls, owner: str, masking: Masking | None, keywords: Mapping[str, Any]) -> Masking:
+        """The masking that a class received: as one object, or as keyword arguments.
+
+        Args:
+            owner: the class that the user called, for errors.
+            masking: its argument `masking`.
+            keywords: its other keyword arguments; each must be a field of this class.
+
+        Returns:
+            `masking`, or a new object with the keywords as its fields.
+
+        Raises:
+            TypeError: a keyword that is not a field; keywords beside `masking`; a `masking` of another type; a field of
+                the wrong type.
+            ValueError: a field out of range.
+        """
+        unknown = sorted(set(keywords) - {field.name for field in fields(cls)})
+        if unknown:
+            raise TypeError(f"`{owner}`: unexpected keyword argument `{unknown[0]}`.")
+        if masking is None:
+            return cls(**keywords, owner=owner)
+        if not isinstance(masking, Masking):
+            cure = "Make one with `keras_bert_layers.preprocessing.Masking(...)`."
+            raise TypeError(checks.message(owner, "masking", "be a Masking", masking, cure))
+        if keywords:
+            rule = f"be given without {', '.join(f'`{keyword}`' for keyword in keywords)}"
+            raise TypeError(checks.message(owner, "masking", rule, masking, "Set the fields of the `Masking`."))
+        return masking
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, as `get_config` of the classes that take them as keyword arguments stores them."""
+        return asdict(self)

@@ -1,0 +1,151 @@
+"""Exports a task: its signatures, requests to warm a server up, and the facts of its model card."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.export import Signature, write_saved_model
+from keras_bert_layers.export._dtype_copy import copy_in_dtype
+from keras_bert_layers.export._text_bound import bounded_texts, check_max_bytes
+from keras_bert_layers.export.saved_model import check_destination
+
+# One text of a row may be long: longer than a model reads at once, with something to find in it. The others must fit
+# beside it, whatever `max_length` is.
+_WORDS = "The man went to the [MASK] in New York. "
+LONG_COLUMN = (_WORDS.strip(), _WORDS * 80, "")
+OTHER_COLUMNS = ("Who?", "Who?", "")
+
+
+def export_task(
+    task: Any,
+    filepath: str | PathLike[str],
+    *,
+    dtype: str | None,
+    version: int | str | None,
+    max_bytes: int | None,
+    warm_up: bool,
+    verbose: bool,
+) -> Path:
+    """Writes a task as a SavedModel; see `Task.export`."""
+    owner = type(task).__name__
+    cure = "On a CPU float16 is no faster than float32; take bfloat16." if dtype == "float16" else ""
+    checks.one_of(owner, "dtype", dtype, [None, "bfloat16", "float32"], cure)
+    checks.boolean(owner, "warm_up", warm_up)
+    check_max_bytes(owner, max_bytes)
+    check_destination(filepath, version)
+    model = task if dtype is None else copy_in_dtype(task, dtype)
+    with _padding_skipped(model):
+        signatures = [_with_bound(signature, max_bytes) for signature in model.signatures()]
+        folder = write_saved_model(
+            filepath,
+            signatures,
+            version=version,
+            warm_up=_requests(model, signatures) if warm_up else None,
+            facts=_facts(model, max_bytes),
+        )
+    if verbose:
+        sys.stdout.write(f"Saved the model at {folder}\n")
+    return folder
+
+
+@contextmanager
+def _padding_skipped(task: Any) -> Iterator[None]:
+    """Within, padding is not computed, however the task is compiled: a server may not have XLA."""
+    before = [(backbone, backbone.padding_free) for backbone in task._backbones()]
+    try:
+        for backbone, _ in before:
+            backbone.padding_free = True
+        yield
+    finally:
+        for backbone, padding_free in before:
+            backbone.padding_free = padding_free
+
+
+def _with_bound(signature: Signature, max_bytes: int | None) -> Signature:
+    """A signature that reads `max_bytes` of each text; the same one for None, or if it takes no texts."""
+    kinds = [dtype for _, dtype in signature.inputs.values()]
+    if max_bytes is None or "string" not in kinds:
+        return signature
+
+    def serve(*inputs: Any) -> dict[str, Any]:
+        bounded = [
+            bounded_texts(tensor, max_bytes) if kind == "string" else tensor
+            for tensor, kind in zip(inputs, kinds, strict=True)
+        ]
+        return signature.function(*bounded)
+
+    return Signature(signature.name, serve, signature.inputs)
+
+
+def _requests(task: Any, signatures: Sequence[Signature]) -> dict[str, list[dict[str, np.ndarray]]]:
+    """For each signature, a request of one row, and one of a short, a long and an empty text."""
+    return {
+        signature.name: [_request(task, signature, rows) for rows in (1, len(LONG_COLUMN))] for signature in signatures
+    }
+
+
+def _request(task: Any, signature: Signature, rows: int) -> dict[str, np.ndarray]:
+    texts = [name for name, (_, dtype) in signature.inputs.items() if dtype == "string"]
+    shortens_first = getattr(task.preprocessor, "truncation", None) == "only_first"
+    long = texts[0 if shortens_first else -1] if texts else None
+    return {
+        name: _texts(shape, name == long, rows) if dtype == "string" else _ids(task, name, shape, rows).astype(dtype)
+        for name, (shape, dtype) in signature.inputs.items()
+    }
+
+
+def _texts(shape: tuple[int | None, ...], is_long: bool, rows: int) -> np.ndarray:
+    texts = np.array((LONG_COLUMN if is_long else OTHER_COLUMNS)[:rows], object)
+    return texts if len(shape) == 1 else np.stack([texts, texts[::-1]], axis=1)
+
+
+def _ids(task: Any, name: str, shape: tuple[int | None, ...], rows: int) -> np.ndarray:
+    """The ids of as many tokens as a short text, a long one and an empty one have."""
+    config = task.backbone.config
+    width = min(config.max_sequence_length, 8 if rows == 1 else 128)
+    real = np.arange(width) < np.array([8, width, 2])[:rows, None]  # [rows, width]
+    values = {
+        "token_ids": np.arange(width) % config.vocabulary_size * real,
+        "padding_mask": real,
+        "mask_positions": np.ones((rows, 1)),
+    }.get(name, np.zeros((rows, width)))
+    return np.repeat(values[:, None], 2, axis=1) if len(shape) == 3 else values
+
+
+def _facts(task: Any, max_bytes: int | None) -> dict[str, Any]:
+    """The facts of a task for its model card, of types that JSON can hold."""
+    options = {key: value for key, value in task.get_config().items() if key not in _PARTS}
+    found = {
+        "task": type(task).__name__,
+        "options": options,
+        "backbone": task.backbone.config.to_dict(),
+        "dtype": task.dtype_policy.name,
+    }
+    if task.preprocessor is not None:
+        found["preprocessing"] = _preprocessing(task.preprocessor, max_bytes)
+    return found
+
+
+_PARTS = ("backbone", "preprocessor", "document_backbone", "document_preprocessor", "trainable", "dtype")
+
+
+def _preprocessing(preprocessor: Any, max_bytes: int | None) -> dict[str, Any]:
+    tokenizer = preprocessor.tokenizer.get_config()
+    vocabulary = "".join(f"{token}\n" for token in tokenizer.pop("vocabulary"))
+    options = {key: value for key, value in preprocessor.get_config().items() if key not in ("tokenizer", "dtype")}
+    return {
+        **{key: value for key, value in options.items() if key not in ("name", "trainable")},
+        "max_bytes": max_bytes,
+        "tokenizer": tokenizer,
+        "vocabulary_sha256": hashlib.sha256(vocabulary.encode()).hexdigest(),
+        "vocabulary_size": preprocessor.tokenizer.vocabulary_size(),
+    }

@@ -1,0 +1,44 @@
+"""Checks of the parts that a task is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.config import BertConfig
+from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
+
+
+def check_parts(
+    owner: str, backbone: Any, preprocessor: Any, *, preprocessor_class: type[Any] = BertPreprocessor
+) -> None:
+    """Refuses what is not a backbone or a preprocessor, and a preprocessor that the backbone is too small for.
+
+    Raises:
+        TypeError: a part of another type.
+        ValueError: the preprocessor makes ids or lengths that the backbone has no embeddings for.
+    """
+    if not isinstance(backbone, BertBackbone):
+        cure = "Make one with `BertBackbone(config)` or `load_backbone(source)`."
+        raise TypeError(checks.message(owner, "backbone", "be a BertBackbone", backbone, cure))
+    if preprocessor is None:
+        return
+    if not isinstance(preprocessor, preprocessor_class):
+        wanted = preprocessor_class.__name__
+        cure = f"Make one with `{wanted}(tokenizer)` or `load_preprocessor(source)`."
+        raise TypeError(checks.message(owner, "preprocessor", f"be a {wanted} or None", preprocessor, cure))
+    check_sizes(owner, backbone.config, preprocessor)
+
+
+def check_sizes(owner: str, config: BertConfig, preprocessor: Any) -> None:
+    """Refuses a preprocessor that makes ids or lengths that the backbone has no embeddings for; ValueError."""
+    longest, positions = preprocessor.max_length, config.max_sequence_length
+    if longest > positions:
+        rule = f"be at most the backbone's `max_sequence_length` ({positions})"
+        raise ValueError(checks.message(owner, "preprocessor.max_length", rule, longest))
+    size = preprocessor.tokenizer.vocabulary_size()
+    if size > config.vocabulary_size:
+        rule = f"be at most the backbone's `vocabulary_size` ({config.vocabulary_size})"
+        cure = "Text and weights must come from the same checkpoint."
+        raise ValueError(checks.message(owner, "preprocessor.tokenizer.vocabulary_size()", rule, size, cure))

@@ -1,0 +1,58 @@
+"""What a `.keras` file holds of a task: its constructor arguments, and how it was compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from keras_bert_layers._internal.arguments import constructor_arguments
+
+
+def arguments(task: Any) -> dict[str, Any]:
+    """Every constructor argument of a task, serialized, from the attribute of its name.
+
+    The fields of a `Masking` are arguments of their own, as the constructor takes them as keywords.
+    """
+    owner = next(base for base in type(task).__mro__ if "__init__" in vars(base))  # a subclass may have none
+    found = constructor_arguments(owner, task)
+    masking = found.pop("masking", None)
+    fields = {} if masking is None else masking.to_dict()
+    return {name: keras.saving.serialize_keras_object(value) for name, value in {**found, **fields}.items()}
+
+
+def deserialized(config: dict[str, Any], custom_objects: Any) -> dict[str, Any]:
+    """The constructor arguments of `arguments`, with their objects made."""
+    return {
+        key: keras.saving.deserialize_keras_object(value, custom_objects=custom_objects)
+        if isinstance(value, dict)
+        else value
+        for key, value in config.items()
+    }
+
+
+def with_training_state(task: Any, config: dict[str, Any]) -> dict[str, Any]:
+    """A compile config with two facts more: whether the optimizer has state yet, and which layers are frozen.
+
+    They are stored beside the optimizer's own keys, where Keras ignores them: `keras.models.clone_model` hands this
+    dictionary to a plain model.
+    """
+    if task.optimizer is not None:
+        config["optimizer"] = {
+            **keras.saving.serialize_keras_object(task.optimizer),
+            "has_state": task.optimizer.built,
+            "frozen_layers": [index for index, layer in enumerate(task._flatten_layers()) if not layer.trainable],
+        }
+    return config
+
+
+def compile_as_saved(task: Any, config: dict[str, Any]) -> None:
+    """Compiles a task by what `with_training_state` returned."""
+    optimizer = config.get("optimizer") or {}
+    frozen = set(optimizer.get("frozen_layers", ()))
+    for index, layer in enumerate(list(task._flatten_layers())):
+        layer.trainable = index not in frozen  # outer layers come first, and set their inner ones
+    task.compile(**keras.saving.deserialize_keras_object(config))
+    # Only if there is state to read: Keras warns of an optimizer that has slots and a file that has none.
+    if optimizer.get("has_state", False):
+        task.optimizer.build(task.trainable_variables)

@@ -1,0 +1,41 @@
+"""From checked columns to batches of their rows in a `tf.data.Dataset`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.tasks.inputs import _arrays as arrays
+from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.inputs._row_order import RowOrder
+
+
+def batches_of_rows(
+    rows: tuple[Any, Any, Any], *, batch_size: int, order: RowOrder, lengths: Callable[..., tf.Tensor]
+) -> tf.data.Dataset:
+    """Batches of `(x,)`, `(x, y)` or `(x, y, sample_weight)`, with y None where weights come without labels.
+
+    Args:
+        rows: columns, labels and weights with equally many rows: arrays or ragged tensors, or tuples of such. Labels
+            and weights may be None.
+        batch_size: rows a batch.
+        order: which rows come together.
+        lengths: as in `RowOrder.batches`.
+    """
+    size = columns_of.num_rows(rows[0])
+    parts = tf.nest.map_structure(arrays.as_tensor, rows)
+    while parts[-1] is None:
+        parts = parts[:-1]
+
+    def gather(indices: tf.Tensor) -> Any:
+        return tf.nest.map_structure(lambda part: None if part is None else tf.gather(part, indices), parts)
+
+    def lengths_of(indices: tf.Tensor) -> tf.Tensor:
+        return lengths(tf.nest.map_structure(lambda part: tf.gather(part, indices), parts[0]))
+
+    indices = tf.data.Dataset.range(size)
+    if order.is_shuffled:
+        indices = indices.shuffle(size, reshuffle_each_iteration=True)
+    batches = order.batches(indices, batch_size, lengths=lengths_of).map(gather)
+    return batches.apply(tf.data.experimental.assert_cardinality(-(-size // batch_size)))

@@ -1,0 +1,268 @@
+"""The protocol of all kinds of data, with the behaviour that most of them share."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.shared_graphs import traced_once
+from keras_bert_layers.tasks.inputs import _arrays as arrays
+from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.inputs._batches import batches_of_rows
+from keras_bert_layers.tasks.inputs._row_order import RowOrder, token_counts
+
+#: Shape and dtype of one string a row, as signatures of exported models have them.
+TEXT = ((None,), "string")
+
+
+class Inputs:
+    """One kind of data: from what a user holds to batches of ids and labels, and from outputs to rows again.
+
+    A task has one of these. The protocol is this class's public methods; as they stand, they serve texts and tuples of
+    texts with labels that need no encoding. A subclass overrides what differs. Inputs know no head, no loss and no
+    model: a model is the function `run` that `outputs` gets.
+
+    Args:
+        owner: the task's class, for errors.
+        preprocessor: turns text into ids; None for a task that takes ids only.
+        most_texts: the most columns of text a row may have.
+        part: the part of the model that computes the outputs; None for the whole model.
+    """
+
+    #: Fills an array of outputs where a row is narrower than the widest.
+    fill_value: float = 0.0
+    #: How many rows `predict` sorts by length at a time.
+    block_rows = 4096
+
+    def __init__(self, owner: str, preprocessor: Any, *, most_texts: int = 2, part: str | None = None):
+        self.owner = owner
+        self.preprocessor = preprocessor
+        self.most_texts = most_texts
+        self.part = part
+
+    @property
+    def preprocessor(self) -> Any:
+        """Turns text into ids."""
+        return self._preprocessor
+
+    @preprocessor.setter
+    def preprocessor(self, preprocessor: Any) -> None:
+        self._preprocessor = preprocessor
+        self._made: dict[Any, Any] = {}
+
+    def made_once(self, make: Callable[..., Any], *arguments: Any) -> Any:
+        """`make(*arguments)`, made at the first call, until the preprocessor is replaced."""
+        key = make, arguments
+        if key not in self._made:
+            self._made[key] = make(*arguments)
+        return self._made[key]
+
+    @property
+    def text_inputs(self) -> Mapping[str, tuple[tuple[int | None, ...], str]]:
+        """The string inputs of the exported model: name -> `(shape, dtype)`."""
+        return {"text": TEXT}
+
+    # What a user holds.
+
+    def is_raw(self, x: Any) -> bool:
+        """Whether `x` needs the preprocessor; ValueError for text where there is none."""
+        if self.preprocessor is None and columns_of.holds_text(x):
+            cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`, or give it token ids."
+            raise ValueError(checks.message(self.owner, "preprocessor", "be given for raw text", None, cure))
+        return self.preprocessor is not None and x is not None and not self.holds_ids(x)
+
+    def holds_ids(self, x: Any) -> bool:
+        """Whether `x` is, or yields, the model's own inputs."""
+        return columns_of.has_key(x, "token_ids")
+
+    def columns(self, x: Any, *, first_row: int = 0) -> Any:
+        """`x` as checked columns; errors count rows from `first_row`."""
+        return columns_of.as_columns(self.owner, x, most=self.most_texts, first_row=first_row)
+
+    def check_dataset(self, dataset: Any) -> None:
+        """Refuses a `tf.data.Dataset` that does not yield batches of this kind of data; ValueError."""
+        columns_of.check_dataset(self.owner, dataset, most=self.most_texts)
+
+    def labels(self, columns: Any, y: Any) -> Any:
+        """Labels as the loss takes them, checked row by row. What this returned, it takes again unchanged."""
+        return columns_of.as_array(y)
+
+    def makes_labels(self, x: Any) -> bool:
+        """Whether labels are made from `x` itself, so that `y` may be None."""
+        return False
+
+    def check_labels(self, x: Any, y: Any) -> None:
+        """Refuses rows without the labels that training needs; ValueError."""
+        if y is None and not columns_of.is_dataset(x) and not self.makes_labels(x):
+            raise ValueError(checks.message(self.owner, "y", "hold one label for each text", y))
+
+    def class_weight(self, x: Any, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
+        """`class_weight` as Keras takes it: a number for each class index."""
+        return class_weight
+
+    def fitting(self, x: Any) -> AbstractContextManager[None]:
+        """The context in which `fit` trains on `x`."""
+        return nullcontext()
+
+    # Batches of ids and labels.
+
+    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """One batch of `(ids, labels, weights)`, in graph; what is None at the end is left out."""
+        return without_none(self.bucketed()(x), y, sample_weight)
+
+    def batches(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        batch_size: int | None = None,
+        order: RowOrder = RowOrder.AS_GIVEN,
+        training: bool = False,
+    ) -> tf.data.Dataset:
+        """A dataset of encoded batches, from columns or from a dataset of batches.
+
+        Args:
+            x: columns, or a dataset.
+            y: labels; None beside a dataset.
+            sample_weight: one number a row; None beside a dataset.
+            batch_size: rows a batch, 32 if None; None beside a dataset.
+            order: which rows come together.
+            training: whether they are for training, where data may differ from epoch to epoch.
+        """
+        rows = self.row_batches(x, y, sample_weight, batch_size=batch_size, order=order)
+        return self.encoded(rows, training=training).prefetch(tf.data.AUTOTUNE)
+
+    def encoded(self, rows: tf.data.Dataset, *, training: bool) -> tf.data.Dataset:
+        """A dataset of checked batches, encoded."""
+        return rows.map(self._encode_for(training), num_parallel_calls=tf.data.AUTOTUNE)
+
+    def row_batches(
+        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder
+    ) -> tf.data.Dataset:
+        """A dataset of checked batches `(x, y, sample_weight)` that are not encoded yet."""
+        if columns_of.is_dataset(x):
+            columns_of.refuse_beside_dataset(self.owner, y=y, sample_weight=sample_weight, batch_size=batch_size)
+            self.check_dataset(x)
+            return x if isinstance(x.element_spec, tuple) else x.map(lambda text: (text,))
+        rows = self.checked(x, y, sample_weight)
+        return batches_of_rows(rows, batch_size=batch_size or 32, order=order, lengths=self.lengths)
+
+    def checked(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Columns of at least one row, with as many labels and weights."""
+        columns = self.columns(x)
+        size = columns_of.num_rows(columns)
+        if not size:
+            raise ValueError(checks.message(self.owner, "x", "hold at least one row", x))
+        y = None if y is None else self.labels(columns, y)
+        weights = None if sample_weight is None else columns_of.as_array(sample_weight)
+        for name, values in (("y", y), ("sample_weight", weights)):
+            if values is not None and columns_of.num_rows(values) != size:
+                raise ValueError(
+                    f"`{self.owner}`: `{name}` must have one row for each text. "
+                    f"Received: {size} texts and {columns_of.num_rows(values)} rows of {name}."
+                )
+        return columns, y, weights
+
+    def one_batch(self, x: Any, y: Any = None, sample_weight: Any = None, *, training: bool = True) -> tuple[Any, ...]:
+        """All rows as one encoded batch of NumPy arrays, `(ids, labels, weights)`."""
+        rows = tf.nest.map_structure(arrays.as_tensor, self.checked(x, y, sample_weight))
+        batch = keras.tree.map_structure(np.asarray, self._encode_for(training)(*rows))
+        return keras.utils.unpack_x_y_sample_weight(batch)
+
+    def _encode_for(self, training: bool) -> Callable[..., tuple[Any, ...]]:
+        """`encode`, for training or for evaluation."""
+        return self.encode
+
+    def validation(self, data: Any, batch_size: int | None) -> Any:
+        """Keras's `validation_data` with raw text encoded."""
+        if columns_of.is_dataset(data):
+            return self.batches(data) if self.is_raw(data) else data
+        if not isinstance(data, tuple) and self.makes_labels(data):
+            data = (data,)
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        return self.batches(x, y, sample_weight, batch_size=batch_size) if self.is_raw(x) else data
+
+    def split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """`(x, y, sample_weight)` of the first rows, and of the `share` of rows at the end; None stays None."""
+        if columns_of.is_dataset(x):
+            raise ValueError(f"`{self.owner}`: `validation_split` must be 0 for a dataset. Give `validation_data`.")
+        return columns_of.split_rows(self.owner, share, *self.checked(x, y, sample_weight))
+
+    def lengths(self, x: Any, *_: Any) -> Any:
+        """How many tokens each row of a batch has for the model, int64 `(rows,)`, in graph."""
+        return tf.minimum(token_counts(self.preprocessor.tokenizer, x), self.preprocessor.max_length)
+
+    # Outputs, and rows again.
+
+    def outputs(self, columns: Any, run: Callable[..., Any]) -> Any:
+        """The outputs of a block of rows, in their order.
+
+        Args:
+            columns: what `columns` returned.
+            run: gives the model's outputs as NumPy arrays; see `LengthBatches.run`.
+        """
+        ids = arrays.on_host(lambda rows: self.encode(rows)[0], columns)
+        return run(ids, self.bucketed(), fill=self.fill_value, part=self.part)
+
+    def join(self, blocks: list[Any]) -> Any:
+        """What `predict` returns, of the outputs of one or more blocks."""
+        return keras.tree.map_structure(lambda *parts: arrays.stacked(parts, self.fill_value), *blocks)
+
+    def rows(self, outputs: Any) -> Iterator[Any]:
+        """What `predict_stream` yields for each row of a block."""
+        if isinstance(outputs, np.ndarray | list):
+            return iter(outputs)
+        num_rows = len(keras.tree.flatten(outputs)[0])
+        return (keras.tree.map_structure(operator.itemgetter(row), outputs) for row in range(num_rows))
+
+    def empty(self, x: Any, outputs: Any) -> Any:
+        """What `predict` returns for no rows, of the model's outputs without a row."""
+        return outputs
+
+    # Ids and strings, in graph and out of it.
+
+    def model_inputs(self, ids: Any) -> Any:
+        """The model's inputs for ids that a user gave."""
+        return ids
+
+    def id_names(self, names: list[str]) -> list[str]:
+        """Those of the model's inputs that the exported model asks for."""
+        return names
+
+    def answer_columns(self, x: Any) -> list[Any]:
+        """A column of strings for each of `text_inputs`, from what a user hands to `answer`."""
+        columns = self.columns(x)
+        columns = list(columns) if isinstance(columns, tuple) else [columns]
+        if len(columns) != len(self.text_inputs):
+            rule = f"hold {len(self.text_inputs)} texts a row: {list(self.text_inputs)}"
+            raise ValueError(checks.message(self.owner, "x", rule, f"{len(columns)} columns"))
+        return columns
+
+    def tokens(self, *texts: Any) -> dict[str, Any]:
+        """The ids for a batch of strings, one tensor for each of `text_inputs`, in graph."""
+        return traced_once(self.preprocessor, texts if len(texts) > 1 else texts[0])
+
+    def bucketed(self, preprocessor: Any = None) -> Any:
+        """The preprocessor, or another one; on JAX, which compiles each length, one that pads to few lengths."""
+        preprocessor = self.preprocessor if preprocessor is None else preprocessor
+        if keras.backend.backend() != "jax" or preprocessor.padding != "longest":
+            return preprocessor
+        return self.made_once(_with_buckets, preprocessor)
+
+
+def without_none(*parts: Any) -> tuple[Any, ...]:
+    """A tuple without the Nones at its end."""
+    last = max((index for index, part in enumerate(parts) if part is not None), default=-1)
+    return parts[: last + 1]
+
+
+def _with_buckets(preprocessor: Any) -> Any:
+    return type(preprocessor).from_config({**preprocessor.get_config(), "padding": "bucket"})

@@ -1,0 +1,165 @@
+"""Questions and contexts, with the answer to each question."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.shared_graphs import traced_once
+from keras_bert_layers.preprocessing.bert_preprocessor import padded_width
+from keras_bert_layers.preprocessing.span_preprocessor import NO_OFFSET, SpanPreprocessor
+from keras_bert_layers.tasks.inputs import _answer_spans as answer_spans
+from keras_bert_layers.tasks.inputs import _arrays as arrays
+from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.inputs._batches import batches_of_rows
+from keras_bert_layers.tasks.inputs._row_order import RowOrder
+from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs, without_none
+
+IDS = ("token_ids", "segment_ids", "padding_mask")
+COUNTED_AT_ONCE = 1024
+
+
+class QuestionInputs(Inputs):
+    """Questions and contexts, read through windows; a batch is windows, and so is a row of outputs.
+
+    Args:
+        owner: the task's class, for errors.
+        preprocessor: a `SpanPreprocessor`, or None.
+        fill_value: the logit of what is not part of a context.
+    """
+
+    def __init__(self, owner: str, preprocessor: Any, *, fill_value: float):
+        super().__init__(owner, preprocessor)
+        self.fill_value = fill_value
+
+    @property
+    def text_inputs(self) -> Mapping[str, Any]:
+        """`question` and `context`."""
+        return {"question": TEXT, "context": TEXT}
+
+    def columns(self, x: Any, *, first_row: int = 0) -> Any:
+        """Questions and contexts, checked row by row."""
+        if not isinstance(x, tuple):
+            rule = "be a tuple of two columns, (questions, contexts)"
+            raise ValueError(checks.message(self.owner, "x", rule, type(x)))
+        questions, contexts = super().columns(x, first_row=first_row)
+        # Before hours of training, and with the row; in graph the preprocessor raises the same error.
+        lengths = self.preprocessor.tokenizer.tokenize(questions).row_lengths().numpy()
+        if len(lengths) and lengths.max() > self.preprocessor.max_question_length:
+            row = int(lengths.argmax())
+            raise ValueError(
+                f"{self.preprocessor.question_rule()} Received: {lengths[row]} tokens in row {first_row + row}, "
+                f"{questions[row][: answer_spans.SHOWN]!r}."
+            )
+        return questions, contexts
+
+    def check_dataset(self, dataset: Any) -> None:
+        """Refuses a dataset that does not yield batches of questions and contexts; ValueError."""
+        super().check_dataset(dataset)
+        if not columns_of.is_pair(dataset):
+            rule = "yield `((questions, contexts),)` or `((questions, contexts), (starts, texts))`"
+            raise ValueError(checks.message(self.owner, "x", rule, dataset.element_spec))
+
+    def labels(self, columns: Any, y: Any) -> Any:
+        """The bytes of the answers, int32 `(rows, 2)`, checked row by row."""
+        return answer_spans.checked_byte_spans(self.owner, columns[1], y)
+
+    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """All windows of one batch of rows, with the positions of their answers; `y` holds bytes."""
+        return _as_windows(self.bucketed(), x, y, sample_weight)
+
+    def batches(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        batch_size: int | None = None,
+        order: RowOrder = RowOrder.AS_GIVEN,
+        training: bool = False,
+    ) -> tf.data.Dataset:
+        """A dataset of `batch_size` windows a step; from a dataset, of all windows of its batches."""
+        if columns_of.is_dataset(x):
+            rows = self.row_batches(x, y, sample_weight, batch_size=batch_size, order=order)
+            return rows.map(self._encode_characters, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+        batch_size = batch_size or 32
+        parts = self.checked(x, y, sample_weight)
+        # The windows are what is sorted by length, later.
+        rows_order = RowOrder.SHUFFLED if order.is_shuffled else order
+        rows = batches_of_rows(parts, batch_size=batch_size, order=rows_order, lengths=self.lengths)
+        made = self.preprocessor
+        wide = SpanPreprocessor(made.tokenizer, made.max_length, stride=made.stride, padding="max_length")
+        windows = rows.map(lambda *parts: _as_windows(wide, *parts), num_parallel_calls=tf.data.AUTOTUNE)
+        padding = self.bucketed().padding
+
+        def trim(ids: dict[str, Any], *others: Any) -> tuple[Any, ...]:
+            needed = self.width(tf.reduce_sum(ids["padding_mask"], axis=1), padding)
+            return {name: tensor[:, :needed] for name, tensor in ids.items()}, *others
+
+        steps = answer_spans.as_steps(windows, batch_size, order=order, trim=trim)
+        # Keras warns of a dataset of unknown length that ends.
+        return steps.apply(tf.data.experimental.assert_cardinality(-(-self._num_windows(parts[0]) // batch_size)))
+
+    def _encode_characters(self, texts: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """As `encode`, but `y` holds the answers' starts in characters, and their texts."""
+        spans = None if y is None else answer_spans.asserted_byte_spans(self.owner, texts[1], y)
+        return self.encode(texts, spans, sample_weight)
+
+    def split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The first and the last rows, with answers as starts and texts."""
+        if columns_of.is_dataset(x):
+            return super().split(x, y, sample_weight, share)
+        columns, _, weights = self.checked(x, None, sample_weight)
+        y = None if y is None else answer_spans.answer_columns(self.owner, y)
+        return columns_of.split_rows(self.owner, share, columns, y, weights)
+
+    def _num_windows(self, columns: tuple[Any, Any]) -> int:
+        """How many windows all rows have together."""
+        starts = range(0, len(columns[0]), COUNTED_AT_ONCE)
+        parts = [tuple(column[start : start + COUNTED_AT_ONCE] for column in columns) for start in starts]
+        return sum(int(tf.reduce_sum(self.preprocessor.num_windows(part))) for part in parts)
+
+    def width(self, lengths: Any, padding: str | None = None) -> Any:
+        """The width that windows of these lengths are padded to."""
+        padding = self.preprocessor.padding if padding is None else padding
+        return padded_width(lengths, padding=padding, max_length=self.preprocessor.max_length)
+
+    def outputs(self, columns: Any, run: Callable[..., Any]) -> list[dict[str, np.ndarray]]:
+        """For each question, the logits of its own windows."""
+        preprocessor = self.bucketed()
+        windows = arrays.on_host(preprocessor, columns)
+        logits = run(windows, preprocessor, fill=self.fill_value)
+        borders = np.searchsorted(windows["rows"].numpy(), np.arange(len(columns[0]) + 1))
+        return [
+            {side: values[start:end] for side, values in logits.items()} for start, end in itertools.pairwise(borders)
+        ]
+
+    def join(self, blocks: list[Any]) -> dict[str, np.ndarray]:
+        """The logits of all windows, one row a window, as wide as the longest."""
+        return super().join([row for block in blocks for row in block])
+
+    def tokens(self, *texts: Any) -> dict[str, Any]:
+        """The windows of each row, `(batch, windows, sequence)`, padded where a row has fewer windows than another.
+
+        A row whose question is too long has none.
+        """
+        windows, _ = traced_once(self.preprocessor.windows_that_fit, texts)
+        rows = windows.pop("rows")
+        padding = {"token_ids": self.preprocessor.tokenizer.pad_id, "starts": NO_OFFSET, "ends": NO_OFFSET}
+        num_rows = tf.size(texts[0])
+        return {
+            name: tf.RaggedTensor.from_value_rowids(tensor, rows, nrows=num_rows).to_tensor(padding.get(name, 0))
+            for name, tensor in windows.items()
+        }
+
+
+def _as_windows(preprocessor: Any, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+    windows = preprocessor(x)
+    labels = None if y is None else answer_spans.window_labels(windows, y)
+    weights = None if sample_weight is None else tf.gather(sample_weight, windows["rows"])
+    return without_none({name: windows[name] for name in IDS}, labels, weights)

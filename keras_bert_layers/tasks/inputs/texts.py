@@ -1,0 +1,62 @@
+"""Texts and pairs of texts, with one label a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
+
+
+class TextInputs(Inputs):
+    """Texts, or pairs of texts, with one label a row.
+
+    Args:
+        owner: the task's class, for errors.
+        preprocessor: a `BertPreprocessor`, or None.
+        labels: what the labels are; see `tasks.labels`.
+        pairs: whether a row is a pair of texts; None takes both until the first `fit`, which decides.
+    """
+
+    def __init__(self, owner: str, preprocessor: Any, labels: Any, *, pairs: bool | None = None):
+        super().__init__(owner, preprocessor)
+        self._labels = labels
+        self.pairs = pairs
+
+    @property
+    def text_inputs(self) -> Mapping[str, Any]:
+        """`text`, and `text_pair` where rows are pairs."""
+        return {"text": TEXT, "text_pair": TEXT} if self.pairs else {"text": TEXT}
+
+    def labels(self, columns: Any, y: Any) -> Any:
+        """Labels as the loss takes them, checked row by row; tensors unchanged."""
+        y = columns_of.as_array(y)
+        return self._labels.encode(y) if isinstance(y, np.ndarray) else y
+
+    def class_weight(self, x: Any, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
+        """Weights by class name or index as weights by index."""
+        return self._labels.class_weight(class_weight)
+
+    @contextmanager
+    def fitting(self, x: Any) -> Iterator[None]:
+        """Within, rows are what `x` holds, pairs or single texts; they stay so unless training fails."""
+        before = self.pairs
+        if before is None and self.is_raw(x):
+            self.pairs = columns_of.is_pair(x)
+        try:
+            yield
+        except (TypeError, ValueError):
+            self.pairs = before  # refused data do not decide what the model is for
+            raise
+
+    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """One batch of `(ids, labels, weights)`, in graph."""
+        is_pair = isinstance(x, tuple)
+        if self.pairs is not None and is_pair != self.pairs:
+            wants, came = ("pairs of texts", "single texts") if self.pairs else ("single texts", "pairs of texts")
+            raise ValueError(f"`{self.owner}`: this model takes {wants}. Received: {came}.")
+        return super().encode(x, None if y is None else self._labels.encode_in_graph(y), sample_weight)

@@ -1,0 +1,137 @@
+"""Rows of words with one tag a word, and texts with labelled spans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.word_aligner import NO_WORD, WordAligner
+from keras_bert_layers.tasks.inputs import _arrays as arrays
+from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.inputs import _tag_labels as tag_labels
+from keras_bert_layers.tasks.inputs import _words_and_tags as words_and_tags
+from keras_bert_layers.tasks.inputs.inputs import Inputs, without_none
+
+
+class WordLogits(NamedTuple):
+    """The logits of the words of a block of rows.
+
+    Attributes:
+        logits: float32 `(rows, words, tags)`.
+        is_word: bool `(rows, words)`, False for padding.
+        is_given: bool `(rows, words)`, whether the first piece of a given word stands there.
+    """
+
+    logits: np.ndarray
+    is_word: np.ndarray
+    is_given: np.ndarray
+
+
+class WordInputs(Inputs):
+    """Rows of words with one tag a word, or texts with labelled spans; a row of outputs is the logits of its words.
+
+    Long rows are read through windows. For training, `encode` gives the windows and a dictionary: the `"positions"` and
+    `"word_ids"` of the words, as in `AlignedWords`, and their `"tags"` and `"given_tags"`.
+
+    Args:
+        owner: the task's class, for errors.
+        preprocessor: a `BertPreprocessor`, or None.
+        tag_names: "O" and, for each label, "B-label" and "I-label".
+        stride: tokens that two windows of a long row share; None for a quarter of `max_length`.
+    """
+
+    def __init__(self, owner: str, preprocessor: Any, tag_names: Sequence[str], *, stride: int | None):
+        super().__init__(owner, preprocessor)
+        self._tag_names = tag_names
+        self._stride = stride
+
+    def aligner(self, preprocessor: Any = None) -> WordAligner:
+        """Aligns words with the tokens of a preprocessor, this object's own if None."""
+        return self.made_once(_aligner, preprocessor or self.preprocessor, self._stride)
+
+    def columns(self, x: Any, *, first_row: int = 0) -> Any:
+        """Rows of words as ragged strings, or texts as an array, checked row by row."""
+        if isinstance(x, tuple):
+            raise TypeError(checks.message(self.owner, "x", "be a list of texts, or of lists of words", type(x)))
+        as_columns = words_and_tags.as_words if words_and_tags.holds_words(x) else columns_of.as_columns
+        return as_columns(self.owner, x, first_row=first_row)
+
+    def check_dataset(self, dataset: Any) -> None:
+        """Refuses a dataset of neither words with tags nor texts with spans; ValueError."""
+        words_and_tags.check_dataset(self.owner, dataset)
+
+    def labels(self, columns: Any, y: Any) -> Any:
+        """Tags of words, or spans of texts, as ragged columns, checked row by row."""
+        to_labels = words_and_tags.as_tags if columns_of.is_ragged(columns) else words_and_tags.as_spans
+        return to_labels(self.owner, y, columns, self._tag_names)
+
+    def checked(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Columns of at least one row, with as many labels and weights; one weight a row."""
+        columns, y, weights = super().checked(x, y, sample_weight)
+        if weights is not None:
+            weights = np.asarray(weights, np.float32)
+            if weights.ndim != 1:
+                rule = f"hold one number for each of the {len(weights)} rows"
+                raise ValueError(checks.message(self.owner, "sample_weight", rule, f"shape {weights.shape}"))
+        return columns, y, weights
+
+    def class_weight(self, x: Any, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
+        """Refused for words and texts; unchanged for ids."""
+        if self.is_raw(x):
+            cure = "Weigh rows with `sample_weight`."
+            raise ValueError(checks.message(self.owner, "class_weight", "be None", class_weight, cure))
+        return class_weight
+
+    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """One batch as windows and, word by word, positions and tags, in graph."""
+        words = self.aligner(self.bucketed()).align(x)
+        by_word = {"positions": words.places, "word_ids": words.word_ids}
+        if y is not None:
+            if isinstance(x, tf.RaggedTensor):
+                tags = tag_labels.tags_of_words(self.owner, y, words.word_ids, self._tag_names)
+            else:
+                tags = tag_labels.tags_of_spans(self.owner, x, y, words, self._tag_names)
+            is_given = tag_labels.begins_given_word(words.word_ids)
+            by_word |= {"tags": tags, "given_tags": tf.where(is_given, tags, tag_labels.IGNORED)}
+        return without_none(words.inputs, by_word, sample_weight)
+
+    def outputs(self, columns: Any, run: Callable[..., Any]) -> list[np.ndarray]:
+        """The logits of the given words of each row, `(words, tags)`."""
+        words = self.word_logits(columns, run)
+        return [row[is_given] for row, is_given in zip(words.logits, words.is_given, strict=True)]
+
+    def word_logits(self, columns: Any, run: Callable[..., Any]) -> WordLogits:
+        """The logits of all words that the model sees, and which of them begin a given word."""
+        inputs, words = arrays.on_host(self.encode, columns)
+        logits = run(inputs, self.bucketed())  # [windows, S, tags]
+        positions = words["positions"].numpy()
+        # Positions count in windows as wide as they were made; these may be wider than the longest needs.
+        window, position = np.divmod(np.maximum(positions, 0), max(inputs["token_ids"].shape[1], 1))
+        is_given = tag_labels.begins_given_word(words["word_ids"]).numpy()
+        return WordLogits(logits[window, position], positions != NO_WORD, is_given)
+
+    def join(self, blocks: list[Any]) -> np.ndarray:
+        """Float32 `(rows, words, tags)`, 0 after the last word of a row."""
+        return arrays.stacked([row[None] for block in blocks for row in block], self.fill_value)
+
+    def answer_columns(self, x: Any) -> list[Any]:
+        """The column of texts in which to find entities."""
+        columns = self.columns(x)
+        if columns_of.is_ragged(columns):
+            cure = "Ask `predict_tags` for the tags of given words."
+            raise TypeError(checks.message(self.owner, "x", "be texts", "rows of words", cure))
+        return [columns]
+
+    def require_words(self, columns: Any) -> None:
+        """Refuses a block of texts where rows of words are wanted; TypeError."""
+        if not columns_of.is_ragged(columns) and len(columns):
+            cure = "Ask `answer` for the entities of texts."
+            raise TypeError(checks.message(self.owner, "words", "be rows of words", "texts", cure))
+
+
+def _aligner(preprocessor: Any, stride: int | None) -> WordAligner:
+    return WordAligner(preprocessor, stride=stride)

@@ -1,0 +1,85 @@
+"""Class names, shared by the labels that have classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+
+OWNER = "BertClassifier"
+
+
+class Classes:
+    """The number of classes, and their names."""
+
+    def __init__(self, num_classes: int | None, class_names: Sequence[str] | None):
+        if num_classes is None and class_names is not None:
+            num_classes = len(class_names)
+        self.num_classes = checks.positive_integer(OWNER, "num_classes", num_classes)
+        if self.num_classes < 2:
+            cure = 'For one number a text: problem_type="regression".'
+            raise ValueError(checks.message(OWNER, "num_classes", "be at least 2", num_classes, cure))
+        self.class_names = class_names
+
+    @property
+    def class_names(self) -> list[str] | None:
+        """One name a class, or None."""
+        return self._class_names
+
+    @class_names.setter
+    def class_names(self, class_names: Sequence[str] | None) -> None:
+        self._class_names = None if class_names is None else self._checked_names(class_names)
+
+    def _checked_names(self, class_names: Sequence[str]) -> list[str]:
+        if len(class_names) != self.num_classes or len(set(class_names)) != self.num_classes:
+            rule = f"hold {self.num_classes} different names, one for each class"
+            raise ValueError(checks.message(OWNER, "class_names", rule, list(class_names)))
+        if not all(isinstance(class_name, str) and class_name for class_name in class_names):
+            raise TypeError(checks.message(OWNER, "class_names", "be strings, none empty", list(class_names)))
+        return list(class_names)
+
+    @property
+    def answers(self) -> list[str]:
+        """The class names of the served model: `"0"`, `"1"` and so on where none were given."""
+        return self.class_names or [str(index) for index in range(self.num_classes)]
+
+    def known_names(self) -> list[str]:
+        """The class names; ValueError if there are none, for labels that are names."""
+        if self.class_names is None:
+            raise ValueError(
+                f"`{OWNER}`: labels must be integers where no class names are known. Received: strings. "
+                "Give `class_names` to the classifier."
+            )
+        return self.class_names
+
+    def unknown(self, label: Any, row: int) -> ValueError:
+        """The error for an unknown class name."""
+        return ValueError(
+            f"`{OWNER}`: every label must be one of {self.class_names}. Received: {label!r} in row {row}."
+        )
+
+    def matches(self, names: tf.Tensor, *, or_empty: bool = False) -> tf.Tensor:
+        """Whether each name is that of each class, bool `(..., classes)`; an unknown name is an error in graph."""
+        class_names = self.known_names()
+        matches = tf.equal(names[..., tf.newaxis], tf.constant(class_names))
+        known = tf.reduce_any(matches, axis=-1)
+        if or_empty:
+            known |= tf.equal(names, "")
+        message = [f"`{OWNER}`: every label must be one of {class_names}. Received: ", names]
+        check = tf.debugging.Assert(tf.reduce_all(known), message)
+        with tf.control_dependencies([] if check is None else [check]):
+            return tf.identity(matches)
+
+
+def as_text(label: Any) -> Any:
+    """A label decoded to `str` where it is bytes."""
+    return label.decode() if isinstance(label, bytes) else label
+
+
+def no_class_weight(reason: str) -> ValueError:
+    """The error for class weights where they have no meaning."""
+    return ValueError(
+        f"`{OWNER}`: `class_weight` must be None, as {reason}. Give each text its own weight with `sample_weight`."
+    )

@@ -1,0 +1,88 @@
+"""Several classes a text, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.decoding import decode_label_sets
+from keras_bert_layers.metrics import F1Score
+from keras_bert_layers.tasks.labels.classes import OWNER, Classes, as_text, no_class_weight
+
+THRESHOLD = 0.5
+
+
+class MultiLabel(Classes):
+    """Any number of classes a text: lists of names or 0 and 1 in columns, sigmoid, binary cross entropy."""
+
+    def __init__(self, num_classes: int | None, class_names: Sequence[str] | None, threshold: float | None):
+        super().__init__(num_classes, class_names)
+        self.threshold = threshold
+
+    @property
+    def threshold(self) -> float:
+        """A class is given where its probability is above this."""
+        return self._threshold
+
+    @threshold.setter
+    def threshold(self, threshold: float | None) -> None:
+        self._threshold = THRESHOLD if threshold is None else checks.fraction(OWNER, "threshold", threshold)
+
+    def loss(self) -> keras.losses.Loss:
+        """Binary cross entropy of the logits, the mean over texts and classes."""
+        return keras.losses.BinaryCrossentropy(from_logits=True)
+
+    def metrics(self) -> list[keras.metrics.Metric]:
+        """F1 of all labels together, a label given where its probability is above a half."""
+        return [F1Score(self.num_classes, "micro", multi_label=True)]
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        """Lists of names, or one column a class, as float32 `(rows, classes)`, checked row by row."""
+        if y.ndim == 2 and y.dtype.kind in "biuf" and y.shape[1] == self.num_classes:
+            y = y.astype(np.float32)
+            wrong = ~((y >= 0) & (y <= 1)).all(axis=1)
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                raise ValueError(
+                    f"`{OWNER}`: the columns of labels must be between 0 and 1. Received: {y[row]} in row {row}."
+                )
+            return y
+        is_table = y.ndim == 2 and (y.dtype.kind in "SO" or y.shape[1] == 0)
+        if not is_table and not (y.ndim == 1 and y.dtype == object):
+            rule = f"hold a list of names for each text, or numbers (rows, {self.num_classes})"
+            raise ValueError(checks.message(OWNER, "y", rule, f"{y.dtype} {y.shape}"))
+        encoded = np.zeros((len(y), self.num_classes), np.float32)
+        ids = {class_name: index for index, class_name in enumerate(self.known_names())}
+        for row, labels in enumerate(y):
+            if isinstance(labels, str | bytes) or not hasattr(labels, "__iter__"):
+                raise TypeError(f"`{OWNER}`: the labels of a text must be a list. Received: {labels!r} in row {row}.")
+            for label in map(as_text, labels):
+                if label not in ids and label != "":  # rows of an array are padded with empty strings
+                    raise self.unknown(label, row)
+                if label:
+                    encoded[row, ids[label]] = 1
+        return encoded
+
+    def encode_in_graph(self, y: Any) -> tf.Tensor:
+        """Names `(batch, labels)`, ragged or padded with "", as float32 `(batch, classes)`; numbers unchanged."""
+        if y.dtype != tf.string:
+            return y
+        if isinstance(y, tf.RaggedTensor):
+            y = y.to_tensor(default_value="")
+        if y.shape.rank != 2:
+            rule = "be (batch, labels), or ragged"
+            raise ValueError(checks.message(OWNER, "y", f"{rule} where it holds names", tuple(y.shape)))
+        return tf.cast(tf.reduce_any(self.matches(y, or_empty=True), axis=1), tf.float32)
+
+    def class_weight(self, class_weight: Mapping[str | int, float]) -> dict[int, float]:
+        """Refused: a text with several classes has no single weight."""
+        raise no_class_weight("a text with several labels has no one class")
+
+    def decode(self, logits: Any) -> dict[str, tf.Tensor]:
+        """`label`, the classes above the threshold, and `probabilities`."""
+        return decode_label_sets(logits, self.answers, threshold=self.threshold)

@@ -1,0 +1,55 @@
+"""How well a document answers a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal.lazy import tf
+
+OWNER = "BertCrossEncoder"
+
+
+class Relevance:
+    """One relevance in [0, 1] a row: logistic function, binary cross entropy."""
+
+    def loss(self) -> keras.losses.Loss:
+        """Cross entropy of the relevance and the logistic function of the logit."""
+        return keras.losses.BinaryCrossentropy(from_logits=True)
+
+    def metrics(self) -> list[keras.metrics.Metric]:
+        """The area under the ROC curve, named `"auc"`; every relevance above 0 counts as relevant."""
+        return [keras.metrics.AUC(from_logits=True, name="auc")]
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        """Relevances as float32 `(rows,)`, checked row by row."""
+        column = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        if column.dtype.kind not in "biuf":
+            found = f"dtype={y.dtype}"
+        elif column.ndim != 1:
+            found = f"shape={y.shape}"
+        else:
+            wrong = ~((column >= 0) & (column <= 1))
+            if not wrong.any():
+                return column.astype(np.float32)
+            row = int(np.argmax(wrong))
+            found = f"{float(column[row])} in row {row}"
+        raise ValueError(
+            f"`{OWNER}`: every relevance must be one number in [0, 1]. Received: {found}. "
+            "Divide grades by the highest of them."
+        )
+
+    def encode_in_graph(self, y: Any) -> Any:
+        """Relevances as float32 `(batch, 1)`."""
+        return tf.reshape(tf.cast(y, tf.float32), [-1, 1])
+
+    def class_weight(self, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
+        """As Keras takes them: the classes are 0 and 1."""
+        return class_weight
+
+    def decode(self, logits: Any) -> dict[str, tf.Tensor]:
+        """`score` in [0, 1]."""
+        return {"score": tf.sigmoid(logits[:, 0])}

@@ -1,0 +1,178 @@
+"""Runs a model over many rows, those of similar length together."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.tasks.inputs import Inputs
+from keras_bert_layers.tasks.inputs import _arrays as arrays
+from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
+from keras_bert_layers.tasks.prediction._length_batches import LengthBatches, plan
+from keras_bert_layers.tasks.prediction._progress import Progress
+
+
+class Predictor:
+    """Runs a model over raw text: sorted by length, within a budget of tokens, with progress, streaming.
+
+    Its functions are traced by TensorFlow once and kept. `forget` drops them; whatever changes the model or what it
+    answers must call it.
+
+    Args:
+        model: the model that takes ids.
+        parts: parts of the model that some rows go through alone, by name.
+    """
+
+    def __init__(self, model: keras.Model, parts: Mapping[str, keras.Model] | None = None):
+        self._model = model
+        self._parts = parts or {}
+        self._functions: dict[Any, Any] = {}
+
+    def forget(self) -> None:
+        """Drops all traced functions."""
+        self._functions.clear()
+
+    def traced_once(self, function: Callable[..., Any], signature: Any, **options: Any) -> Any:
+        """`function` as a `tf.function` of that signature, traced once; on other backends the function itself."""
+        if keras.backend.backend() != "tensorflow":
+            return function
+        # Methods of one object are equal, and tell what is traced; other functions must be long-lived.
+        key = function, str(signature), *options.items()
+        if key not in self._functions:
+            self._functions[key] = tf.function(function, input_signature=signature, autograph=False, **options)
+        return self._functions[key]
+
+    def part(self, name: str | None) -> keras.Model:
+        """A part of the model, or the whole of it for None."""
+        return self._model if name is None else self._parts[name]
+
+    def predict(self, inputs: Inputs, x: Any, **options: Any) -> Any:
+        """The outputs of all rows of `x`, as `inputs` joins them; options as for `blocks`."""
+        blocks = list(self.blocks(inputs, x, **options))
+        if blocks:
+            return inputs.join(blocks)
+        return inputs.empty(x, keras.tree.map_structure(_without_rows, self.part(inputs.part).output))
+
+    def stream(self, inputs: Inputs, x: Any, **options: Any) -> Iterator[Any]:
+        """The outputs row by row; nothing of the next block is read before the rows of the last were taken."""
+        return itertools.chain.from_iterable(map(inputs.rows, self.blocks(inputs, x, **options)))
+
+    def blocks(
+        self,
+        inputs: Inputs,
+        x: Any,
+        *,
+        batch_size: int | None = None,
+        max_tokens_per_batch: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        compute: Callable[[Any, Callable[..., Any]], Any] | None = None,
+    ) -> Iterator[Any]:
+        """Reads rows in blocks of a few thousand, and yields what `compute` returns for each.
+
+        Arguments are checked at once, before the first block is asked for.
+
+        Args:
+            inputs: what kind of data `x` is.
+            x: columns, a dataset of batches, or an iterable of rows.
+            batch_size: the most rows a step.
+            max_tokens_per_batch: the most tokens a step, padding included.
+            verbose: Keras's progress bar.
+            steps: the first so many batches of `x`; all if None.
+            callbacks: Keras callbacks.
+            compute: takes checked columns and `run`, as `Inputs.outputs`, which it is if None.
+        """
+        sizes = {"batch_size": batch_size, "max_tokens_per_batch": max_tokens_per_batch, "steps": steps}
+        for name, value in sizes.items():
+            if value is not None:
+                checks.positive_integer(inputs.owner, name, value)
+        rows, num_rows = _row_stream(inputs, x, steps, batch_size)
+        progress = Progress(self._model, num_rows=num_rows, verbose=verbose, callbacks=callbacks)
+        batches = LengthBatches(
+            max_rows=batch_size,
+            max_tokens=max_tokens_per_batch,
+            few_shapes=keras.backend.backend() == "jax" or self._model.jit_compile is True,
+            progress=progress,
+        )
+        compute = compute or inputs.outputs
+
+        def run(ids: Any, preprocessor: Any, *, part: str | None = None, **options: Any) -> Any:
+            return batches.run(self.step(part), ids, preprocessor, **options)
+
+        def outputs() -> Iterator[Any]:
+            progress.begin()
+            for start, block in row_blocks.blocks(inputs.owner, rows, max_rows=inputs.block_rows):
+                progress.begin_block(len(block))
+                yield compute(inputs.columns(row_blocks.as_columns(block), first_row=start), run)
+            progress.end()
+
+        return outputs()
+
+    def step(self, part: str | None = None) -> Callable[[dict[str, Any]], Any]:
+        """A function from a batch of ids to the outputs of the model, or of a part of it."""
+        model = self.part(part)
+        if keras.backend.backend() != "tensorflow":
+            return functools.partial(keras.Model.predict_on_batch, model)
+        if model.run_eagerly:
+            return lambda ids: model.predict_step((ids,))
+        key = part, model.jit_compile
+        if key not in self._functions:
+            specs = {name: tf.TensorSpec(value.shape, value.dtype) for name, value in model.input.items()}
+            self._functions[key] = tf.function(
+                lambda ids: model.predict_step((ids,)),
+                input_signature=[specs],
+                jit_compile=model.jit_compile,
+                autograph=False,
+            )
+        return self._functions[key]
+
+    def ask(self, inputs: Inputs, serve: Callable[..., Any], x: Any, batch_size: int) -> dict[str, np.ndarray]:
+        """What `serve`, a function of batches of strings, answers to all rows of `x`, texts of similar length together.
+
+        Answers of as many columns as a batch needs are padded to the widest batch, with `b""` for strings and -1 for
+        numbers.
+        """
+        checks.positive_integer(inputs.owner, "batch_size", batch_size)
+        columns = [np.asarray(column) for column in inputs.answer_columns(x)]
+        # Tokenizing a batch costs little beside its model, so characters are good enough as lengths.
+        sizes = np.array([row_blocks.num_characters(row) for row in zip(*columns, strict=True)], int)
+        chosen = list(plan(sizes, width=int, max_rows=batch_size, max_tokens=None)) or [np.arange(0)]
+        specs = tuple(tf.TensorSpec(shape, dtype) for shape, dtype in inputs.text_inputs.values())
+        serve = self.traced_once(serve, specs)
+        batches = [serve(*(tf.convert_to_tensor(column[rows], tf.string) for column in columns)) for rows in chosen]
+        found = {name: [np.asarray(batch[name]) for batch in batches] for name in batches[0]}
+        position = np.argsort(np.concatenate(chosen))
+        return {
+            name: arrays.stacked(parts, b"" if parts[0].dtype == object else -1)[position]
+            for name, parts in found.items()
+        }
+
+
+def _row_stream(inputs: Inputs, x: Any, steps: int | None, batch_size: int | None) -> tuple[Iterator[Any], int | None]:
+    """The rows of `x`, or of its first batches, and their number where it is known."""
+    if columns_of.is_dataset(x):
+        inputs.check_dataset(x)
+        return row_blocks.rows_of_dataset(x if steps is None else x.take(steps)), None
+    num_rows = None
+    if not row_blocks.is_stream(x):
+        x = inputs.columns(x)
+        num_rows = columns_of.num_rows(x)
+        x = row_blocks.rows_of_columns(x)
+    if steps is None:
+        return iter(x), num_rows
+    most = steps * (batch_size or 32)
+    return itertools.islice(x, most), None if num_rows is None else min(most, num_rows)
+
+
+def _without_rows(output: Any) -> np.ndarray:
+    """An array with the output's axes and dtype, and no rows."""
+    return np.zeros((0, *(size or 0 for size in output.shape[1:])), output.dtype)

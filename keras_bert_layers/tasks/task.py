@@ -1,0 +1,515 @@
+"""The base of all tasks: Keras's entry points, each of which hands its work to a part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.shared_graphs import traced_once
+from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.export import Signature
+from keras_bert_layers.export._batching import refuse_foreign_padding
+from keras_bert_layers.optimizers import adamw
+from keras_bert_layers.tasks import _saving as saving
+from keras_bert_layers.tasks._export import export_task
+from keras_bert_layers.tasks._parts import check_sizes
+from keras_bert_layers.tasks.inputs import Inputs
+from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.inputs._row_order import RowOrder
+from keras_bert_layers.tasks.prediction import Predictor
+
+
+class Task(keras.Model):
+    """A functional model over ids, with the parts that let it take raw text.
+
+    The model itself takes ids, so that no compiler meets a string. `data`, an `Inputs` object, turns what a user holds
+    into batches of ids, and outputs into rows again. A predictor runs the model over many rows. A subclass makes the
+    graph, names its default loss and metrics, and decodes answers; it calls `compile` at the end of its constructor.
+
+    Args:
+        backbone: a `BertBackbone`.
+        data: the kind of data that the task takes.
+        outputs: the functional model's outputs.
+        inputs: the functional model's inputs; the backbone's if None.
+        parts: models over ids that are parts of this one, by name; see `part`.
+        name: the model's name.
+    """
+
+    data: Inputs
+
+    #: The name of the model's output in the signature `token_ids`.
+    output_name = "logits"
+    #: Whether the outputs depend on the backbone's pooler; training leaves an unused one unchanged.
+    reads_pooled_output = True
+    #: The weights of the losses of several outputs under `compile(loss="auto")`.
+    default_loss_weights: dict[str, float] | None = None
+    #: Whether `compile(metrics=…)` weighs metrics by sample weights, for tasks that make such weights.
+    weighs_metrics = False
+    #: The part of the model that computes the outputs of single rows; None for the whole model.
+    part: str | None = None
+
+    def __init__(
+        self,
+        backbone: BertBackbone,
+        data: Inputs,
+        *,
+        outputs: Any,
+        inputs: Any = None,
+        parts: Mapping[str, keras.Model] | None = None,
+        name: str | None = None,
+    ):
+        super().__init__(inputs=backbone.input if inputs is None else inputs, outputs=outputs, name=name)
+        self._predictor = Predictor(self, parts)
+        self.data = data
+        self.backbone = backbone
+        self.preprocessor = data.preprocessor
+        self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
+
+    @property
+    def preprocessor(self) -> Any:
+        """Turns text into ids; None for a task that takes ids only."""
+        return self.data.preprocessor
+
+    @preprocessor.setter
+    def preprocessor(self, preprocessor: Any) -> None:
+        if preprocessor is not self.data.preprocessor:
+            if preprocessor is not None:
+                check_sizes(type(self).__name__, self.backbone.config, preprocessor)
+            self.data.preprocessor = preprocessor
+            self.forget_traces()
+
+    def forget_traces(self) -> None:
+        """Drops the traced functions of `predict` and `answer`; called by whatever changes the model or its answers."""
+        self._predictor.forget()
+
+    # What a subclass defines.
+
+    def default_loss(self) -> Any:
+        """The loss of `compile(loss="auto")`."""
+        raise NotImplementedError
+
+    def default_metrics(self) -> Any:
+        """The metrics of `compile(metrics="auto")`."""
+        raise NotImplementedError
+
+    def serve(self, *texts: Any) -> dict[str, Any]:
+        """The answers to a batch of strings, one tensor for each of `text_inputs`; in graph, batch first."""
+        raise NotImplementedError
+
+    # Weights, training and evaluation.
+
+    def _backbones(self) -> list[BertBackbone]:
+        """The backbones that the outputs are computed by."""
+        return [layer for layer in self._flatten_layers() if isinstance(layer, BertBackbone)]
+
+    @property
+    def trainable_weights(self) -> list[Any]:
+        """The weights that training changes: without a backbone's pooler, if no output depends on it."""
+        weights = super().trainable_weights
+        if self.reads_pooled_output:
+            return weights
+        unused = {id(weight) for backbone in self._backbones() for weight in backbone.get_layer("pooler").weights}
+        return [weight for weight in weights if id(weight) not in unused]
+
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """The same as `trainable_weights`; the layers hold no other trainable variables."""
+        return self.trainable_weights
+
+    def compile(
+        self,
+        optimizer: Any = "auto",
+        loss: Any = "auto",
+        loss_weights: Any = None,
+        metrics: Any = "auto",
+        weighted_metrics: Any = None,
+        run_eagerly: bool = False,
+        steps_per_execution: int = 1,
+        jit_compile: bool | str = "auto",
+        auto_scale_loss: bool = True,
+    ) -> None:
+        """Configures training, as `keras.Model.compile`; a new task is compiled with the defaults.
+
+        Args:
+            optimizer: `"auto"` is `optimizers.adamw()`, with a learning rate of 5e-5.
+            loss: `"auto"` is `default_loss()`.
+            loss_weights: as in Keras.
+            metrics: `"auto"` is `default_metrics()`. Metrics of masked tokens count the masked positions only.
+            weighted_metrics: as in Keras.
+            run_eagerly: as in Keras.
+            steps_per_execution: as in Keras.
+            jit_compile: `"auto"` leaves XLA off on TensorFlow, where padding is then skipped. True turns it on, and
+                computes padding too; batches padded to their longest row are then compiled again for every length.
+            auto_scale_loss: as in Keras.
+        """
+        for backbone in self._backbones():
+            backbone.padding_free = jit_compile is not True
+        if _is_auto(metrics):
+            metrics = None if self.weighs_metrics and weighted_metrics is not None else self.default_metrics()
+        if self.weighs_metrics and weighted_metrics is None:
+            metrics, weighted_metrics = None, metrics
+        super().compile(
+            optimizer=adamw() if _is_auto(optimizer) else optimizer,
+            loss=self.default_loss() if _is_auto(loss) else loss,
+            loss_weights=self.default_loss_weights if _is_auto(loss) and loss_weights is None else loss_weights,
+            metrics=metrics,
+            weighted_metrics=weighted_metrics,
+            run_eagerly=run_eagerly,
+            steps_per_execution=steps_per_execution,
+            jit_compile=jit_compile,
+            auto_scale_loss=auto_scale_loss,
+        )
+        self.forget_traces()
+
+    def make_train_function(self, force: bool = False) -> None:
+        """The compiled training step, as `keras.Model.make_train_function`.
+
+        TensorFlow traces a function twice if its first trace creates variables, so the optimizer's are created before.
+        """
+        if self.optimizer is not None and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        super().make_train_function(force)
+
+    def quantize(self, *args: Any, **kwargs: Any) -> None:
+        """Quantizes the weights, as `keras.Model.quantize`."""
+        super().quantize(*args, **kwargs)
+        self.forget_traces()
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        class_weight: Mapping[Any, float] | None = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: int = 1,
+        *,
+        group_by_length: bool = False,
+    ) -> Any:
+        """Trains, as `keras.Model.fit`; arguments that are not listed here are Keras's.
+
+        Args:
+            x: with a preprocessor, a list, array or tensor of strings `(rows,)`; a tuple of two of them for pairs; or
+                a batched `tf.data.Dataset` of `(text, y)`. Without one, or if it holds `"token_ids"`, what Keras takes.
+            y: one label a text; None if `x` is a dataset.
+            batch_size: texts a step, 32 if None; None if `x` is a dataset.
+            validation_split: the share of the last rows to validate on, in [0, 1); ignored if there is
+                `validation_data`.
+            validation_data: `(x, y)`, `(x, y, sample_weight)` or a dataset, like the above.
+            shuffle: whether every epoch has its own order.
+            class_weight: how much the loss of each class counts; a classifier takes class names too.
+            sample_weight: one number a text.
+            validation_batch_size: `batch_size` if None.
+            group_by_length: whether texts of similar length are trained on together, which takes less padding: the
+                shuffled texts of 50 steps are sorted and cut into batches, and these are shuffled. Not for a dataset.
+
+        Returns:
+            Keras's `History`.
+
+        Raises:
+            TypeError, ValueError: text that is not strings (the message names the row), no text, lengths that differ,
+                a generator or a `PyDataset` where there is a preprocessor.
+        """
+        owner, data = type(self).__name__, self.data
+        if class_weight is not None:
+            class_weight = data.class_weight(x, class_weight)
+        options = {
+            "epochs": epochs,
+            "verbose": verbose,
+            "callbacks": callbacks,
+            "class_weight": class_weight,
+            "initial_epoch": initial_epoch,
+            "steps_per_epoch": steps_per_epoch,
+            "validation_steps": validation_steps,
+            "validation_freq": validation_freq,
+        }
+        if not data.is_raw(x):
+            if group_by_length:
+                raise ValueError(checks.message(owner, "group_by_length", "be False for ids", group_by_length))
+            options |= {"validation_split": validation_split, "validation_batch_size": validation_batch_size}
+            options |= {"validation_data": validation_data, "sample_weight": sample_weight, "shuffle": shuffle}
+            return super().fit(x, y, batch_size=batch_size, **options)
+        order = RowOrder.of(owner, x, shuffle=shuffle, group_by_length=group_by_length)
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = data.split(x, y, sample_weight, validation_split)
+        with data.fitting(x):
+            batches = data.batches(x, y, sample_weight, batch_size=batch_size, order=order, training=True)
+            if self.loss is not None:
+                data.check_labels(x, y)
+            if validation_data is not None:
+                validation_data = data.validation(validation_data, validation_batch_size or batch_size)
+            # The dataset shuffles itself; Keras warns if it is asked to.
+            return super().fit(batches, validation_data=validation_data, shuffle=False, **options)
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        return_dict: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Loss and metrics, as `keras.Model.evaluate`; `x`, `y`, `batch_size` and `sample_weight` as in `fit`."""
+        if self.data.is_raw(x):
+            batches = self.data.batches(x, y, sample_weight, batch_size=batch_size)
+            if self.loss is not None:
+                self.data.check_labels(x, y)
+            x, y, sample_weight, batch_size = batches, None, None, None
+        return super().evaluate(
+            x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict=return_dict, **kwargs
+        )
+
+    def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
+        """One step on one batch, as `keras.Model.train_on_batch`; lists or arrays of text, or ids."""
+        return super().train_on_batch(*self._one_batch(x, y, sample_weight, training=True), **kwargs)
+
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
+        """Loss and metrics of one batch, as `keras.Model.test_on_batch`; `x` as in `train_on_batch`."""
+        return super().test_on_batch(*self._one_batch(x, y, sample_weight, training=False), **kwargs)
+
+    def _one_batch(self, x: Any, y: Any, sample_weight: Any, *, training: bool) -> tuple[Any, ...]:
+        if not self.data.is_raw(x):
+            return x, y, sample_weight
+        if self.loss is not None:
+            self.data.check_labels(x, y)
+        return self.data.one_batch(x, y, sample_weight, training=training)
+
+    # Outputs and answers.
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The model's outputs for token ids; text is refused, as a call may be compiled."""
+        if columns_of.holds_text(inputs):
+            cure = "Use `predict` on texts, or call the model on `preprocessor(texts)`."
+            raise TypeError(checks.message(type(self).__name__, "inputs", "be token ids", type(inputs), cure))
+        return super().__call__(inputs, *args, **kwargs)
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        *,
+        max_tokens_per_batch: int | None = None,
+    ) -> Any:
+        """The model's outputs as NumPy arrays, as `keras.Model.predict`.
+
+        Texts are computed from the longest to the shortest, those of similar length together, and put back in order.
+
+        Args:
+            x: with a preprocessor, a list, array, tensor or pandas column of strings, or a tuple of two for pairs; a
+                `tf.data.Dataset` of batches; or an iterable, such as a generator, that yields one text or one tuple of
+                texts at a time. It may be empty. Without a preprocessor, or if it holds `"token_ids"`, what Keras
+                takes.
+            batch_size: the most rows a step; for ids 32 if None.
+            verbose: Keras's progress bar, over rows: 0 shows nothing, 1 and "auto" show it, 2 shows one line.
+            steps: the first so many batches of `x`, of `batch_size` or else 32 rows if it is not a dataset; all if
+                None.
+            callbacks: Keras callbacks.
+            max_tokens_per_batch: the most tokens a step, padding and special tokens included; a longer text is a step
+                by itself. None is 4096 on a CPU and 65536 on an accelerator, and no limit if `batch_size` is given.
+                Not for ids.
+
+        Returns:
+            One row of outputs a row of `x`, in order.
+
+        Raises:
+            TypeError, ValueError: text that is not strings (the message names the row), or of another kind.
+        """
+        options = {"batch_size": batch_size, "verbose": verbose, "steps": steps, "callbacks": callbacks}
+        if self.data.is_raw(x):
+            return self._predictor.predict(self.data, x, max_tokens_per_batch=max_tokens_per_batch, **options)
+        if max_tokens_per_batch is not None:
+            owner, cure = type(self).__name__, "Ids are computed in the batches that they come in."
+            rule = "be None for ids"
+            raise ValueError(checks.message(owner, "max_tokens_per_batch", rule, max_tokens_per_batch, cure))
+        return keras.Model.predict(self._model_for(x), self.data.model_inputs(x), **options)
+
+    def predict_stream(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        *,
+        max_tokens_per_batch: int | None = None,
+        verbose: Any = 0,
+    ) -> Iterator[Any]:
+        """The rows of `predict` one by one, for more texts than fit into memory.
+
+        Rows are read in blocks of a few thousand, which are sorted and computed as in `predict`. No more than one block
+        is held, and nothing of the next one is read before the rows of the last were taken.
+
+        Args:
+            x: as in `predict`; texts, not ids.
+            batch_size: as in `predict`.
+            max_tokens_per_batch: as in `predict`.
+            verbose: as in `predict`.
+
+        Yields:
+            The outputs of each row of `x`, in order, as NumPy arrays without the axis of rows.
+
+        Raises:
+            TypeError, ValueError: as `predict`. Errors of `x` itself are passed on unchanged.
+        """
+        if not self.data.is_raw(x):
+            cure = "Make the task with a preprocessor and give it texts; `predict` takes ids."
+            raise ValueError(checks.message(type(self).__name__, "x", "be texts", type(x), cure))
+        return self._predictor.stream(
+            self.data, x, batch_size=batch_size, max_tokens_per_batch=max_tokens_per_batch, verbose=verbose
+        )
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """The outputs for one batch, as `keras.Model.predict_on_batch`; lists or arrays of text, or ids."""
+        if self.data.is_raw(x):
+            return self.predict(x, verbose=0)
+        return keras.Model.predict_on_batch(self._model_for(x), self.data.model_inputs(x))
+
+    def _model_for(self, ids: Any) -> keras.Model:
+        """The model that takes these ids: the whole, or for ids of single rows `part`."""
+        return self._predictor.part(self.part if columns_of.has_key(ids, "token_ids") else None)
+
+    def answer(self, x: Any, batch_size: int = 32) -> dict[str, np.ndarray]:
+        """The answers of the exported model's `serving_default`, without exporting it.
+
+        Args:
+            x: texts as in `predict`: a list, array or tensor, or a tuple with one of them for each text input.
+            batch_size: rows a step.
+
+        Returns:
+            One array for each answer, rows first, strings as `bytes` in an array of objects. An answer with as many
+            columns as a batch needs is padded to the widest batch, with `b""` for strings and -1 for numbers.
+
+        Raises:
+            ValueError: the task has no preprocessor; what `predict` refuses.
+        """
+        return self._ask(self.serve, x, batch_size)
+
+    def _ask(self, serve: Any, x: Any, batch_size: int) -> dict[str, np.ndarray]:
+        """The answers of a function of strings, as a signature has, to all rows of `x`; see `answer`."""
+        if self.preprocessor is None:
+            cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
+            raise ValueError(checks.message(type(self).__name__, "preprocessor", "be given for raw text", None, cure))
+        return self._predictor.ask(self.data, serve, x, batch_size)
+
+    # What is exported.
+
+    def signatures(self) -> list[Signature]:
+        """The signatures of the exported model: `serving_default` and `tokenize` take strings, `token_ids` takes ids.
+
+        Without a preprocessor there is `token_ids` only.
+        """
+        ids = Signature("token_ids", self._serve_ids, self.id_inputs())
+        if self.preprocessor is None:
+            return [ids]
+        texts = self.text_inputs()
+        return [Signature("serving_default", self.serve, texts), ids, Signature("tokenize", self.data.tokens, texts)]
+
+    def text_inputs(self) -> dict[str, tuple[tuple[int | None, ...], str]]:
+        """The string inputs of the task's signatures: name -> `(shape, dtype)`."""
+        return dict(self.data.text_inputs)
+
+    def id_inputs(self) -> dict[str, tuple[tuple[int | None, ...], str]]:
+        """The integer inputs of the task's signatures: name -> `(shape, dtype)`."""
+        inputs = self._predictor.part(self.part).input
+        return {name: (tuple(inputs[name].shape), "int32") for name in self.data.id_names(list(inputs))}
+
+    def _serve_ids(self, *ids: Any, **ids_by_name: Any) -> dict[str, Any]:
+        return self.serve_ids({**dict(zip(self.id_inputs(), ids, strict=False)), **ids_by_name})
+
+    def serve_ids(self, ids: dict[str, Any], part: str | None = None) -> dict[str, Any]:
+        """The outputs by name for ids that came over a network; padding of a server is refused."""
+        token_ids = refuse_foreign_padding(type(self).__name__, ids["token_ids"], ids["padding_mask"])
+        outputs = self.run({**ids, "token_ids": token_ids}, part)
+        return outputs if isinstance(outputs, dict) else {self.output_name: outputs}
+
+    def run(self, ids: dict[str, Any], part: str | None = None) -> Any:
+        """The outputs of the model (or of a part) as TensorFlow tensors, for answers; eager on other backends."""
+        model = self._predictor.part(part or self.part)
+        ids = self.data.model_inputs(ids)
+        if keras.backend.backend() == "tensorflow":
+            return traced_once(model, ids, training=False)
+        outputs = model(ids, training=False)
+        return keras.tree.map_structure(lambda output: tf.constant(keras.ops.convert_to_numpy(output)), outputs)
+
+    def export(
+        self,
+        filepath: str | PathLike[str],
+        format: str = "tf_saved_model",  # noqa: A002 - Keras's name
+        verbose: bool | None = None,
+        *,
+        dtype: str | None = None,
+        version: int | str | None = None,
+        max_bytes: int | None = None,
+        warm_up: bool = True,
+    ) -> Path:
+        """Writes a TensorFlow SavedModel that takes strings, with the vocabulary inside; the task stays unchanged.
+
+        Args:
+            filepath: the folder to make. It is written completely or not at all; a SavedModel there is replaced.
+            format: `"tf_saved_model"`.
+            verbose: whether to print the folder; None does not.
+            dtype: the dtype of the exported model: `"bfloat16"` (half-size weights and bfloat16 products, with softmax,
+                LayerNorm and all answers in float32), `"float32"`, or None for that of the task.
+            version: write to the folder `filepath/version`, as TensorFlow Serving wants it: a whole number that does
+                not exist yet, or `"next"` for one more than the largest.
+            max_bytes: how many bytes of a text the exported model reads, at least 16; the rest is cut off, as after
+                `max_length`. None tokenizes all of it, in time and memory that grow with the text.
+            warm_up: whether to write requests that TensorFlow Serving runs before it serves the model: a few texts, one
+                long and one empty, for each signature. A model that fails one is not served.
+
+        Returns:
+            The folder that holds the model: `filepath`, or the one of its version.
+
+        Raises:
+            RuntimeError: Keras runs on a backend other than TensorFlow.
+            FileExistsError: the folder holds something that is not a SavedModel; the version exists.
+            ValueError: another format or dtype; `max_bytes` is too small.
+        """
+        checks.one_of(type(self).__name__, "format", format, ["tf_saved_model"])
+        return export_task(
+            self, filepath, dtype=dtype, version=version, max_bytes=max_bytes, warm_up=warm_up, verbose=bool(verbose)
+        )
+
+    # `.keras` files.
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument, from the attribute of its name."""
+        return saving.arguments(self)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Task:
+        """The task from `get_config`, with newly initialized weights."""
+        return cls(**saving.deserialized(config, custom_objects))
+
+    def get_compile_config(self) -> dict[str, Any]:
+        """How the model is compiled, whether its optimizer has state yet, and which layers are frozen."""
+        return saving.with_training_state(self, super().get_compile_config())
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles as the saved model was; Keras calls it when it loads a `.keras` file."""
+        saving.compile_as_saved(self, config)
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"

@@ -1,0 +1,109 @@
+import pickle
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from keras_bert_layers import load_backbone
+from keras_bert_layers.checkpoints import CheckpointError
+from keras_bert_layers.checkpoints.files.torch_file import TorchFile
+
+
+class Hostile:
+    """What a pickle of this runs when an ordinary unpickler reads it: it makes a file."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    """A hostile file, and the file that it makes where it runs."""
+    (tmp_path / "pytorch_model.bin").write_bytes(pickle.dumps({"x": Hostile(tmp_path / "harm")}, protocol=2))
+    return tmp_path / "pytorch_model.bin", tmp_path / "harm"
+
+
+def test_the_hostile_file_is_hostile(hostile):
+    path, harm = hostile
+    pickle.loads(path.read_bytes())["x"].close()
+    assert harm.exists()
+
+
+def test_without_torch_nothing_is_unpickled(hostile, monkeypatch):
+    path, harm = hostile
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(
+        CheckpointError, match=r"pytorch_model\.bin: this file is a pickle.*torch is not installed.*model\.safetensors"
+    ):
+        TorchFile(path)
+    assert not harm.exists()
+
+
+def test_the_error_says_how_to_convert(checkpoint, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    (checkpoint / "model.safetensors").rename(checkpoint / "pytorch_model.bin")
+    with pytest.raises(CheckpointError, match=r'AutoModel\.from_pretrained\("DIRECTORY"\)\.save_pretrained'):
+        load_backbone(checkpoint)
+
+
+@pytest.mark.parametrize("version", ["1.13.1", "2.5.1+cpu"])
+def test_torch_too_old_to_be_safe(hostile, monkeypatch, version):
+    path, harm = hostile
+    old = types.ModuleType("torch")
+    old.__version__ = version
+    monkeypatch.setitem(sys.modules, "torch", old)
+    with pytest.raises(
+        CheckpointError, match=f"older than 2.6 runs code from it.*Received: torch {version.partition('+')[0]}"
+    ):
+        TorchFile(path)
+    assert not harm.exists()
+
+
+@pytest.mark.peers
+def test_a_hostile_file_runs_nothing(hostile):
+    torch = pytest.importorskip("torch")
+    path, harm = hostile
+    zipped = path.with_name("zipped.bin")
+    torch.save({"x": Hostile(harm)}, zipped)  # the format since torch 1.6; the other file is the one before it
+    for file in (path, zipped):
+        with pytest.raises(CheckpointError, match=r"weights_only=True\) refuses this file"):
+            TorchFile(file)
+    assert not harm.exists()
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("content", [b"", b"not a pickle", b"PK\x03\x04 not a zip"])
+def test_damaged(tmp_path, content):
+    pytest.importorskip("torch")
+    (tmp_path / "pytorch_model.bin").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"weights_only=True\) refuses this file"):
+        TorchFile(tmp_path / "pytorch_model.bin")
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_reads_floats(tmp_path, dtype):
+    torch = pytest.importorskip("torch")
+    tensor = torch.arange(6).reshape(2, 3).to(getattr(torch, dtype)) / 4
+    torch.save({"x": tensor, "ids": torch.arange(3)}, tmp_path / "pytorch_model.bin")
+    file = TorchFile(tmp_path / "pytorch_model.bin")
+    assert file.infos["x"].shape == (2, 3)
+    assert file.read("x").dtype == np.float32
+    np.testing.assert_array_equal(file.read("x"), np.arange(6, dtype="float32").reshape(2, 3) / 4)
+    with pytest.raises(CheckpointError, match=r"tensor 'ids' must hold floats, one of .*Received: I64"):
+        file.read("ids")
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("content", [[1, 2], {"x": "a string"}])
+def test_not_a_dictionary_of_tensors(tmp_path, content):
+    torch = pytest.importorskip("torch")
+    torch.save(content, tmp_path / "pytorch_model.bin")
+    with pytest.raises(
+        CheckpointError, match=r"must (hold a dictionary of tensors|be a tensor)\. Received: (list|str)"
+    ):
+        TorchFile(tmp_path / "pytorch_model.bin")

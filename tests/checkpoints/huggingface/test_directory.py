@@ -1,0 +1,50 @@
+import pytest
+
+from keras_bert_layers.checkpoints import CheckpointError
+from keras_bert_layers.checkpoints.huggingface import directory as huggingface_directory
+from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
+
+
+def opened(source):
+    return HuggingFaceDirectory(source, owner="load_backbone")
+
+
+def test_no_config(checkpoint):
+    (checkpoint / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"must hold a config\.json. Found: model\.safetensors, vocab\.txt"):
+        _ = opened(checkpoint).config
+
+
+def test_invalid_config(checkpoint):
+    (checkpoint / "config.json").write_text("{")
+    with pytest.raises(CheckpointError, match=r"config\.json: must be valid JSON"):
+        _ = opened(checkpoint).config
+
+
+def test_config_of_another_model(checkpoint, huggingface):
+    huggingface.write_json(checkpoint / "config.json", {**huggingface.CONFIG, "model_type": "roberta"})
+    with pytest.raises(CheckpointError, match=r"config\.json: .*`model_type` must be 'bert'. Received: .*'roberta'"):
+        _ = opened(checkpoint).config
+
+
+def test_no_weights(checkpoint):
+    (checkpoint / "model.safetensors").rename(checkpoint / "model.onnx")
+    with pytest.raises(
+        CheckpointError,
+        match=r"must hold weights, one of model\.safetensors.*Found: config\.json, model\.onnx, vocab\.txt",
+    ):
+        opened(checkpoint).open_weights()
+
+
+def test_safetensors_go_before_a_pickle(checkpoint):
+    (checkpoint / "pytorch_model.bin").write_bytes(b"not a pickle")
+    assert len(opened(checkpoint).open_weights().infos) == 39
+
+
+def test_weights_that_may_not_be_opened(checkpoint, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setitem(huggingface_directory._WEIGHTS, "model.safetensors", refuse)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: cannot be read: Permission denied"):
+        opened(checkpoint).open_weights()

@@ -1,0 +1,153 @@
+import pytest
+
+from keras_bert_layers.checkpoints import CheckpointError
+from keras_bert_layers.checkpoints.sentence_transformers.modules import (
+    sentence_encoder_options,
+    text_settings,
+    transformer_folder,
+)
+
+
+@pytest.fixture
+def modules(huggingface, tmp_path):
+    """Writes a chain of modules and gives the directory."""
+    return lambda **options: huggingface.add_modules(tmp_path, **options)
+
+
+def settings(root):
+    return sentence_encoder_options(root, hidden_dim=15)
+
+
+# One import path a release: up to 5.3, 5.4, and after.
+@pytest.mark.parametrize(
+    "package", ["models", "sentence_transformer.modules.pooling", "base.modules.transformer"], ids=["old", "5.4", "new"]
+)
+def test_class_names_of_all_releases(modules, package):
+    assert settings(modules(package=package)) == {"pooling": "cls", "normalize": True}
+
+
+def test_without_normalize(modules):
+    assert settings(modules(kinds=("Transformer", "Pooling"))) == {"pooling": "cls", "normalize": False}
+
+
+@pytest.mark.parametrize(
+    ("pooling", "expected"),
+    [
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, "mean"),
+        ({"word_embedding_dimension": 15, "pooling_mode_max_tokens": True, "pooling_mode_mean_tokens": False}, "max"),
+        ({"embedding_dimension": 15, "pooling_mode": "cls", "include_prompt": True}, "cls"),
+        ({"pooling_mode": ["max"]}, "max"),
+        ({}, "mean"),
+    ],
+)
+def test_poolings(modules, pooling, expected):
+    assert settings(modules(pooling=pooling))["pooling"] == expected
+
+
+@pytest.mark.parametrize(
+    "pooling",
+    [
+        {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True},
+        {"pooling_mode_mean_sqrt_len_tokens": True},
+        {"pooling_mode": "lasttoken"},
+        {"pooling_mode": ["cls", "mean"]},
+        {"pooling_mode": 3},
+    ],
+)
+def test_other_poolings_are_refused(modules, pooling):
+    with pytest.raises(
+        CheckpointError, match=r"1_Pooling/config\.json: the pooling must be one of \['cls', 'mean', 'max'\]"
+    ):
+        settings(modules(pooling=pooling))
+
+
+def test_pooling_of_another_width(modules):
+    with pytest.raises(CheckpointError, match=r"the embedding dimension must equal the encoder's 15. Received: 16"):
+        settings(modules(pooling={"word_embedding_dimension": 16}))
+
+
+def test_pooling_without_its_file(modules):
+    root = modules()
+    (root / "1_Pooling" / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"1_Pooling/config\.json: the pooling's config is missing"):
+        settings(root)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("Transformer", "Pooling", "Normalize", "Dense"),
+        ("Transformer", "Pooling", "Dense", "Dense"),
+        ("Transformer",),
+        ("StaticEmbedding", "Normalize"),
+        ("Transformer", "Pooling", "LayerNorm"),
+    ],
+)
+def test_other_chains_are_refused(modules, kinds):
+    with pytest.raises(CheckpointError, match=rf"modules\.json: the modules must be .*Received: .*'{kinds[-1]}'\]"):
+        settings(modules(kinds=kinds))
+
+
+def test_normalize_of_something_else(modules, huggingface):
+    root = modules()
+    huggingface.write_json(root / "2_Normalize" / "config.json", {"module_input_name": "token_embeddings"})
+    with pytest.raises(CheckpointError, match=r"`module_input_name` must be 'sentence_embedding'"):
+        settings(root)
+
+
+def test_own_code_is_never_run(modules, huggingface):
+    root = modules()
+    huggingface.write_json(root / "modules.json", [{"type": "custom_model.Transformer", "path": ""}])
+    with pytest.raises(CheckpointError, match=r"must be a class of sentence_transformers.*own code is never run"):
+        settings(root)
+
+
+@pytest.mark.parametrize("path", ["..", "../x", "/etc", "a/b", ".", "a\\b", "a\0", "é" * 128, 3])
+def test_module_outside_the_directory(modules, huggingface, path):
+    root = modules()
+    huggingface.write_json(root / "modules.json", [{"type": "sentence_transformers.models.Transformer", "path": path}])
+    with pytest.raises(CheckpointError, match=r"a module's path must be a folder of the checkpoint"):
+        transformer_folder(root)
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]"])
+def test_not_a_list_of_modules(tmp_path, content):
+    (tmp_path / "modules.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"modules\.json: must hold a JSON list of modules"):
+        transformer_folder(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["CrossEncoder", "SparseEncoder"])
+def test_other_kinds_of_model(modules, huggingface, kind):
+    root = modules()
+    huggingface.write_json(root / "config_sentence_transformers.json", {"model_type": kind})
+    with pytest.raises(CheckpointError, match=f"`model_type` must be 'SentenceTransformer'. Received: '{kind}'"):
+        settings(root)
+
+
+def test_default_prompt_warns(modules, huggingface):
+    root = modules()
+    values = {"prompts": {"query": "query: ", "document": ""}, "default_prompt_name": "query"}
+    huggingface.write_json(root / "config_sentence_transformers.json", values)
+    with pytest.warns(UserWarning, match=r"puts the prompt 'query: ' before every text"):
+        settings(root)
+    huggingface.write_json(root / "config_sentence_transformers.json", {**values, "default_prompt_name": None})
+    settings(root)
+
+
+def test_text_settings(huggingface, tmp_path):
+    assert text_settings(tmp_path) == (None, False)
+    for values, expected in (
+        ({"max_seq_length": 77, "do_lower_case": True}, (77, True)),
+        ({"transformer_task": "feature-extraction"}, (None, False)),
+    ):
+        huggingface.write_json(tmp_path / "sentence_bert_config.json", values)
+        assert text_settings(tmp_path) == expected
+
+
+@pytest.mark.parametrize("values", [{"max_seq_length": "8"}, {"max_seq_length": 2}, {"do_lower_case": 1}])
+def test_text_settings_of_the_wrong_type(huggingface, tmp_path, values):
+    huggingface.write_json(tmp_path / "sentence_bert_config.json", values)
+    (key,) = values
+    with pytest.raises(CheckpointError, match=rf"sentence_bert_config\.json: `{key}` must be"):
+        text_settings(tmp_path)

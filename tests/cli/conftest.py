@@ -1,0 +1,104 @@
+"""Small checkpoints, and the command line in this process."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from keras_bert_layers import cli
+
+
+@pytest.fixture(scope="session")
+def run():
+    """A function that runs a command and returns its exit code."""
+    return lambda *words: cli.main([str(word) for word in words])
+
+
+@pytest.fixture
+def error_line(capsys):
+    """A function that returns the one line on stderr."""
+
+    def error_line():
+        captured = capsys.readouterr()
+        assert captured.err.count("\n") == 1, captured.err
+        return captured.err
+
+    return error_line
+
+
+@pytest.fixture
+def answers(capsys):
+    """A function that returns the JSON lines on stdout."""
+    return lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.fixture(scope="session")
+def huggingface():
+    """The module `checkpoints/huggingface_checkpoint.py`, which writes small random checkpoints."""
+    path = Path(__file__).parents[1] / "checkpoints" / "huggingface_checkpoint.py"
+    spec = importlib.util.spec_from_file_location("huggingface_checkpoint", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.CONFIG["num_hidden_layers"] = 1  # the time of these tests is the tracing of graphs
+    return module
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cli")
+
+
+@pytest.fixture(scope="session")
+def classifier(huggingface, folder):
+    """A small checkpoint with a trained head."""
+    config = {**huggingface.CONFIG, **huggingface.CLASSIFIER}
+    return huggingface.write(
+        folder / "classifier", config=config, tensors=huggingface.random_tensors(prefix="bert.", head=3)
+    )
+
+
+@pytest.fixture(scope="session")
+def encoder(huggingface, folder):
+    """A small checkpoint without a head."""
+    return huggingface.write(folder / "encoder")
+
+
+@pytest.fixture(scope="session")
+def keras_file(run, classifier, folder):
+    """The classifier as a `.keras` file."""
+    assert run("convert", classifier, folder / "classifier.keras", "--to", "keras") == 0
+    return folder / "classifier.keras"
+
+
+@pytest.fixture(scope="session")
+def saved_model(run, classifier, folder):
+    """The classifier as a SavedModel."""
+    assert run("convert", classifier, folder / "exported", "--to", "saved-model") == 0
+    return folder / "exported"
+
+
+@pytest.fixture(scope="session")
+def opened():
+    """Loaded models, by the arguments of the function that loaded them."""
+    return {}
+
+
+@pytest.fixture
+def loaded_once(opened, monkeypatch):
+    """Loads each model once for all tests that use this."""
+    from keras_bert_layers.cli import answerers, compare
+
+    def remembering(module, name):
+        load = getattr(module, name)
+
+        def remember(source, *words, **options):
+            key = name, str(source), words
+            if key not in opened:
+                opened[key] = load(source, *words, **options)
+            return opened[key]
+
+        monkeypatch.setattr(module, name, remember)
+
+    remembering(answerers, "open_answerer")
+    remembering(compare, "load_model")

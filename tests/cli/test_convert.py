@@ -1,0 +1,126 @@
+"""`convert`: layouts, destinations, and what is left after an error."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+
+@pytest.mark.parametrize("layout", ["huggingface", "google", "kerashub"])
+def test_layout_keeps_head_and_tokenizer(run, classifier, tmp_path, capsys, layout):
+    import keras_bert_layers as kbl
+
+    assert run("convert", classifier, tmp_path / "new" / layout, "--to", layout) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"{tmp_path / 'new' / layout}: BertClassifier, 2,695 parameters\n"
+    one, other = (kbl.load_task(path) for path in (classifier, tmp_path / "new" / layout))
+    assert all(np.array_equal(a, b) for a, b in zip(one.get_weights(), other.get_weights(), strict=True))
+    assert one.class_names == other.class_names
+    assert other.preprocessor.get_config()["max_length"] == 17
+
+
+def test_encoder(run, error_line, encoder, tmp_path):
+    assert run("convert", encoder, tmp_path / "b.keras", "--to", "keras") == 0
+    assert "warning: the .keras file of an encoder has no tokenizer" in error_line()
+    assert run("convert", tmp_path / "b.keras", tmp_path / "b", "--to", "google") == 0
+    assert sorted(path.name for path in (tmp_path / "b").iterdir()) == [
+        "bert_config.json",
+        "bert_model.ckpt.data-00000-of-00001",
+        "bert_model.ckpt.index",
+    ]
+
+
+def test_encoder_of_a_task(run, classifier, tmp_path, capsys):
+    assert run("convert", classifier, tmp_path / "b", "--to", "huggingface", "--task", "encoder") == 0
+    assert "BertBackbone" in capsys.readouterr().out
+    assert json.loads((tmp_path / "b" / "config.json").read_text())["architectures"] == ["BertModel"]
+
+
+def test_missing_vocabulary(run, error_line, huggingface, tmp_path):
+    source = huggingface.write(tmp_path / "source", vocabulary=None)
+    assert run("convert", source, tmp_path / "b", "--to", "huggingface") == 2
+    assert "must hold a vocab.txt or a tokenizer.json" in error_line()
+    assert not (tmp_path / "b").exists()
+    assert run("convert", source, tmp_path / "b", "--to", "huggingface", "--no-tokenizer") == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--to", "saved-model"], "a SavedModel needs a task and a tokenizer"),
+        (["--to", "huggingface", "--task", "classifier"], "--task must be one that the checkpoint was trained for"),
+        (["--to", "keras"], "DEST must end in .keras"),
+    ],
+)
+def test_refuses(run, error_line, encoder, tmp_path, words, message):
+    assert run("convert", encoder, tmp_path / "new", *words) == 2
+    assert f"keras-bert-layers: error: `convert`: {message}" in error_line()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_source(run, error_line, tmp_path):
+    assert run("convert", tmp_path / "absent", tmp_path / "new" / "b", "--to", "google") == 2
+    assert "`source` must be an existing directory" in error_line()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_machine(run, error_line, encoder):
+    assert run("convert", encoder, "gs://bucket/b", "--to", "google") == 2
+    assert "`DEST` must be a local path" in error_line()
+
+
+def test_destination_is_replaced_only_when_asked(run, error_line, encoder, tmp_path):
+    path = tmp_path / "b"
+    path.mkdir()
+    (path / "config.json").write_text("{}")
+    assert run("convert", encoder, path, "--to", "huggingface") == 2
+    assert "DEST must be new" in error_line()
+    assert (path / "config.json").read_text() == "{}"
+    assert run("convert", encoder, path, "--to", "huggingface", "--force") == 0
+    assert (path / "model.safetensors").is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+def test_only_models_are_replaced(run, error_line, encoder, tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("x")
+    assert run("convert", encoder, tmp_path / "thesis", "--to", "huggingface", "--force") == 2
+    assert "--force replaces models only" in error_line()
+    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "x"
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_interrupted(run, error_line, encoder, tmp_path, monkeypatch, old):
+    def interrupted(path, tensors, **options):
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    import keras_bert_layers.checkpoints.huggingface.writer  # noqa: F401
+
+    module = sys.modules["keras_bert_layers.checkpoints.huggingface.writer"]
+    monkeypatch.setattr(module, "write_safetensors", interrupted)
+    if old:
+        (tmp_path / "b").mkdir()
+        (tmp_path / "b" / "config.json").write_text("old")
+    assert run("convert", encoder, tmp_path / "b", "--to", "huggingface", "--force") == 130
+    assert error_line() == "keras-bert-layers: interrupted: nothing half-written is left.\n"
+    assert [path.name for path in tmp_path.rglob("*")] == (["b", "config.json"] if old else [])
+
+
+def test_error_that_nobody_expected_shows_its_traceback(run, encoder, tmp_path, capsys, monkeypatch):
+    import keras_bert_layers.checkpoints.huggingface.writer  # noqa: F401
+
+    module = sys.modules["keras_bert_layers.checkpoints.huggingface.writer"]
+    monkeypatch.setattr(module, "write_safetensors", lambda *words, **options: {}["absent"])
+    assert run("convert", encoder, tmp_path / "b", "--to", "huggingface") == 2
+    assert "Traceback" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_on_a_terminal_only(run, encoder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert run("convert", encoder, tmp_path / "b", "--to", "huggingface") == 0
+    shown = capsys.readouterr().err
+    assert "Reading" in shown
+    assert "Writing" in shown

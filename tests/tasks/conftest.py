@@ -1,0 +1,45 @@
+"""What the tests of tasks share."""
+
+import keras
+import pytest
+
+from keras_bert_layers import BertBackbone, BertConfig
+
+
+@pytest.fixture(scope="session")
+def new_backbone(vocabulary):
+    """A function that makes a backbone of one layer and odd sizes; the same weights for the same seed and sizes."""
+
+    def new_backbone(*, seed=11, dtype=None, **options):
+        keras.utils.set_random_seed(seed)
+        sizes = {
+            "vocabulary_size": len(vocabulary),
+            "hidden_dim": 15,
+            "num_layers": 1,
+            "num_heads": 3,
+            "intermediate_dim": 21,
+            "max_sequence_length": 13,
+            "initializer_range": 0.3,
+            "dropout": 0.0,
+            "attention_dropout": 0.0,
+        }
+        return BertBackbone(BertConfig(**{**sizes, **options}), dtype=dtype)
+
+    return new_backbone
+
+
+@pytest.fixture(scope="session")
+def trains_and_evaluates_eagerly():
+    """A function that makes `fit` and `evaluate` of a task eager from now on, and leaves `predict` compiled.
+
+    Each structure of data has a graph of its own, which takes longer to trace than a few steps take.
+    """
+
+    def eager(task):
+        task.run_eagerly = True
+        task.make_train_function(force=True)
+        task.make_test_function(force=True)
+        task.run_eagerly = False
+        return task
+
+    return eager

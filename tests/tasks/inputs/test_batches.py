@@ -1,0 +1,39 @@
+import numpy as np
+import tensorflow as tf
+
+from keras_bert_layers.tasks.inputs import _words_and_tags as words_and_tags
+from keras_bert_layers.tasks.inputs._batches import batches_of_rows
+from keras_bert_layers.tasks.inputs._row_order import RowOrder
+
+NAMES = ["O", "B-p", "I-p"]
+WORDS = words_and_tags.as_words("Owner", [[str(n)] * n for n in range(7)])
+TAGS = words_and_tags.as_tags("Owner", [[n % 3] * n for n in range(7)], WORDS, NAMES)
+
+
+def batches(rows, order=RowOrder.AS_GIVEN):
+    return list(batches_of_rows(rows, batch_size=3, order=order, lengths=tf.size))
+
+
+def test_batches_hold_the_same_rows_of_every_column():
+    found = batches((WORDS, (TAGS, np.arange(7)), np.arange(7)))
+    assert [batch[0].to_list() for batch in found] == [WORDS[begin : begin + 3].to_list() for begin in (0, 3, 6)]
+    assert [batch[1][0].to_list() for batch in found] == [TAGS[begin : begin + 3].to_list() for begin in (0, 3, 6)]
+    assert np.concatenate([batch[2] for batch in found]).tolist() == list(range(7))
+
+
+def test_columns_that_are_none():
+    texts, weights = np.array(["a", "b"], object), np.array([1.0, 2.0])
+    assert [len(batch) for batch in batches((texts, None, None))] == [1]
+    ((x, y, weight),) = batches((texts, None, weights))
+    assert (x.numpy().tolist(), y, weight.numpy().tolist()) == ([b"a", b"b"], None, [1.0, 2.0])
+
+
+def test_shuffled():
+    tf.random.set_seed(1)
+    orders = [
+        np.concatenate([batch[2] for batch in batches((WORDS, TAGS, np.arange(7)), RowOrder.SHUFFLED)])
+        for _ in range(2)
+    ]
+    for order in orders:
+        assert sorted(order) == list(range(7))
+    assert orders[0].tolist() != list(range(7))

@@ -1,0 +1,145 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert_layers import (
+    BertClassifier,
+    BertMaskedLM,
+    BertMultipleChoice,
+    BertPretrainer,
+    BertQuestionAnswerer,
+    BertTokenClassifier,
+)
+from keras_bert_layers.tasks.inputs._row_order import RowOrder, token_counts
+
+# So many rows that there are three groups of 50 batches, the last one not full.
+NUM_ROWS = 2 * 50 * 3 + 7
+
+
+def rows_of_batches(order, *, num_rows=NUM_ROWS, batch_size=3):
+    lengths = np.random.default_rng(5).integers(1, 100, num_rows)
+    rows = tf.data.Dataset.range(num_rows)
+    if order.is_shuffled:
+        rows = rows.shuffle(num_rows, reshuffle_each_iteration=True)
+    batches = order.batches(rows, batch_size, lengths=lambda rows: tf.gather(lengths, rows))
+    return lengths, batches
+
+
+def padding(lengths, batches):
+    return sum(int((lengths[batch].max() - lengths[batch]).sum()) for batch in batches.as_numpy_iterator())
+
+
+def test_every_row_once_an_epoch_and_every_epoch_anew():
+    tf.random.set_seed(3)
+    _, batches = rows_of_batches(RowOrder.BY_LENGTH)
+    epochs = [[batch.tolist() for batch in batches.as_numpy_iterator()] for _ in range(2)]
+    for epoch in epochs:
+        assert sorted(np.concatenate(epoch)) == list(range(NUM_ROWS))
+        assert sorted(map(len, epoch)) == [1, *[3] * 102]
+    assert epochs[0] != epochs[1]
+    assert {frozenset(batch) for batch in epochs[0]} != {frozenset(batch) for batch in epochs[1]}
+
+
+def test_the_seed_repeats_it():
+    def epochs():
+        keras.utils.set_random_seed(9)
+        _, batches = rows_of_batches(RowOrder.BY_LENGTH)
+        return [batch.tolist() for _ in range(2) for batch in batches.as_numpy_iterator()]
+
+    assert epochs() == epochs()
+
+
+def test_less_padding_and_no_order_among_batches():
+    tf.random.set_seed(3)
+    lengths, shuffled = rows_of_batches(RowOrder.SHUFFLED)
+    _, grouped = rows_of_batches(RowOrder.BY_LENGTH)
+    assert padding(lengths, grouped) < 0.1 * padding(lengths, shuffled)
+    longest = [lengths[batch].max() for batch in grouped.as_numpy_iterator()]
+    assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3  # without the second shuffle it is -0.5
+
+
+def test_lengths_of_every_kind_of_rows(tokenizer):
+    texts = tf.constant(["good", "unhappy film !", ""])
+    assert token_counts(tokenizer, texts).numpy().tolist() == [1, 4, 0]
+    negatives = tf.constant([["bad", ""], ["a bad", "night"], ["", ""]])
+    assert token_counts(tokenizer, (texts, negatives)).numpy().tolist() == [2, 7, 0]
+    words = tf.ragged.constant([["good", "unhappy"], [], ["film"]])
+    assert token_counts(tokenizer, words).numpy().tolist() == [3, 0, 1]
+
+
+def text_of(label):
+    return " ".join(["good"] * (label % 11))
+
+
+def test_labels_and_weights_stay_with_their_texts(backbone, preprocessor):
+    """The label says how long the text is, and the weight repeats the label."""
+    classifier = BertClassifier(backbone, 200, preprocessor=preprocessor)
+    labels = list(range(101))
+    texts, weights = [text_of(label) for label in labels], [float(label) for label in labels]
+    seen = []
+    batches = classifier.data.batches(texts, labels, weights, batch_size=4, order=RowOrder.BY_LENGTH, training=True)
+    for ids, of_batch, weights_of_batch in batches.as_numpy_iterator():
+        np.testing.assert_array_equal(of_batch, weights_of_batch)
+        np.testing.assert_array_equal(ids["padding_mask"].sum(axis=1), np.minimum(of_batch % 11 + 2, 9))
+        seen += of_batch.tolist()
+    assert sorted(seen) == labels
+    assert seen != labels
+
+
+def test_fit(backbone, preprocessor):
+    classifier = BertClassifier(backbone, 2, preprocessor=preprocessor)
+    classifier.compile(run_eagerly=True)
+    texts = [text_of(row) for row in range(13)]
+    history = classifier.fit(texts, [0] * 13, batch_size=5, validation_split=0.2, group_by_length=True, verbose=0)
+    assert classifier.optimizer.iterations == 2
+    assert sorted(history.history) == ["accuracy", "loss", "val_accuracy", "val_loss"]
+
+
+def words(num_rows):
+    return [["good"] * (1 + row % 5) for row in range(num_rows)]
+
+
+@pytest.mark.parametrize(
+    ("task", "data"),
+    [
+        (BertTokenClassifier, (words(20), [["O"] * len(row) for row in words(20)])),
+        (BertQuestionAnswerer, ((["good ?"] * 20, [text_of(row) for row in range(20)]), ([0] * 20, [""] * 20))),
+        (BertMultipleChoice, ((["good"] * 20, [[text_of(row % 9 + 1), "bad"] for row in range(20)]), [0] * 20)),
+        (BertMaskedLM, ([text_of(row + 1) for row in range(20)], None)),
+    ],
+    ids=["words", "windows", "choices", "masks"],
+)
+def test_every_task(task, data, backbone, preprocessor):
+    """As many steps as were promised to Keras, and less padding."""
+    options = {"tag_names": ["O", "B-a", "I-a"]} if task is BertTokenClassifier else {}
+    model = task(backbone, preprocessor=preprocessor, **options)
+    x, y = data
+
+    def num_padding(order):
+        batches = model.data.batches(x, y, batch_size=4, order=order, training=True)
+        inputs = [batch[0] for batch in batches]
+        assert len(inputs) == batches.cardinality()
+        return sum(int(tf.reduce_sum(1 - ids["padding_mask"])) for ids in inputs)
+
+    tf.random.set_seed(1)
+    assert num_padding(RowOrder.BY_LENGTH) < num_padding(RowOrder.SHUFFLED)
+
+
+class TestErrors:
+    def test_what_has_no_order(self, backbone, preprocessor):
+        classifier = BertClassifier(backbone, 2, preprocessor=preprocessor)
+        with pytest.raises(ValueError, match="`group_by_length` must be False if `shuffle` is False"):
+            classifier.fit(["a"], [1], shuffle=False, group_by_length=True)
+        dataset = tf.data.Dataset.from_tensors((["a"], [1]))
+        with pytest.raises(ValueError, match="`group_by_length` must be False for a dataset, which is batched already"):
+            classifier.fit(dataset, group_by_length=True)
+        with pytest.raises(ValueError, match="`group_by_length` must be False for ids"):
+            classifier.fit(preprocessor(["a"]), np.array([1]), group_by_length=True)
+        with pytest.raises(TypeError, match="`group_by_length` must be True or False. Received: .*=1"):
+            classifier.fit(["a"], [1], group_by_length=1)
+
+    def test_documents(self, backbone, preprocessor):
+        pretrainer = BertPretrainer(backbone, preprocessor)
+        with pytest.raises(ValueError, match="`group_by_length` must be False for documents"):
+            pretrainer.fit([["good film", "bad film"], ["night"]], group_by_length=True)

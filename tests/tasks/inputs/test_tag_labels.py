@@ -1,0 +1,124 @@
+"""From tags of given words and spans of characters to the tags of the model's words, against one word at a time."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert_layers import BertPreprocessor, BertTokenizer
+from keras_bert_layers.preprocessing import WordAligner
+from keras_bert_layers.tasks.inputs import _tag_labels as tag_labels
+
+NAMES = ["B-p", "O", "I-p", "B-q"]  # no I-q
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"new york ##ark ' s don t @ user in .".split()]
+
+
+@pytest.fixture(scope="module")
+def aligner():
+    return WordAligner(BertPreprocessor(BertTokenizer(VOCABULARY), max_length=6))
+
+
+def named(tags):
+    return [[NAMES[tag] if tag >= 0 else {-100: "-"}[tag] for tag in row] for row in tags.numpy().tolist()]
+
+
+def test_tags_of_words(aligner):
+    words = [["in", "Newark's", "@user", "."], [], ["don't", "don't"]]
+    tags = [["O", "B-p", "I-p", "O"], [], ["B-q", "O"]]
+    word_ids = aligner.align(tf.ragged.constant(words)).word_ids
+    expected = [
+        ["O", "B-p", "I-p", "I-p", "I-p", "I-p", "O"],
+        ["-"] * 7,
+        ["B-q", "-", "-", "O", "O", "O", "-"],
+    ]
+    ids = [[NAMES.index(tag) for tag in row] for row in tags]
+    for given in (tf.ragged.constant(tags), tf.ragged.constant(ids), tf.ragged.constant(ids, tf.int64)):
+        assert named(tag_labels.tags_of_words("Owner", given, word_ids, NAMES)) == expected
+    assert tag_labels.begins_given_word(word_ids).numpy().astype(int).tolist() == [
+        [1, 1, 0, 0, 1, 0, 1],
+        [0] * 7,
+        [1, 0, 0, 1, 0, 0, 0],
+    ]
+
+
+def test_words_may_go_without_a_tag(aligner):
+    word_ids = aligner.align(tf.ragged.constant([["in", "don't"]])).word_ids
+    assert named(tag_labels.tags_of_words("Owner", tf.ragged.constant([[1, -100]]), word_ids, NAMES)) == [["O", *"---"]]
+
+
+def test_wrong_tags_in_graph(aligner):
+    word_ids = aligner.align(tf.ragged.constant([["in", "don't"]])).word_ids
+    for tags, text in [
+        (tf.ragged.constant([[1]]), "`Owner`: there must be one tag for each word"),
+        (tf.ragged.constant([[1, 4]]), "`Owner`: every tag must be one of .*, or an index into this list"),
+        (tf.ragged.constant([["O", "I-q"]]), "`Owner`: every tag must be one of"),
+    ]:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=text):
+            tag_labels.tags_of_words("Owner", tags, word_ids, NAMES)
+
+
+def spans_of(rows):
+    return tuple(
+        tf.ragged.constant([[span[part] for span in row] for row in rows], dtype, ragged_rank=1)
+        for part, dtype in enumerate((tf.int32, tf.int32, tf.string))
+    )
+
+
+def test_tags_of_spans(aligner):
+    texts = ["Ünew 😀 in new york.", "new york new york", "don't", "", "in new"]
+    rows = [
+        [(5, 6, "q"), (10, 18, "p")],
+        [(0, 3, "p"), (4, 8, "p"), (9, 17, "p")],
+        [(1, 2, "p")],  # a part of a word is the word
+        [],
+        [],
+    ]
+    words = aligner.align(texts)
+    found = tag_labels.tags_of_spans("Owner", tf.constant(texts), spans_of(rows), words, NAMES)
+    assert named(found) == [
+        ["O", "B-q", "O", "B-p", "I-p", "O"],
+        ["B-p", "B-p", "B-p", "I-p", "-", "-"],
+        ["B-p", "O", "O", "-", "-", "-"],
+        ["-"] * 6,
+        ["O", "O", "-", "-", "-", "-"],
+    ]
+
+
+def test_random_spans(aligner):
+    """Characters of one to four bytes; spans that begin and end anywhere."""
+    generator = np.random.default_rng(2)
+    texts, rows = [], []
+    for _ in range(40):
+        text = "".join(generator.choice(list("new  in.é😀'中"), 30))
+        edges = np.sort(generator.choice(31, 2 * generator.integers(0, 5), replace=False)).tolist()
+        texts.append(text)
+        rows.append([(start, end, "p") for start, end in zip(edges[0::2], edges[1::2], strict=True)])
+    words = aligner.align(texts)
+    found = named(tag_labels.tags_of_spans("Owner", tf.constant(texts), spans_of(rows), words, NAMES))
+    for text, spans, tags, starts, ends in zip(
+        texts, rows, found, words.starts.numpy(), words.ends.numpy(), strict=True
+    ):
+        before = None
+        for tag, start, end in zip(tags, starts, ends, strict=True):
+            inside = [
+                number
+                for number, (first, last, _) in enumerate(spans)
+                if start < len(text[:last].encode()) and end > len(text[:first].encode())
+            ][:1]
+            expected = "O" if not inside else "I-p" if inside == before else "B-p"
+            assert tag == ("-" if start < 0 else expected)
+            before = inside
+
+
+@pytest.mark.parametrize("rows", [[[(4, 8, "p"), (0, 3, "p")]], [[(0, 3, "p"), (2, 6, "p")]], [[(3, 3, "p")]]])
+def test_wrong_spans_in_graph(aligner, rows):
+    texts = tf.constant(["new york"])
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="`Owner`: the spans of a text must not be empty, and come in"
+    ):
+        tag_labels.tags_of_spans("Owner", texts, spans_of(rows), aligner.align(texts), NAMES)
+
+
+def test_unknown_label_in_graph(aligner):
+    texts = tf.constant(["new york"])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"`Owner`: every label must be one of \['p', 'q'\]"):
+        tag_labels.tags_of_spans("Owner", texts, spans_of([[(0, 3, "r")]]), aligner.align(texts), NAMES)
