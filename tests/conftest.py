@@ -16,26 +16,11 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"a good bad film night #
 
 
 def pytest_sessionstart(session):
-    """Settings that make tests cheaper and leave the tested code as it is, in each process that runs tests."""
+    """Turns off the collection of garbage while a file's tests run: tracing makes millions of objects that stay."""
     is_controller = session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput")
     if is_controller or importlib.util.find_spec("tensorflow") is None:
         return
-    gc.set_threshold(50_000, 20, 50)  # tracing makes millions of objects, most of which live as long as the graph
-    _leave_input_pipelines_as_they_are()
-
-
-def _leave_input_pipelines_as_they_are():
-    """Turns Grappler off inside of `tf.data`, where it takes most of the time of a `fit` on seven texts.
-
-    An input pipeline takes the setting that was there when TensorFlow started; graphs that are called, traced for
-    training or loaded take the one of the moment, and are optimized as ever. Programs that tests start, the examples
-    among them, run with TensorFlow's defaults.
-    """
-    import tensorflow as tf
-
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-    tf.constant(0)
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
+    gc.disable()
 
 
 @pytest.fixture(autouse=True, scope="module")

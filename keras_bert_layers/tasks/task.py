@@ -86,8 +86,9 @@ class Task(keras.Model):
             self.forget_traces()
 
     def forget_traces(self) -> None:
-        """Drops the traced functions of `predict` and `answer`; called by whatever changes the model or its answers."""
+        """Drops all traced functions; called by whatever changes the model, its labels or its answers."""
         self._predictor.forget()
+        self.data.forget_traces()
 
     # What a subclass defines.
 
@@ -166,7 +167,7 @@ class Task(keras.Model):
             jit_compile=jit_compile,
             auto_scale_loss=auto_scale_loss,
         )
-        self.forget_traces()
+        self._predictor.forget()
 
     def make_train_function(self, force: bool = False) -> None:
         """The compiled training step, as `keras.Model.make_train_function`.
@@ -180,7 +181,7 @@ class Task(keras.Model):
     def quantize(self, *args: Any, **kwargs: Any) -> None:
         """Quantizes the weights, as `keras.Model.quantize`."""
         super().quantize(*args, **kwargs)
-        self.forget_traces()
+        self._predictor.forget()
 
     def fit(
         self,

@@ -27,7 +27,7 @@ def test_no_texts(classifier):
 
 
 def test_refuses(backbone, classifier):
-    with pytest.raises(ValueError, match=r"`x` must hold 2 texts a row: \['text', 'text_pair'\]"):
+    with pytest.raises(ValueError, match="this model takes pairs of texts. Received: single texts"):
         classifier.answer(["a"])
     with pytest.raises(ValueError, match="`batch_size`"):
         classifier.answer((["a"], ["good"]), batch_size=0)

@@ -56,6 +56,17 @@ class Inputs:
     def preprocessor(self, preprocessor: Any) -> None:
         self._preprocessor = preprocessor
         self._made: dict[Any, Any] = {}
+        self.forget_traces()
+
+    def forget_traces(self) -> None:
+        """Drops the traced functions; called by whatever changes what they hold as constants."""
+        self._traced: dict[Any, Any] = {}
+
+    def traced(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A method as a `tf.function`, traced once for all datasets until `forget_traces`."""
+        if function not in self._traced:
+            self._traced[function] = tf.function(function, autograph=False)
+        return self._traced[function]
 
     def made_once(self, make: Callable[..., Any], *arguments: Any) -> Any:
         """`make(*arguments)`, made at the first call, until the preprocessor is replaced."""
@@ -142,7 +153,7 @@ class Inputs:
 
     def encoded(self, rows: tf.data.Dataset, *, training: bool) -> tf.data.Dataset:
         """A dataset of checked batches, encoded."""
-        return rows.map(self._encode_for(training), num_parallel_calls=tf.data.AUTOTUNE)
+        return rows.map(self.traced(self._encode_for(training)), num_parallel_calls=tf.data.AUTOTUNE)
 
     def row_batches(
         self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder

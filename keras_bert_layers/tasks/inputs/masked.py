@@ -90,8 +90,9 @@ class MaskedInputs(Inputs):
             return super().encoded(rows, training=training)
         # A stream of seeds, and not a stateful draw in `map`, whose parallel calls run in any order.
         seeds = tf.data.Dataset.random(self.generator.draw_seed(), rerandomize_each_iteration=True)
+        encode = self.traced(self.encode)
         return tf.data.Dataset.zip(rows, seeds).map(
-            lambda parts, seed: self.encode(*parts, seed=seed), num_parallel_calls=tf.data.AUTOTUNE
+            lambda parts, seed: encode(*parts, seed=seed), num_parallel_calls=tf.data.AUTOTUNE
         )
 
     def outputs(self, columns: Any, run: Callable[..., Any]) -> Any:

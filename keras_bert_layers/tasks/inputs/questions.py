@@ -86,15 +86,15 @@ class QuestionInputs(Inputs):
         """A dataset of `batch_size` windows a step; from a dataset, of all windows of its batches."""
         if columns_of.is_dataset(x):
             rows = self.row_batches(x, y, sample_weight, batch_size=batch_size, order=order)
-            return rows.map(self._encode_characters, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+            return rows.map(self.traced(self._encode_characters), num_parallel_calls=tf.data.AUTOTUNE).prefetch(
+                tf.data.AUTOTUNE
+            )
         batch_size = batch_size or 32
         parts = self.checked(x, y, sample_weight)
         # The windows are what is sorted by length, later.
         rows_order = RowOrder.SHUFFLED if order.is_shuffled else order
         rows = batches_of_rows(parts, batch_size=batch_size, order=rows_order, lengths=self.lengths)
-        made = self.preprocessor
-        wide = SpanPreprocessor(made.tokenizer, made.max_length, stride=made.stride, padding="max_length")
-        windows = rows.map(lambda *parts: _as_windows(wide, *parts), num_parallel_calls=tf.data.AUTOTUNE)
+        windows = rows.map(self.traced(self._encode_wide), num_parallel_calls=tf.data.AUTOTUNE)
         padding = self.bucketed().padding
 
         def trim(ids: dict[str, Any], *others: Any) -> tuple[Any, ...]:
@@ -104,6 +104,12 @@ class QuestionInputs(Inputs):
         steps = answer_spans.as_steps(windows, batch_size, order=order, trim=trim)
         # Keras warns of a dataset of unknown length that ends.
         return steps.apply(tf.data.experimental.assert_cardinality(-(-self._num_windows(parts[0]) // batch_size)))
+
+    def _encode_wide(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """As `encode`, with all windows as wide as `max_length`."""
+        made = self.preprocessor
+        wide = SpanPreprocessor(made.tokenizer, made.max_length, stride=made.stride, padding="max_length")
+        return _as_windows(wide, x, y, sample_weight)
 
     def _encode_characters(self, texts: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """As `encode`, but `y` holds the answers' starts in characters, and their texts."""

@@ -32,6 +32,22 @@ class TextInputs(Inputs):
         """`text`, and `text_pair` where rows are pairs."""
         return {"text": TEXT, "text_pair": TEXT} if self.pairs else {"text": TEXT}
 
+    def columns(self, x: Any, *, first_row: int = 0) -> Any:
+        """Texts, or pairs of them where rows are pairs, as checked columns."""
+        columns = super().columns(x, first_row=first_row)
+        self._check_kind(isinstance(columns, tuple))
+        return columns
+
+    def check_dataset(self, dataset: Any) -> None:
+        """Refuses a dataset of neither texts nor pairs, or of the other of the two; ValueError."""
+        super().check_dataset(dataset)
+        self._check_kind(columns_of.is_pair(dataset))
+
+    def _check_kind(self, is_pair: bool) -> None:
+        if self.pairs is not None and is_pair != self.pairs:
+            wants, came = ("pairs of texts", "single texts") if self.pairs else ("single texts", "pairs of texts")
+            raise ValueError(f"`{self.owner}`: this model takes {wants}. Received: {came}.")
+
     def labels(self, columns: Any, y: Any) -> Any:
         """Labels as the loss takes them, checked row by row; tensors unchanged."""
         y = columns_of.as_array(y)
@@ -55,8 +71,4 @@ class TextInputs(Inputs):
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)`, in graph."""
-        is_pair = isinstance(x, tuple)
-        if self.pairs is not None and is_pair != self.pairs:
-            wants, came = ("pairs of texts", "single texts") if self.pairs else ("single texts", "pairs of texts")
-            raise ValueError(f"`{self.owner}`: this model takes {wants}. Received: {came}.")
         return super().encode(x, None if y is None else self._labels.encode_in_graph(y), sample_weight)
