@@ -16,7 +16,6 @@ from keras_bert_layers.checkpoints.files.tf1_checkpoint import Tf1Checkpoint, in
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens, read_vocabulary
 from keras_bert_layers.checkpoints.google.casing import lowercases
 from keras_bert_layers.checkpoints.google.heads import google_heads
-from keras_bert_layers.checkpoints.google.metadata import read_metadata
 from keras_bert_layers.checkpoints.google.names import ignored_reason
 from keras_bert_layers.checkpoints.google.prefix import checkpoint_prefix, has_checkpoint
 from keras_bert_layers.checkpoints.weights.row import Layout
@@ -76,11 +75,19 @@ class GoogleDirectory(Checkpoint):
 
     @cached_property
     def _metadata(self) -> Metadata | None:
-        """The metadata, if it belongs to this config and to these weights."""
+        """The metadata, if it belongs to this config and to these weights.
+
+        google-research/bert sets every key of the file as an attribute and reads those that it knows, so one more key
+        changes nothing there. After training with Google's code the directory has other weights, and the metadata is
+        ignored.
+
+        References:
+            `BertConfig.from_dict` in google-research/bert, modeling.py. docs/decisions/0010-gelu-in-googles-files.md.
+        """
         if KEY not in self._values:
             return None
         path = self.root / CONFIG
-        metadata = read_metadata(path, self._values[KEY])
+        metadata = Metadata.from_dict(path, self._values[KEY], has_weights=True)
         if not metadata.agrees(self._stated_config, "google"):
             raise CheckpointError(
                 f"{path}: the config under `{KEY}` must agree with the other keys, which were changed later. {_CURE}."

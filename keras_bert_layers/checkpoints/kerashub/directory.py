@@ -16,7 +16,6 @@ from keras_bert_layers.checkpoints.files.metadata import KEY, Metadata
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens, read_vocabulary
 from keras_bert_layers.checkpoints.kerashub.heads import CLASSES, kerashub_heads
-from keras_bert_layers.checkpoints.kerashub.metadata import METADATA_FILE, read_metadata
 from keras_bert_layers.checkpoints.kerashub.names import TASK_WEIGHTS, WEIGHTS, ignored_reason, stored_names
 from keras_bert_layers.checkpoints.kerashub.objects import tokenizer_object
 from keras_bert_layers.checkpoints.kerashub.tokenizer import tokenizer_options
@@ -27,6 +26,7 @@ CONFIG = "config.json"
 TASK = "task.json"
 TOKENIZER = "tokenizer.json"
 PREPROCESSOR = "preprocessor.json"
+METADATA = "metadata.json"
 VOCABULARY = "assets/tokenizer/vocabulary.txt"
 
 # keras_hub, models/*_preprocessor.py: the length if a preset does not state it.
@@ -62,11 +62,21 @@ class KerasHubDirectory(Checkpoint):
 
     @cached_property
     def _metadata(self) -> Metadata | None:
-        return read_metadata(self.root)
+        """The metadata in `metadata.json`, a file that KerasHub writes and does not read.
+
+        It writes a new one whenever it saves a model into the directory, so the metadata is removed when the weights
+        that it belongs to change.
+
+        References:
+            `_save_metadata` in keras_hub, src/utils/preset_utils.py. docs/decisions/0011-what-kerashub-cannot-say.md.
+        """
+        path = self.root / METADATA
+        values = optional_json(path).get(KEY)
+        return None if values is None else Metadata.from_dict(path, values)
 
     def _disagreement(self, part: str, file: str) -> CheckpointError:
         return CheckpointError(
-            f"{self.root / METADATA_FILE}: the {part} under `{KEY}` must agree with {file}, which was changed later. "
+            f"{self.root / METADATA}: the {part} under `{KEY}` must agree with {file}, which was changed later. "
             f"Remove the entry `{KEY}` to read the directory as KerasHub does."
         )
 

@@ -20,7 +20,6 @@ from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
 from keras_bert_layers.checkpoints.kerashub import directory as files
 from keras_bert_layers.checkpoints.kerashub import objects
 from keras_bert_layers.checkpoints.kerashub.heads import MASKED_LM_HEAD
-from keras_bert_layers.checkpoints.kerashub.metadata import METADATA_FILE
 from keras_bert_layers.checkpoints.kerashub.names import TASK_WEIGHTS, WEIGHTS, stored_paths
 from keras_bert_layers.checkpoints.weights.row import Layout
 from keras_bert_layers.checkpoints.weights.table import backbone_rows
@@ -137,7 +136,7 @@ def _contents(written: WrittenModel, options: dict[str, Any]) -> dict[str, Any]:
     if task is not None:
         parts = contents[files.CONFIG], contents.get(files.PREPROCESSOR)
         contents[files.TASK] = objects.task_object(task, model, *parts)
-    contents[METADATA_FILE] = {
+    contents[files.METADATA] = {
         "keras_version": keras.__version__,
         "parameter_count": written.backbone.count_params(),
         "tasks": _BACKBONE_TASKS,
