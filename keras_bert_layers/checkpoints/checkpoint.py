@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing
+from keras_bert_layers.checkpoints.files.metadata import Metadata
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.weights.row import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
@@ -48,6 +50,12 @@ class Checkpoint(abc.ABC):
     def __str__(self) -> str:
         return str(self.root)
 
+    def existing(self, folder: Path, name: str, cure: str) -> Path:
+        """The path of a file in a folder; CheckpointError, with the cure, if there is no such file."""
+        if not (folder / name).is_file():
+            raise missing(folder, name, cure, owner=self.owner)
+        return folder / name
+
     @property
     @abc.abstractmethod
     def config(self) -> BertConfig:
@@ -76,3 +84,22 @@ class Checkpoint(abc.ABC):
     @abc.abstractmethod
     def trained_heads(self) -> tuple[TrainedHead, ...]:
         """Every task that the trained head can serve, the checkpoint's own first; empty without a head."""
+
+
+def by_metadata(
+    heads: tuple[TrainedHead, ...], metadata: Metadata | None, disagreement: CheckpointError
+) -> tuple[TrainedHead, ...]:
+    """The heads with the metadata's task first, and with the options of the metadata.
+
+    Args:
+        heads: the heads by the other files.
+        metadata: the metadata; None if there is none.
+        disagreement: the error if no head is of the metadata's task.
+    """
+    if metadata is None or metadata.task is None:
+        return heads
+    same = next((head for head in heads if head.name == metadata.task), None)
+    if same is None:
+        raise disagreement
+    first = dataclasses.replace(same, options={**same.options, **metadata.options})
+    return (first, *(head for head in heads if head is not same))

@@ -59,11 +59,8 @@ class HuggingFaceDirectory(Checkpoint):
     @cached_property
     def config_values(self) -> dict[str, Any]:
         """The content of `config.json`."""
-        path = self.folder / "config.json"
-        if not path.is_file():
-            cure = "Give the directory that `save_pretrained` wrote."
-            raise missing(self.folder, "a config.json", cure, owner=self.owner)
-        return read_json_object(path)
+        cure = "Give the directory that `save_pretrained` wrote."
+        return read_json_object(self.existing(self.folder, "config.json", cure))
 
     @cached_property
     def config(self) -> BertConfig:

@@ -37,9 +37,8 @@ def huggingface_form(written: WrittenModel) -> HuggingFaceForm:
         ValueError: the model has parts that transformers' class does not have.
     """
     _check_parts(written)
-    task = written.task
-    architecture = "BertModel" if task is None else task.huggingface
-    has_pooler = architecture == "BertModel" or (task is not None and task.pooled)
+    architecture = written.counterpart or "BertModel"
+    has_pooler = architecture == "BertModel" or (written.task is not None and written.task.pooled)
     rows = (backbone_rows if has_pooler else encoder_rows)(written.config)
     return HuggingFaceForm(architecture, (*rows, *written.head), _values(written))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_line
 from keras_bert_layers.checkpoints.huggingface.hub_files import blob_hash, check_hash, checkpoint_files, holds_weights
 
 logger = logging.getLogger("keras_bert_layers.checkpoints")
@@ -146,5 +146,4 @@ def _check(path: Path, expected: str, *, online: bool) -> None:
 
 def _text(error: Exception) -> str:
     """The first line of an error of another library, with its class."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0].rstrip('. ')}" if lines else type(error).__name__
+    return f"{type(error).__name__}: {first_line(error)}"

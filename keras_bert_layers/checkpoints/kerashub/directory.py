@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing, naming
+from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead, by_metadata
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
 from keras_bert_layers.checkpoints.files.hdf5_file import Hdf5File
 from keras_bert_layers.checkpoints.files.joined_tensors import JoinedTensors
 from keras_bert_layers.checkpoints.files.json_file import check_integer, optional_json, read_json_object
@@ -86,11 +86,9 @@ class KerasHubDirectory(Checkpoint):
         Raises:
             CheckpointError: there is no file of weights, or one is damaged; see `Hdf5File`.
         """
-        if not (self.root / WEIGHTS).is_file():
-            cure = "Copy all files of the preset; weights in several files cannot be read."
-            raise missing(self.root, WEIGHTS, cure, owner=self.owner)
-        paths = [path for path in (self.root / WEIGHTS, self.root / TASK_WEIGHTS) if path.is_file()]
-        return JoinedTensors([(f"{path.name}/", Hdf5File(path)) for path in paths])
+        cure = "Copy all files of the preset; weights in several files cannot be read."
+        paths = self.existing(self.root, WEIGHTS, cure), self.root / TASK_WEIGHTS
+        return JoinedTensors((f"{path.name}/", Hdf5File(path)) for path in paths if path.is_file())
 
     def stored_names(self, names: Iterable[str]) -> dict[str, str]:
         """The table's name -> file and path in it; see `kerashub.names.stored_names`."""
@@ -105,14 +103,8 @@ class KerasHubDirectory(Checkpoint):
 
     def trained_heads(self) -> tuple[TrainedHead, ...]:
         """The heads by `task.json`, with the options of the metadata."""
-        stated = kerashub_heads(self.root / TASK, self._task)
-        if self._metadata is None or self._metadata.task is None:
-            return stated
-        same = next((task for task in stated if task.name == self._metadata.task), None)
-        if same is None:
-            raise self._disagreement("task", TASK)
-        trained = TrainedHead(same.name, {**same.options, **self._metadata.options}, same.rows)
-        return (trained, *(task for task in stated if task is not same))
+        heads = kerashub_heads(self.root / TASK, self._task)
+        return by_metadata(heads, self._metadata, self._disagreement("task", TASK))
 
     @cached_property
     def _task(self) -> dict[str, Any]:
@@ -120,15 +112,13 @@ class KerasHubDirectory(Checkpoint):
 
     def tokenizer_options(self) -> dict[str, Any]:
         """The arguments by the files, or by the metadata; see `kerashub.tokenizer.tokenizer_options`."""
-        for name in (TOKENIZER, VOCABULARY):
-            if not (self.root / name).is_file():
-                cure = "A preset has a tokenizer if one was saved with the model."
-                raise missing(self.root, name, cure, owner=self.owner)
-        path = self.root / VOCABULARY
+        cure = "A preset has a tokenizer if one was saved with the model."
+        tokenizer = self.existing(self.root, TOKENIZER, cure)
+        path = self.existing(self.root, VOCABULARY, cure)
         vocabulary = read_vocabulary(path)
         check_num_tokens(path, len(vocabulary), self.config.vocabulary_size, "config.json's vocabulary_size")
-        values = read_json_object(self.root / TOKENIZER)
-        options = tokenizer_options(self.root / TOKENIZER, values, vocabulary)
+        values = read_json_object(tokenizer)
+        options = tokenizer_options(tokenizer, values, vocabulary)
         if self._metadata is not None and self._metadata.tokenizer is not None:
             options |= self._metadata.tokenizer
             written = tokenizer_object(options)["config"]

@@ -128,14 +128,13 @@ def _check_parts(written: WrittenModel) -> None:
 
 def _contents(written: WrittenModel, options: dict[str, Any]) -> dict[str, Any]:
     """The JSON files by name."""
-    task, model = written.task, written.model
     contents: dict[str, Any] = {files.CONFIG: written.config.to_kerashub()}
     if written.preprocessor is not None:
-        contents[files.PREPROCESSOR] = objects.preprocessor_object(task, model, written.preprocessor)
+        contents[files.PREPROCESSOR] = objects.preprocessor_object(written)
         contents[files.TOKENIZER] = contents[files.PREPROCESSOR]["config"]["tokenizer"]
-    if task is not None:
-        parts = contents[files.CONFIG], contents.get(files.PREPROCESSOR)
-        contents[files.TASK] = objects.task_object(task, model, *parts)
+    if written.task is not None:
+        parts = {"backbone": contents[files.CONFIG], "preprocessor": contents.get(files.PREPROCESSOR)}
+        contents[files.TASK] = objects.task_object(written, parts)
     contents[files.METADATA] = {
         "keras_version": keras.__version__,
         "parameter_count": written.backbone.count_params(),

@@ -22,9 +22,6 @@ DENSE_ACTIVATIONS = {
     **{"Identity": "linear", "GELU": "gelu_erf"},
 }
 
-# The longest file name of common file systems, in bytes.
-_MAX_NAME_LENGTH = 255
-
 # sentence_transformer/modules/pooling.py: one flag for each mode up to 5.3, the key `pooling_mode` from 5.4.
 POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -106,17 +103,10 @@ def _modules(path: Path) -> list[tuple[str, str]]:
                 f"{path}: a module's type must be a class of sentence_transformers. Received: {kind!r}. "
                 "A checkpoint's own code is never run."
             )
-        if not isinstance(folder, str) or not _is_bare_name(folder):
+        if not json_file.is_file_name(folder):
             raise CheckpointError(f"{path}: a module's path must be a folder of the checkpoint. Received: {folder!r}.")
         found.append((kind.rpartition(".")[2], folder))
     return found
-
-
-def _is_bare_name(folder: str) -> bool:
-    """Whether a path stays in its directory: "" or one name, which a file system can have."""
-    if len(folder.encode(errors="replace")) > _MAX_NAME_LENGTH:
-        return False
-    return Path(folder).name == folder and folder != ".." and "\\" not in folder and "\0" not in folder
 
 
 def _module_config(path: Path, module: str) -> dict[str, Any]:
