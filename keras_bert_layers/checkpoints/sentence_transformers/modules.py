@@ -51,9 +51,7 @@ def transformer_folder(root: Path) -> str:
     Raises:
         CheckpointError: `modules.json` is damaged or points outside the directory.
     """
-    path = root / MODULES_FILE
-    modules = _modules(path) if path.is_file() else []
-    return next((folder for kind, folder in modules if kind == "Transformer"), "")
+    return next((folder for kind, folder in _modules(root) if kind == "Transformer"), "")
 
 
 def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
@@ -70,7 +68,7 @@ def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
         CheckpointError: `BertSentenceEncoder` does not have this chain of modules or this pooling.
     """
     _check_model_type(root)
-    modules = _modules(root / MODULES_FILE)
+    modules = _modules(root)
     kinds, folders = [kind for kind, _ in modules], dict(modules)
     if kinds not in _CHAINS:
         raise CheckpointError(
@@ -86,13 +84,14 @@ def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
 
 def dense_folder(root: Path) -> Path | None:
     """The folder of the dense layer after the pooling; None if there is none."""
-    folders = dict(_modules(root / MODULES_FILE))
+    folders = dict(_modules(root))
     return root / folders["Dense"] if "Dense" in folders else None
 
 
-def _modules(path: Path) -> list[tuple[str, str]]:
-    """Class name and folder of each module, in order."""
-    modules = json_file.read_json(path)
+def _modules(root: Path) -> list[tuple[str, str]]:
+    """Class name and folder of each module, in order; none without a `modules.json`."""
+    path = root / MODULES_FILE
+    modules = json_file.read_json(path) if path.is_file() else []
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
         raise CheckpointError(f"{path}: must hold a JSON list of modules.")
     found = []
