@@ -7,11 +7,9 @@ from typing import Any
 
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
+from keras_bert_layers.checkpoints.huggingface.tokenizer import ROLES
 from keras_bert_layers.preprocessing import BertTokenizer
-from keras_bert_layers.preprocessing.vocabulary import MASK, PAD, SEPARATOR, SPECIAL_TOKENS, START, UNKNOWN
-
-# transformers, models/bert/tokenization_bert.py.
-_ROLES = {"cls_token": START, "mask_token": MASK, "pad_token": PAD, "sep_token": SEPARATOR, "unk_token": UNKNOWN}
+from keras_bert_layers.preprocessing.vocabulary import SEPARATOR, SPECIAL_TOKENS, START, UNKNOWN
 
 
 def write_huggingface_tokenizer(directory: Path, tokenizer: BertTokenizer, *, max_length: int) -> None:
@@ -31,7 +29,7 @@ def write_huggingface_tokenizer(directory: Path, tokenizer: BertTokenizer, *, ma
     """
     options = tokenizer.get_config()
     vocabulary: list[str] = options["vocabulary"]
-    roles = {role: token if token in vocabulary else None for role, token in _ROLES.items()}
+    roles = {role: token if token in vocabulary else None for role, token in ROLES.items()}
     (directory / "tokenizer.json").write_bytes(f"{_tokenizer_json(options)}\n".encode())
     settings = {
         "tokenizer_class": "BertTokenizer",

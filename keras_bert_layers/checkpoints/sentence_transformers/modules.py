@@ -117,10 +117,7 @@ def _module_config(path: Path, module: str) -> dict[str, Any]:
 def _pooling(path: Path, hidden_dim: int) -> str:
     values = _module_config(path, "pooling")
     width = values.get("embedding_dimension", values.get("word_embedding_dimension", hidden_dim))
-    if width != hidden_dim:
-        raise CheckpointError(
-            f"{path}: the embedding dimension must equal the encoder's {hidden_dim}. Received: {width!r}."
-        )
+    json_file.check_one_of(path, "embedding_dimension", width, (hidden_dim,), "It is the encoder's width.")
     flags = [mode for flag, mode in POOLING_FLAGS.items() if values.get(flag)]
     modes = values.get("pooling_mode", flags or ["mean"])
     modes = [modes] if isinstance(modes, str) else modes
