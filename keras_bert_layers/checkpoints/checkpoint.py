@@ -65,9 +65,19 @@ class Checkpoint(abc.ABC):
     def open_weights(self) -> TensorFile:
         """Opens and checks the tensors, by their names in the file, without reading their values."""
 
+    def table_name(self, name: str) -> str:
+        """The name of a stored tensor in the table of weight names; the same by default."""
+        return name
+
     def stored_names(self, names: Iterable[str]) -> dict[str, str]:
-        """The table's name -> the file's name, for every tensor of the file; the same by default."""
-        return {name: name for name in names}
+        """The table's name -> the file's name, for every tensor of the file, in the file's order."""
+        stored: dict[str, str] = {}
+        for name in names:
+            known = self.table_name(name)
+            if known in stored:
+                raise CheckpointError(f"{self}: the tensors {stored[known]!r} and {name!r} are the same weight.")
+            stored[known] = name
+        return stored
 
     @abc.abstractmethod
     def ignored_reason(self, name: str) -> str | None:

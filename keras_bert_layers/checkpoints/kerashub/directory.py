@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from keras_bert_layers.checkpoints.files.metadata import KEY, Metadata
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens, read_vocabulary
 from keras_bert_layers.checkpoints.kerashub.heads import CLASSES, kerashub_heads
-from keras_bert_layers.checkpoints.kerashub.names import TASK_WEIGHTS, WEIGHTS, ignored_reason, stored_names
+from keras_bert_layers.checkpoints.kerashub.names import TASK_WEIGHTS, WEIGHTS, ignored_reason, table_name
 from keras_bert_layers.checkpoints.kerashub.objects import tokenizer_object
 from keras_bert_layers.checkpoints.kerashub.tokenizer import tokenizer_options
 from keras_bert_layers.checkpoints.weights.row import Layout
@@ -90,9 +89,9 @@ class KerasHubDirectory(Checkpoint):
         paths = self.existing(self.root, WEIGHTS, cure), self.root / TASK_WEIGHTS
         return JoinedTensors((f"{path.name}/", Hdf5File(path)) for path in paths if path.is_file())
 
-    def stored_names(self, names: Iterable[str]) -> dict[str, str]:
-        """The table's name -> file and path in it; see `kerashub.names.stored_names`."""
-        return stored_names(names, num_layers=self.config.num_layers, source=str(self))
+    def table_name(self, name: str) -> str:
+        """See `kerashub.names.table_name`."""
+        return table_name(name, num_layers=self.config.num_layers)
 
     def ignored_reason(self, name: str) -> str | None:
         """Heads and optimizer states may be ignored, and all tensors of an unknown task."""
