@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras_bert_layers.backbone import BertBackbone
@@ -11,7 +12,9 @@ from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.weights.loading import load_weights
 from keras_bert_layers.checkpoints.weights.reports import LoadReport, load_report
+from keras_bert_layers.checkpoints.weights.row import WeightRow
 from keras_bert_layers.checkpoints.weights.table import backbone_rows
+from keras_bert_layers.config import BertConfig
 from keras_bert_layers.layers.initializers import replaced_weights
 
 
@@ -62,13 +65,24 @@ def load_backbone(source: str | os.PathLike[str], **options: Any) -> BertBackbon
 
 
 def read_backbone(checkpoint: Checkpoint, **options: Any) -> BertBackbone:
-    """Loads the encoder without the warning. The files are opened and checked before the model is created."""
+    """Loads the encoder without the warning."""
+    return read_model(checkpoint, (), lambda config: BertBackbone(config, **options))
+
+
+def read_model(checkpoint: Checkpoint, head: Sequence[WeightRow], make: Callable[[BertConfig], Any]) -> Any:
+    """Loads an encoder, or a task on one. The files are opened and checked before the model is created.
+
+    Args:
+        checkpoint: the checkpoint.
+        head: the head's rows in the table of weight names.
+        make: creates the model from the encoder's config.
+    """
     config = checkpoint.config
     tensors = checkpoint.open_weights()
     with replaced_weights():
-        backbone = BertBackbone(config, **options)
-    load_weights(backbone, backbone_rows(config), checkpoint, tensors)
-    return backbone
+        model = make(config)
+    load_weights(model, (*backbone_rows(config), *head), checkpoint, tensors)
+    return model
 
 
 def warn_of_new_pooler(report: LoadReport) -> None:

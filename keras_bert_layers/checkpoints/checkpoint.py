@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing
+from keras_bert_layers.checkpoints.files.metadata import Metadata
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.weights.row import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
@@ -48,6 +50,12 @@ class Checkpoint(abc.ABC):
     def __str__(self) -> str:
         return str(self.root)
 
+    def existing(self, folder: Path, name: str, cure: str) -> Path:
+        """The path of a file in a folder; CheckpointError, with the cure, if there is no such file."""
+        if not (folder / name).is_file():
+            raise missing(folder, name, cure, owner=self.owner)
+        return folder / name
+
     @property
     @abc.abstractmethod
     def config(self) -> BertConfig:
@@ -57,9 +65,19 @@ class Checkpoint(abc.ABC):
     def open_weights(self) -> TensorFile:
         """Opens and checks the tensors, by their names in the file, without reading their values."""
 
+    def table_name(self, name: str) -> str:
+        """The name of a stored tensor in the table of weight names; the same by default."""
+        return name
+
     def stored_names(self, names: Iterable[str]) -> dict[str, str]:
-        """The table's name -> the file's name, for every tensor of the file; the same by default."""
-        return {name: name for name in names}
+        """The table's name -> the file's name, for every tensor of the file, in the file's order."""
+        stored: dict[str, str] = {}
+        for name in names:
+            known = self.table_name(name)
+            if known in stored:
+                raise CheckpointError(f"{self}: the tensors {stored[known]!r} and {name!r} are the same weight.")
+            stored[known] = name
+        return stored
 
     @abc.abstractmethod
     def ignored_reason(self, name: str) -> str | None:
@@ -76,3 +94,22 @@ class Checkpoint(abc.ABC):
     @abc.abstractmethod
     def trained_heads(self) -> tuple[TrainedHead, ...]:
         """Every task that the trained head can serve, the checkpoint's own first; empty without a head."""
+
+
+def by_metadata(
+    heads: tuple[TrainedHead, ...], metadata: Metadata | None, disagreement: CheckpointError
+) -> tuple[TrainedHead, ...]:
+    """The heads with the metadata's task first, and with the options of the metadata.
+
+    Args:
+        heads: the heads by the other files.
+        metadata: the metadata; None if there is none.
+        disagreement: the error if no head is of the metadata's task.
+    """
+    if metadata is None or metadata.task is None:
+        return heads
+    same = next((head for head in heads if head.name == metadata.task), None)
+    if same is None:
+        raise disagreement
+    first = dataclasses.replace(same, options={**same.options, **metadata.options})
+    return (first, *(head for head in heads if head is not same))

@@ -46,7 +46,13 @@ def damaged(what: str, kinds: type[Exception] | tuple[type[Exception], ...], cur
     except CheckpointError:
         raise
     except kinds as error:
-        raise CheckpointError(f"{what}: {error}. {cure}".rstrip()) from error
+        raise CheckpointError(f"{what}: {first_line(error)}. {cure}".rstrip()) from error
+
+
+def first_line(error: Exception) -> str:
+    """The first line of another library's error, without its full stop; the class of an error without a text."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(". ")
 
 
 def missing(folder: Path, file: str, cure: str = "", *, owner: str) -> CheckpointError:

@@ -11,17 +11,15 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.checkpoints.backbone_loader import read_backbone, warn_of_new_pooler
+from keras_bert_layers.checkpoints.backbone_loader import read_backbone, read_model, warn_of_new_pooler
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
 from keras_bert_layers.checkpoints.files.keras_file import read_keras_file
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.preprocessor_loader import read_preprocessor
 from keras_bert_layers.checkpoints.task_table import TASKS, task_of
-from keras_bert_layers.checkpoints.weights.loading import load_weights
 from keras_bert_layers.checkpoints.weights.reports import load_report, remember_report
-from keras_bert_layers.checkpoints.weights.table import backbone_rows
-from keras_bert_layers.layers.initializers import replaced_weights
+from keras_bert_layers.config import BertConfig
 
 OWNER = "load_task"
 
@@ -153,14 +151,13 @@ def _new_head(checkpoint: Checkpoint, task: str, dtype: Any, options: dict[str, 
 
 def _trained_head(checkpoint: Checkpoint, trained: TrainedHead, dtype: Any, options: dict[str, Any]) -> Any:
     """A task with the checkpoint's own head."""
-    config = checkpoint.config
-    tensors = checkpoint.open_weights()
-    with replaced_weights():
+
+    def make(config: BertConfig) -> Any:
         backbone = BertBackbone(config, dtype=dtype)
-        try:
-            model = TASKS[trained.name].task_class(backbone, **options)
-        except ValueError as error:  # the options come from the config
-            raise CheckpointError(f"{checkpoint}: the config's settings do not fit the task: {error}") from error
-    report = load_weights(model, (*backbone_rows(config), *trained.rows), checkpoint, tensors)
-    remember_report(backbone, report)
+        # The options come from the config.
+        with damaged(f"{checkpoint}: the config's settings do not fit the task", ValueError):
+            return TASKS[trained.name].task_class(backbone, **options)
+
+    model = read_model(checkpoint, trained.rows, make)
+    remember_report(model.backbone, load_report(model))
     return model

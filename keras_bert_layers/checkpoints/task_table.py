@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 from typing import Any
 
+from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.weights import table
 from keras_bert_layers.checkpoints.weights.row import Layout, WeightRow
 
@@ -41,6 +42,10 @@ class TaskRow:
         """The cell of a dialect; None where the dialect has no such task."""
         return getattr(self, layout.value)
 
+    def trained(self, **options: Any) -> TrainedHead:
+        """A trained head of this task, with these options."""
+        return TrainedHead(self.name, options, self.head)
+
 
 _CLASSIFIER = ("run_classifier", "BertForSequenceClassification", "BertTextClassifier", table.CLASSIFIER_ROWS)
 _CHOICE = table.MULTIPLE_CHOICE_ROWS
@@ -62,6 +67,11 @@ _ROWS = (
 
 TASKS: dict[str, TaskRow] = {row.name: row for row in _ROWS}
 """Every task by its name, in alphabetical order."""
+
+
+def one_output_heads(**options: Any) -> tuple[TrainedHead, TrainedHead]:
+    """The tasks of a classification head with one output: a regression, and the scores of pairs."""
+    return TASKS["classifier"].trained(problem_type="regression", **options), TASKS["cross_encoder"].trained(**options)
 
 
 def task_of(model: Any) -> TaskRow | None:

@@ -33,7 +33,9 @@ class WrittenModel:
 
     def __init__(self, model: Any, layout: Layout, preprocessor: Any = None, *, owner: str, cure: str = ""):
         self.task: TaskRow | None = task_of(model)
-        if not isinstance(model, BertBackbone) and (self.task is None or not self.task.counterpart(layout)):
+        # The model's class in the dialect; None for an encoder.
+        self.counterpart: str | None = None if self.task is None else self.task.counterpart(layout)
+        if not isinstance(model, BertBackbone) and self.counterpart is None:
             names = [row.class_name for row in TASKS.values() if row.counterpart(layout)]
             rule = f"be one of {', '.join(['BertBackbone', *names])}"
             raise TypeError(checks.message(owner, "model", rule, model, cure))

@@ -230,7 +230,9 @@ def test_files_that_are_no_archive(tmp_path, saved, files_stay):
         refused(path, "is not a whole .keras file")
     path.write_bytes(damaged)
     refused(path, "Keras refuses this file: ")
-    refused(write(path, [("metadata.json", b"{}")]), "must hold a config.json that can be read: KeyError: ")
+    refused(
+        write(path, [("metadata.json", b"{}")]), "must hold a config.json that can be read: .There is no item named"
+    )
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])

@@ -56,6 +56,7 @@ class Hdf5File:
 
     def __init__(self, path: Path):
         self.path = path
+        self._num_entries = 0
         # h5py passes on every error of the C library, as any class of exception.
         with damaged(f"{path}: not a whole HDF5 file", Exception, DAMAGED_CURE), h5py.File(path, "r") as file:
             self.infos = {name: self._info(name, dataset) for name, dataset in self._datasets(file)}
@@ -68,24 +69,20 @@ class Hdf5File:
         with damaged(what, Exception, DAMAGED_CURE), h5py.File(self.path, "r") as file:
             return to_float32(np.asarray(file[name][()]), dtype)
 
-    def _datasets(self, file: Any) -> Iterator[tuple[str, Any]]:
+    def _datasets(self, group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         """Every tensor with its path; groups are walked by hand, as h5py's own walk does not report links."""
-        num_entries = 0
-        groups = [(file, "", 0)]
-        while groups:
-            group, prefix, depth = groups.pop()
-            for key in group:
-                name = f"{prefix}{key}"
-                num_entries += 1
-                if depth > MAX_DEPTH or num_entries > MAX_ENTRIES:
-                    raise CheckpointError(f"{self.path}: {name!r} is deeper, or among more entries, than any BERT's.")
-                if not isinstance(group.get(key, getlink=True), h5py.HardLink):
-                    raise CheckpointError(f"{self.path}: {name!r} must not be a link. Do not trust this checkpoint.")
-                entry = group[key]
-                if isinstance(entry, h5py.Group):
-                    groups.append((entry, f"{name}/", depth + 1))
-                elif isinstance(entry, h5py.Dataset):
-                    yield name, entry
+        for key in group:
+            name = f"{prefix}{key}"
+            self._num_entries += 1
+            if name.count("/") > MAX_DEPTH or self._num_entries > MAX_ENTRIES:
+                raise CheckpointError(f"{self.path}: {name!r} is deeper, or among more entries, than any BERT's.")
+            if not isinstance(group.get(key, getlink=True), h5py.HardLink):
+                raise CheckpointError(f"{self.path}: {name!r} must not be a link. Do not trust this checkpoint.")
+            entry = group[key]
+            if isinstance(entry, h5py.Group):
+                yield from self._datasets(entry, f"{name}/")
+            elif isinstance(entry, h5py.Dataset):
+                yield name, entry
 
     def _info(self, name: str, dataset: Any) -> TensorInfo:
         if dataset.is_virtual or dataset.external:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
-from keras_bert_layers.checkpoints.files.json_file import read_json_object
+from keras_bert_layers.checkpoints.files.json_file import is_file_name, read_json_object
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 
 
@@ -65,7 +65,7 @@ def sharded_tensors(index_path: Path, open_shard: Callable[[Path], TensorFile]) 
 
 def _check_shard_name(index_path: Path, name: str) -> None:
     """Accepts bare names only: a path could point anywhere on the machine."""
-    if name in ("", ".", "..") or "/" in name or "\\" in name or "\0" in name:
+    if not name or not is_file_name(name):
         raise CheckpointError(
             f"{index_path}: a shard must be a file of the same directory. Received: {name!r}. "
             "Do not trust this checkpoint."

@@ -15,6 +15,8 @@ from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, dama
 MAX_JSON_BYTES = 32 * 1024 * 1024
 # A tokenizer.json has 6 levels. Python's own `repr` and `==` fail from about 900 levels on.
 MAX_JSON_DEPTH = 64
+# The longest file name of common file systems.
+_MAX_NAME_BYTES = 255
 
 _shown = reprlib.Repr()
 _shown.maxstring = _shown.maxother = _shown.maxlong = 80
@@ -94,6 +96,13 @@ def check_known(path: Path, values: Mapping[str, Any], known: Collection[str]) -
     for key, value in values.items():
         if key not in known:
             raise CheckpointError(f"{path}: `{key}` must be a known key. Received: {key}={shown(value)}.")
+
+
+def is_file_name(value: Any) -> bool:
+    """Whether a value is a name without folders, which a file system can have, or ""; others could lead elsewhere."""
+    if not isinstance(value, str) or len(value.encode(errors="replace")) > _MAX_NAME_BYTES:
+        return False
+    return Path(value).name == value != ".." and "\\" not in value and "\0" not in value
 
 
 def optional_json(path: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
 from keras_bert_layers.checkpoints.files.json_file import MAX_JSON_BYTES
 
 if TYPE_CHECKING:
@@ -52,13 +52,9 @@ def read_keras_file(path: Path) -> keras.Model:
 
 def check_archive(path: Path) -> None:
     """Raises CheckpointError if a `.keras` file is not an archive, or one that would do harm when it is read."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
-        raise CheckpointError(
-            f"{path} is not a whole .keras file ({error}). Copy it again and compare its size."
-        ) from error
+    kinds, cure = (zipfile.BadZipFile, OSError, NotImplementedError, ValueError), "Copy it again and compare its size."
+    with damaged(f"{path} is not a whole .keras file", kinds, cure), zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
     seen: set[str] = set()
     for entry in entries:
         name = PurePosixPath(entry.filename)
@@ -81,11 +77,9 @@ def check_archive(path: Path) -> None:
 
 def _check_config(path: Path) -> None:
     """Refuses layers that are programs: a Lambda's marshalled code, a pickled module of torch."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            left: list[Any] = [json.loads(archive.read("config.json"))]
-    except (zipfile.BadZipFile, KeyError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: must hold a config.json that can be read: {_reason(error)}") from error
+    what, kinds = f"{path}: must hold a config.json that can be read", (zipfile.BadZipFile, ValueError, RecursionError)
+    with damaged(what, (*kinds, KeyError)), zipfile.ZipFile(path) as archive:
+        left: list[Any] = [json.loads(archive.read("config.json"))]
     while left:
         part = left.pop()
         if isinstance(part, dict) and part.get("class_name") in _PROGRAMS:

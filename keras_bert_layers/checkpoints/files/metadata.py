@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
@@ -12,7 +13,21 @@ from keras_bert_layers.config import BertConfig
 KEY = "keras_bert_layers"
 """The key of the metadata."""
 
-TaskOptions = Mapping[str, Mapping[str, Any]]
+OPTIONS: dict[str, dict[str, Any]] = {
+    "classifier": {
+        "num_classes": int,
+        "class_names": (list, type(None)),
+        "problem_type": str,
+        "threshold": (float, type(None)),
+        "dropout": float,
+        "pairs": (bool, type(None)),
+    },
+    "cross_encoder": {"dropout": float},
+    "masked_lm": {"head_activation": (str, type(None)), "head_layer_norm_epsilon": (float, type(None))},
+    "pretrainer": {},
+    "question_answerer": {"max_answer_length": int, "n_best": int, "no_answer_threshold": (int, float, type(None))},
+    "sentence_encoder": {"pooling": str, "normalize": bool},
+}
 """Task -> its options that are kept, with the types of their values."""
 
 _PARTS = {"config": dict, "tokenizer": dict, "task": str, "options": dict}
@@ -45,26 +60,26 @@ class Metadata:
     max_length: int | None = None
 
     @classmethod
-    def from_dict(cls, where: str, values: Any, options: TaskOptions, *, has_weights: bool = False) -> Metadata:
+    def from_dict(cls, path: Path, values: Any, *, has_weights: bool = False) -> Metadata:
         """Reads what `to_dict` returned.
 
         Args:
-            where: the file and the key, for errors.
-            values: the value of the key.
-            options: the options that are allowed.
+            path: the file, for errors.
+            values: the value of `KEY` in it.
             has_weights: whether `weights` must be there, and `max_length` may be.
 
         Raises:
             CheckpointError: this package did not write it.
         """
+        where = f"{path}: `{KEY}`"
         _check(where, values, {**_PARTS, **_WEIGHTS_PARTS} if has_weights else _PARTS)
         required = ["weights", "config"] if has_weights else ["config"]
         if not all(key in values for key in required):
             raise CheckpointError(f"{where} must have the keys {required}. Received: {sorted(values)}.")
         task, task_options = values.get("task"), values.get("options", {})
-        if task is not None and task not in options:
-            raise CheckpointError(f"{where}: `task` must be one of {sorted(options)}. Received: {task!r}.")
-        _check(f"{where}: `options`", task_options, options.get(task or "", {}))
+        if task is not None and task not in OPTIONS:
+            raise CheckpointError(f"{where}: `task` must be one of {sorted(OPTIONS)}. Received: {task!r}.")
+        _check(f"{where}: `options`", task_options, OPTIONS.get(task or "", {}))
         if not all(isinstance(name, str) for name in task_options.get("class_names") or ()):
             raise CheckpointError(f"{where}: `class_names` must be strings. Received: {task_options['class_names']!r}.")
         _check(f"{where}: `tokenizer`", values.get("tokenizer", {}), _TOKENIZER)

@@ -57,9 +57,9 @@ def new_directory(path: str | os.PathLike[str], *, owner: str) -> Iterator[Path]
             unfinished.mkdir()
             with _full_disk_named(unfinished, owner, path):
                 yield unfinished
-                _synchronise(unfinished)
+                _synchronise(unfinished, *unfinished.rglob("*"))
             unfinished.rename(target)
-        _synchronise_directory(target.parent)
+        _synchronise(target.parent)
     except BaseException as error:
         for parent in made_parents:
             with contextlib.suppress(OSError):
@@ -108,20 +108,13 @@ def _full_disk_named(unfinished: Path, owner: str, path: str | os.PathLike[str])
         raise CheckpointError(checks.message(owner, "directory", rule, str(path), cure)) from error
 
 
-def _synchronise(directory: Path) -> None:
-    """Flushes all files to the disk: otherwise a rename may reach it before them."""
-    for folder, _, names in os.walk(directory):
-        for name in names:
-            with Path(folder, name).open("rb") as file:
-                os.fsync(file.fileno())
-        _synchronise_directory(Path(folder))
-
-
-def _synchronise_directory(directory: Path) -> None:
-    if os.name == "nt":  # directories have no file descriptor there
-        return
-    number = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+def _synchronise(*paths: Path) -> None:
+    """Flushes files and directories to the disk: otherwise a rename may reach it before them."""
+    for path in paths:
+        if path.is_dir() and os.name == "nt":  # directories have no file descriptor there
+            continue
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

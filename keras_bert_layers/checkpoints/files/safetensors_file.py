@@ -48,12 +48,16 @@ class SafetensorsFile:
 
     def __init__(self, path: Path):
         self.path = path
-        header_bytes = self._header_bytes()
+        header = self._header()
+        self._data_start = _LENGTH_BYTES + len(header)
         what = f"{path}: not a whole safetensors file"
         with damaged(what, SafetensorError, DAMAGED_CURE), safe_open(path, framework="np"):
             pass
-        self._data_start = _LENGTH_BYTES + header_bytes
-        self._entries = self._header(header_bytes)
+        pairs = json.loads(header, object_pairs_hook=list)
+        twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+        if twice:
+            raise CheckpointError(f"{path}: the header names the tensors {twice} twice. {DAMAGED_CURE}")
+        self._entries = {name: dict(entry) for name, entry in pairs if name != "__metadata__"}
         self.infos = {name: TensorInfo(entry["dtype"], tuple(entry["shape"])) for name, entry in self._entries.items()}
 
     def read(self, name: str) -> np.ndarray:
@@ -69,24 +73,15 @@ class SafetensorsFile:
         with damaged(f"{self.path}: tensor {name!r} has a shape that no array has", ValueError):
             return to_float32(array, dtype).reshape(shape)
 
-    def _header_bytes(self) -> int:
-        """The header's length, checked against the file's size and against a bound."""
+    def _header(self) -> bytes:
+        """The JSON header; its length is checked against the file's size and a bound before it is read."""
         file_bytes = self.path.stat().st_size
         with self.path.open("rb") as file:
             length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-        if file_bytes < _LENGTH_BYTES + length or length > MAX_HEADER_BYTES:
-            raise CheckpointError(
-                f"{self.path}: not a whole safetensors file: the header must fit in the file and take at most "
-                f"{MAX_HEADER_BYTES} bytes. Received: a header of {length} bytes, a file of {file_bytes} bytes. "
-                f"{DAMAGED_CURE}"
-            )
-        return length
-
-    def _header(self, header_bytes: int) -> dict[str, dict]:
-        with self.path.open("rb") as file:
-            file.seek(_LENGTH_BYTES)
-            pairs = json.loads(file.read(header_bytes), object_pairs_hook=list)
-        twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
-        if twice:
-            raise CheckpointError(f"{self.path}: the header names the tensors {twice} twice. {DAMAGED_CURE}")
-        return {name: dict(entry) for name, entry in pairs if name != "__metadata__"}
+            if file_bytes < _LENGTH_BYTES + length or length > MAX_HEADER_BYTES:
+                raise CheckpointError(
+                    f"{self.path}: not a whole safetensors file: the header must fit in the file and take at most "
+                    f"{MAX_HEADER_BYTES} bytes. Received: a header of {length} bytes, a file of {file_bytes} bytes. "
+                    f"{DAMAGED_CURE}"
+                )
+            return file.read(length)

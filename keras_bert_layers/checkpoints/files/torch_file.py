@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
 from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo, stored_dtype
 
 # Before 2.6 a prepared file could run code with weights_only=True too: CVE-2025-32434.
@@ -59,16 +59,12 @@ class TorchFile:
 def _load(path: Path) -> dict[str, Any]:
     """The pickled dictionary of tensors."""
     torch = _safe_torch(path)
-    try:
-        # Mapped if the format allows it (a zip, since torch 1.6): the checkpoint is not in memory twice.
-        mapped = zipfile.is_zipfile(path)
+    # Mapped if the format allows it (a zip, since torch 1.6): the checkpoint is not in memory twice.
+    mapped = zipfile.is_zipfile(path)
+    what = f"{path}: torch.load(weights_only=True) refuses this file: it is damaged or holds more than tensors"
+    kinds = (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, AttributeError)
+    with damaged(what, kinds, CONVERT):
         tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, AttributeError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise CheckpointError(
-            f"{path}: torch.load(weights_only=True) refuses this file: it is damaged or holds more than tensors "
-            f"({reason}). {CONVERT}"
-        ) from error
     if not isinstance(tensors, dict):
         raise CheckpointError(
             f"{path}: must hold a dictionary of tensors. Received: {type(tensors).__name__}. {CONVERT}"

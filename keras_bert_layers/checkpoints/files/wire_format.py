@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+_VARINT, _BYTES, _FIXED32 = 0, 2, 5
 _MAX_VARINT_BYTES = 10
 
 
@@ -66,25 +70,8 @@ def read_fields(message: bytes) -> list[tuple[int, int | bytes]]:
         >>> read_fields(field(1, 3) + field(2, b"ab"))
         [(1, 3), (2, b'ab')]
     """
-    fields: list[tuple[int, int | bytes]] = []
-    at = 0
-    while at < len(message):
-        tag, at = read_varint(message, at)
-        kind = tag & 7
-        value: int | bytes
-        if kind == _VARINT:
-            value, at = read_varint(message, at)
-        else:
-            if kind == _BYTES:
-                size, at = read_varint(message, at)
-            elif kind in (_FIXED32, _FIXED64):
-                size = 4 if kind == _FIXED32 else 8
-            else:
-                raise ValueError(f"a field has the unknown wire type {kind}")
-            if at + size > len(message):
-                raise ValueError("a field ends after its message")
-            value = message[at : at + size]
-            value = value if kind == _BYTES else int.from_bytes(value, "little")
-            at += size
-        fields.append((tag >> 3, value))
-    return fields
+    try:
+        fields = UnknownFieldSet(Empty.FromString(message))  # a message that knows no field keeps all as unknown
+    except DecodeError as error:
+        raise ValueError("a message is damaged") from error
+    return [(entry.field_number, entry.data) for entry in fields]

@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing, naming
+from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead, by_metadata
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
 from keras_bert_layers.checkpoints.files.json_file import read_json_object
 from keras_bert_layers.checkpoints.files.metadata import KEY, Metadata
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
@@ -16,7 +16,6 @@ from keras_bert_layers.checkpoints.files.tf1_checkpoint import Tf1Checkpoint, in
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens, read_vocabulary
 from keras_bert_layers.checkpoints.google.casing import lowercases
 from keras_bert_layers.checkpoints.google.heads import google_heads
-from keras_bert_layers.checkpoints.google.metadata import read_metadata
 from keras_bert_layers.checkpoints.google.names import ignored_reason
 from keras_bert_layers.checkpoints.google.prefix import checkpoint_prefix, has_checkpoint
 from keras_bert_layers.checkpoints.weights.row import Layout
@@ -28,7 +27,7 @@ VOCABULARY = "vocab.txt"
 _CURE = f"Remove the entry `{KEY}` to read the directory as Google's code does"
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # This task has no weights of its own, so only the metadata names it.
-_WITHOUT_HEAD = {"sentence_encoder": TrainedHead("sentence_encoder")}
+_WITHOUT_HEAD = TrainedHead("sentence_encoder")
 
 
 class GoogleDirectory(Checkpoint):
@@ -54,14 +53,10 @@ class GoogleDirectory(Checkpoint):
 
     @cached_property
     def _values(self) -> dict[str, Any]:
-        return read_json_object(self._existing(CONFIG))
+        return read_json_object(self._from_training(CONFIG))
 
-    def _existing(self, name: str) -> Path:
-        path = self.root / name
-        if not path.is_file():
-            cure = "Copy it from the checkpoint from which training started."
-            raise missing(self.root, f"a {name}", cure, owner=self.owner)
-        return path
+    def _from_training(self, name: str) -> Path:
+        return self.existing(self.root, name, "Copy it from the checkpoint from which training started.")
 
     @cached_property
     def config(self) -> BertConfig:
@@ -76,11 +71,19 @@ class GoogleDirectory(Checkpoint):
 
     @cached_property
     def _metadata(self) -> Metadata | None:
-        """The metadata, if it belongs to this config and to these weights."""
+        """The metadata, if it belongs to this config and to these weights.
+
+        google-research/bert sets every key of the file as an attribute and reads those that it knows, so one more key
+        changes nothing there. After training with Google's code the directory has other weights, and the metadata is
+        ignored.
+
+        References:
+            `BertConfig.from_dict` in google-research/bert, modeling.py. docs/decisions/0010-gelu-in-googles-files.md.
+        """
         if KEY not in self._values:
             return None
         path = self.root / CONFIG
-        metadata = read_metadata(path, self._values[KEY])
+        metadata = Metadata.from_dict(path, self._values[KEY], has_weights=True)
         if not metadata.agrees(self._stated_config, "google"):
             raise CheckpointError(
                 f"{path}: the config under `{KEY}` must agree with the other keys, which were changed later. {_CURE}."
@@ -119,23 +122,17 @@ class GoogleDirectory(Checkpoint):
 
     def trained_heads(self) -> tuple[TrainedHead, ...]:
         """The heads by the variables' names, with the options of the metadata."""
-        stated = google_heads(self.open_weights().infos)
-        if self._metadata is None or self._metadata.task is None:
-            return stated
-        name, options = self._metadata.task, self._metadata.options
-        same = next((task for task in stated if task.name == name), _WITHOUT_HEAD.get(name))
-        if same is None:
-            raise CheckpointError(
-                f"{self.root / CONFIG}: the task under `{KEY}` must agree with the weights, which hold no head of a "
-                f"{name}. {_CURE}."
-            )
-        others = [task for task in stated if task is not same]
-        # The metadata has all options of a classifier; those of the others are in the files too.
-        return TrainedHead(name, options if name == "classifier" else {**same.options, **options}, same.rows), *others
+        heads = google_heads(self.open_weights().infos)
+        task = None if self._metadata is None else self._metadata.task
+        if task == _WITHOUT_HEAD.name:
+            heads = (_WITHOUT_HEAD, *heads)
+        rule = f"must agree with the weights, which hold no head of a {task}"
+        error = CheckpointError(f"{self.root / CONFIG}: the task under `{KEY}` {rule}. {_CURE}.")
+        return by_metadata(heads, self._metadata, error)
 
     def tokenizer_options(self) -> dict[str, Any]:
         """The arguments by the files, with `reference="google"`, or by the metadata."""
-        path = self._existing(VOCABULARY)
+        path = self._from_training(VOCABULARY)
         vocabulary = read_vocabulary(path, _named_lines)
         check_num_tokens(path, len(vocabulary), self.config.vocabulary_size, f"{CONFIG}'s vocab_size")
         options: dict[str, Any] = {"strip_accents": None, "split_chinese": True, "reference": "google"}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo
 from keras_bert_layers.checkpoints.huggingface.heads import NEXT_SENTENCE
-from keras_bert_layers.checkpoints.task_table import TASKS
+from keras_bert_layers.checkpoints.task_table import TASKS, one_output_heads
 from keras_bert_layers.checkpoints.weights.row import WeightRow
 
 # google-research/bert, run_classifier.py: the rate on the pooled output, for every config.
@@ -33,10 +32,8 @@ def google_heads(infos: Mapping[str, TensorInfo]) -> tuple[TrainedHead, ...]:
     """
     heads: list[TrainedHead] = []
     for name in _LATEST_FIRST:
-        rows = TASKS[name].head
-        if _holds(infos, rows):
-            is_classifier = name == "classifier"
-            heads += _classifiers(infos["output_weights"].shape) if is_classifier else [TrainedHead(name, {}, rows)]
+        if _holds(infos, TASKS[name].head):
+            heads += _classifiers(infos["output_weights"].shape) if name == "classifier" else [TASKS[name].trained()]
     if _holds(infos, NEXT_SENTENCE.rows) and not _holds(infos, TASKS["masked_lm"].head):
         heads.append(NEXT_SENTENCE)
     return tuple(heads)
@@ -46,11 +43,8 @@ def _holds(infos: Mapping[str, TensorInfo], rows: tuple[WeightRow, ...]) -> bool
     return all(row.google is not None and row.google.name in infos for row in rows)
 
 
-def _classifiers(shape: tuple[int, ...]) -> list[TrainedHead]:
+def _classifiers(shape: tuple[int, ...]) -> tuple[TrainedHead, ...]:
     """A head with one output is a regression, and scores pairs."""
-    rows = TASKS["classifier"].head
-    dropout: dict[str, Any] = {"dropout": _CLASSIFIER_DROPOUT}
     if shape[:1] == (1,):
-        regression = TrainedHead("classifier", {"problem_type": "regression", **dropout}, rows)
-        return [regression, TrainedHead("cross_encoder", dropout, rows)]
-    return [TrainedHead("classifier", {"num_classes": shape[0] if shape else 0, **dropout}, rows)]
+        return one_output_heads(dropout=_CLASSIFIER_DROPOUT)
+    return (TASKS["classifier"].trained(num_classes=shape[0] if shape else 0, dropout=_CLASSIFIER_DROPOUT),)

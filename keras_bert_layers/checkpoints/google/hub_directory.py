@@ -46,7 +46,7 @@ class GoogleHubDirectory(HuggingFaceDirectory):
         return google_heads(self.open_weights().infos)
 
     # The table has Google's names.
-    stored_names = Checkpoint.stored_names
+    table_name = Checkpoint.table_name
 
     def ignored_reason(self, name: str) -> str | None:
         """Heads and optimizer states may be ignored."""

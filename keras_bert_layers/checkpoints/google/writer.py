@@ -9,13 +9,12 @@ from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.files.json_file import write_json
-from keras_bert_layers.checkpoints.files.metadata import KEY
+from keras_bert_layers.checkpoints.files.metadata import KEY, OPTIONS
 from keras_bert_layers.checkpoints.files.new_directory import new_directory
 from keras_bert_layers.checkpoints.files.tf1_checkpoint import index_checksum, write_tf1_checkpoint
 from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
 from keras_bert_layers.checkpoints.google.casing import KEY as CASING
 from keras_bert_layers.checkpoints.google.directory import CONFIG, VOCABULARY
-from keras_bert_layers.checkpoints.google.metadata import OPTIONS
 from keras_bert_layers.checkpoints.weights.row import Layout
 from keras_bert_layers.checkpoints.weights.table import backbone_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.files.torch_file import CONVERT, TorchFile
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens
 from keras_bert_layers.checkpoints.huggingface.heads import huggingface_heads
-from keras_bert_layers.checkpoints.huggingface.names import ignored_reason, stored_names
+from keras_bert_layers.checkpoints.huggingface.names import ignored_reason, table_name
 from keras_bert_layers.checkpoints.huggingface.tokenizer import stated_max_length, tokenizer_options
 from keras_bert_layers.checkpoints.sentence_transformers import modules
 from keras_bert_layers.checkpoints.sentence_transformers.dense_tensors import DenseTensors
@@ -59,11 +59,8 @@ class HuggingFaceDirectory(Checkpoint):
     @cached_property
     def config_values(self) -> dict[str, Any]:
         """The content of `config.json`."""
-        path = self.folder / "config.json"
-        if not path.is_file():
-            cure = "Give the directory that `save_pretrained` wrote."
-            raise missing(self.folder, "a config.json", cure, owner=self.owner)
-        return read_json_object(path)
+        cure = "Give the directory that `save_pretrained` wrote."
+        return read_json_object(self.existing(self.folder, "config.json", cure))
 
     @cached_property
     def config(self) -> BertConfig:
@@ -83,9 +80,9 @@ class HuggingFaceDirectory(Checkpoint):
             return tuple(sorted(tasks, key=lambda task: task.name != "cross_encoder"))
         return tasks
 
-    def stored_names(self, names: Iterable[str]) -> dict[str, str]:
-        """The table's name -> the file's; see `huggingface.names.stored_names`."""
-        return stored_names(names, source=str(self))
+    def table_name(self, name: str) -> str:
+        """See `huggingface.names.table_name`."""
+        return table_name(name)
 
     def ignored_reason(self, name: str) -> str | None:
         """Heads and buffers may be ignored."""

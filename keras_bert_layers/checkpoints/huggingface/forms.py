@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.checkpoints.task_table import TaskRow
-from keras_bert_layers.checkpoints.weights.row import Layout, WeightRow
+from keras_bert_layers.checkpoints.weights.row import WeightRow
 from keras_bert_layers.checkpoints.weights.table import backbone_rows, encoder_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 
 
-@dataclasses.dataclass(frozen=True)
-class HuggingFaceForm:
+class HuggingFaceForm(NamedTuple):
     """The counterpart of a model in transformers.
 
     Args:
         architecture: the class of transformers.
-        backbone: the encoder.
         rows: the rows of the table of weight names for the tensors that this class saves.
         values: the keys of `config.json` except the encoder's.
     """
 
     architecture: str
-    backbone: BertBackbone
     rows: tuple[WeightRow, ...]
-    values: dict[str, Any] = dataclasses.field(default_factory=dict)
+    values: dict[str, Any]
 
     @property
     def is_bare(self) -> bool:
@@ -36,37 +30,28 @@ class HuggingFaceForm:
         return self.architecture == "BertModel"
 
 
-def huggingface_form(owner: str, model: Any) -> HuggingFaceForm:
-    """Finds the counterpart of a model in transformers.
-
-    Args:
-        owner: the public function that was called, for errors.
-        model: a `BertBackbone` or a task.
-
-    Returns:
-        The form. It has a pooler if transformers' class has one.
+def huggingface_form(written: WrittenModel) -> HuggingFaceForm:
+    """Finds the counterpart of a model in transformers. It has a pooler if transformers' class has one.
 
     Raises:
-        TypeError: the model is neither a `BertBackbone` nor a task of this package.
         ValueError: the model has parts that transformers' class does not have.
     """
-    task = WrittenModel(model, Layout.HUGGINGFACE, owner=owner).task
-    if task is None:
-        return HuggingFaceForm("BertModel", model, backbone_rows(model.config))
-    _check_parts(owner, task, model)
-    has_pooler = task.pooled or task.huggingface == "BertModel"
-    rows = (backbone_rows if has_pooler else encoder_rows)(model.backbone.config)
-    return HuggingFaceForm(task.huggingface, model.backbone, (*rows, *task.head), _values(task, model))
+    _check_parts(written)
+    architecture = written.counterpart or "BertModel"
+    has_pooler = architecture == "BertModel" or (written.task is not None and written.task.pooled)
+    rows = (backbone_rows if has_pooler else encoder_rows)(written.config)
+    return HuggingFaceForm(architecture, (*rows, *written.head), _values(written))
 
 
-def _check_parts(owner: str, task: TaskRow, model: Any) -> None:
+def _check_parts(written: WrittenModel) -> None:
     """Raises ValueError for parts that transformers' class does not have."""
+    model, owner = written.model, written.owner
     kind = type(model).__name__
-    if task.name == "token_classifier" and model.crf is not None:
+    if written.name == "token_classifier" and model.crf is not None:
         cure = "transformers' BertForTokenClassification does not have its transitions. Save a `.keras` file."
         rule = "have no conditional random field"
         raise ValueError(checks.message(owner, "model", rule, f"{kind} with crf=True", cure))
-    if task.name == "dual_encoder" and model.document_backbone is not None:
+    if written.name == "dual_encoder" and model.document_backbone is not None:
         cure = (
             "sentence-transformers has no such pair. Save each side: `BertSentenceEncoder(model.backbone, "
             "model.pooling, normalize=model.normalize, preprocessor=model.preprocessor)`, and the same with "
@@ -74,16 +59,17 @@ def _check_parts(owner: str, task: TaskRow, model: Any) -> None:
         )
         rule = "have one encoder for both sides"
         raise ValueError(checks.message(owner, "model", rule, f"{kind} with a document_backbone", cure))
-    for name in ("activation", "layer_norm_epsilon") if task.name == "masked_lm" else ():
-        value, standard = getattr(model, f"head_{name}"), getattr(model.backbone.config, name)
+    for name in ("activation", "layer_norm_epsilon") if written.name == "masked_lm" else ():
+        value, standard = getattr(model, f"head_{name}"), getattr(written.config, name)
         if value not in (None, standard):
             cure = "transformers' head has no other than the encoder's. Save a `.keras` file."
             raise ValueError(checks.message(owner, f"model.head_{name}", f"be {standard!r} or None", value, cure))
 
 
-def _values(task: TaskRow, model: Any) -> dict[str, Any]:
+def _values(written: WrittenModel) -> dict[str, Any]:
     """The head's keys of `config.json`."""
-    match task.name:
+    model = written.model
+    match written.name:
         case "classifier":
             names = model.class_names or [str(index) for index in range(model.num_classes)]
             # A regression has one output without a name, which is transformers' default.

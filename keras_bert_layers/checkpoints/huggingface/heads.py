@@ -9,7 +9,7 @@ from typing import Any
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files.json_file import check_one_of
-from keras_bert_layers.checkpoints.task_table import TASKS
+from keras_bert_layers.checkpoints.task_table import TASKS, one_output_heads
 from keras_bert_layers.checkpoints.weights.table import NEXT_SENTENCE_CLASSIFIER_ROWS
 
 _PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")
@@ -47,14 +47,13 @@ def huggingface_heads(path: Path, values: Mapping[str, Any]) -> tuple[TrainedHea
     options: dict[str, Any] = {"tag_names": _labels(path, values)} if names == ["token_classifier"] else {}
     if names in (["token_classifier"], ["multiple_choice"]):
         options |= _dropout(values)
-    return tuple(TrainedHead(name, options, TASKS[name].head) for name in names)
+    return tuple(TASKS[name].trained(**options) for name in names)
 
 
 def _sequence_classification(path: Path, values: Mapping[str, Any]) -> tuple[TrainedHead, ...]:
     labels = _labels(path, values)
     problem = values.get("problem_type") or (_PROBLEMS[0] if len(labels) > 1 else _PROBLEMS[2])
     dropout = _dropout(values)
-    rows = TASKS["classifier"].head
     check_one_of(path, "problem_type", problem, _PROBLEMS)
     if problem == _PROBLEMS[2]:
         if len(labels) != 1:
@@ -62,15 +61,12 @@ def _sequence_classification(path: Path, values: Mapping[str, Any]) -> tuple[Tra
                 f"{path}: a regression must have one output. Received: {len(labels)} labels in `id2label`. "
                 "Load the encoder with `load_backbone`, and add the head in Keras."
             )
-        tasks = (
-            TrainedHead("classifier", {"problem_type": problem, **dropout}, rows),
-            TrainedHead("cross_encoder", dropout, rows),
-        )
+        tasks = one_output_heads(**dropout)
         # sentence-transformers' CrossEncoder writes this key.
         return tasks[::-1] if "sentence_transformers" in values else tasks
     if len(labels) == 1 and problem == _PROBLEMS[0]:
         raise CheckpointError(f"{path}: `id2label` must hold at least 2 labels for {problem}. Received: {labels}.")
-    return (TrainedHead("classifier", {"class_names": labels, "problem_type": problem, **dropout}, rows),)
+    return (TASKS["classifier"].trained(class_names=labels, problem_type=problem, **dropout),)
 
 
 def _dropout(values: Mapping[str, Any]) -> dict[str, Any]:

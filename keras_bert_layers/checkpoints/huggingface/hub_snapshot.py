@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_line
 from keras_bert_layers.checkpoints.huggingface.hub_files import blob_hash, check_hash, checkpoint_files, holds_weights
 
 logger = logging.getLogger("keras_bert_layers.checkpoints")
@@ -46,23 +46,21 @@ def hub_snapshot(repository: str, revision: str | None, *, weights: bool, refusa
     # The library of the connection, and so the class of its errors, differs between releases. A ValueError is an answer
     # that is not JSON, such as the page of a proxy.
     unreachable: tuple[type[Exception], ...] = (OSError, ValueError, *errors.HfHubHTTPError.__bases__)
-    with _denials_explained(repository, revision, refusal):
-        try:
-            timeout = constants.HF_HUB_ETAG_TIMEOUT
-            info = HfApi().model_info(repository, revision=revision, files_metadata=True, timeout=timeout)
-        except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.HFValidationError):
-            raise
-        except unreachable as error:
-            level = logging.INFO if isinstance(error, errors.OfflineModeIsEnabled) else logging.WARNING
-            return _cached(repository, revision, weights=weights, reason=_text(error), level=level, refusal=refusal)
-        hashes = _stated_hashes(info, weights, refusal)
-        try:
-            # By the revision's own name, so that the cache stores its commit for use without a network.
-            folder = Path(snapshot_download(repository, revision=revision, allow_patterns=list(hashes)))
-        except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
-            raise
-        except unreachable as error:
-            raise refusal("be downloaded whole", f"{_text(error)}. Load it again.") from error
+    try:
+        timeout = constants.HF_HUB_ETAG_TIMEOUT
+        info = HfApi().model_info(repository, revision=revision, files_metadata=True, timeout=timeout)
+    except unreachable as error:
+        if denial := _denial(error, repository, revision, refusal):
+            raise denial from error
+        level = logging.INFO if isinstance(error, errors.OfflineModeIsEnabled) else logging.WARNING
+        return _cached(repository, revision, weights=weights, reason=_text(error), level=level, refusal=refusal)
+    hashes = _stated_hashes(info, weights, refusal)
+    try:
+        # By the revision's own name, so that the cache stores its commit for use without a network.
+        folder = Path(snapshot_download(repository, revision=revision, allow_patterns=list(hashes)))
+    except unreachable as error:
+        denial = _denial(error, repository, revision, refusal)
+        raise denial or refusal("be downloaded whole", f"{_text(error)}. Load it again.") from error
     if folder.name != info.sha:
         raise refusal("stay as it is while it is loaded", f"It went from {info.sha} to {folder.name}. Load it again.")
     logger.info("hf://%s is at commit %s: %s", repository, info.sha, folder)
@@ -71,25 +69,21 @@ def hub_snapshot(repository: str, revision: str | None, *, weights: bool, refusa
     return folder
 
 
-@contextlib.contextmanager
-def _denials_explained(repository: str, revision: str | None, refusal: Refusal) -> Iterator[None]:
-    """Turns the hub's refusals into errors with a cure."""
+def _denial(error: Exception, repository: str, revision: str | None, refusal: Refusal) -> CheckpointError | None:
+    """The error for a denial by the hub, with a cure; None for any other failure."""
     from huggingface_hub import constants, errors
 
     log_in = "log in with `hf auth login`, or set HF_TOKEN"
-    try:
-        yield
-    except errors.GatedRepoError as error:
+    if isinstance(error, errors.GatedRepoError):
         cure = f"Ask for access at {constants.ENDPOINT}/{repository}, then {log_in}."
-        raise refusal("be a repository that you may read; it is gated", cure) from error
-    except errors.RepositoryNotFoundError as error:
-        cure = f"{repository} does not exist, or it is private: then {log_in}."
-        raise refusal("name a repository of the hub", cure) from error
-    except errors.RevisionNotFoundError as error:
-        cure = f"{repository} has no branch, tag or commit {revision!r}."
-        raise refusal("name a revision of the repository", cure) from error
-    except errors.HFValidationError as error:
-        raise refusal("name a repository as the hub allows it", f"{_text(error)}.") from error
+        return refusal("be a repository that you may read; it is gated", cure)
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return refusal("name a repository of the hub", f"{repository} does not exist, or it is private: then {log_in}.")
+    if isinstance(error, errors.RevisionNotFoundError):
+        return refusal("name a revision of the repository", f"{repository} has no branch, tag or commit {revision!r}.")
+    if isinstance(error, errors.HFValidationError):
+        return refusal("name a repository as the hub allows it", f"{_text(error)}.")
+    return None
 
 
 def _stated_hashes(info: Any, weights: bool, refusal: Refusal) -> dict[str, str]:
@@ -146,5 +140,4 @@ def _check(path: Path, expected: str, *, online: bool) -> None:
 
 def _text(error: Exception) -> str:
     """The first line of an error of another library, with its class."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0].rstrip('. ')}" if lines else type(error).__name__
+    return f"{type(error).__name__}: {first_line(error)}"

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
-
 # The prefix of the encoder's tensors in every BertFor...; BertModel has none.
 PREFIX = "bert."
 
@@ -24,35 +20,18 @@ _HEADS = {
 }
 
 
-def stored_names(stored: Iterable[str], *, source: str) -> dict[str, str]:
-    """The table's names for a file's tensors.
-
-    The prefix `bert.` is removed, and `gamma` and `beta` become `weight` and `bias`.
-
-    Args:
-        stored: the tensors' names in the file.
-        source: the checkpoint's name in errors.
-
-    Returns:
-        Table name -> name in the file, in the file's order.
-
-    Raises:
-        CheckpointError: two tensors of the file have the same table name.
+def table_name(name: str) -> str:
+    """The table's name for a tensor of a file: without the prefix `bert.`, and not `gamma` and `beta`.
 
     Examples:
-        >>> stored_names(["bert.embeddings.LayerNorm.gamma"], source="bert")
-        {'embeddings.LayerNorm.weight': 'bert.embeddings.LayerNorm.gamma'}
+        >>> table_name("bert.embeddings.LayerNorm.gamma")
+        'embeddings.LayerNorm.weight'
     """
-    names: dict[str, str] = {}
-    for name in stored:
-        canonical = name.removeprefix(PREFIX)
-        for old, new in _OLD_NAMES.items():
-            if canonical.endswith(old):
-                canonical = canonical.removesuffix(old) + new
-        if canonical in names:
-            raise CheckpointError(f"{source}: the tensors {names[canonical]!r} and {name!r} are the same weight.")
-        names[canonical] = name
-    return names
+    name = name.removeprefix(PREFIX)
+    for old, new in _OLD_NAMES.items():
+        if name.endswith(old):
+            return name.removesuffix(old) + new
+    return name
 
 
 def file_name(name: str) -> str:

@@ -12,7 +12,7 @@ from keras_bert_layers.checkpoints.files.json_file import check_boolean, check_o
 from keras_bert_layers.checkpoints.files.vocabulary import read_vocabulary
 from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerJson
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
-from keras_bert_layers.preprocessing.vocabulary import SPECIAL_TOKENS
+from keras_bert_layers.preprocessing.vocabulary import MASK, PAD, SEPARATOR, SPECIAL_TOKENS, START, UNKNOWN
 
 # transformers, models/bert/tokenization_bert.py: the arguments' names and defaults, by ours.
 _OPTIONS = {"lowercase": "do_lower_case", "strip_accents": "strip_accents", "split_chinese": "tokenize_chinese_chars"}
@@ -22,7 +22,7 @@ _BERT_CLASSES = ("BertTokenizer", "BertTokenizerFast", None)
 # These read everything from tokenizer.json, and no option of tokenizer_config.json.
 _GENERIC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
-_ROLES = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL_TOKENS, strict=True))
+ROLES = {"cls_token": START, "mask_token": MASK, "pad_token": PAD, "sep_token": SEPARATOR, "unk_token": UNKNOWN}
 _MORE_TOKENS = ("bos_token", "eos_token", "additional_special_tokens", "extra_special_tokens", "added_tokens_decoder")
 _TOKEN_FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
 
@@ -115,7 +115,7 @@ def _check_config(path: Path, config: Mapping[str, Any]) -> None:
 
 def _check_special_tokens(folder: Path) -> None:
     """Checks that every special token in the files is one of the five, in its own role."""
-    allowed = {role: (token,) for role, token in _ROLES.items()} | dict.fromkeys(_MORE_TOKENS, SPECIAL_TOKENS)
+    allowed = {role: (token,) for role, token in ROLES.items()} | dict.fromkeys(_MORE_TOKENS, SPECIAL_TOKENS)
     for name in ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"):
         path = folder / name
         values = optional_json(path)

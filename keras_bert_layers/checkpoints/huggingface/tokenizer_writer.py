@@ -7,14 +7,9 @@ from typing import Any
 
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
+from keras_bert_layers.checkpoints.huggingface.tokenizer import ROLES
 from keras_bert_layers.preprocessing import BertTokenizer
-from keras_bert_layers.preprocessing.vocabulary import MASK, PAD, SEPARATOR, SPECIAL_TOKENS, START, UNKNOWN
-
-# transformers, models/bert/tokenization_bert.py.
-_ROLES = {"cls_token": START, "mask_token": MASK, "pad_token": PAD, "sep_token": SEPARATOR, "unk_token": UNKNOWN}
-
-# Flags of a token that is matched before the text is normalized, with any text around it.
-_TOKEN_FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+from keras_bert_layers.preprocessing.vocabulary import SEPARATOR, SPECIAL_TOKENS, START, UNKNOWN
 
 
 def write_huggingface_tokenizer(directory: Path, tokenizer: BertTokenizer, *, max_length: int) -> None:
@@ -34,8 +29,8 @@ def write_huggingface_tokenizer(directory: Path, tokenizer: BertTokenizer, *, ma
     """
     options = tokenizer.get_config()
     vocabulary: list[str] = options["vocabulary"]
-    roles = {role: token if token in vocabulary else None for role, token in _ROLES.items()}
-    write_json(directory / "tokenizer.json", _tokenizer_json(options))
+    roles = {role: token if token in vocabulary else None for role, token in ROLES.items()}
+    (directory / "tokenizer.json").write_bytes(f"{_tokenizer_json(options)}\n".encode())
     settings = {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": options["lowercase"],
@@ -50,43 +45,23 @@ def write_huggingface_tokenizer(directory: Path, tokenizer: BertTokenizer, *, ma
         (directory / "vocab.txt").write_bytes(vocabulary_bytes(vocabulary))
 
 
-def _tokenizer_json(options: dict[str, Any]) -> dict[str, Any]:
-    """The content of `tokenizer.json`, as the library `tokenizers` writes it."""
+def _tokenizer_json(options: dict[str, Any]) -> str:
+    """The content of `tokenizer.json`."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
     ids = {token: token_id for token_id, token in enumerate(options["vocabulary"])}
-    added = sorted((ids[token], token) for token in SPECIAL_TOKENS if token in ids)
-    single = [_item("SpecialToken", START, 0), _item("Sequence", "A", 0), _item("SpecialToken", SEPARATOR, 0)]
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [{"id": token_id, "content": token, **_TOKEN_FLAGS} for token_id, token in added],
-        "normalizer": {
-            "type": "BertNormalizer",
-            "clean_text": True,
-            "handle_chinese_chars": options["split_chinese"],
-            "strip_accents": options["strip_accents"],
-            "lowercase": options["lowercase"],
-        },
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": single,
-            "pair": [*single, _item("Sequence", "B", 1), _item("SpecialToken", SEPARATOR, 1)],
-            "special_tokens": {
-                token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in (START, SEPARATOR)
-            },
-        },
-        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
-        "model": {
-            "type": "WordPiece",
-            "unk_token": UNKNOWN,
-            "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": 100,
-            "vocab": ids,
-        },
-    }
-
-
-def _item(kind: str, name: str, segment: int) -> dict[str, Any]:
-    """An item of a template."""
-    return {kind: {"id": name, "type_id": segment}}
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token=UNKNOWN, max_input_chars_per_word=100))
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        handle_chinese_chars=options["split_chinese"],
+        strip_accents=options["strip_accents"],
+        lowercase=options["lowercase"],
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{START} $A {SEPARATOR}",
+        pair=f"{START} $A {SEPARATOR} $B:1 {SEPARATOR}:1",
+        special_tokens=[(token, ids[token]) for token in (START, SEPARATOR)],
+    )
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens([token for token in SPECIAL_TOKENS if token in ids])
+    return tokenizer.to_str(pretty=True)

@@ -75,8 +75,8 @@ def save_huggingface(
     References:
         `save_pretrained` of transformers 5, and of sentence-transformers 5 for its modules.
     """
-    form = huggingface_form(OWNER, model)
     written = WrittenModel(model, Layout.HUGGINGFACE, preprocessor, owner=OWNER)
+    form = huggingface_form(written)
     config_values: dict[str, Any] = {
         "architectures": [form.architecture],
         **written.config.to_huggingface(),

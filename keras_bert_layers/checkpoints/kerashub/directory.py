@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing, naming
+from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead, by_metadata
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
 from keras_bert_layers.checkpoints.files.hdf5_file import Hdf5File
 from keras_bert_layers.checkpoints.files.joined_tensors import JoinedTensors
 from keras_bert_layers.checkpoints.files.json_file import check_integer, optional_json, read_json_object
@@ -16,8 +15,7 @@ from keras_bert_layers.checkpoints.files.metadata import KEY, Metadata
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens, read_vocabulary
 from keras_bert_layers.checkpoints.kerashub.heads import CLASSES, kerashub_heads
-from keras_bert_layers.checkpoints.kerashub.metadata import METADATA_FILE, read_metadata
-from keras_bert_layers.checkpoints.kerashub.names import TASK_WEIGHTS, WEIGHTS, ignored_reason, stored_names
+from keras_bert_layers.checkpoints.kerashub.names import TASK_WEIGHTS, WEIGHTS, ignored_reason, table_name
 from keras_bert_layers.checkpoints.kerashub.objects import tokenizer_object
 from keras_bert_layers.checkpoints.kerashub.tokenizer import tokenizer_options
 from keras_bert_layers.checkpoints.weights.row import Layout
@@ -27,6 +25,7 @@ CONFIG = "config.json"
 TASK = "task.json"
 TOKENIZER = "tokenizer.json"
 PREPROCESSOR = "preprocessor.json"
+METADATA = "metadata.json"
 VOCABULARY = "assets/tokenizer/vocabulary.txt"
 
 # keras_hub, models/*_preprocessor.py: the length if a preset does not state it.
@@ -62,11 +61,21 @@ class KerasHubDirectory(Checkpoint):
 
     @cached_property
     def _metadata(self) -> Metadata | None:
-        return read_metadata(self.root)
+        """The metadata in `metadata.json`, a file that KerasHub writes and does not read.
+
+        It writes a new one whenever it saves a model into the directory, so the metadata is removed when the weights
+        that it belongs to change.
+
+        References:
+            `_save_metadata` in keras_hub, src/utils/preset_utils.py. docs/decisions/0011-what-kerashub-cannot-say.md.
+        """
+        path = self.root / METADATA
+        values = optional_json(path).get(KEY)
+        return None if values is None else Metadata.from_dict(path, values)
 
     def _disagreement(self, part: str, file: str) -> CheckpointError:
         return CheckpointError(
-            f"{self.root / METADATA_FILE}: the {part} under `{KEY}` must agree with {file}, which was changed later. "
+            f"{self.root / METADATA}: the {part} under `{KEY}` must agree with {file}, which was changed later. "
             f"Remove the entry `{KEY}` to read the directory as KerasHub does."
         )
 
@@ -76,15 +85,13 @@ class KerasHubDirectory(Checkpoint):
         Raises:
             CheckpointError: there is no file of weights, or one is damaged; see `Hdf5File`.
         """
-        if not (self.root / WEIGHTS).is_file():
-            cure = "Copy all files of the preset; weights in several files cannot be read."
-            raise missing(self.root, WEIGHTS, cure, owner=self.owner)
-        paths = [path for path in (self.root / WEIGHTS, self.root / TASK_WEIGHTS) if path.is_file()]
-        return JoinedTensors([(f"{path.name}/", Hdf5File(path)) for path in paths])
+        cure = "Copy all files of the preset; weights in several files cannot be read."
+        paths = self.existing(self.root, WEIGHTS, cure), self.root / TASK_WEIGHTS
+        return JoinedTensors((f"{path.name}/", Hdf5File(path)) for path in paths if path.is_file())
 
-    def stored_names(self, names: Iterable[str]) -> dict[str, str]:
-        """The table's name -> file and path in it; see `kerashub.names.stored_names`."""
-        return stored_names(names, num_layers=self.config.num_layers, source=str(self))
+    def table_name(self, name: str) -> str:
+        """See `kerashub.names.table_name`."""
+        return table_name(name, num_layers=self.config.num_layers)
 
     def ignored_reason(self, name: str) -> str | None:
         """Heads and optimizer states may be ignored, and all tensors of an unknown task."""
@@ -95,14 +102,8 @@ class KerasHubDirectory(Checkpoint):
 
     def trained_heads(self) -> tuple[TrainedHead, ...]:
         """The heads by `task.json`, with the options of the metadata."""
-        stated = kerashub_heads(self.root / TASK, self._task)
-        if self._metadata is None or self._metadata.task is None:
-            return stated
-        same = next((task for task in stated if task.name == self._metadata.task), None)
-        if same is None:
-            raise self._disagreement("task", TASK)
-        trained = TrainedHead(same.name, {**same.options, **self._metadata.options}, same.rows)
-        return (trained, *(task for task in stated if task is not same))
+        heads = kerashub_heads(self.root / TASK, self._task)
+        return by_metadata(heads, self._metadata, self._disagreement("task", TASK))
 
     @cached_property
     def _task(self) -> dict[str, Any]:
@@ -110,15 +111,13 @@ class KerasHubDirectory(Checkpoint):
 
     def tokenizer_options(self) -> dict[str, Any]:
         """The arguments by the files, or by the metadata; see `kerashub.tokenizer.tokenizer_options`."""
-        for name in (TOKENIZER, VOCABULARY):
-            if not (self.root / name).is_file():
-                cure = "A preset has a tokenizer if one was saved with the model."
-                raise missing(self.root, name, cure, owner=self.owner)
-        path = self.root / VOCABULARY
+        cure = "A preset has a tokenizer if one was saved with the model."
+        tokenizer = self.existing(self.root, TOKENIZER, cure)
+        path = self.existing(self.root, VOCABULARY, cure)
         vocabulary = read_vocabulary(path)
         check_num_tokens(path, len(vocabulary), self.config.vocabulary_size, "config.json's vocabulary_size")
-        values = read_json_object(self.root / TOKENIZER)
-        options = tokenizer_options(self.root / TOKENIZER, values, vocabulary)
+        values = read_json_object(tokenizer)
+        options = tokenizer_options(tokenizer, values, vocabulary)
         if self._metadata is not None and self._metadata.tokenizer is not None:
             options |= self._metadata.tokenizer
             written = tokenizer_object(options)["config"]

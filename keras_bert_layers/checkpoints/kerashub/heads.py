@@ -9,10 +9,10 @@ from typing import Any
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files.json_file import check_integer, check_known, check_object
-from keras_bert_layers.checkpoints.task_table import TASKS
+from keras_bert_layers.checkpoints.task_table import TASKS, one_output_heads
 
 # keras_hub, models/bert/bert_masked_lm.py and layers/modeling/masked_lm_head.py: no argument changes these two.
-MASKED_LM_HEAD = {"head_activation": "gelu_erf", "head_layer_norm_epsilon": 1e-5}
+MASKED_LM_HEAD: dict[str, Any] = {"head_activation": "gelu_erf", "head_layer_norm_epsilon": 1e-5}
 
 _FRAME = ("backbone", "preprocessor", "name", "trainable", "dtype")
 
@@ -47,20 +47,17 @@ def _text_classifier(path: Path, arguments: Mapping[str, Any]) -> tuple[TrainedH
             f"{path}: `activation` must be 'linear', 'sigmoid' or, of several classes, 'softmax'. "
             f"Received: {activation!r}. Load the encoder with `load_backbone`, and add the head in Keras."
         )
-    rows = TASKS["classifier"].head
     dropout = {"dropout": arguments["dropout"]} if "dropout" in arguments else {}
     if num_classes > 1:
         problem = "multi_label_classification" if activation == "sigmoid" else "single_label_classification"
-        return (TrainedHead("classifier", {"num_classes": num_classes, "problem_type": problem, **dropout}, rows),)
-    scores = TrainedHead("cross_encoder", dropout, rows)  # it computes the sigmoid of one logit
-    if activation == "sigmoid":
-        return (scores,)
-    return TrainedHead("classifier", {"problem_type": "regression", **dropout}, rows), scores
+        return (TASKS["classifier"].trained(num_classes=num_classes, problem_type=problem, **dropout),)
+    # Ours computes the sigmoid of one logit.
+    return (TASKS["cross_encoder"].trained(**dropout),) if activation == "sigmoid" else one_output_heads(**dropout)
 
 
 def _masked_lm(path: Path, arguments: Mapping[str, Any]) -> tuple[TrainedHead, ...]:
     check_known(path, arguments, ())
-    return (TrainedHead("masked_lm", dict(MASKED_LM_HEAD), TASKS["masked_lm"].head),)
+    return (TASKS["masked_lm"].trained(**MASKED_LM_HEAD),)
 
 
 def _text_embedder(path: Path, arguments: Mapping[str, Any]) -> tuple[TrainedHead, ...]:

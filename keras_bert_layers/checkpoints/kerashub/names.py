@@ -7,9 +7,7 @@ layer's class, its index among the layers of that class, and a weight's index in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+import functools
 
 WEIGHTS = "model.weights.h5"
 TASK_WEIGHTS = "task.weights.h5"
@@ -72,35 +70,26 @@ def stored_paths(num_layers: int) -> dict[str, str]:
     }
 
 
-def stored_names(stored: Iterable[str], *, num_layers: int, source: str) -> dict[str, str]:
-    """The table's names for the tensors of the files.
+def table_name(path: str, *, num_layers: int) -> str:
+    """The table's name for a tensor of the files; its own if it is not in the table.
 
     Older releases of Keras wrote some of a layer's attributes with a `_` before their names and others without, and
     TensorFlow 2.13 had another name for `layers`. Keras reads them all, and so does this function.
 
     Args:
-        stored: the tensors' names: file and path.
+        path: the tensor's name: file and path.
         num_layers: the number of encoder blocks.
-        source: the checkpoint's name in errors.
-
-    Returns:
-        Table name -> name in the files, in their order. A tensor that is not in the table keeps its own name.
-
-    Raises:
-        CheckpointError: two tensors have the same table name.
 
     Examples:
-        >>> stored_names(["model.weights.h5/layers/embedding/vars/0"], num_layers=1, source="bert")
-        {'segment_embedding/embeddings': 'model.weights.h5/layers/embedding/vars/0'}
+        >>> table_name("model.weights.h5/layers/embedding/vars/0", num_layers=1)
+        'segment_embedding/embeddings'
     """
-    known = {_plain(path): name for name, path in stored_paths(num_layers).items()}
-    names: dict[str, str] = {}
-    for path in stored:
-        name = known.get(_plain(path), path)
-        if name in names:
-            raise CheckpointError(f"{source}: the tensors {names[name]!r} and {path!r} are the same weight.")
-        names[name] = path
-    return names
+    return _table_names(num_layers).get(_plain(path), path)
+
+
+@functools.lru_cache
+def _table_names(num_layers: int) -> dict[str, str]:
+    return {_plain(path): name for name, path in stored_paths(num_layers).items()}
 
 
 def ignored_reason(name: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from keras_bert_layers.checkpoints.kerashub.tokenizer import FIXED
 
 if TYPE_CHECKING:
-    from keras_bert_layers.checkpoints.task_table import TaskRow
+    from keras_bert_layers.checkpoints.written_model import WrittenModel
 
 _MASKING = ("mask_selection_rate", "mask_selection_length", "mask_token_rate", "random_token_rate")
 _WORD_STARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -53,43 +53,38 @@ def tokenizer_object(options: Mapping[str, Any]) -> dict[str, Any]:
     return keras_object("BertTokenizer", arguments)
 
 
-def preprocessor_object(task: TaskRow | None, model: Any, preprocessor: Any) -> dict[str, Any]:
+def preprocessor_object(written: WrittenModel) -> dict[str, Any]:
     """The content of a `preprocessor.json`: the tokenizer and the maximum length.
 
+    KerasHub pads every batch to the maximum length, and shortens the longer text of a pair first. An encoder gets the
+    preprocessor of a text classifier.
+
     Args:
-        task: the model's row; None for an encoder, which gets the preprocessor of a text classifier.
-        model: the encoder or the task.
-        preprocessor: a `BertPreprocessor`. KerasHub pads every batch to its `max_length`, and shortens the longer text
-            of a pair first.
+        written: the model, with a `BertPreprocessor`.
     """
     arguments = {
-        "tokenizer": tokenizer_object(preprocessor.tokenizer.get_config()),
+        "tokenizer": tokenizer_object(written.preprocessor.tokenizer.get_config()),
         "config_file": "preprocessor.json",
-        "sequence_length": preprocessor.max_length,
+        "sequence_length": written.preprocessor.max_length,
         "truncate": "round_robin",
     }
-    if task is not None and task.name == "masked_lm":
-        masking = {name: model.get_config()[name] for name in _MASKING}
+    if written.name == "masked_lm":
+        masking = {name: written.model.get_config()[name] for name in _MASKING}
         arguments |= {name: value for name, value in masking.items() if value is not None}
-    kind = "BertTextClassifier" if task is None else task.kerashub
-    return keras_object(f"{kind}Preprocessor", arguments)
+    return keras_object(f"{written.counterpart or 'BertTextClassifier'}Preprocessor", arguments)
 
 
-def task_object(
-    task: TaskRow, model: Any, backbone: Mapping[str, Any], preprocessor: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def task_object(written: WrittenModel, parts: Mapping[str, Any]) -> dict[str, Any]:
     """The content of a `task.json`.
 
     Args:
-        task: the model's row.
-        model: the task. Its outputs are logits in KerasHub too.
-        backbone: the content of `config.json`.
-        preprocessor: the content of `preprocessor.json`, or None.
+        written: the task. Its outputs are logits in KerasHub too.
+        parts: the contents of `config.json` as `backbone`, and of `preprocessor.json` or None as `preprocessor`.
     """
-    arguments: dict[str, Any] = {"backbone": backbone, "preprocessor": preprocessor}
-    if task.name in ("classifier", "cross_encoder"):
+    model, arguments = written.model, dict(parts)
+    if written.name in ("classifier", "cross_encoder"):
         num_classes = model.output_shape[-1]
         arguments |= {"num_classes": num_classes, "activation": "linear", "dropout": model.dropout}
-    elif task.name == "sentence_encoder":
+    elif written.name == "sentence_encoder":
         arguments |= {"pooling_mode": model.pooling, "normalize": model.normalize}
-    return keras_object(str(task.kerashub), arguments)
+    return keras_object(str(written.counterpart), arguments)

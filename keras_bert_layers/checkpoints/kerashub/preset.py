@@ -8,14 +8,13 @@ from pathlib import Path
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.kerashub import directory as files
-from keras_bert_layers.checkpoints.kerashub.metadata import METADATA_FILE
 from keras_bert_layers.checkpoints.kerashub.names import TASK_WEIGHTS, WEIGHTS
 
 KERASHUB = "kerashub://"
 KAGGLE = "kaggle://"
 PREFIXES = (KERASHUB, KAGGLE)
 
-_SMALL = (files.TASK, files.TOKENIZER, files.PREPROCESSOR, METADATA_FILE, files.VOCABULARY)
+_SMALL = (files.TASK, files.TOKENIZER, files.PREPROCESSOR, files.METADATA, files.VOCABULARY)
 # Kaggle's answer for a file that a model does not have, and kagglehub's if it has the list of files already.
 _NO_SUCH_FILE = ("404 Client Error", "is not present in the model files")
 

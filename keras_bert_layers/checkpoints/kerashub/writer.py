@@ -20,7 +20,6 @@ from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
 from keras_bert_layers.checkpoints.kerashub import directory as files
 from keras_bert_layers.checkpoints.kerashub import objects
 from keras_bert_layers.checkpoints.kerashub.heads import MASKED_LM_HEAD
-from keras_bert_layers.checkpoints.kerashub.metadata import METADATA_FILE
 from keras_bert_layers.checkpoints.kerashub.names import TASK_WEIGHTS, WEIGHTS, stored_paths
 from keras_bert_layers.checkpoints.weights.row import Layout
 from keras_bert_layers.checkpoints.weights.table import backbone_rows
@@ -129,15 +128,14 @@ def _check_parts(written: WrittenModel) -> None:
 
 def _contents(written: WrittenModel, options: dict[str, Any]) -> dict[str, Any]:
     """The JSON files by name."""
-    task, model = written.task, written.model
     contents: dict[str, Any] = {files.CONFIG: written.config.to_kerashub()}
     if written.preprocessor is not None:
-        contents[files.PREPROCESSOR] = objects.preprocessor_object(task, model, written.preprocessor)
+        contents[files.PREPROCESSOR] = objects.preprocessor_object(written)
         contents[files.TOKENIZER] = contents[files.PREPROCESSOR]["config"]["tokenizer"]
-    if task is not None:
-        parts = contents[files.CONFIG], contents.get(files.PREPROCESSOR)
-        contents[files.TASK] = objects.task_object(task, model, *parts)
-    contents[METADATA_FILE] = {
+    if written.task is not None:
+        parts = {"backbone": contents[files.CONFIG], "preprocessor": contents.get(files.PREPROCESSOR)}
+        contents[files.TASK] = objects.task_object(written, parts)
+    contents[files.METADATA] = {
         "keras_version": keras.__version__,
         "parameter_count": written.backbone.count_params(),
         "tasks": _BACKBONE_TASKS,

@@ -22,9 +22,6 @@ DENSE_ACTIVATIONS = {
     **{"Identity": "linear", "GELU": "gelu_erf"},
 }
 
-# The longest file name of common file systems, in bytes.
-_MAX_NAME_LENGTH = 255
-
 # sentence_transformer/modules/pooling.py: one flag for each mode up to 5.3, the key `pooling_mode` from 5.4.
 POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -54,9 +51,7 @@ def transformer_folder(root: Path) -> str:
     Raises:
         CheckpointError: `modules.json` is damaged or points outside the directory.
     """
-    path = root / MODULES_FILE
-    modules = _modules(path) if path.is_file() else []
-    return next((folder for kind, folder in modules if kind == "Transformer"), "")
+    return next((folder for kind, folder in _modules(root) if kind == "Transformer"), "")
 
 
 def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
@@ -73,7 +68,7 @@ def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
         CheckpointError: `BertSentenceEncoder` does not have this chain of modules or this pooling.
     """
     _check_model_type(root)
-    modules = _modules(root / MODULES_FILE)
+    modules = _modules(root)
     kinds, folders = [kind for kind, _ in modules], dict(modules)
     if kinds not in _CHAINS:
         raise CheckpointError(
@@ -89,13 +84,14 @@ def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
 
 def dense_folder(root: Path) -> Path | None:
     """The folder of the dense layer after the pooling; None if there is none."""
-    folders = dict(_modules(root / MODULES_FILE))
+    folders = dict(_modules(root))
     return root / folders["Dense"] if "Dense" in folders else None
 
 
-def _modules(path: Path) -> list[tuple[str, str]]:
-    """Class name and folder of each module, in order."""
-    modules = json_file.read_json(path)
+def _modules(root: Path) -> list[tuple[str, str]]:
+    """Class name and folder of each module, in order; none without a `modules.json`."""
+    path = root / MODULES_FILE
+    modules = json_file.read_json(path) if path.is_file() else []
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
         raise CheckpointError(f"{path}: must hold a JSON list of modules.")
     found = []
@@ -106,17 +102,10 @@ def _modules(path: Path) -> list[tuple[str, str]]:
                 f"{path}: a module's type must be a class of sentence_transformers. Received: {kind!r}. "
                 "A checkpoint's own code is never run."
             )
-        if not isinstance(folder, str) or not _is_bare_name(folder):
+        if not json_file.is_file_name(folder):
             raise CheckpointError(f"{path}: a module's path must be a folder of the checkpoint. Received: {folder!r}.")
         found.append((kind.rpartition(".")[2], folder))
     return found
-
-
-def _is_bare_name(folder: str) -> bool:
-    """Whether a path stays in its directory: "" or one name, which a file system can have."""
-    if len(folder.encode(errors="replace")) > _MAX_NAME_LENGTH:
-        return False
-    return Path(folder).name == folder and folder != ".." and "\\" not in folder and "\0" not in folder
 
 
 def _module_config(path: Path, module: str) -> dict[str, Any]:
@@ -128,10 +117,7 @@ def _module_config(path: Path, module: str) -> dict[str, Any]:
 def _pooling(path: Path, hidden_dim: int) -> str:
     values = _module_config(path, "pooling")
     width = values.get("embedding_dimension", values.get("word_embedding_dimension", hidden_dim))
-    if width != hidden_dim:
-        raise CheckpointError(
-            f"{path}: the embedding dimension must equal the encoder's {hidden_dim}. Received: {width!r}."
-        )
+    json_file.check_one_of(path, "embedding_dimension", width, (hidden_dim,), "It is the encoder's width.")
     flags = [mode for flag, mode in POOLING_FLAGS.items() if values.get(flag)]
     modes = values.get("pooling_mode", flags or ["mean"])
     modes = [modes] if isinstance(modes, str) else modes

@@ -101,21 +101,19 @@ def _matches(
 def _ignored(matches: Sequence[_Match], names: Mapping[str, str], checkpoint: Checkpoint) -> dict[str, str]:
     """Stored tensor -> why it is not read, for all that are not read."""
     read = {match.name for match in matches}
+    copies = {name: match.name for match in matches for name in (match.stored.name, match.stored.alias)}
     reasons = {
-        names[name]: f"the same weight as {match.name}"
-        for match in matches
-        for name in (match.stored.name, match.stored.alias or "")
-        if name in names and names[name] not in read
+        stored: f"the same weight as {copies[name]}" if name in copies else checkpoint.ignored_reason(name)
+        for name, stored in names.items()
+        if stored not in read
     }
-    others = [name for name, stored in names.items() if stored not in read and stored not in reasons]
-    found = {names[name]: checkpoint.ignored_reason(name) for name in others}
-    unexpected = [stored for stored, reason in found.items() if reason is None]
+    unexpected = [stored for stored, reason in reasons.items() if reason is None]
     if unexpected:
         raise CheckpointError(
             f"{checkpoint}: the weights file holds {len(unexpected)} tensors that the model has no weight for: "
             f"{first_names(unexpected, _NAMES_IN_AN_ERROR)}. {_CURE} and that this is a BERT."
         )
-    return {**{stored: str(reason) for stored, reason in found.items()}, **reasons}
+    return {stored: str(reason) for stored, reason in reasons.items()}
 
 
 def _check_tensor(match: _Match, shape: tuple[int, ...], tensors: TensorFile, checkpoint: Checkpoint) -> None:

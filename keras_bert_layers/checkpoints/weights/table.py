@@ -13,8 +13,7 @@ References:
 from __future__ import annotations
 
 import dataclasses
-import functools
-import itertools
+from collections.abc import Iterator
 
 from keras_bert_layers.checkpoints.weights.row import StoredWeight as Stored
 from keras_bert_layers.checkpoints.weights.row import Transform, WeightRow
@@ -47,68 +46,51 @@ _OUTPUT: _Ends = {
 }
 
 
-def _layer(ends: _Ends, ours: str, *names: str | None, qkv_index: int | None = None) -> tuple[WeightRow, ...]:
-    """The rows of a layer, by its names here and in Google's, HuggingFace's and KerasHub's files."""
-    rows = []
-    for weight, cells in ends.items():
-        google, huggingface, kerashub = (
-            None if name is None else dataclasses.replace(cell, name=name + cell.name)
-            for name, cell in zip(names, cells, strict=True)
-        )
-        rows.append(WeightRow(f"{ours}/{weight}", google, huggingface, kerashub, qkv_index))
-    return tuple(rows)
-
-
-def _block_layer(
-    index: int, ends: _Ends, ours: str, name: str, kerashub: str, *, qkv_index: int | None = None
+def _layer(
+    weights: _Ends, ours: str, google: str | None, kerashub: str | None, huggingface: str = ""
 ) -> tuple[WeightRow, ...]:
-    """The rows of a layer of an encoder block. HuggingFace's names are Google's with dots in place of slashes."""
-    return _layer(
-        ends,
-        f"encoder_block_{index}/{ours}",
-        f"bert/encoder/layer_{index}/{name}",
-        f"encoder.layer.{index}.{name.replace('/', '.')}",
-        f"transformer_layer_{index}/{kerashub}",
-        qkv_index=qkv_index,
+    """The rows of a layer, by its names here and in each dialect; HuggingFace's follows from Google's by default."""
+    huggingface = huggingface or _huggingface_name(str(google))
+    return tuple(
+        WeightRow(f"{ours}/{weight}", _cell(google, ends[0]), _cell(huggingface, ends[1]), _cell(kerashub, ends[2]))
+        for weight, ends in weights.items()
     )
+
+
+def _cell(layer: str | None, end: Stored) -> Stored | None:
+    return None if layer is None else dataclasses.replace(end, name=layer + end.name)
+
+
+def _huggingface_name(google: str) -> str:
+    """Google's name without its first part, with dots in place of slashes; blocks are `layer.0`, not `layer_0`."""
+    return google.removeprefix("bert/").rstrip("/").replace("encoder/layer_", "encoder/layer/").replace("/", ".")
 
 
 def _embedding(ours: str, name: str, kerashub: str, alias: str | None = None) -> WeightRow:
     """The row of an embedding matrix, which is the whole layer."""
-    huggingface = Stored(f"embeddings.{name}.weight", alias=alias)
-    return WeightRow(
-        f"embedding/{ours}", Stored(f"bert/embeddings/{name}"), huggingface, Stored(f"{kerashub}/embeddings")
-    )
+    google, huggingface = Stored(f"bert/embeddings/{name}"), Stored(f"embeddings.{name}.weight", alias=alias)
+    return WeightRow(f"embedding/{ours}", google, huggingface, Stored(f"{kerashub}/embeddings"))
 
 
 EMBEDDING_ROWS = (
     _embedding("token_embedding", "word_embeddings", "token_embedding", "cls.predictions.decoder.weight"),  # [V, E]
     _embedding("segment_embedding", "token_type_embeddings", "segment_embedding"),  # [T, E]
     _embedding("position_embedding", "position_embeddings", "position_embedding"),  # [P, E]
-    *_layer(  # [E] [E]
-        *(_NORM, "embedding/layer_norm"),
-        *("bert/embeddings/LayerNorm", "embeddings.LayerNorm", "embeddings_layer_norm"),
-    ),
+    *_layer(_NORM, "embedding/layer_norm", "bert/embeddings/LayerNorm", "embeddings_layer_norm"),  # [E] [E]
 )
 
 # Neither Google's BERT nor transformers' has a narrower embedding. These are the names of its projection in SimBERT, in
 # Google's layout, and in ELECTRA, the same encoder in transformers. KerasHub has no projection.
-PROJECTION_ROWS = _layer(  # [E, H] [H]
-    *(_DENSE, "embedding/projection"),
-    *("bert/encoder/embedding_hidden_mapping_in", "embeddings_project", None),
-)
+_SIMBERT = "bert/encoder/embedding_hidden_mapping_in"
+PROJECTION_ROWS = _layer(_DENSE, "embedding/projection", _SIMBERT, None, "embeddings_project")  # [E, H] [H]
 
-POOLER_ROWS = _layer(_DENSE, "pooler/dense", "bert/pooler/dense", "pooler.dense", "pooled_dense")  # [H, H] [H]
+POOLER_ROWS = _layer(_DENSE, "pooler/dense", "bert/pooler/dense", "pooled_dense")  # [H, H] [H]
 
+_TRANSFORM = "cls/predictions/transform"
 MASKED_LM_ROWS = (
-    *_layer(  # [H, E] [E]
-        *(_DENSE, "masked_lm_head/dense"),
-        *("cls/predictions/transform/dense", "cls.predictions.transform.dense", "mlm_head/intermediate_dense"),
-    ),
-    *_layer(  # [E] [E]
-        *(_NORM, "masked_lm_head/layer_norm", "cls/predictions/transform/LayerNorm"),
-        *("cls.predictions.transform.LayerNorm", "mlm_head/intermediate_layer_norm"),
-    ),
+    *_layer(_DENSE, "masked_lm_head/dense", f"{_TRANSFORM}/dense", "mlm_head/intermediate_dense"),  # [H, E] [E]
+    # [E] [E]
+    *_layer(_NORM, "masked_lm_head/layer_norm", f"{_TRANSFORM}/LayerNorm", "mlm_head/intermediate_layer_norm"),
     WeightRow(  # [V]
         "masked_lm_head/bias",
         Stored("cls/predictions/output_bias"),
@@ -116,41 +98,38 @@ MASKED_LM_ROWS = (
         Stored("mlm_head/output_bias"),
     ),
 )
-NEXT_SENTENCE_ROWS = _layer(  # [H, 2] [2]
-    _OUTPUT, "next_sentence_head/dense", "cls/seq_relationship/", "cls.seq_relationship", None
-)
-CLASSIFIER_ROWS = _layer(_OUTPUT, "classification_head/dense", "", "classifier", "logits")  # [H, C] [C]
-# A next sentence head read as a classifier of pairs.
-NEXT_SENTENCE_CLASSIFIER_ROWS = _layer(  # [H, 2] [2]
-    _OUTPUT, "classification_head/dense", "cls/seq_relationship/", "cls.seq_relationship", None
-)
-TOKEN_CLASSIFIER_ROWS = _layer(_DENSE, "token_classification_head/dense", None, "classifier", None)  # [H, C] [C]
-SPAN_ROWS = _layer(_OUTPUT, "span_head/dense", "cls/squad/", "qa_outputs", None)  # [H, 2] [2]
-MULTIPLE_CHOICE_ROWS = _layer(_DENSE, "multiple_choice_head/dense", None, "classifier", None)  # [H, 1] [1]
+NEXT_SENTENCE_ROWS = _layer(_OUTPUT, "next_sentence_head/dense", "cls/seq_relationship/", None)  # [H, 2] [2]
+# A next sentence head read as a classifier of pairs: [H, 2] [2].
+NEXT_SENTENCE_CLASSIFIER_ROWS = _layer(_OUTPUT, "classification_head/dense", "cls/seq_relationship/", None)
+CLASSIFIER_ROWS = _layer(_OUTPUT, "classification_head/dense", "", "logits", "classifier")  # [H, C] [C]
+TOKEN_CLASSIFIER_ROWS = _layer(_DENSE, "token_classification_head/dense", None, None, "classifier")  # [H, C] [C]
+SPAN_ROWS = _layer(_OUTPUT, "span_head/dense", "cls/squad/", None, "qa_outputs")  # [H, 2] [2]
+MULTIPLE_CHOICE_ROWS = _layer(_DENSE, "multiple_choice_head/dense", None, None, "classifier")  # [H, 1] [1]
 # The dense layer of sentence-transformers, `Dense`, is in a file of its own; here its names begin with `dense.`.
-DENSE_PROJECTION_ROWS = _layer(_DENSE, "dense_projection", None, "dense.linear", None)  # [H, C] [C]
+DENSE_PROJECTION_ROWS = _layer(_DENSE, "dense_projection", None, None, "dense.linear")  # [H, C] [C]
 
 
-def _block_rows(index: int) -> tuple[WeightRow, ...]:
+def _block_rows(index: int) -> Iterator[WeightRow]:
     """The rows of an encoder block."""
-    layer = functools.partial(_block_layer, index)
-    heads = [
-        layer(  # [H, H] [H]
-            *(_HEADS_OUT, "attention/query_key_value", f"attention/self/{name}", f"self_attention_layer/{name}"),
-            qkv_index=qkv_index,
-        )
-        for qkv_index, name in enumerate(("query", "key", "value"))
-    ]
-    return (
-        *itertools.chain(*heads),
-        *layer(_HEADS_IN, "attention/output", "attention/output/dense", "self_attention_layer/attention_output"),
-        *layer(_NORM, "attention_layer_norm", "attention/output/LayerNorm", "self_attention_layer_norm"),  # [H] [H]
-        *layer(  # [H, I] [I]
-            *(_DENSE, "feed_forward/intermediate", "intermediate/dense", "feedforward_intermediate_dense")
-        ),
-        *layer(_DENSE, "feed_forward/output", "output/dense", "feedforward_output_dense"),  # [I, H] [H]
-        *layer(_NORM, "feed_forward_layer_norm", "output/LayerNorm", "feedforward_layer_norm"),  # [H] [H]
-    )
+
+    def layer(weights: _Ends, ours: str, name: str, kerashub: str) -> tuple[WeightRow, ...]:
+        google = f"bert/encoder/layer_{index}/{name}"
+        return _layer(weights, f"encoder_block_{index}/{ours}", google, f"transformer_layer_{index}/{kerashub}")
+
+    for part, name in enumerate(("query", "key", "value")):  # [H, H] [H]
+        names = f"attention/self/{name}", f"self_attention_layer/{name}"
+        for row in layer(_HEADS_OUT, "attention/query_key_value", *names):
+            yield dataclasses.replace(row, qkv_index=part)
+    # [H, H] [H]
+    yield from layer(_HEADS_IN, "attention/output", "attention/output/dense", "self_attention_layer/attention_output")
+    # [H] [H]
+    yield from layer(_NORM, "attention_layer_norm", "attention/output/LayerNorm", "self_attention_layer_norm")
+    # [H, I] [I]
+    yield from layer(_DENSE, "feed_forward/intermediate", "intermediate/dense", "feedforward_intermediate_dense")
+    # [I, H] [H]
+    yield from layer(_DENSE, "feed_forward/output", "output/dense", "feedforward_output_dense")
+    # [H] [H]
+    yield from layer(_NORM, "feed_forward_layer_norm", "output/LayerNorm", "feedforward_layer_norm")
 
 
 def encoder_rows(config: BertConfig) -> tuple[WeightRow, ...]:

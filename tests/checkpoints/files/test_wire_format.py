@@ -29,15 +29,7 @@ def test_fields():
     assert read_fields(message) == [(1, 7), (6, 0xDEADBEEF), (2, field(3, 1)), (9, 1 << 56)]
 
 
-@pytest.mark.parametrize(
-    ("message", "text"),
-    [
-        (b"\x0b", "unknown wire type 3"),
-        (b"\x12\x05abc", "ends after its message"),
-        (b"\x0d\x00\x00", "ends after its message"),
-        (b"\x08", "the data ends inside an integer"),
-    ],
-)
-def test_damaged(message, text):
-    with pytest.raises(ValueError, match=text):
+@pytest.mark.parametrize("message", [b"\x0b", b"\x12\x05abc", b"\x0d\x00\x00", b"\x08"])
+def test_damaged(message):
+    with pytest.raises(ValueError, match="a message is damaged"):
         read_fields(message)

@@ -170,7 +170,7 @@ def test_empty_line_in_the_vocabulary(google, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("bert_config.json", "must hold a bert_config.json. Found: bert_model.ckpt.data-00000-of-00001, bert_model"),
+        ("bert_config.json", "must hold bert_config.json. Found: bert_model.ckpt.data-00000-of-00001, bert_model"),
         ("bert_model.ckpt.index", "must hold a TensorFlow checkpoint: files such as bert_model.ckpt.index and"),
         ("bert_model.ckpt.data-00000-of-00001", "bert_model.ckpt.data-00000-of-00001: the file is missing"),
     ],
@@ -184,7 +184,7 @@ def test_missing_file(directory, name, text):
 def test_missing_vocabulary(directory):
     (directory / "vocab.txt").unlink()
     with pytest.raises(
-        CheckpointError, match=r"must hold a vocab\.txt\. Found: .* Copy it from the checkpoint from which"
+        CheckpointError, match=r"must hold vocab\.txt\. Found: .* Copy it from the checkpoint from which"
     ):
         load_tokenizer(directory)
     load_backbone(directory)

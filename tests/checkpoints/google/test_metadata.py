@@ -7,7 +7,11 @@ import pytest
 from keras_bert_layers import BertConfig, load_backbone, load_task, load_tokenizer, save_google
 from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.files.metadata import KEY, Metadata
-from keras_bert_layers.checkpoints.google.metadata import read_metadata
+
+
+def read_metadata(path, values):
+    return Metadata.from_dict(path, values, has_weights=True)
+
 
 CONFIG = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=7)
 

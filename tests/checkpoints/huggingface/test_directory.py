@@ -11,7 +11,7 @@ def opened(source):
 
 def test_no_config(checkpoint):
     (checkpoint / "config.json").unlink()
-    with pytest.raises(CheckpointError, match=r"must hold a config\.json. Found: model\.safetensors, vocab\.txt"):
+    with pytest.raises(CheckpointError, match=r"must hold config\.json. Found: model\.safetensors, vocab\.txt"):
         _ = opened(checkpoint).config
 
 

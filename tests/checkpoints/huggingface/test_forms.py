@@ -9,9 +9,13 @@ from keras_bert_layers import (
     BertPreprocessor,
     BertTokenClassifier,
 )
-from keras_bert_layers.checkpoints.huggingface.forms import huggingface_form
+from keras_bert_layers.checkpoints.huggingface import forms
+from keras_bert_layers.checkpoints.weights.row import Layout
+from keras_bert_layers.checkpoints.written_model import WrittenModel
 
-OWNER = "save_huggingface"
+
+def huggingface_form(model):
+    return forms.huggingface_form(WrittenModel(model, Layout.HUGGINGFACE, owner="save_huggingface"))
 
 
 @pytest.fixture
@@ -20,7 +24,7 @@ def backbone(our_models):
 
 
 def test_a_bare_encoder(backbone):
-    form = huggingface_form(OWNER, backbone)
+    form = huggingface_form(backbone)
     assert (form.architecture, form.is_bare, form.values, len(form.rows)) == ("BertModel", True, {}, 39)
 
 
@@ -28,7 +32,7 @@ def test_a_subclass_is_what_it_extends(our_models):
     class Mine(BertMaskedLM):
         """A user's own."""
 
-    form = huggingface_form(OWNER, Mine(BertBackbone(our_models.CONFIG)))
+    form = huggingface_form(Mine(BertBackbone(our_models.CONFIG)))
     assert (form.architecture, form.is_bare, len(form.rows)) == ("BertForMaskedLM", False, 37 + 5)
 
 
@@ -36,13 +40,13 @@ def test_other_objects(our_models):
     for other in (our_models.preprocessor(), None, BertPreprocessor):
         text = r"`save_huggingface`: `model` must be one of BertBackbone, .* Received: model="
         with pytest.raises(TypeError, match=text):
-            huggingface_form(OWNER, other)
+            huggingface_form(other)
 
 
 def test_a_conditional_random_field(backbone):
     model = BertTokenClassifier(backbone, ["O", "B-x", "I-x"], crf=True)
     with pytest.raises(ValueError, match=r"must have no conditional random field\..*does not have its transitions"):
-        huggingface_form(OWNER, model)
+        huggingface_form(model)
 
 
 def test_two_encoders(backbone, our_models):
@@ -50,7 +54,7 @@ def test_two_encoders(backbone, our_models):
     with pytest.raises(
         ValueError, match=r"must have one encoder for both sides\..*Save each side: `BertSentenceEncoder"
     ):
-        huggingface_form(OWNER, model)
+        huggingface_form(model)
 
 
 @pytest.mark.parametrize(
@@ -62,13 +66,13 @@ def test_two_encoders(backbone, our_models):
 )
 def test_a_head_of_its_own_kind(backbone, options, text):
     with pytest.raises(ValueError, match=text):
-        huggingface_form(OWNER, BertMaskedLM(backbone, **options))
+        huggingface_form(BertMaskedLM(backbone, **options))
 
 
 def test_a_head_of_the_encoders_kind(backbone, our_models):
     config = our_models.CONFIG
     model = BertMaskedLM(backbone, head_activation=config.activation, head_layer_norm_epsilon=config.layer_norm_epsilon)
-    assert huggingface_form(OWNER, model).architecture == "BertForMaskedLM"
+    assert huggingface_form(model).architecture == "BertForMaskedLM"
 
 
 def test_a_narrower_embedding_is_refused_by_the_config(our_models, tmp_path):

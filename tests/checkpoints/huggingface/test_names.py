@@ -1,24 +1,25 @@
 import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.huggingface.names import ignored_reason, stored_names
+from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
+from keras_bert_layers.checkpoints.huggingface.names import ignored_reason, table_name
 
 
 def test_prefix_and_old_names():
     stored = ["bert.embeddings.LayerNorm.gamma", "bert.pooler.dense.bias", "cls.predictions.transform.LayerNorm.beta"]
-    assert stored_names(stored, source="x") == {
-        "embeddings.LayerNorm.weight": stored[0],
-        "pooler.dense.bias": stored[1],
-        "cls.predictions.transform.LayerNorm.bias": stored[2],
-    }
+    assert [table_name(name) for name in stored] == [
+        "embeddings.LayerNorm.weight",
+        "pooler.dense.bias",
+        "cls.predictions.transform.LayerNorm.bias",
+    ]
 
 
 @pytest.mark.parametrize("other", ["bert.embeddings.LayerNorm.weight", "embeddings.LayerNorm.gamma"])
-def test_one_weight_under_two_names(other):
+def test_one_weight_under_two_names(other, tmp_path):
     with pytest.raises(
-        CheckpointError, match=f"here: the tensors 'embeddings.LayerNorm.weight' and '{other}' are the same"
+        CheckpointError, match=f"{tmp_path}: the tensors 'embeddings.LayerNorm.weight' and '{other}' are the same"
     ):
-        stored_names(["embeddings.LayerNorm.weight", other], source="here")
+        HuggingFaceDirectory(tmp_path, owner="x").stored_names(["embeddings.LayerNorm.weight", other])
 
 
 def test_reasons():

@@ -6,10 +6,14 @@ import pytest
 from keras_bert_layers import BertConfig
 from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.files.metadata import Metadata
-from keras_bert_layers.checkpoints.kerashub.metadata import read_metadata
+from keras_bert_layers.checkpoints.kerashub.directory import KerasHubDirectory
 
 CONFIG = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=7)
 TOKENIZER = {"lowercase": True, "strip_accents": None, "split_chinese": False, "reference": "google"}
+
+
+def read_metadata(root):
+    return KerasHubDirectory(root, owner="load_task")._metadata
 
 
 def write(root, metadata):

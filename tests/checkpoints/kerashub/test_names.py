@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertConfig
-from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.kerashub.names import ignored_reason, stored_names, stored_paths
+from keras_bert_layers.checkpoints.kerashub.names import ignored_reason, stored_paths, table_name
 from keras_bert_layers.checkpoints.weights.table import CLASSIFIER_ROWS, MASKED_LM_ROWS, backbone_rows
 
 HEADS = {"backbone": (), "classifier": CLASSIFIER_ROWS, "masked_lm": MASKED_LM_ROWS, "text_embedder": ()}
@@ -38,8 +37,8 @@ def test_every_weight_lies_at_its_place_in_kerashubs_files(case, kerashub):
 def test_names_of_a_file(case, kerashub):
     model, _, directory = case
     stored = kerashub.stored(directory)
-    names = stored_names(stored, num_layers=kerashub.SIZES["num_layers"], source="preset")
-    assert sorted(names.values()) == sorted(stored)
+    names = {table_name(path, num_layers=kerashub.SIZES["num_layers"]) for path in stored}
+    assert len(names) == len(stored)
     assert set(kerashub.weights(model)) <= set(names)
 
 
@@ -52,18 +51,16 @@ def test_names_of_a_file(case, kerashub):
     ],
 )
 def test_names_of_older_files(older):
-    names = stored_names([older], num_layers=2, source="preset")
-    assert names == {"transformer_layer_1/self_attention_layer/query/kernel": older}
+    assert table_name(older, num_layers=2) == "transformer_layer_1/self_attention_layer/query/kernel"
 
 
 def test_the_same_weight_twice():
     twice = [QUERY.format(""), QUERY.format("").replace("query_dense", "_query_dense")]
-    with pytest.raises(CheckpointError, match=r"preset: the tensors '.*' and '.*_query_dense.*' are the same weight\."):
-        stored_names(twice, num_layers=2, source="preset")
+    assert len({table_name(path, num_layers=2) for path in twice}) == 1
 
 
 def test_layers_that_the_config_does_not_have_keep_their_names():
-    assert stored_names([QUERY.format("_2")], num_layers=2, source="preset") == {QUERY.format("_2"): QUERY.format("_2")}
+    assert table_name(QUERY.format("_2"), num_layers=2) == QUERY.format("_2")
     assert ignored_reason(QUERY.format("_2")) is None
 
 

@@ -62,7 +62,7 @@ def test_other_poolings_are_refused(modules, pooling):
 
 
 def test_pooling_of_another_width(modules):
-    with pytest.raises(CheckpointError, match=r"the embedding dimension must equal the encoder's 15. Received: 16"):
+    with pytest.raises(CheckpointError, match=r"`embedding_dimension` must be 15\. Received: 16\. It is the enc"):
         settings(modules(pooling={"word_embedding_dimension": 16}))
 
 
