@@ -13,7 +13,7 @@ from keras_bert_layers.decoding import decode_masks
 from keras_bert_layers.layers import MaskedLMHead
 from keras_bert_layers.preprocessing.masked_lm_generator import check_tokenizer
 from keras_bert_layers.preprocessing.masking import Masking
-from keras_bert_layers.tasks._parts import check_parts
+from keras_bert_layers.tasks._parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs.masked import POSITIONS
 
 
@@ -50,9 +50,7 @@ def masked_lm_head(
         backbone,
         activation=config.activation if activation is None else activation,
         layer_norm_epsilon=config.layer_norm_epsilon if layer_norm_epsilon is None else layer_norm_epsilon,
-        initializer_range=config.initializer_range,
-        dtype=backbone.dtype_policy,
-        name="masked_lm_head",
+        **head_options(backbone, "masked_lm_head"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks of the parts that a task is made of."""
+"""The parts that a task is made of: checks of them, and the options of heads."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ def check_parts(
         cure = f"Make one with `{wanted}(tokenizer)` or `load_preprocessor(source)`."
         raise TypeError(checks.message(owner, "preprocessor", f"be a {wanted} or None", preprocessor, cure))
     check_sizes(owner, backbone.config, preprocessor)
+
+
+def head_options(backbone: BertBackbone, name: str) -> dict[str, Any]:
+    """The keyword arguments that the heads of all tasks have in common."""
+    return {"initializer_range": backbone.config.initializer_range, "dtype": backbone.dtype_policy, "name": name}
 
 
 def check_sizes(owner: str, config: BertConfig, preprocessor: Any) -> None:

@@ -12,7 +12,7 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks._parts import check_parts
+from keras_bert_layers.tasks._parts import check_parts, head_options
 from keras_bert_layers.tasks._setting import Setting
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.labels import make_labels
@@ -89,13 +89,7 @@ class BertClassifier(Task):
         if pairs is not None:
             checks.boolean("BertClassifier", "pairs", pairs)
         dropout = backbone.config.dropout if dropout is None else dropout
-        head = ClassificationHead(
-            labels.num_classes,
-            dropout=dropout,
-            initializer_range=backbone.config.initializer_range,
-            dtype=backbone.dtype_policy,
-            name="classification_head",
-        )
+        head = ClassificationHead(labels.num_classes, dropout=dropout, **head_options(backbone, "classification_head"))
         outputs = head(backbone(backbone.input)["pooled_output"])
         data = TextInputs("BertClassifier", preprocessor, labels, pairs=pairs)
         super().__init__(backbone, data, outputs=outputs, name=name)

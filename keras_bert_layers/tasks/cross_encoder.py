@@ -13,7 +13,7 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks._parts import check_parts
+from keras_bert_layers.tasks._parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.inputs._columns import as_columns
 from keras_bert_layers.tasks.labels import Relevance
@@ -68,13 +68,7 @@ class BertCrossEncoder(Task):
     ):
         check_parts("BertCrossEncoder", backbone, preprocessor)
         dropout = backbone.config.dropout if dropout is None else dropout
-        head = ClassificationHead(
-            1,
-            dropout=dropout,
-            initializer_range=backbone.config.initializer_range,
-            dtype=backbone.dtype_policy,
-            name="classification_head",
-        )
+        head = ClassificationHead(1, dropout=dropout, **head_options(backbone, "classification_head"))
         outputs = head(backbone(backbone.input)["pooled_output"])
         self._labels = Relevance()
         data = TextInputs("BertCrossEncoder", preprocessor, self._labels, pairs=True)

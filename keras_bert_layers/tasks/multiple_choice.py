@@ -13,7 +13,7 @@ from keras_bert_layers.decoding import decode_choices
 from keras_bert_layers.layers import FlattenChoices, MultipleChoiceHead
 from keras_bert_layers.layers.multiple_choice_head import ABSENT_SCORE
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks._parts import check_parts
+from keras_bert_layers.tasks._parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs import ChoiceInputs
 from keras_bert_layers.tasks.task import Task
 
@@ -68,12 +68,7 @@ class BertMultipleChoice(Task):
     ):
         check_parts("BertMultipleChoice", backbone, preprocessor)
         dropout = backbone.config.dropout if dropout is None else dropout
-        head = MultipleChoiceHead(
-            dropout=dropout,
-            initializer_range=backbone.config.initializer_range,
-            dtype=backbone.dtype_policy,
-            name="multiple_choice_head",
-        )
+        head = MultipleChoiceHead(dropout=dropout, **head_options(backbone, "multiple_choice_head"))
         inputs = {key: keras.Input((None, None), dtype="int32", name=key) for key in backbone.input}
         flatten = FlattenChoices(name="flatten_choices")
         pooled = backbone({key: flatten(ids) for key, ids in inputs.items()})["pooled_output"]  # [B * choices, H]

@@ -15,6 +15,7 @@ from keras_bert_layers.metrics import MaskedAccuracy, Perplexity
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.masking import Masking
 from keras_bert_layers.tasks._masked import checked_masking, fill_masks, masked_inputs, masked_lm_head
+from keras_bert_layers.tasks._parts import head_options
 from keras_bert_layers.tasks._setting import Setting
 from keras_bert_layers.tasks.inputs import DocumentInputs
 from keras_bert_layers.tasks.inputs.documents import MASKED_LM, NEXT_SENTENCE
@@ -86,9 +87,7 @@ class BertPretrainer(Task):
         )
         inputs = masked_inputs(backbone)
         encoded = backbone(backbone.input)
-        next_sentence_head = NextSentenceHead(
-            initializer_range=backbone.config.initializer_range, dtype=backbone.dtype_policy, name="next_sentence_head"
-        )
+        next_sentence_head = NextSentenceHead(**head_options(backbone, "next_sentence_head"))
         outputs = {
             MASKED_LM: masked_lm_head(backbone)(encoded["sequence_output"], inputs[POSITIONS]),
             NEXT_SENTENCE: next_sentence_head(encoded["pooled_output"]),

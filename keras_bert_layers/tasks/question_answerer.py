@@ -22,7 +22,7 @@ from keras_bert_layers.layers import SpanHead
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.metrics import best_no_answer_threshold
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
-from keras_bert_layers.tasks._parts import check_parts
+from keras_bert_layers.tasks._parts import check_parts, head_options
 from keras_bert_layers.tasks._setting import Setting
 from keras_bert_layers.tasks.inputs import QuestionInputs
 from keras_bert_layers.tasks.inputs._answer_spans import END, START
@@ -114,9 +114,7 @@ class BertQuestionAnswerer(Task):
         if isinstance(preprocessor, BertPreprocessor):
             preprocessor = SpanPreprocessor.from_preprocessor(preprocessor)
         check_parts(owner, backbone, preprocessor, preprocessor_class=SpanPreprocessor)
-        head = SpanHead(
-            initializer_range=backbone.config.initializer_range, dtype=backbone.dtype_policy, name="span_head"
-        )
+        head = SpanHead(**head_options(backbone, "span_head"))
         inputs = backbone.input
         hidden = backbone(inputs)["sequence_output"]
         start_logits, end_logits = head(hidden, answer_mask=_answer_mask(inputs))

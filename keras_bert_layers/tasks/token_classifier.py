@@ -20,7 +20,7 @@ from keras_bert_layers.layers import ConditionalRandomField, TokenClassification
 from keras_bert_layers.metrics import EntityF1
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor, padded_width
 from keras_bert_layers.preprocessing.word_aligner import NO_WORD, check_stride
-from keras_bert_layers.tasks._parts import check_parts
+from keras_bert_layers.tasks._parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs import WordInputs
 from keras_bert_layers.tasks.inputs._tag_labels import IGNORED
 from keras_bert_layers.tasks.prediction._window_parts import in_parts
@@ -109,11 +109,7 @@ class BertTokenClassifier(Task):
             check_stride("BertTokenClassifier", stride, preprocessor.max_length)
         dropout = backbone.config.dropout if dropout is None else dropout
         head = TokenClassificationHead(
-            len(tag_names),
-            dropout=dropout,
-            initializer_range=backbone.config.initializer_range,
-            dtype=backbone.dtype_policy,
-            name="token_classification_head",
+            len(tag_names), dropout=dropout, **head_options(backbone, "token_classification_head")
         )
         outputs = head(backbone(backbone.input)["sequence_output"])
         data = WordInputs("BertTokenClassifier", preprocessor, tag_names, stride=stride)
