@@ -13,6 +13,21 @@ def message(owner: str, argument: str, rule: str, value: object, cure: str = "")
     return f"{text} {cure}" if cure else text
 
 
+def every_row(owner: str, rule: str, values: Any, is_right: Any, cure: str = "") -> None:
+    """ValueError with the first row that is not right.
+
+    Args:
+        owner: the class that asks.
+        rule: what holds for every row.
+        values: an array `(rows, ...)`.
+        is_right: bool array `(rows,)`.
+        cure: what to do about it.
+    """
+    if not is_right.all():
+        row = int(is_right.argmin())
+        raise ValueError(f"`{owner}`: {rule}. Received: {values[row]} in row {row}. {cure}".rstrip())
+
+
 def positive_integer(owner: str, argument: str, value: Any) -> int:
     """`value` as an int of at least 1; TypeError or ValueError otherwise."""
     return _integer(owner, argument, value, smallest=1)

@@ -27,25 +27,25 @@ def _is_of_tensorflow(x: Any) -> bool:
 
 def has_key(x: Any, key: str) -> bool:
     """Whether `x` is, or yields, a dictionary with that key: the model's own inputs."""
-    x = _first_part(x)
+    x = first_part(x)
     return isinstance(x, dict) and key in x
 
 
 def is_pair(x: Any) -> bool:
     """Whether `x` is, or yields, a tuple of columns and not a single one."""
-    return isinstance(_first_part(x), tuple)
+    return isinstance(first_part(x), tuple)
 
 
 def holds_text(x: Any) -> bool:
     """Whether `x` is, or yields, strings: bare, in lists, arrays and tensors, or in tuples of these."""
-    x = _first_part(x)
+    x = first_part(x)
     if isinstance(x, list | tuple):
         return len(x) > 0 and holds_text(x[0])
     dtype = getattr(x, "dtype", None)
     return isinstance(x, str | bytes) or getattr(dtype, "kind", "") in tuple("SUOT") or "string" in str(dtype)
 
 
-def _first_part(x: Any) -> Any:
+def first_part(x: Any) -> Any:
     """What a dataset yields as its inputs; anything else unchanged."""
     if not is_dataset(x):
         return x
@@ -61,7 +61,7 @@ def check_dataset(owner: str, dataset: Any, *, most: int = 2) -> None:
         dataset: a `tf.data.Dataset`.
         most: the most columns of text a row may have; those after the second may hold several texts a row.
     """
-    text = _first_part(dataset)
+    text = first_part(dataset)
     sides = text if isinstance(text, tuple) else (text,)
     if len(sides) > most or not all(isinstance(side, tf.TensorSpec) and side.dtype == tf.string for side in sides):
         cure = "For dictionaries: `dataset.map(lambda row: (row['text'], row['label']))`."
@@ -96,9 +96,7 @@ def as_array(values: Any) -> Any:
     try:
         array = np.asarray(values)
     except ValueError:  # lists of different lengths, such as the labels of texts that have several
-        array = np.empty(len(values), object)
-        array[:] = list(values)
-        return array
+        return np.fromiter(values, object)
     if array.dtype.kind == "O":  # numbers in a column of objects, as pandas has them after a missing value was filled
         array = np.asarray(array.tolist()) if array.size and not _holds_strings_or_lists(array) else array
     return array.astype(object) if array.dtype.kind in "UT" else array
@@ -184,9 +182,7 @@ def _as_texts(x: Any) -> Any:
     """As `as_array`, but strings of a list stay objects: NumPy would pad each one to the length of the longest."""
     if not isinstance(x, list | tuple) or not x or not isinstance(x[0], str | bytes):
         return as_array(x)
-    array = np.empty(len(x), object)
-    array[:] = x
-    return array
+    return np.fromiter(x, object)
 
 
 def as_table(owner: str, x: Any, *, first_row: int = 0) -> np.ndarray:

@@ -6,11 +6,11 @@ Axes: B batch, U words that the model sees, W given words, E spans.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from keras_bert_layers._internal import bio_tags
+from keras_bert_layers._internal.asserted import asserted
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.word_aligner import NO_WORD, AlignedWords
 
@@ -35,11 +35,13 @@ def tags_of_words(owner: str, tags: tf.RaggedTensor, word_ids: tf.Tensor, tag_na
 
     The first part of a given word has its tag. The other parts of a word in an entity are inside that entity.
     """
-    ids = _checked_ids(owner, _tag_ids(owner, tags, tag_names), word_ids, tag_names)
+    if tags.dtype == tf.string:
+        tags = tags.with_flat_values(_indices_in(owner, "tag", tags.flat_values, list(tag_names)))
+    ids = _checked_ids(owner, tf.cast(tags, tf.int32), word_ids, tag_names)
     given = tf.pad(ids.to_tensor(IGNORED), [[0, 0], [0, 1]], constant_values=IGNORED)  # at least one column
     given = tf.gather(given, tf.maximum(word_ids, 0), batch_dims=1)  # [B, U]
-    inside = [_tag_id(tag_names, bio_tags.INSIDE + bio_tags.label_of(name), name) for name in tag_names]
-    others = tf.where(given == IGNORED, IGNORED, tf.gather(tf.constant(inside, tf.int32), tf.maximum(given, 0)))
+    inside = [tag if tag == bio_tags.OUTSIDE else bio_tags.INSIDE + bio_tags.label_of(tag) for tag in tag_names]
+    others = tf.where(given == IGNORED, IGNORED, tf.gather(_tag_ids(inside, tag_names), tf.maximum(given, 0)))
     found = tf.where(begins_given_word(word_ids), given, others)
     return tf.where(word_ids == NO_WORD, IGNORED, found)
 
@@ -57,8 +59,7 @@ def tags_of_spans(
     starts, ends = (_in_bytes(texts, offsets) for offsets in (starts, ends))
     in_order = tf.reduce_all((starts < ends).flat_values) & tf.reduce_all((starts[:, 1:] >= ends[:, :-1]).flat_values)
     rule = f"`{owner}`: the spans of a text must not be empty, and come in order without overlap."
-    with tf.control_dependencies(_assertions(in_order, [rule])):
-        starts = starts.to_tensor(FAR, shape=[None, None])
+    starts = asserted(starts, in_order, [rule]).to_tensor(FAR, shape=[None, None])
     starts = tf.pad(starts, [[0, 0], [0, 1]], constant_values=FAR)  # [B, E + 1]; the last begins after all words
     ends = tf.pad(ends.to_tensor(FAR), [[0, 0], [0, 1]], constant_values=FAR)
     span = tf.searchsorted(ends, words.starts, side="right")  # [B, U], the first that ends after the word's start
@@ -66,67 +67,39 @@ def tags_of_spans(
     before = tf.pad(tf.where(is_in, span, -1), [[0, 0], [1, 0]], constant_values=-1)[:, :-1]
     label = tf.pad(labels.with_flat_values(label_ids).to_tensor(0), [[0, 0], [0, 1]])
     label = tf.gather(label, span, batch_dims=1)
-    first = [_tag_id(tag_names, bio_tags.BEGIN + name) for name in names]
-    inside = [_tag_id(tag_names, bio_tags.INSIDE + name) for name in names]
+    first = _tag_ids([bio_tags.BEGIN + name for name in names], tag_names)
+    inside = _tag_ids([bio_tags.INSIDE + name for name in names], tag_names)
     tags = tf.where(span == before, tf.gather(inside, label), tf.gather(first, label))
     tags = tf.where(is_in, tags, list(tag_names).index(bio_tags.OUTSIDE))
     return tf.where(words.word_ids == NO_WORD, IGNORED, tags)
 
 
-def _tag_id(tag_names: Sequence[str], name: str, otherwise: str = "") -> int:
-    """The id of a tag, or `IGNORED` if there is no such tag; where `otherwise` is outside, the id of outside."""
-    name = bio_tags.OUTSIDE if otherwise == bio_tags.OUTSIDE else name
-    return list(tag_names).index(name) if name in tag_names else IGNORED
-
-
-def _tag_ids(owner: str, tags: tf.RaggedTensor, tag_names: Sequence[str]) -> tf.RaggedTensor:
-    if tags.dtype == tf.string:
-        return tags.with_flat_values(_indices_in(owner, "tag", tags.flat_values, list(tag_names)))
-    return tf.cast(tags, tf.int32)
+def _tag_ids(tags: Sequence[str], tag_names: Sequence[str]) -> tf.Tensor:
+    """The ids of tags, int32; `IGNORED` for one that is not among the names."""
+    return tf.constant([list(tag_names).index(tag) if tag in tag_names else IGNORED for tag in tags], tf.int32)
 
 
 def _checked_ids(owner: str, ids: tf.RaggedTensor, word_ids: tf.Tensor, tag_names: Sequence[str]) -> tf.RaggedTensor:
     """The ids, after assertions that each is valid and that there is one for each word."""
     values = ids.flat_values
-    num_words = tf.reduce_max(word_ids, axis=1) + 1  # [B]
-    checks = [
-        *_assertions(
-            tf.reduce_all(tf.cast(ids.row_lengths(), tf.int32) == num_words),
-            [
-                f"`{owner}`: there must be one tag for each word. Received, words and tags of each row: ",
-                num_words,
-                ids.row_lengths(),
-            ],
-        ),
-        *_assertions(
-            tf.reduce_all((values >= 0) & (values < len(tag_names)) | (values == IGNORED)),
-            [f"`{owner}`: every tag must be one of {list(tag_names)}, or an index into this list. Received: ", values],
-        ),
-    ]
-    with tf.control_dependencies(checks):
-        return ids.with_flat_values(tf.identity(values))
+    num_words, num_tags = tf.reduce_max(word_ids, axis=1) + 1, tf.cast(ids.row_lengths(), tf.int32)  # [B]
+    rule = f"`{owner}`: there must be one tag for each word. Received, words and tags of each row: "
+    ids = asserted(ids, tf.reduce_all(num_tags == num_words), [rule, num_words, num_tags])
+    rule = f"`{owner}`: every tag must be one of {list(tag_names)}, or an index into this list. Received: "
+    is_tag = (values >= 0) & (values < len(tag_names)) | (values == IGNORED)
+    return asserted(ids, tf.reduce_all(is_tag), [rule, values])
 
 
 def _indices_in(owner: str, what: str, values: tf.Tensor, names: Sequence[str]) -> tf.Tensor:
     """Strings as their indices in a list, int32."""
     matches = values[:, None] == tf.constant([list(names)])
     rule = f"`{owner}`: every {what} must be one of {list(names)}. Received: "
-    with tf.control_dependencies(_assertions(tf.reduce_all(tf.reduce_any(matches, axis=1)), [rule, values])):
-        return tf.argmax(matches, axis=1, output_type=tf.int32)
+    matches = asserted(matches, tf.reduce_all(tf.reduce_any(matches, axis=1)), [rule, values])
+    return tf.argmax(matches, axis=1, output_type=tf.int32)
 
 
 def _in_bytes(texts: tf.Tensor, offsets: tf.RaggedTensor) -> tf.RaggedTensor:
     """Offsets in characters, ragged `[B, (E)]`, as offsets in bytes."""
-    before = tf.strings.substr(
-        tf.gather(texts, offsets.value_rowids()),
-        tf.zeros_like(offsets.flat_values),
-        offsets.flat_values,
-        unit="UTF8_CHAR",
-    )
+    texts, ends = tf.gather(texts, offsets.value_rowids()), offsets.flat_values
+    before = tf.strings.substr(texts, tf.zeros_like(ends), ends, unit="UTF8_CHAR")
     return offsets.with_flat_values(tf.strings.length(before))
-
-
-def _assertions(condition: tf.Tensor, message: Sequence[Any]) -> list[tf.Operation]:
-    """The control dependencies of an assertion in graph; eagerly it runs at once, and there are none."""
-    assertion = tf.debugging.Assert(condition, list(message))
-    return [] if assertion is None else [assertion]

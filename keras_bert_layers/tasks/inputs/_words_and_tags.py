@@ -18,8 +18,7 @@ from keras_bert_layers.tasks.inputs._tag_labels import IGNORED, labels_of
 def holds_words(x: Any) -> bool:
     """Whether `x` is, or yields, rows of words rather than texts."""
     if columns_of.is_dataset(x):
-        spec = x.element_spec[0] if isinstance(x.element_spec, tuple) else x.element_spec
-        return isinstance(spec, tf.RaggedTensorSpec)
+        return isinstance(columns_of.first_part(x), tf.RaggedTensorSpec)
     if columns_of.is_ragged(x):
         return True
     rows = as_list(x) if isinstance(x, Sequence) or hasattr(x, "to_numpy") or isinstance(x, np.ndarray) else []

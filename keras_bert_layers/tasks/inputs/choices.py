@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.asserted import asserted
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.tasks.inputs import _arrays as arrays
-from keras_bert_layers.tasks.inputs import _choices as choices_of
+from keras_bert_layers.tasks.inputs import _columns as columns_of
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs, without_none
 
 
@@ -33,16 +35,63 @@ class ChoiceInputs(Inputs):
         return {"prompt": TEXT, "choices": ((None, None), "string")}
 
     def columns(self, x: Any, *, first_row: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Prompts `(rows,)` and choices `(rows, choices)`, checked row by row, padded with empty strings."""
-        return choices_of.as_columns(self.owner, x, first_row=first_row)
+        """Prompts `(rows,)` and choices `(rows, choices)`, checked row by row, padded with empty strings.
+
+        Args:
+            x: a column of strings, and a column of lists of strings or an array or tensor `(rows, choices)`, as a
+                tuple.
+            first_row: the index of the first row, for errors.
+
+        Raises:
+            TypeError: a row that is not a list of strings; the message names it.
+            ValueError: not a tuple of two columns of equal length; a row without a choice.
+        """
+        if not isinstance(x, tuple) or len(x) != 2:
+            cure = "Write `(prompts, choices)`: a list of strings, and a list of lists of strings."
+            raise ValueError(checks.message(self.owner, "x", "be a tuple of two columns", type(x), cure))
+        prompts = columns_of.as_columns(self.owner, x[0], first_row=first_row)
+        for row, texts in enumerate(x[1] if isinstance(x[1], list | tuple) else (), start=first_row):
+            if isinstance(texts, str | bytes):
+                rule = "`choices` must hold a list of strings for each prompt"
+                raise TypeError(f"`{self.owner}`: {rule}. Received: {texts!r} in row {row}.")
+        choices = columns_of.as_table(self.owner, x[1], first_row=first_row)
+        if len(prompts) != len(choices):
+            raise ValueError(
+                f"`{self.owner}`: every prompt must have its row of choices. "
+                f"Received: {len(prompts)} prompts and {len(choices)} rows of choices."
+            )
+        present = choices.astype(bool)
+        if not present.any(axis=1).all():
+            rule = "every row must have a choice that is not empty"
+            row = first_row + int(np.argmin(present.any(axis=1)))
+            raise ValueError(f"`{self.owner}`: {rule}. Received: none in row {row}.")
+        return prompts, choices[:, : np.flatnonzero(present.any(axis=0)).max(initial=-1) + 1]
 
     def check_dataset(self, dataset: Any) -> None:
         """Refuses a dataset that does not yield batches of prompts and choices; ValueError."""
-        choices_of.check_dataset(self.owner, dataset)
+        x = columns_of.first_part(dataset)
+        is_right = isinstance(dataset.element_spec, tuple) and isinstance(x, tuple) and len(x) == 2
+        if not is_right or [(side.dtype, side.shape.rank) for side in x] != [(tf.string, 1), (tf.string, 2)]:
+            rule = "yield `((prompts, choices), y)`, string tensors `(batch,)` and, ragged or not, `(batch, choices)`"
+            cure = "Without labels: `((prompts, choices),)`. Call `dataset.batch(32)` first, if it yields single rows."
+            raise ValueError(checks.message(self.owner, "x", rule, dataset.element_spec, cure))
 
     def labels(self, columns: Any, y: Any) -> np.ndarray:
         """Indices of choices, int32 `(rows,)`, checked row by row."""
-        return choices_of.checked_indices(self.owner, y, columns[1])
+        indices = np.asarray(columns_of.as_array(y))
+        if indices.dtype.kind not in "iuf":
+            cure = "For a choice's own text: `[row.index(text) for row, text in zip(choices, texts)]`."
+            raise TypeError(checks.message(self.owner, "y", "hold integers", indices.dtype, cure))
+        indices, present = indices.reshape(-1), columns[1].astype(bool)
+        if len(indices) != len(present):
+            return indices  # reported with the lengths of the other columns
+        for row, index in enumerate(indices):
+            if not (index == np.floor(index) and 0 <= index < present.shape[1] and present[row, int(index)]):
+                raise ValueError(
+                    f"`{self.owner}`: every label must be the index of a choice, counted from 0. "
+                    f"Received: {index} in row {row}, which has {present[row].sum()} choices."
+                )
+        return indices.astype(np.int32)
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """One batch as ids `(batch, choices, sequence)`, labels and weights, in graph."""
@@ -52,15 +101,17 @@ class ChoiceInputs(Inputs):
         present = tf.not_equal(choices, "")  # [B, choices]
         counts = tf.range(1, tf.shape(choices)[1] + 1)
         widest = tf.reduce_max(tf.where(present, counts, 0))  # of this batch; columns are as wide as the widest row
-        choices = choices[:, :widest]
         if y is not None:
-            y = choices_of.checked_in_graph(y, present[:, :widest])
-        return without_none(choices_of.ids_of_choices(self.bucketed(), prompts, choices), y, sample_weight)
+            y = tf.cast(y, tf.int32)
+            is_label = tf.one_hot(y, widest, on_value=True, off_value=False) & present[:, :widest]
+            rule = f"`{self.owner}`: every label must be the index of a choice, counted from 0. Received: "
+            y = asserted(y, tf.reduce_all(tf.reduce_any(is_label, axis=-1)), [rule, y])
+        return without_none(_ids_of_choices(self.bucketed(), prompts, choices[:, :widest]), y, sample_weight)
 
     def outputs(self, columns: Any, run: Callable[..., Any]) -> np.ndarray:
         """The scores of a block of rows; only choices that are present are computed, each as a row of a step."""
         prompts, choices = columns
-        present = choices_of.present(choices)
+        present = choices.astype(bool)
         preprocessor = self.bucketed()
         ids = arrays.on_host(preprocessor, (prompts[np.nonzero(present)[0]], choices[present]))
         scores = np.full(choices.shape, self.fill_value, np.float32)
@@ -69,10 +120,20 @@ class ChoiceInputs(Inputs):
 
     def tokens(self, *texts: Any) -> dict[str, Any]:
         """The ids for a batch of prompts and choices, in graph."""
-        return traced_once(self._ids_of_choices, *texts)
+        return traced_once(self._tokens, *texts)
 
-    def _ids_of_choices(self, prompts: Any, choices: Any) -> dict[str, Any]:
-        return choices_of.ids_of_choices(self.preprocessor, prompts, choices)
+    def _tokens(self, prompts: Any, choices: Any) -> dict[str, Any]:
+        return _ids_of_choices(self.preprocessor, prompts, choices)
+
+
+def _ids_of_choices(preprocessor: Any, prompts: Any, choices: Any) -> dict[str, tf.Tensor]:
+    """Each prompt with each of its choices as ids `(batch, choices, sequence)`; an absent choice is all padding."""
+    shape = tf.shape(choices)
+    ids = preprocessor((tf.repeat(prompts, shape[1]), tf.reshape(choices, [-1])))  # [B * choices, S]
+    present = tf.reshape(tf.not_equal(choices, ""), [-1, 1])
+    padding = {"token_ids": preprocessor.tokenizer.pad_id, "segment_ids": 0, "padding_mask": 0}
+    ids = {key: tf.where(present, values, padding[key]) for key, values in ids.items()}
+    return {key: tf.reshape(values, tf.concat([shape, tf.shape(values)[1:]], 0)) for key, values in ids.items()}
 
 
 def _with_one_choice(ids: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -37,13 +37,9 @@ class ComparedInputs(Inputs):
         y = columns_of.as_array(y)
         if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype != object:
             y = y.astype(np.float32)
-            wrong = ~(np.abs(y) <= 1)
-            if wrong.any():
-                row = int(np.argmax(wrong))
-                raise ValueError(
-                    f"`{self.owner}`: every similarity must be in [-1, 1], the range of a cosine. "
-                    f"Received: {y[row]} in row {row}. Scale the scores first: divide by 5 if they run from 0 to 5."
-                )
+            rule = "every similarity must be in [-1, 1], the range of a cosine"
+            cure = "Scale the scores first: divide by 5 if they run from 0 to 5."
+            checks.every_row(self.owner, rule, y, np.abs(y) <= 1, cure)
         return y
 
     def makes_labels(self, x: Any) -> bool:

@@ -35,15 +35,12 @@ class DocumentInputs(MaskedInputs):
         y = columns_of.as_array(y)
         if not isinstance(y, np.ndarray):
             return y
-        rule = f"`{self.owner}`: every label must be 0 (the second text follows the first) or 1 (it does not). "
+        rule = "every label must be 0 (the second text follows the first) or 1 (it does not)"
         if y.ndim == 2 and y.shape[1] == 1:
             y = y[:, 0]
         if y.ndim != 1:
-            raise ValueError(f"{rule}Received: shape={y.shape}. Give one label a row.")
-        wrong = ~np.isin(y, (0, 1))
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(f"{rule}Received: {y[row]!r} in row {row}.")
+            raise ValueError(f"`{self.owner}`: {rule}. Received: shape={y.shape}. Give one label a row.")
+        checks.every_row(self.owner, rule, y, np.isin(y, (0, 1)))
         return y
 
     def with_labels(self, masked: tuple[Any, Any, Any], y: Any, sample_weight: Any) -> tuple[Any, ...]:

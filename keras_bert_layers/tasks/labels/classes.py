@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.asserted import asserted
 from keras_bert_layers._internal.lazy import tf
 
 OWNER = "BertClassifier"
@@ -68,9 +69,7 @@ class Classes:
         if or_empty:
             known |= tf.equal(names, "")
         message = [f"`{OWNER}`: every label must be one of {class_names}. Received: ", names]
-        check = tf.debugging.Assert(tf.reduce_all(known), message)
-        with tf.control_dependencies([] if check is None else [check]):
-            return tf.identity(matches)
+        return asserted(matches, tf.reduce_all(known), message)
 
 
 def as_text(label: Any) -> Any:

@@ -45,12 +45,8 @@ class MultiLabel(Classes):
         """Lists of names, or one column a class, as float32 `(rows, classes)`, checked row by row."""
         if y.ndim == 2 and y.dtype.kind in "biuf" and y.shape[1] == self.num_classes:
             y = y.astype(np.float32)
-            wrong = ~((y >= 0) & (y <= 1)).all(axis=1)
-            if wrong.any():
-                row = int(np.argmax(wrong))
-                raise ValueError(
-                    f"`{OWNER}`: the columns of labels must be between 0 and 1. Received: {y[row]} in row {row}."
-                )
+            is_right = ((y >= 0) & (y <= 1)).all(axis=1)
+            checks.every_row(OWNER, "the columns of labels must be between 0 and 1", y, is_right)
             return y
         is_table = y.ndim == 2 and (y.dtype.kind in "SO" or y.shape[1] == 0)
         if not is_table and not (y.ndim == 1 and y.dtype == object):

@@ -43,9 +43,7 @@ class Regression:
         if y.ndim != 1 and y.shape[1:] != (1,):
             raise ValueError(checks.message(OWNER, "y", "hold one number a text", y.shape))
         y = y.reshape(-1).astype(np.float32)
-        if not np.isfinite(y).all():
-            row = int(np.argmin(np.isfinite(y)))
-            raise ValueError(f"`{OWNER}`: every label must be a finite number. Received: {y[row]} in row {row}.")
+        checks.every_row(OWNER, "every label must be a finite number", y, np.isfinite(y))
         return y
 
     def encode_in_graph(self, y: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 
 OWNER = "BertCrossEncoder"
@@ -27,20 +28,14 @@ class Relevance:
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Relevances as float32 `(rows,)`, checked row by row."""
         column = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-        if column.dtype.kind not in "biuf":
-            found = f"dtype={y.dtype}"
-        elif column.ndim != 1:
-            found = f"shape={y.shape}"
-        else:
-            wrong = ~((column >= 0) & (column <= 1))
-            if not wrong.any():
-                return column.astype(np.float32)
-            row = int(np.argmax(wrong))
-            found = f"{float(column[row])} in row {row}"
-        raise ValueError(
-            f"`{OWNER}`: every relevance must be one number in [0, 1]. Received: {found}. "
-            "Divide grades by the highest of them."
-        )
+        rule, cure = "every relevance must be one number in [0, 1]", "Divide grades by the highest of them."
+        is_number = column.dtype.kind in "biuf"
+        if not is_number or column.ndim != 1:
+            found = f"shape={y.shape}" if is_number else f"dtype={y.dtype}"
+            raise ValueError(f"`{OWNER}`: {rule}. Received: {found}. {cure}")
+        column = column.astype(np.float32)
+        checks.every_row(OWNER, rule, column, (column >= 0) & (column <= 1), cure)
+        return column
 
     def encode_in_graph(self, y: Any) -> Any:
         """Relevances as float32 `(batch, 1)`."""

@@ -37,13 +37,10 @@ class SingleLabel(Classes):
                 if not isinstance(label, str) or label not in ids:
                     raise self.unknown(label, row)
             return np.array([ids[label] for label in names], np.int32)
-        wrong = ~((y >= 0) & (y < self.num_classes) & (y == np.floor(y)))  # a missing label, NaN, is wrong too
-        if y.ndim == 1 and wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(
-                f"`{OWNER}`: every label must be an integer, at least 0 and less than "
-                f"num_classes={self.num_classes}. Received: {y[row]} in row {row}."
-            )
+        if y.ndim == 1:
+            is_right = (y >= 0) & (y < self.num_classes) & (y == np.floor(y))  # a missing label, NaN, is wrong
+            rule = f"every label must be an integer, at least 0 and less than num_classes={self.num_classes}"
+            checks.every_row(OWNER, rule, y, is_right)
         return y
 
     def encode_in_graph(self, y: Any) -> Any:
