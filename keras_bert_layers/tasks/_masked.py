@@ -14,6 +14,7 @@ from keras_bert_layers.layers import MaskedLMHead
 from keras_bert_layers.preprocessing.masked_lm_generator import check_tokenizer
 from keras_bert_layers.preprocessing.masking import Masking
 from keras_bert_layers.tasks._parts import check_parts, head_options
+from keras_bert_layers.tasks.inputs._mask_reader import read_masks
 from keras_bert_layers.tasks.inputs.masked import POSITIONS
 
 
@@ -57,7 +58,7 @@ def masked_lm_head(
 def fill_masks(task: Any, *texts: Any) -> tuple[Any, dict[str, Any]]:
     """The outputs of a task for a batch of texts or of pairs, and the most probable tokens for the masks in them."""
     _check_top_k(task.data.owner, task.top_k, task.preprocessor.tokenizer.vocabulary_size())
-    masks = task.data.reader.read(*texts)
+    masks = read_masks(task.data.reader, *texts)
     outputs = task.run(masks.ids)
     filled = decode_masks(
         outputs["masked_lm"] if isinstance(outputs, dict) else outputs,

@@ -183,7 +183,7 @@ def as_steps(
         windows = order.batches(windows, batch_size, lengths=_window_lengths)
     else:
         windows = windows.rebatch(batch_size)
-    return windows.map(trim, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    return windows.map(trim, num_parallel_calls=tf.data.AUTOTUNE)
 
 
 def _window_lengths(ids: dict[str, tf.Tensor], *_: Any) -> tf.Tensor:

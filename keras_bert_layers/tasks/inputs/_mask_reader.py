@@ -33,42 +33,31 @@ class Masks(NamedTuple):
     num_columns: tf.Tensor
 
 
-class MaskReader:
-    """Reads texts with `[MASK]`, or pairs of them.
+def preprocessor_with_masks(given: BertPreprocessor) -> BertPreprocessor:
+    """A preprocessor that finds `[MASK]` in texts, with the given one's lengths, truncation and padding."""
+    tokenizer = given.tokenizer
+    if tokenizer.reference == "huggingface":  # it finds [MASK] by itself
+        return given
+    options = {"padding": given.padding, "truncation": given.truncation}
+    return BertPreprocessor(MaskTokenizer(**tokenizer.get_config()), given.max_length, **options)
 
-    For `reference="google"` it needs a tokenizer of its own, which it makes at its first use.
+
+def read_masks(preprocessor: BertPreprocessor, *texts: Any) -> Masks:
+    """The ids of a batch of texts or pairs, and the column of the answer to each mask.
 
     Args:
-        preprocessor: a `BertPreprocessor`, whose lengths, truncation and padding apply here too.
+        preprocessor: what `preprocessor_with_masks` returned.
+        *texts: strings `[B]`, one tensor or two.
     """
-
-    def __init__(self, preprocessor: BertPreprocessor):
-        self._given = preprocessor
-        self._made: BertPreprocessor | None = None
-
-    @property
-    def preprocessor(self) -> BertPreprocessor:
-        """The preprocessor, with `[MASK]` found in texts."""
-        tokenizer = self._given.tokenizer
-        if tokenizer.reference == "huggingface":  # it finds [MASK] by itself
-            return self._given
-        if self._made is None:
-            given = self._given
-            options = {"padding": given.padding, "truncation": given.truncation}
-            self._made = BertPreprocessor(MaskTokenizer(**tokenizer.get_config()), given.max_length, **options)
-        return self._made
-
-    def read(self, *texts: Any) -> Masks:
-        """The ids of a batch of texts or pairs, and the column of the answer to each mask."""
-        ids = traced_once(self.preprocessor, texts if len(texts) > 1 else texts[0])
-        positions, counts = find_masks(ids["token_ids"], self._given.tokenizer.mask_id)
-        written = [tf.cast(tf.strings.split(text, MASK).row_lengths(), tf.int32) - 1 for text in texts]  # [B] each
-        order = tf.range(tf.shape(positions)[1])
-        # Truncation cuts at the end of each text, so the masks that are left are its first.
-        is_second = tf.gather(ids["segment_ids"], positions, batch_dims=1)
-        is_mask = order < counts[:, None]
-        num_first = tf.reduce_sum(tf.cast(is_mask & (is_second == 0), tf.int32), axis=-1, keepdims=True)
-        columns = tf.where(is_mask, order + is_second * (written[0][:, None] - num_first), -1)
-        # The maximum over no rows, or no masks, is the smallest integer.
-        num_columns = tf.maximum(tf.maximum(tf.reduce_max(tf.add_n(written)), tf.reduce_max(columns) + 1), 0)
-        return Masks({**ids, "mask_positions": positions}, columns, num_columns)
+    ids = traced_once(preprocessor, texts if len(texts) > 1 else texts[0])
+    positions, counts = find_masks(ids["token_ids"], preprocessor.tokenizer.mask_id)
+    written = [tf.cast(tf.strings.split(text, MASK).row_lengths(), tf.int32) - 1 for text in texts]  # [B] each
+    order = tf.range(tf.shape(positions)[1])
+    # Truncation cuts at the end of each text, so the masks that are left are its first.
+    is_second = tf.gather(ids["segment_ids"], positions, batch_dims=1)
+    is_mask = order < counts[:, None]
+    num_first = tf.reduce_sum(tf.cast(is_mask & (is_second == 0), tf.int32), axis=-1, keepdims=True)
+    columns = tf.where(is_mask, order + is_second * (written[0][:, None] - num_first), -1)
+    # The maximum over no rows, or no masks, is the smallest integer.
+    num_columns = tf.maximum(tf.maximum(tf.reduce_max(tf.add_n(written)), tf.reduce_max(columns) + 1), 0)
+    return Masks({**ids, "mask_positions": positions}, columns, num_columns)

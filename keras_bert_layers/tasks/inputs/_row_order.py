@@ -81,11 +81,7 @@ def token_counts(tokenizer: Any, x: Any) -> tf.Tensor:
     """
     found = tf.constant(0, tf.int64)
     for column in x if isinstance(x, tuple) else (x,):
-        texts = column.flat_values if isinstance(column, tf.RaggedTensor) else tf.reshape(column, [-1])
-        counts = tokenizer.tokenize(texts).row_lengths()
-        if isinstance(column, tf.RaggedTensor):
-            counts = column.with_flat_values(counts)
-        elif column.shape.rank > 1:
-            counts = tf.reshape(counts, tf.shape(column))
-        found += counts if column.shape.rank == 1 else tf.reduce_sum(counts, axis=1)
+        rank = column.shape.rank
+        counts = tokenizer.tokenize(column).row_lengths(axis=rank)
+        found += counts if rank == 1 else tf.reduce_sum(counts, axis=1)
     return found

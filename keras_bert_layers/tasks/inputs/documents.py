@@ -53,19 +53,12 @@ class DocumentInputs(MaskedInputs):
         labels = {MASKED_LM: labels, NEXT_SENTENCE: tf.cast(y, tf.int32)}
         return inputs, labels, {MASKED_LM: weights * by_pair[:, None], NEXT_SENTENCE: by_pair}
 
-    def batches(
-        self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        batch_size: int | None = None,
-        order: RowOrder = RowOrder.AS_GIVEN,
-        training: bool = False,
+    def batches_of(
+        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder, training: bool
     ) -> tf.data.Dataset:
-        """A dataset of masked pairs, from documents, from columns or from a dataset."""
-        if _are_pairs(x):
-            return super().batches(x, y, sample_weight, batch_size=batch_size, order=order, training=training)
+        """A dataset of masked pairs, from documents or from columns."""
+        if isinstance(x, tuple):
+            return super().batches_of(x, y, sample_weight, batch_size=batch_size, order=order, training=training)
         for name, value in (("y", y), ("sample_weight", sample_weight)):
             if value is not None:
                 rule = "be None where `x` is a list of documents"
@@ -100,11 +93,11 @@ class DocumentInputs(MaskedInputs):
         specs = tf.TensorSpec([None, 5], tf.int64), tf.TensorSpec([None], tf.int64)
         batches = tf.data.Dataset.from_generator(epoch, output_signature=specs)
         batches = batches.apply(tf.data.experimental.assert_cardinality(-(-num_rows // size)))
-        return batches.map(masked, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+        return batches.map(masked, num_parallel_calls=tf.data.AUTOTUNE)
 
     def split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The first and the last documents, or rows."""
-        if _are_pairs(x):
+        if isinstance(x, tuple) or columns_of.is_dataset(x):
             return super().split(x, y, sample_weight, share)
         check_documents(self.owner, x)
         (first, *_), (last, *_) = columns_of.split_rows(self.owner, share, x)
@@ -119,8 +112,3 @@ def _epoch(pairs: SentencePairs, seed: int, *, num_rows: int, shuffle: bool) -> 
         rows = np.concatenate([rows, pairs.draw(int(generator.integers(2**63 - 1)))])
     chosen = generator.permutation(len(rows))[:num_rows]
     return rows[chosen if shuffle else np.sort(chosen)], generator.integers(2**63 - 1, size=num_rows)
-
-
-def _are_pairs(x: Any) -> bool:
-    """Whether `x` is pairs of texts, in columns or from a dataset, and not documents."""
-    return isinstance(x, tuple) or columns_of.is_dataset(x)

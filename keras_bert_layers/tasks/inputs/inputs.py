@@ -68,11 +68,11 @@ class Inputs:
             self._traced[function] = tf.function(function, autograph=False)
         return self._traced[function]
 
-    def made_once(self, make: Callable[..., Any], *arguments: Any) -> Any:
-        """`make(*arguments)`, made at the first call, until the preprocessor is replaced."""
-        key = make, arguments
+    def made_once(self, make: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """`make(*arguments, **options)`, made at the first call, until the preprocessor is replaced."""
+        key = make, arguments, *options.items()
         if key not in self._made:
-            self._made[key] = make(*arguments)
+            self._made[key] = make(*arguments, **options)
         return self._made[key]
 
     @property
@@ -148,23 +148,26 @@ class Inputs:
             order: which rows come together.
             training: whether they are for training, where data may differ from epoch to epoch.
         """
-        rows = self.row_batches(x, y, sample_weight, batch_size=batch_size, order=order)
-        return self.encoded(rows, training=training).prefetch(tf.data.AUTOTUNE)
-
-    def encoded(self, rows: tf.data.Dataset, *, training: bool) -> tf.data.Dataset:
-        """A dataset of checked batches, encoded."""
-        return rows.map(self.traced(self._encode_for(training)), num_parallel_calls=tf.data.AUTOTUNE)
-
-    def row_batches(
-        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder
-    ) -> tf.data.Dataset:
-        """A dataset of checked batches `(x, y, sample_weight)` that are not encoded yet."""
         if columns_of.is_dataset(x):
             columns_of.refuse_beside_dataset(self.owner, y=y, sample_weight=sample_weight, batch_size=batch_size)
             self.check_dataset(x)
-            return x if isinstance(x.element_spec, tuple) else x.map(lambda text: (text,))
+            rows = x if isinstance(x.element_spec, tuple) else x.map(lambda text: (text,))
+            batches = self.encoded(rows, training=training)
+        else:
+            batches = self.batches_of(x, y, sample_weight, batch_size=batch_size, order=order, training=training)
+        return batches.prefetch(tf.data.AUTOTUNE)
+
+    def batches_of(
+        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder, training: bool
+    ) -> tf.data.Dataset:
+        """`batches` from what a user holds that is not a dataset."""
         rows = self.checked(x, y, sample_weight)
-        return batches_of_rows(rows, batch_size=batch_size or 32, order=order, lengths=self.lengths)
+        batches = batches_of_rows(rows, batch_size=batch_size or 32, order=order, lengths=self.lengths)
+        return self.encoded(batches, training=training)
+
+    def encoded(self, rows: tf.data.Dataset, *, training: bool) -> tf.data.Dataset:
+        """A dataset of checked batches `(x, y, sample_weight)`, encoded."""
+        return rows.map(self.traced(self._encode_for(training)), num_parallel_calls=tf.data.AUTOTUNE)
 
     def checked(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Columns of at least one row, with as many labels and weights."""

@@ -11,10 +11,11 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.decoding import find_masks
+from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.masked_lm_generator import MaskedLMGenerator
 from keras_bert_layers.preprocessing.masking import Masking
 from keras_bert_layers.tasks.inputs._arrays import on_host
-from keras_bert_layers.tasks.inputs._mask_reader import MaskReader
+from keras_bert_layers.tasks.inputs._mask_reader import preprocessor_with_masks
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 
 POSITIONS = "mask_positions"
@@ -39,20 +40,17 @@ class MaskedInputs(Inputs):
         super().__init__(owner, preprocessor)
         self.masking = masking
         if preprocessor is not None:
-            self.made_once(self._make_generator)  # now, as it may draw a seed
+            self.made_once(MaskedLMGenerator, preprocessor.tokenizer, masking=masking)  # now, as it may draw a seed
 
     @property
     def generator(self) -> MaskedLMGenerator:
         """Draws the masks."""
-        return self.made_once(self._make_generator)
-
-    def _make_generator(self) -> MaskedLMGenerator:
-        return MaskedLMGenerator(self.preprocessor.tokenizer, masking=self.masking)
+        return self.made_once(MaskedLMGenerator, self.preprocessor.tokenizer, masking=self.masking)
 
     @property
-    def reader(self) -> MaskReader:
-        """Reads texts in which a user wrote `[MASK]`."""
-        return self.made_once(MaskReader, self.bucketed())
+    def reader(self) -> BertPreprocessor:
+        """The preprocessor that finds the `[MASK]` that a user wrote in a text."""
+        return self.made_once(preprocessor_with_masks, self.bucketed())
 
     def labels(self, columns: Any, y: Any) -> Any:
         """Refused: the masked tokens are the labels."""
@@ -97,8 +95,7 @@ class MaskedInputs(Inputs):
 
     def outputs(self, columns: Any, run: Callable[..., Any]) -> Any:
         """The outputs at each `[MASK]` that is written in a text."""
-        preprocessor = self.reader.preprocessor
-        return run(on_host(preprocessor, columns), preprocessor, finish=self.model_inputs)
+        return run(on_host(self.reader, columns), self.reader, finish=self.model_inputs)
 
     def model_inputs(self, ids: Any) -> Any:
         """The ids, with the positions of `[MASK]` where these are not given and there is a tokenizer."""
@@ -115,4 +112,4 @@ class MaskedInputs(Inputs):
 
     def tokens(self, *texts: Any) -> dict[str, Any]:
         """The ids for a batch of strings in which `[MASK]` is the mask, in graph."""
-        return traced_once(self.reader.preprocessor, texts if len(texts) > 1 else texts[0])
+        return traced_once(self.reader, texts if len(texts) > 1 else texts[0])

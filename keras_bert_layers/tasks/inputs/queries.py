@@ -35,7 +35,7 @@ class QueryInputs(Inputs):
         preprocessor = self.preprocessor
         if side == DOCUMENT and self.document_preprocessor is not None:
             preprocessor = self.document_preprocessor
-        return self.made_once(_texts_of_side, self.owner, preprocessor, side)
+        return self.made_once(Inputs, self.owner, preprocessor, most_texts=1, part=side)
 
     def holds_ids(self, x: Any) -> bool:
         """Whether `x` is, or yields, the ids of both encoders or of one."""
@@ -86,7 +86,3 @@ class QueryInputs(Inputs):
     def empty(self, x: Any, outputs: Any) -> np.ndarray:
         """No vectors, or no scores."""
         return np.sum(outputs[QUERY], axis=-1) if columns_of.is_pair(x) else outputs[QUERY]
-
-
-def _texts_of_side(owner: str, preprocessor: Any, side: str) -> Inputs:
-    return Inputs(owner, preprocessor, most_texts=1, part=side)

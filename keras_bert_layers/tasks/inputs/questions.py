@@ -73,22 +73,14 @@ class QuestionInputs(Inputs):
         """All windows of one batch of rows, with the positions of their answers; `y` holds bytes."""
         return _as_windows(self.bucketed(), x, y, sample_weight)
 
-    def batches(
-        self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        batch_size: int | None = None,
-        order: RowOrder = RowOrder.AS_GIVEN,
-        training: bool = False,
+    def encoded(self, rows: tf.data.Dataset, *, training: bool) -> tf.data.Dataset:
+        """All windows of each batch of a dataset."""
+        return rows.map(self.traced(self._encode_characters), num_parallel_calls=tf.data.AUTOTUNE)
+
+    def batches_of(
+        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder, training: bool
     ) -> tf.data.Dataset:
-        """A dataset of `batch_size` windows a step; from a dataset, of all windows of its batches."""
-        if columns_of.is_dataset(x):
-            rows = self.row_batches(x, y, sample_weight, batch_size=batch_size, order=order)
-            return rows.map(self.traced(self._encode_characters), num_parallel_calls=tf.data.AUTOTUNE).prefetch(
-                tf.data.AUTOTUNE
-            )
+        """A dataset of `batch_size` windows a step."""
         batch_size = batch_size or 32
         parts = self.checked(x, y, sample_weight)
         # The windows are what is sorted by length, later.

@@ -51,7 +51,7 @@ class WordInputs(Inputs):
 
     def aligner(self, preprocessor: Any = None) -> WordAligner:
         """Aligns words with the tokens of a preprocessor, this object's own if None."""
-        return self.made_once(_aligner, preprocessor or self.preprocessor, self._stride)
+        return self.made_once(WordAligner, preprocessor or self.preprocessor, stride=self._stride)
 
     def columns(self, x: Any, *, first_row: int = 0) -> Any:
         """Rows of words as ragged strings, or texts as an array, checked row by row."""
@@ -131,7 +131,3 @@ class WordInputs(Inputs):
         if not columns_of.is_ragged(columns) and len(columns):
             cure = "Ask `answer` for the entities of texts."
             raise TypeError(checks.message(self.owner, "words", "be rows of words", "texts", cure))
-
-
-def _aligner(preprocessor: Any, stride: int | None) -> WordAligner:
-    return WordAligner(preprocessor, stride=stride)

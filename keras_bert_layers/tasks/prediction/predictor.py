@@ -123,17 +123,9 @@ class Predictor:
         if keras.backend.backend() != "tensorflow":
             return functools.partial(keras.Model.predict_on_batch, model)
         if model.run_eagerly:
-            return lambda ids: model.predict_step((ids,))
-        key = part, model.jit_compile
-        if key not in self._functions:
-            specs = {name: tf.TensorSpec(value.shape, value.dtype) for name, value in model.input.items()}
-            self._functions[key] = tf.function(
-                lambda ids: model.predict_step((ids,)),
-                input_signature=[specs],
-                jit_compile=model.jit_compile,
-                autograph=False,
-            )
-        return self._functions[key]
+            return model.predict_step
+        specs = {name: tf.TensorSpec(value.shape, value.dtype) for name, value in model.input.items()}
+        return self.traced_once(model.predict_step, [specs], jit_compile=model.jit_compile)
 
     def ask(self, inputs: Inputs, serve: Callable[..., Any], x: Any, batch_size: int) -> dict[str, np.ndarray]:
         """What `serve`, a function of batches of strings, answers to all rows of `x`, texts of similar length together.
