@@ -57,13 +57,14 @@ def masked_lm_head(
 
 def fill_masks(task: Any, *texts: Any) -> tuple[Any, dict[str, Any]]:
     """The outputs of a task for a batch of texts or of pairs, and the most probable tokens for the masks in them."""
-    _check_top_k(task.data.owner, task.top_k, task.preprocessor.tokenizer.vocabulary_size())
-    masks = read_masks(task.data.reader, *texts)
+    tokenizer = task.preprocessor.tokenizer
+    _check_top_k(task.data.owner, task.top_k, tokenizer.vocabulary_size())
+    masks = read_masks(task.data.tokens(*texts), tokenizer.mask_id, texts)
     outputs = task.run(masks.ids)
     filled = decode_masks(
         outputs["masked_lm"] if isinstance(outputs, dict) else outputs,
         masks.columns,
-        task.preprocessor.tokenizer.get_config()["vocabulary"],
+        tokenizer.get_config()["vocabulary"],
         num_columns=masks.num_columns,
         top_k=task.top_k,
     )

@@ -120,12 +120,8 @@ class BertCrossEncoder(Task):
             raise TypeError(checks.message("BertCrossEncoder", "query", "be one string", query))
         if top_k is not None:
             checks.positive_integer("BertCrossEncoder", "top_k", top_k)
-        if batch_size is not None:
-            checks.positive_integer("BertCrossEncoder", "batch_size", batch_size)
         self.data.is_raw([query])
         candidates = as_columns("BertCrossEncoder", documents)
-        if not len(candidates):
-            return []
         queries = np.array([query] * len(candidates), object)
         logits = self.predict((queries, candidates), batch_size, verbose=verbose)[:, 0]
         scores = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))

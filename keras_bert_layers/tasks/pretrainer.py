@@ -102,11 +102,8 @@ class BertPretrainer(Task):
 
     def default_loss(self) -> Any:
         """The mean cross entropies of the masked positions and of the pairs, which training adds."""
-        cross_entropy = keras.losses.SparseCategoricalCrossentropy
-        return {
-            MASKED_LM: cross_entropy(from_logits=True, reduction="mean_with_sample_weight"),
-            NEXT_SENTENCE: cross_entropy(from_logits=True, reduction="mean_with_sample_weight"),
-        }
+        options = {"from_logits": True, "reduction": "mean_with_sample_weight"}
+        return {name: keras.losses.SparseCategoricalCrossentropy(**options) for name in (MASKED_LM, NEXT_SENTENCE)}
 
     def default_metrics(self) -> Any:
         """The `"accuracy"` and `"perplexity"` of the masked tokens, and the `"accuracy"` of the pairs."""

@@ -90,7 +90,7 @@ class TestNumbers:
         assert logits.shape == (5, 2, 20)
         assert logits.dtype == np.float32
         for text, row in zip(MASKED, logits, strict=True):
-            ids = masked_lm.data.reader.preprocessor([text])
+            ids = masked_lm.data.reader([text])
             hidden = masked_lm.backbone(ids)["sequence_output"]
             places = np.flatnonzero(ids["token_ids"][0] == preprocessor.tokenizer.mask_id)
             expected = masked_lm.get_layer("masked_lm_head")(hidden)[0].numpy()[places]
@@ -135,7 +135,7 @@ class TestNumbers:
 
     def test_predict_on_ids_datasets_and_single_batches(self, masked_lm):
         expected = masked_lm.predict(MASKED, verbose=0)
-        ids = masked_lm.data.reader.preprocessor(MASKED)
+        ids = masked_lm.data.reader(MASKED)
         batches = tf.data.Dataset.from_tensor_slices(MASKED).batch(1)
         for found in (masked_lm.predict(ids, verbose=0), masked_lm.predict(batches, verbose=0)):
             counts = [1, 2, 0, 0, 1]

@@ -129,7 +129,7 @@ class TestNumbers:
 
     def test_predict_is_both_heads_on_the_backbone(self, pretrainer):
         found = pretrainer.predict(MASKED, batch_size=2, verbose=0)
-        ids = pretrainer.data.model_inputs(pretrainer.data.reader.preprocessor(MASKED))
+        ids = pretrainer.data.model_inputs(pretrainer.data.reader(MASKED))
         hidden = pretrainer.backbone({name: ids[name] for name in ("token_ids", "segment_ids", "padding_mask")})
         masked = pretrainer.get_layer("masked_lm_head")(hidden["sequence_output"], ids["mask_positions"])
         assert found["masked_lm"].shape == (4, 3, len(pretrainer.preprocessor.tokenizer.get_config()["vocabulary"]))

@@ -16,6 +16,11 @@ def as_tensor(values: Any) -> Any:
     return values if values is None or is_ragged(values) else tf.convert_to_tensor(values)
 
 
+def rows_of(columns: Any, rows: tf.Tensor) -> Any:
+    """The chosen rows of each column, in graph; None stays None."""
+    return tf.nest.map_structure(lambda column: None if column is None else tf.gather(column, rows), columns)
+
+
 def on_host(function: Callable[[Any], Any], texts: Any) -> Any:
     """`function(texts)` on the CPU; on an accelerator, integers between string ops would travel there and back."""
     with tf.device("CPU:0"):

@@ -28,16 +28,14 @@ def batches_of_rows(
     while parts[-1] is None:
         parts = parts[:-1]
 
-    def gather(indices: tf.Tensor) -> Any:
-        return tf.nest.map_structure(lambda part: None if part is None else tf.gather(part, indices), parts)
-
-    def lengths_of(indices: tf.Tensor) -> tf.Tensor:
-        return lengths(tf.nest.map_structure(lambda part: tf.gather(part, indices), parts[0]))
+    def lengths_of(chosen: tf.Tensor) -> tf.Tensor:
+        return lengths(arrays.rows_of(parts[0], chosen))
 
     indices = tf.data.Dataset.range(size)
     if order.is_shuffled:
         indices = indices.shuffle(size, reshuffle_each_iteration=True)
-    batches = order.batches(indices, batch_size, lengths=lengths_of).map(gather)
+    batches = order.batches(indices, batch_size, lengths=lengths_of)
+    batches = batches.map(lambda chosen: arrays.rows_of(parts, chosen))
     options = tf.data.Options()
     # They rewrite the graph at each start, which takes a tenth of a second, and find nothing here to improve.
     options.experimental_optimization.apply_default_optimizations = False

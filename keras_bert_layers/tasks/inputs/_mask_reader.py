@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.decoding import find_masks
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
@@ -42,15 +42,15 @@ def preprocessor_with_masks(given: BertPreprocessor) -> BertPreprocessor:
     return BertPreprocessor(MaskTokenizer(**tokenizer.get_config()), given.max_length, **options)
 
 
-def read_masks(preprocessor: BertPreprocessor, *texts: Any) -> Masks:
-    """The ids of a batch of texts or pairs, and the column of the answer to each mask.
+def read_masks(ids: dict[str, Any], mask_id: int, texts: Sequence[tf.Tensor]) -> Masks:
+    """The masks of a batch of texts or pairs, and the column of the answer to each.
 
     Args:
-        preprocessor: what `preprocessor_with_masks` returned.
-        *texts: strings `[B]`, one tensor or two.
+        ids: what `preprocessor_with_masks` makes of the texts.
+        mask_id: the id of `[MASK]`.
+        texts: strings `[B]`, one tensor or two.
     """
-    ids = traced_once(preprocessor, texts if len(texts) > 1 else texts[0])
-    positions, counts = find_masks(ids["token_ids"], preprocessor.tokenizer.mask_id)
+    positions, counts = find_masks(ids["token_ids"], mask_id)
     written = [tf.cast(tf.strings.split(text, MASK).row_lengths(), tf.int32) - 1 for text in texts]  # [B] each
     order = tf.range(tf.shape(positions)[1])
     # Truncation cuts at the end of each text, so the masks that are left are its first.

@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.tasks.inputs import _arrays as arrays
 from keras_bert_layers.tasks.inputs import _columns as columns_of
 
 # The batches whose rows are sorted by length together. More make batches of similar texts; fewer take more padding.
@@ -59,11 +60,8 @@ class RowOrder(enum.Enum):
             order = tf.argsort(lengths(*element), direction="DESCENDING", stable=True)
             parts = element if isinstance(rows.element_spec, tuple) else element[0]
 
-            def batch(start: tf.Tensor) -> Any:
-                chosen = order[start : start + batch_size]
-                return tf.nest.map_structure(lambda part: None if part is None else tf.gather(part, chosen), parts)
-
-            return tf.data.Dataset.range(0, tf.size(order, tf.int64), batch_size).map(batch)
+            starts = tf.data.Dataset.range(0, tf.size(order, tf.int64), batch_size)
+            return starts.map(lambda start: arrays.rows_of(parts, order[start : start + batch_size]))
 
         groups = rows.batch(batch_size * GROUPED_BATCHES).flat_map(cut)
         return groups.shuffle(GROUPED_BATCHES, reshuffle_each_iteration=True)

@@ -25,14 +25,12 @@ class ChoiceInputs(Inputs):
         fill_value: the score of a choice that is absent.
     """
 
+    #: Short rows of choices are padded with empty strings.
+    text_inputs: Mapping[str, Any] = {"prompt": TEXT, "choices": ((None, None), "string")}
+
     def __init__(self, owner: str, preprocessor: Any, *, fill_value: float):
         super().__init__(owner, preprocessor)
         self.fill_value = fill_value
-
-    @property
-    def text_inputs(self) -> Mapping[str, Any]:
-        """`prompt` `(batch,)` and `choices` `(batch, choices)`, short rows padded with empty strings."""
-        return {"prompt": TEXT, "choices": ((None, None), "string")}
 
     def columns(self, x: Any, *, first_row: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Prompts `(rows,)` and choices `(rows, choices)`, checked row by row, padded with empty strings.

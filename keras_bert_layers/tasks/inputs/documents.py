@@ -25,10 +25,7 @@ class DocumentInputs(MaskedInputs):
     Every epoch draws other pairs and other masks; evaluation draws the same ones each time.
     """
 
-    @property
-    def text_inputs(self) -> Mapping[str, Any]:
-        """`text` and `text_pair`."""
-        return {"text": TEXT, "text_pair": TEXT}
+    text_inputs: Mapping[str, Any] = {"text": TEXT, "text_pair": TEXT}
 
     def labels(self, columns: Any, y: Any) -> Any:
         """A column of 0 and 1, checked row by row; tensors unchanged."""

@@ -33,14 +33,11 @@ class QuestionInputs(Inputs):
         fill_value: the logit of what is not part of a context.
     """
 
+    text_inputs: Mapping[str, Any] = {"question": TEXT, "context": TEXT}
+
     def __init__(self, owner: str, preprocessor: Any, *, fill_value: float):
         super().__init__(owner, preprocessor)
         self.fill_value = fill_value
-
-    @property
-    def text_inputs(self) -> Mapping[str, Any]:
-        """`question` and `context`."""
-        return {"question": TEXT, "context": TEXT}
 
     def columns(self, x: Any, *, first_row: int = 0) -> Any:
         """Questions and contexts, checked row by row."""
