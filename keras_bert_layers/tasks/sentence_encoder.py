@@ -126,22 +126,19 @@ class BertSentenceEncoder(Task):
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
         """The compiled loss, on cosines if the labels are similarities; cross entropy for pairs without labels."""
-        kind = _kind(y)
-        y, y_pred = self._compared(y, y_pred)
+        kind, y, y_pred = self._compared(y, y_pred)
         if kind != contrastive.TEXTS:
             return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
         if type(self.loss) is not keras.losses.MeanSquaredError:
             cure = 'Compile with loss="auto", or give similarities.'
-            raise ValueError(
-                checks.message("BertSentenceEncoder", "loss", 'be "auto" where pairs have no `y`', self.loss, cure)
-            )
+            rule = 'be "auto" where pairs have no `y`'
+            raise ValueError(checks.message("BertSentenceEncoder", "loss", rule, self.loss, cure))
         cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         return cross_entropy(y, y_pred, sample_weight) + sum(self.losses)
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """The metrics for this kind of data, on the same values as the loss."""
-        kind = _kind(y)
-        y, y_pred = self._compared(y, y_pred)
+        kind, y, y_pred = self._compared(y, y_pred)
         if kind == contrastive.TEXTS:
             self._accuracy.update_state(y, y_pred)
             self._hidden_metrics = ("compile_metrics", self._correlation.name)
@@ -161,31 +158,28 @@ class BertSentenceEncoder(Task):
                 found.update(result if isinstance(result, dict) else {metric.name: result})
         return found
 
-    def _compared(self, y: Any, y_pred: Any) -> tuple[Any, Any]:
-        """Labels and the values to compare them with, float32.
+    def _compared(self, y: Any, y_pred: Any) -> tuple[str | None, Any, Any]:
+        """The kind of the labels, the labels, and the values to compare them with, float32.
+
+        The kind is the key of the labels of pairs, and None for target vectors.
 
         Similarities and cosines `(batch, 1)`; row indices `(batch,)` and logits `(batch, candidates)`; or target
         vectors and vectors.
         """
-        kind = _kind(y)
+        kind = next(iter(y)) if isinstance(y, dict) else None
         if kind == SIMILARITY:
-            return y[kind], contrastive.cosine(y_pred[0::2], y_pred[1::2])[:, None]
+            return kind, y[kind], contrastive.cosine(y_pred[0::2], y_pred[1::2])[:, None]
         if kind != contrastive.TEXTS:
-            return y, y_pred
+            return kind, y, y_pred
         num_texts = keras.ops.shape(y[kind])[1]  # may differ from batch to batch
         by_row = keras.ops.reshape(contrastive.unit(y_pred), (-1, num_texts, y_pred.shape[-1]))  # [B, texts, H]
         by_column = keras.ops.reshape(keras.ops.transpose(by_row[:, 1:], (1, 0, 2)), (-1, y_pred.shape[-1]))  # [C, H]
         logits = contrastive.in_batch_logits(by_row[:, 0], by_column, temperature=self.temperature, texts=y[kind])
-        return contrastive.row_indices(logits), logits
+        return kind, contrastive.row_indices(logits), logits
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `embedding`."""
         return {self.output_name: self.run(self.data.tokens(*texts))}
-
-
-def _kind(y: Any) -> str | None:
-    """The key of the labels of pairs; None for target vectors."""
-    return next(iter(y)) if isinstance(y, dict) else None
 
 
 def _projection(width: int | None, activation: str, backbone: BertBackbone) -> Any:
