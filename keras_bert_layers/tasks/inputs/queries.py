@@ -32,10 +32,8 @@ class QueryInputs(Inputs):
 
     def side(self, side: str) -> Inputs:
         """Single texts for one of the two encoders, `"query"` or `"document"`."""
-        preprocessor = self.preprocessor
-        if side == DOCUMENT and self.document_preprocessor is not None:
-            preprocessor = self.document_preprocessor
-        return self.made_once(Inputs, self.owner, preprocessor, most_texts=1, part=side)
+        own = self.document_preprocessor if side == DOCUMENT else None
+        return self.made_once(Inputs, self.owner, own or self.preprocessor, most_texts=1, part=side)
 
     def holds_ids(self, x: Any) -> bool:
         """Whether `x` is, or yields, the ids of both encoders or of one."""
