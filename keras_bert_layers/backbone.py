@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.layers import BertEmbedding, Pooler, TransformerEncoderBlock
@@ -125,14 +126,8 @@ class BertBackbone(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the config as a dictionary."""
-        return {
-            "config": self.config.to_dict(),
-            "return_hidden_states": self.return_hidden_states,
-            "return_attention_scores": self.return_attention_scores,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-            "name": self.name,
-            "trainable": self.trainable,
-        }
+        dtype = keras.dtype_policies.serialize(self.dtype_policy)
+        return {**constructor_arguments(BertBackbone, self), "config": self.config.to_dict(), "dtype": dtype}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> BertBackbone:
