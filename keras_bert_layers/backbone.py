@@ -71,9 +71,8 @@ class BertBackbone(keras.Model):
         trainable: bool = True,
     ):
         owner = type(self).__name__
-        if not isinstance(config, BertConfig):
-            cure = "Use BertConfig.from_dict, BertConfig.from_huggingface or BertConfig.from_google on a dictionary."
-            raise TypeError(checks.message(owner, "config", "be a BertConfig", config, cure))
+        cure = "Use BertConfig.from_dict, BertConfig.from_huggingface or BertConfig.from_google on a dictionary."
+        checks.instance(owner, "config", config, BertConfig, cure)
         checks.boolean(owner, "return_hidden_states", return_hidden_states)
         checks.boolean(owner, "return_attention_scores", return_attention_scores)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
+
+Class = TypeVar("Class")
 
 
 def message(owner: str, argument: str, rule: str, value: object, cure: str = "") -> str:
@@ -15,19 +17,20 @@ def message(owner: str, argument: str, rule: str, value: object, cure: str = "")
 
 def positive_integer(owner: str, argument: str, value: Any) -> int:
     """`value` as an int of at least 1; TypeError or ValueError otherwise."""
-    return _integer(owner, argument, value, smallest=1)
+    return integer(owner, argument, value, smallest=1)
 
 
 def whole_number(owner: str, argument: str, value: Any) -> int:
     """`value` as an int of at least 0; TypeError or ValueError otherwise."""
-    return _integer(owner, argument, value, smallest=0)
+    return integer(owner, argument, value, smallest=0)
 
 
-def _integer(owner: str, argument: str, value: Any, *, smallest: int) -> int:
+def integer(owner: str, argument: str, value: Any, *, smallest: int, reason: str = "") -> int:
+    """`value` as an int of at least `smallest`, for the `reason` given; TypeError or ValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(message(owner, argument, "be an integer", value))
     if value < smallest:
-        raise ValueError(message(owner, argument, f"be at least {smallest}", value))
+        raise ValueError(message(owner, argument, f"be at least {smallest}{reason}", value))
     return int(value)
 
 
@@ -62,6 +65,14 @@ def one_of(owner: str, argument: str, value: Any, options: Collection[Any], cure
     """`value` if it is one of `options`; ValueError otherwise."""
     if value not in options:
         raise ValueError(message(owner, argument, f"be one of {list(options)}", value, cure))
+    return value
+
+
+def instance(owner: str, argument: str, value: Any, kind: type[Class], cure: str = "") -> Class:
+    """`value` if it is an instance of a class; TypeError otherwise."""
+    if not isinstance(value, kind):
+        name = "string" if kind is str else kind.__name__
+        raise TypeError(message(owner, argument, f"be a {name}", value, cure))
     return value
 
 

@@ -149,9 +149,7 @@ def _read(owner: str, answers: Any, gold_answers: Any) -> tuple[list[str], list[
 def _text(owner: str, argument: str, value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", errors="replace")
-    if not isinstance(value, str):
-        raise TypeError(checks.message(owner, argument, "be a string", value))
-    return value
+    return checks.instance(owner, argument, value, str)
 
 
 def _score(answer: str, golds: Sequence[str], version: str) -> _Scores:

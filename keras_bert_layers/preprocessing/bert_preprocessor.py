@@ -75,11 +75,8 @@ class BertPreprocessor(TextLayer):
         **kwargs: Any,
     ):
         super().__init__(tokenizer, name=name, **kwargs)
-        checks.positive_integer("BertPreprocessor", "max_length", max_length)
-        if max_length < 3:
-            rule = "be at least 3, for [CLS], one token and [SEP]"
-            raise ValueError(checks.message("BertPreprocessor", "max_length", rule, max_length))
-        self.max_length = int(max_length)
+        reason = ", for [CLS], one token and [SEP]"
+        self.max_length = checks.integer("BertPreprocessor", "max_length", max_length, smallest=3, reason=reason)
         self.padding = checks.one_of("BertPreprocessor", "padding", padding, PADDINGS)
         self.truncation = checks.one_of("BertPreprocessor", "truncation", truncation, TRUNCATIONS)
 

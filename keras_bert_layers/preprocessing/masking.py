@@ -87,9 +87,8 @@ class Masking:
             raise TypeError(f"`{owner}`: unexpected keyword argument `{unknown[0]}`.")
         if masking is None:
             return cls(**keywords, owner=owner)
-        if not isinstance(masking, Masking):
-            cure = "Make one with `keras_bert_layers.preprocessing.Masking(...)`."
-            raise TypeError(checks.message(owner, "masking", "be a Masking", masking, cure))
+        cure = "Make one with `keras_bert_layers.preprocessing.Masking(...)`."
+        checks.instance(owner, "masking", masking, Masking, cure)
         if keywords:
             rule = f"be given without {', '.join(f'`{keyword}`' for keyword in keywords)}"
             raise TypeError(checks.message(owner, "masking", rule, masking, "Set the fields of the `Masking`."))
