@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, TypeVar
 
 Class = TypeVar("Class")
+Value = TypeVar("Value")
 
 
 def message(owner: str, argument: str, rule: str, value: object, cure: str = "") -> str:
@@ -32,6 +33,11 @@ def integer(owner: str, argument: str, value: Any, *, smallest: int, reason: str
     if value < smallest:
         raise ValueError(message(owner, argument, f"be at least {smallest}{reason}", value))
     return int(value)
+
+
+def optional(check: Callable[[str, str, Any], Value], owner: str, argument: str, value: Any) -> Value | None:
+    """None, or `value` if it passes another check of this module."""
+    return None if value is None else check(owner, argument, value)
 
 
 def fraction(owner: str, argument: str, value: Any) -> float:

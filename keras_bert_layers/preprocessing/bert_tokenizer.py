@@ -86,9 +86,7 @@ class BertTokenizer:
         reference: str = "google",
     ):
         self.lowercase = checks.boolean("BertTokenizer", "lowercase", lowercase)
-        self.strip_accents = strip_accents
-        if strip_accents is not None:
-            checks.boolean("BertTokenizer", "strip_accents", strip_accents)
+        self.strip_accents = checks.optional(checks.boolean, "BertTokenizer", "strip_accents", strip_accents)
         self.split_chinese = checks.boolean("BertTokenizer", "split_chinese", split_chinese)
         self.reference = checks.one_of("BertTokenizer", "reference", reference, tuple(MAX_WORD_LENGTH))
         self._vocabulary = load_vocabulary(vocabulary)
