@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sized
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -65,6 +65,12 @@ def _number(owner: str, argument: str, value: Any, is_valid: Callable[[float], b
     if not is_valid(number):
         raise ValueError(message(owner, argument, rule, value))
     return number
+
+
+def length(owner: str, argument: str, values: Sized, count: int, *, rule: str, unit: str) -> None:
+    """Raises a ValueError with the rule and the number of units unless there are `count` values."""
+    if len(values) != count:
+        raise ValueError(f"`{owner}`: `{argument}` must {rule}. Received: {len(values)} {unit}.")
 
 
 def one_of(owner: str, argument: str, value: Any, options: Collection[Any], cure: str = "") -> Any:
