@@ -39,8 +39,11 @@ def entity_scores(gold_tags: Sequence[Sequence[str]], predicted_tags: Sequence[S
     checks.length("entity_scores", "predicted_tags", predicted_tags, len(gold_tags), rule=rule, unit="lists")
     gold, predicted, correct = Counter[str](), Counter[str](), Counter[str]()
     for row, (gold_row, predicted_row) in enumerate(zip(gold_tags, predicted_tags, strict=True)):
-        rule = f"hold {len(gold_row)} tags, as `gold_tags[{row}]` does"
-        checks.length("entity_scores", f"predicted_tags[{row}]", predicted_row, len(gold_row), rule=rule, unit="tags")
+        if len(gold_row) != len(predicted_row):
+            raise ValueError(
+                f"`entity_scores`: `predicted_tags[{row}]` must hold {len(gold_row)} tags, as `gold_tags[{row}]` does. "
+                f"Received: {len(predicted_row)} tags."
+            )
         ours = _entities(f"gold_tags[{row}]", gold_row)
         theirs = _entities(f"predicted_tags[{row}]", predicted_row)
         for count, found in ((gold, ours), (predicted, theirs), (correct, ours & theirs)):
