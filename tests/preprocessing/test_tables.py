@@ -41,6 +41,7 @@ def cutter(build):
     return build.Cutter()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reference", "lowercase", "strip_accents"), QUICK)
 def test_program_makes_the_shipped_bytes(reference, lowercase, strip_accents, build, cutter):
     assert (
@@ -49,12 +50,13 @@ def test_program_makes_the_shipped_bytes(reference, lowercase, strip_accents, bu
     )
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("reference", "lowercase", "strip_accents"), FILES)
 def test_program_makes_all_shipped_bytes(reference, lowercase, strip_accents, build, cutter):
     test_program_makes_the_shipped_bytes(reference, lowercase, strip_accents, build, cutter)
 
 
+@pytest.mark.slow
 def test_program_makes_the_shipped_index(build, cutter):
     shipped = (files(tables) / "tables.json").read_text(encoding="ascii")
     assert build.to_json(build.build_index(cutter)) == shipped
