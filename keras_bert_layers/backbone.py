@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.layers import BertEmbedding, Pooler, TransformerEncoderBlock
@@ -70,9 +71,8 @@ class BertBackbone(keras.Model):
         trainable: bool = True,
     ):
         owner = type(self).__name__
-        if not isinstance(config, BertConfig):
-            cure = "Use BertConfig.from_dict, BertConfig.from_huggingface or BertConfig.from_google on a dictionary."
-            raise TypeError(checks.message(owner, "config", "be a BertConfig", config, cure))
+        cure = "Use BertConfig.from_dict, BertConfig.from_huggingface or BertConfig.from_google on a dictionary."
+        checks.instance(owner, "config", config, BertConfig, cure)
         checks.boolean(owner, "return_hidden_states", return_hidden_states)
         checks.boolean(owner, "return_attention_scores", return_attention_scores)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
@@ -125,14 +125,8 @@ class BertBackbone(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the config as a dictionary."""
-        return {
-            "config": self.config.to_dict(),
-            "return_hidden_states": self.return_hidden_states,
-            "return_attention_scores": self.return_attention_scores,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-            "name": self.name,
-            "trainable": self.trainable,
-        }
+        dtype = keras.dtype_policies.serialize(self.dtype_policy)
+        return {**constructor_arguments(BertBackbone, self), "config": self.config.to_dict(), "dtype": dtype}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> BertBackbone:

@@ -16,11 +16,11 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"a good bad film night #
 
 
 def pytest_sessionstart(session):
-    """Turns off the collection of garbage while a file's tests run: tracing makes millions of objects that stay."""
+    """Makes the collection of garbage rare: tracing makes millions of objects that live as long as their graph."""
     is_controller = session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput")
     if is_controller or importlib.util.find_spec("tensorflow") is None:
         return
-    gc.disable()
+    gc.set_threshold(100_000, 10, 100)
 
 
 @pytest.fixture(autouse=True, scope="module")

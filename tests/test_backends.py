@@ -28,7 +28,10 @@ def _module(name):
 
 
 # On TensorFlow the tests of each layer show the same, so there this one, which takes half a minute, is no part of them.
-@pytest.fixture(scope="module", params=[pytest.param("tensorflow", marks=pytest.mark.slow), "jax", "torch"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("tensorflow", marks=pytest.mark.slow), "jax", pytest.param("torch", marks=pytest.mark.slow)],
+)
 def found(request, tmp_path_factory):
     if importlib.util.find_spec(request.param) is None:
         pytest.skip(f"the backend {request.param} is not installed here")

@@ -72,8 +72,12 @@ def readers_folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-# Run by tests/serving/test_other_runtimes.py, because the extra `test` does not include its packages.
-RUN_ELSEWHERE = {"docs/guides/other-runtimes.md"}
+RUN_ELSEWHERE = {
+    # By tests/serving/test_other_runtimes.py, because the extra `test` does not include its packages.
+    "docs/guides/other-runtimes.md",
+    # By tests/test_notebooks.py, as notebooks.
+    *(f"docs/tutorials/{path.stem}.md" for path in (DOCS / "notebooks").glob("*.ipynb")),
+}
 
 
 def _as_case(path):

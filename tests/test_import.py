@@ -82,25 +82,19 @@ def test_stand_ins_name_every_registered_class(first_import):
     assert first_import["number of names"] > 9
 
 
+@pytest.mark.slow
 def test_import_registers_classes_after_keras_is_imported():
     code = f"print(all(keras.saving.get_registered_object(name) is not None for name in {REGISTERED}))"
     assert run(f"import keras, keras_bert_layers\n{code}") == "True\n"
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "tasks",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in "backbone checkpoints export layers preprocessing".split()
-        ),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("module", "backbone checkpoints export layers preprocessing tasks".split())
 def test_each_module_can_be_the_first_import(module):
     assert run(f"import keras_bert_layers.{module}, keras; print(keras.__name__)") == "keras\n"
 
 
+@pytest.mark.slow
 def test_registering_imports_no_tensorflow_on_another_backend(tmp_path):
     # A stand-in backend is not possible; JAX or torch show it where they are installed.
     for backend in ("jax", "torch"):

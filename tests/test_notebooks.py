@@ -1,6 +1,6 @@
 """The notebooks of the tutorials match their pages, and run from top to bottom (slow).
 
-Run by `python -m pytest -m "slow or not slow" tests/test_notebooks.py`; needs the extra `notebooks`.
+Run by `python -m pytest -m slow tests/test_notebooks.py`; needs the extra `notebooks`.
 """
 
 import ast
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 nbformat = pytest.importorskip("nbformat", reason="the extra `notebooks` brings it")
 
 ROOT = Path(__file__).parents[1]
@@ -120,7 +121,6 @@ def test_a_page_is_cut_at_its_python(tmp_path, monkeypatch):
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_notebook_runs_from_top_to_bottom(name, tmp_path):
     nbclient = pytest.importorskip("nbclient", reason="the extra `notebooks` brings it")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sized
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
+
+Class = TypeVar("Class")
+Value = TypeVar("Value")
 
 
 def message(owner: str, argument: str, rule: str, value: object, cure: str = "") -> str:
@@ -30,20 +33,26 @@ def every_row(owner: str, rule: str, values: Any, is_right: Any, cure: str = "")
 
 def positive_integer(owner: str, argument: str, value: Any) -> int:
     """`value` as an int of at least 1; TypeError or ValueError otherwise."""
-    return _integer(owner, argument, value, smallest=1)
+    return integer(owner, argument, value, smallest=1)
 
 
 def whole_number(owner: str, argument: str, value: Any) -> int:
     """`value` as an int of at least 0; TypeError or ValueError otherwise."""
-    return _integer(owner, argument, value, smallest=0)
+    return integer(owner, argument, value, smallest=0)
 
 
-def _integer(owner: str, argument: str, value: Any, *, smallest: int) -> int:
+def integer(owner: str, argument: str, value: Any, *, smallest: int, reason: str = "") -> int:
+    """`value` as an int of at least `smallest`, for the `reason` given; TypeError or ValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(message(owner, argument, "be an integer", value))
     if value < smallest:
-        raise ValueError(message(owner, argument, f"be at least {smallest}", value))
+        raise ValueError(message(owner, argument, f"be at least {smallest}{reason}", value))
     return int(value)
+
+
+def optional(check: Callable[[str, str, Any], Value], owner: str, argument: str, value: Any) -> Value | None:
+    """None, or `value` if it passes another check of this module."""
+    return None if value is None else check(owner, argument, value)
 
 
 def fraction(owner: str, argument: str, value: Any) -> float:
@@ -73,10 +82,24 @@ def _number(owner: str, argument: str, value: Any, is_valid: Callable[[float], b
     return number
 
 
+def length(owner: str, argument: str, values: Sized, count: int, *, rule: str, unit: str) -> None:
+    """Raises a ValueError with the rule and the number of units unless there are `count` values."""
+    if len(values) != count:
+        raise ValueError(f"`{owner}`: `{argument}` must {rule}. Received: {len(values)} {unit}.")
+
+
 def one_of(owner: str, argument: str, value: Any, options: Collection[Any], cure: str = "") -> Any:
     """`value` if it is one of `options`; ValueError otherwise."""
     if value not in options:
         raise ValueError(message(owner, argument, f"be one of {list(options)}", value, cure))
+    return value
+
+
+def instance(owner: str, argument: str, value: Any, kind: type[Class], cure: str = "") -> Class:
+    """`value` if it is an instance of a class; TypeError otherwise."""
+    if not isinstance(value, kind):
+        name = "string" if kind is str else kind.__name__
+        raise TypeError(message(owner, argument, f"be a {name}", value, cure))
     return value
 
 

@@ -113,16 +113,10 @@ def columns_of(batch: Sequence[TextRow]) -> Any:
 
 def _stdin_lines() -> Iterator[tuple[int, str]]:
     """Lines of stdin, numbered, without their ends."""
-    binary = getattr(sys.stdin, "buffer", None)
-    text: Any = sys.stdin
-    if binary is not None:
-        text = io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
-    try:
-        for number, line in enumerate(text, start=1):
-            yield number, line.removesuffix("\n").removesuffix("\r")
-    finally:
-        if binary is not None:
-            text.detach()
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8-sig", errors="surrogateescape", newline="\n")
+    for number, line in enumerate(sys.stdin, start=1):
+        yield number, line.removesuffix("\n").removesuffix("\r")
 
 
 def _json_row(position: str, line: str, inputs: Mapping[str, int]) -> TextRow:

@@ -11,8 +11,6 @@ from keras_bert_layers._internal import bio_tags
 from keras_bert_layers._internal.lazy import tf
 
 NO_NUMBER = -1
-# Each byte as a string.
-BYTES = np.array([bytes([value]) for value in range(256)], object)
 
 
 def decode_entities(
@@ -76,26 +74,12 @@ def decode_entities(
         ragged = tf.RaggedTensor.from_value_rowids(values, rows, nrows=tf.size(texts, tf.int64), validate=False)
         return ragged.to_tensor(padding)
 
+    start, end = by_text(start, NO_NUMBER), by_text(end, NO_NUMBER)  # [B, entities]
     return {
         "entity_label": by_text(tf.gather(tf.constant(labels), tf.boolean_mask(label, is_first)), ""),
-        "entity_text": by_text(_cut(texts, rows, starts=start, ends=end), ""),
-        "entity_start": by_text(start, NO_NUMBER),
-        "entity_end": by_text(end, NO_NUMBER),
+        # The op broadcasts the single column: no text is copied for each of its entities.
+        "entity_text": tf.strings.substr(texts[:, None], tf.maximum(start, 0), end - start),
+        "entity_start": start,
+        "entity_end": end,
         "entity_score": by_text(score, float(NO_NUMBER)),
     }
-
-
-def _cut(texts: tf.Tensor, rows: tf.Tensor, *, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-    """Substrings `[E]` of texts `[B]`, each from `starts` to `ends` bytes of the text of its row.
-
-    `tf.strings.substr` needs a copy of the whole text for each substring, which is slow for long texts with many
-    entities.
-    """
-    sizes = tf.strings.length(texts)
-    first = tf.cumsum(tf.cast(sizes, tf.int64), exclusive=True)
-    first = tf.gather(first, rows)
-    ends = tf.minimum(ends, tf.gather(sizes, rows))
-    indices = tf.ragged.range(first + tf.cast(starts, tf.int64), first + tf.cast(ends, tf.int64))
-    values = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
-    letters = tf.gather(tf.constant(BYTES), tf.cast(tf.gather(values, indices.flat_values), tf.int32))
-    return tf.strings.unsorted_segment_join(letters, indices.value_rowids(), indices.nrows())

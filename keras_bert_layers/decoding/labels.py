@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 
 
@@ -65,9 +66,7 @@ def decode_label_sets(logits: Any, class_names: Sequence[str], *, threshold: flo
 def _checked(owner: str, logits: Any, class_names: Sequence[str]) -> tf.Tensor:
     """The logits in float32; ValueError unless there is one name for each column."""
     logits = tf.cast(logits, tf.float32)
-    if logits.shape[-1] is not None and logits.shape[-1] != len(class_names):
-        raise ValueError(
-            f"`{owner}`: `class_names` must have one name for each of the {logits.shape[-1]} classes. "
-            f"Received: {len(class_names)} names, {list(class_names)}."
-        )
+    if logits.shape[-1] is not None:
+        rule, unit = f"have one name for each of the {logits.shape[-1]} classes", f"names, {list(class_names)}"
+        checks.length(owner, "class_names", class_names, logits.shape[-1], rule=rule, unit=unit)
     return logits

@@ -14,9 +14,7 @@ _LONGEST_CHARACTER = 4
 
 def check_max_bytes(owner: str, max_bytes: Any) -> int | None:
     """`max_bytes` if it is None or an integer of at least 16; TypeError or ValueError otherwise."""
-    if max_bytes is not None and checks.positive_integer(owner, "max_bytes", max_bytes) < _LEAST:
-        raise ValueError(checks.message(owner, "max_bytes", f"be at least {_LEAST}", max_bytes))
-    return max_bytes
+    return None if max_bytes is None else checks.integer(owner, "max_bytes", max_bytes, smallest=_LEAST)
 
 
 def bounded_texts(texts: Any, max_bytes: int) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""Dense layers with BERT's initial weights."""
+"""Dense layers with BERT's initial weights, and the base of layers that hold one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers.layers.initializers import truncated_normal
 
 
@@ -22,3 +23,15 @@ def dense(units: int, initializer_range: float, *, name: str = "dense", **kwargs
         The layer, not built yet.
     """
     return keras.layers.Dense(units, kernel_initializer=truncated_normal(initializer_range), name=name, **kwargs)
+
+
+class DenseLayer(keras.layers.Layer):
+    """A layer whose weights are those of one dense layer; a subclass makes it, and documents the argument."""
+
+    def __init__(self, *, initializer_range: float = 0.02, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.initializer_range = checks.positive_number(type(self).__name__, "initializer_range", initializer_range)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {**super().get_config(), "initializer_range": self.initializer_range}

@@ -41,19 +41,6 @@ def gelu_tanh(inputs: Any) -> Any:
     return keras.ops.gelu(inputs, approximate=True)
 
 
-_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "gelu_erf": gelu_erf,
-    "gelu_tanh": gelu_tanh,
-    "relu": keras.ops.relu,
-    "relu6": keras.ops.relu6,
-    "silu": keras.ops.silu,
-    "mish": keras.activations.mish,
-    "tanh": keras.ops.tanh,
-    "sigmoid": keras.ops.sigmoid,
-    "linear": keras.activations.linear,
-}
-
-
 def activation_function(owner: str, name: str) -> Callable[[Any], Any]:
     """The function of an activation name.
 
@@ -67,4 +54,5 @@ def activation_function(owner: str, name: str) -> Callable[[Any], Any]:
     Raises:
         ValueError: if there is no such activation, or `name` is "gelu", which has two forms.
     """
-    return _FUNCTIONS[check_activation(owner, name)]
+    gelus = {"gelu_erf": gelu_erf, "gelu_tanh": gelu_tanh}
+    return gelus.get(check_activation(owner, name)) or keras.activations.get(name)

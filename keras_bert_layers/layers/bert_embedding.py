@@ -86,9 +86,7 @@ class BertEmbedding(PaddingFreeLayer):
         self.hidden_dim = checks.positive_integer(owner, "hidden_dim", hidden_dim)
         self.max_sequence_length = checks.positive_integer(owner, "max_sequence_length", max_sequence_length)
         self.num_segments = checks.positive_integer(owner, "num_segments", num_segments)
-        if embedding_dim is not None:
-            embedding_dim = checks.positive_integer(owner, "embedding_dim", embedding_dim)
-        self.embedding_dim = embedding_dim
+        self.embedding_dim = checks.optional(checks.positive_integer, owner, "embedding_dim", embedding_dim)
         self.dropout = checks.fraction(owner, "dropout", dropout)
         self.layer_norm_epsilon = checks.positive_number(owner, "layer_norm_epsilon", layer_norm_epsilon)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)

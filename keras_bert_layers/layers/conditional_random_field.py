@@ -63,9 +63,7 @@ class ConditionalRandomField(keras.layers.Layer):
     def __init__(self, num_tags: int, *, tag_names: Sequence[str] | None = None, **kwargs: Any):
         super().__init__(autocast=False, **kwargs)
         owner = type(self).__name__
-        self.num_tags = checks.positive_integer(owner, "num_tags", num_tags)
-        if self.num_tags < 2:
-            raise ValueError(checks.message(owner, "num_tags", "be at least 2", num_tags))
+        self.num_tags = checks.integer(owner, "num_tags", num_tags, smallest=2)
         self.tag_names = None if tag_names is None else bio_tags.check_tag_names(owner, tag_names)
         if self.tag_names is not None and len(self.tag_names) != self.num_tags:
             raise ValueError(checks.message(owner, "tag_names", f"be {self.num_tags} names", self.tag_names))

@@ -6,13 +6,12 @@ from typing import Any
 
 import keras
 
-from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers._dense import dense
+from keras_bert_layers.layers._dense import DenseLayer, dense
 
 
 @register
-class NextSentenceHead(keras.layers.Layer):
+class NextSentenceHead(DenseLayer):
     """The next-sentence prediction head: two logits for a pair of texts, 0 = the second follows, 1 = it does not.
 
     `x W + b` on the pooled output, computed in float32 under every dtype policy, for an exact loss.
@@ -39,10 +38,6 @@ class NextSentenceHead(keras.layers.Layer):
         google-research/bert, run_pretraining.py, which defines 0 and 1.
     """
 
-    def __init__(self, *, initializer_range: float = 0.02, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.initializer_range = checks.positive_number(type(self).__name__, "initializer_range", initializer_range)
-
     def build(self, input_shape: Any) -> None:
         """Creates the dense layer."""
         self.dense = dense(2, self.initializer_range, dtype="float32")
@@ -55,7 +50,3 @@ class NextSentenceHead(keras.layers.Layer):
     def compute_output_spec(self, pooled: Any) -> Any:
         """Shape and dtype of the logits."""
         return keras.KerasTensor((*pooled.shape[:-1], 2), dtype="float32")
-
-    def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
-        return {**super().get_config(), "initializer_range": self.initializer_range}

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers._dense import dense
+from keras_bert_layers.layers._dense import DenseLayer, dense
 
 
 @register
-class Pooler(keras.layers.Layer):
+class Pooler(DenseLayer):
     """BERT's pooler: a dense layer with tanh on the first token, which gives one vector for a sequence.
 
     `tanh(x[0] W + b)`
@@ -31,16 +29,13 @@ class Pooler(keras.layers.Layer):
         ValueError: if `initializer_range` is not above 0, or `hidden` has neither 2 nor 3 axes.
 
     Examples:
+        >>> import keras
         >>> tuple(Pooler()(keras.ops.ones((2, 5, 8))).shape)
         (2, 8)
 
     References:
         `BertModel` in google-research/bert, modeling.py, scope "pooler".
     """
-
-    def __init__(self, *, initializer_range: float = 0.02, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.initializer_range = checks.positive_number(type(self).__name__, "initializer_range", initializer_range)
 
     def build(self, input_shape: Any) -> None:
         """Creates the dense layer, as wide as the input."""
@@ -57,7 +52,3 @@ class Pooler(keras.layers.Layer):
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the input, without the axis of the sequence."""
         return (input_shape[0], input_shape[-1])
-
-    def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
-        return {**super().get_config(), "initializer_range": self.initializer_range}

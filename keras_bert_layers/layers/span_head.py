@@ -7,9 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers._dense import dense
+from keras_bert_layers.layers._dense import DenseLayer, dense
 from keras_bert_layers.layers._packing import of_each_token
 
 # Far below any logit; the sum of two of them, a start and an end, is finite.
@@ -17,7 +16,7 @@ MASKED_LOGIT = -1e9
 
 
 @register
-class SpanHead(keras.layers.Layer):
+class SpanHead(DenseLayer):
     """The head of extractive question answering: a dense layer that gives each token a start and an end logit.
 
     `x W + b`, computed in float32 under every dtype policy, for exact probabilities and losses. There is no dropout, as
@@ -48,10 +47,6 @@ class SpanHead(keras.layers.Layer):
         run_squad.py.
     """
 
-    def __init__(self, *, initializer_range: float = 0.02, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.initializer_range = checks.positive_number(type(self).__name__, "initializer_range", initializer_range)
-
     def build(self, input_shape: Any) -> None:
         """Creates the dense layer."""
         self.dense = dense(2, self.initializer_range, dtype="float32")
@@ -70,7 +65,3 @@ class SpanHead(keras.layers.Layer):
         """Shape and dtype of both logits."""
         shape = hidden.shape[:-1]
         return keras.KerasTensor(shape, dtype="float32"), keras.KerasTensor(shape, dtype="float32")
-
-    def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
-        return {**super().get_config(), "initializer_range": self.initializer_range}

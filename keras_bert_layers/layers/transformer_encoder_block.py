@@ -174,19 +174,9 @@ class TransformerEncoderBlock(PaddingFreeLayer):
     def _after(self, layer_norm: Any, hidden: Any) -> Any:
         return hidden if self.normalize_first else layer_norm(hidden)
 
-    def compute_output_spec(
-        self,
-        hidden: Any,
-        padding_mask: Any = None,
-        *,
-        first_token_only: bool = False,
-        return_attention_scores: bool = False,
-        training: Any = None,
-    ) -> Any:
-        """Shapes and dtypes of the output and the scores."""
-        return self.attention.compute_output_spec(
-            hidden, first_token_only=first_token_only, return_attention_scores=return_attention_scores
-        )
+    def compute_output_spec(self, hidden: Any, padding_mask: Any = None, **options: Any) -> Any:
+        """Shapes and dtypes of the output and the scores: those of the attention."""
+        return self.attention.compute_output_spec(hidden, padding_mask, **options)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""

@@ -7,8 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert_layers._internal import checks
-from keras_bert_layers.metrics._classes import row_weights
+from keras_bert_layers.metrics._classes import read_column, row_weights
 
 # Rounding gives equal values a spread of up to this many units in the last place of their mean.
 _UNITS = 4
@@ -17,15 +16,11 @@ _MANTISSA_BITS = {"float64": 52, "float32": 23, "float16": 10}
 
 def read_pairs(owner: str, y_true: Any, y_pred: Any, sample_weight: Any, dtype: str) -> tuple[Any, Any, Any]:
     """Both columns and the weights, `(batch,)`; the columns are 0 where the weight is 0."""
-    columns = []
-    for argument, value in (("y_true", y_true), ("y_pred", y_pred)):
-        column = ops.cast(value, dtype)
-        if len(column.shape) not in (1, 2) or (len(column.shape) == 2 and column.shape[-1] not in (None, 1)):
-            rule = "be one value a row, (batch,) or (batch, 1)"
-            raise ValueError(checks.message(owner, argument, rule, tuple(column.shape)))
-        columns.append(ops.reshape(column, (-1,)))
-    weight = row_weights(owner, columns[0], sample_weight, dtype)
-    return ops.where(weight != 0, columns[0], 0.0), ops.where(weight != 0, columns[1], 0.0), weight
+    rule = "be one value a row, (batch,) or (batch, 1)"
+    true = read_column(owner, "y_true", ops.cast(y_true, dtype), rule)
+    predicted = read_column(owner, "y_pred", ops.cast(y_pred, dtype), rule)
+    weight = row_weights(owner, true, sample_weight, dtype)
+    return ops.where(weight != 0, true, 0.0), ops.where(weight != 0, predicted, 0.0), weight
 
 
 def moments(first: Any, second: Any, weight: Any) -> Any:

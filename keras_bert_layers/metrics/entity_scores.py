@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers.metrics._tags import parse_tag, read_entities
 
 
@@ -34,11 +35,8 @@ def entity_scores(gold_tags: Sequence[Sequence[str]], predicted_tags: Sequence[S
     References:
         `seqeval.metrics.classification_report`.
     """
-    if len(gold_tags) != len(predicted_tags):
-        raise ValueError(
-            f"`entity_scores`: `predicted_tags` must hold one list for each of the {len(gold_tags)} texts. "
-            f"Received: {len(predicted_tags)} lists."
-        )
+    rule = f"hold one list for each of the {len(gold_tags)} texts"
+    checks.length("entity_scores", "predicted_tags", predicted_tags, len(gold_tags), rule=rule, unit="lists")
     gold, predicted, correct = Counter[str](), Counter[str](), Counter[str]()
     for row, (gold_row, predicted_row) in enumerate(zip(gold_tags, predicted_tags, strict=True)):
         if len(gold_row) != len(predicted_row):

@@ -10,7 +10,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.metrics._classes import check_num_classes, read_classes, row_weights
+from keras_bert_layers.metrics._classes import read_classes, row_weights
 
 AVERAGES = ("binary", "macro", "micro", "weighted")
 
@@ -62,7 +62,7 @@ class F1Score(keras.metrics.Metric):
         dtype: Any = None,
     ):
         super().__init__(name=name, dtype=dtype)
-        self.num_classes = check_num_classes("F1Score", num_classes)
+        self.num_classes = checks.integer("F1Score", "num_classes", num_classes, smallest=2)
         self.average = checks.one_of("F1Score", "average", average, AVERAGES)
         self.multi_label = checks.boolean("F1Score", "multi_label", multi_label)
         if average == "binary" and (num_classes != 2 or multi_label):

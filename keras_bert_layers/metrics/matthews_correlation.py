@@ -7,8 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.metrics._classes import check_num_classes, read_classes, row_weights
+from keras_bert_layers.metrics._classes import read_classes, row_weights
 
 
 @register
@@ -46,7 +47,7 @@ class MatthewsCorrelation(keras.metrics.Metric):
 
     def __init__(self, num_classes: int = 2, name: str = "matthews_correlation", *, dtype: Any = None):
         super().__init__(name=name, dtype=dtype)
-        self.num_classes = check_num_classes("MatthewsCorrelation", num_classes)
+        self.num_classes = checks.integer("MatthewsCorrelation", "num_classes", num_classes, smallest=2)
         self.counts = self.add_variable((self.num_classes, self.num_classes), "zeros", name="counts")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:

@@ -87,14 +87,6 @@ class SpearmanCorrelation(keras.metrics.Metric):
 
 def _ranks(values: Any, real: Any) -> Any:
     """The rank of each value, from 1; equal values share the mean of their ranks; 0 where `real` is False."""
-    num_values, dtype = values.shape[0], values.dtype
-    values = ops.where(real, values, float("inf"))
-    order = ops.argsort(values)
-    ordered = ops.take(values, order)
-    is_new = ops.concatenate([ops.zeros((1,), "int32"), ops.cast(ordered[1:] != ordered[:-1], "int32")])
-    group = ops.cumsum(is_new)
-    size = ops.segment_sum(ops.ones_like(group), group, num_segments=num_values)
-    last = ops.cast(ops.cumsum(size), dtype)
-    rank = ops.take(last - (ops.cast(size, dtype) - 1) / 2, group)
-    ranks = ops.scatter_update(ops.zeros_like(values), order[:, None], rank)
-    return ops.where(real, ranks, 0.0)
+    ordered = ops.sort(ops.where(real, values, float("inf")))
+    first, after = (ops.cast(ops.searchsorted(ordered, values, side=side), values.dtype) for side in ("left", "right"))
+    return ops.where(real, (first + 1 + after) / 2, 0.0)

@@ -131,11 +131,8 @@ def _read(owner: str, answers: Any, gold_answers: Any) -> tuple[list[str], list[
     if isinstance(answers, str | bytes) or not len(answers):
         rule = "be a list of answers, one for each question and at least one"
         raise ValueError(checks.message(owner, "answers", rule, answers))
-    if len(gold_answers) != len(answers):
-        raise ValueError(
-            f"`{owner}`: `gold_answers` must hold one list for each of the {len(answers)} answers. "
-            f"Received: {len(gold_answers)} lists."
-        )
+    rule = f"hold one list for each of the {len(answers)} answers"
+    checks.length(owner, "gold_answers", gold_answers, len(answers), rule=rule, unit="lists")
     texts = [_text(owner, f"answers[{row}]", answer) for row, answer in enumerate(answers)]
     golds = []
     for row, gold in enumerate(gold_answers):
@@ -149,9 +146,7 @@ def _read(owner: str, answers: Any, gold_answers: Any) -> tuple[list[str], list[
 def _text(owner: str, argument: str, value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", errors="replace")
-    if not isinstance(value, str):
-        raise TypeError(checks.message(owner, argument, "be a string", value))
-    return value
+    return checks.instance(owner, argument, value, str)
 
 
 def _score(answer: str, golds: Sequence[str], version: str) -> _Scores:

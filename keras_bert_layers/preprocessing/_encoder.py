@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing._normalizer import Normalizer, Sources, original_offsets
+from keras_bert_layers.preprocessing._normalizer import Normalizer, original_offsets
 from keras_bert_layers.preprocessing._special_tokens import SpecialTokens
 from keras_bert_layers.preprocessing._tokens import Tokens, concatenate, encode_spans
 from keras_bert_layers.preprocessing._word_pieces import WordPieces
@@ -139,6 +139,6 @@ class Encoder:
         return _in_original(texts, sources, tokens)
 
 
-def _in_original(texts: tf.Tensor, sources: Sources, tokens: Tokens) -> Tokens:
+def _in_original(texts: tf.Tensor, sources: tf.RaggedTensor, tokens: Tokens) -> Tokens:
     starts, ends = original_offsets(texts, sources, tokens.texts_of(), tokens.starts, tokens.ends)
     return tokens._replace(starts=starts, ends=ends)

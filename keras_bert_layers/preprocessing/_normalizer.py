@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf, tf_text
@@ -12,19 +10,6 @@ from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, NormalizationTa
 CAPITAL_SIGMA = "Σ"
 SMALL_SIGMA = "σ"
 FINAL_SIGMA = "ς"
-
-
-class Sources(NamedTuple):
-    """The origin of each byte of B normalized texts.
-
-    Attributes:
-        positions: int64 `[.]`, for each byte of each normalized text, and for its end, a position in the original: that
-            of the same byte if it was copied, or of the character's first byte if the character was replaced.
-        row_splits: int64 `[B + 1]`.
-    """
-
-    positions: tf.Tensor
-    row_splits: tf.Tensor
 
 
 class Normalizer:
@@ -44,10 +29,15 @@ class Normalizer:
         """Normalized texts `[B]`, capital sigmas still marked."""
         return self._normalizer.normalize(texts)
 
-    def normalize_with_sources(self, texts: tf.Tensor) -> tuple[tf.Tensor, Sources]:
-        """Normalized texts `[B]`, capital sigmas still marked, and the origins of their bytes."""
-        normalized, positions = self._normalizer.normalize_with_offsets(texts)
-        return normalized, Sources(positions.values, positions.row_splits)
+    def normalize_with_sources(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
+        """Normalized texts `[B]`, capital sigmas still marked, and the origins of their bytes.
+
+        Returns:
+            The texts, and for each byte of each of them, and for its end, a position in the original, ragged int64
+            `[B, bytes + 1]`: that of the same byte if it was copied, or of the character's first byte if the character
+            was replaced.
+        """
+        return self._normalizer.normalize_with_offsets(texts)
 
     def has_sigma(self, texts: tf.Tensor) -> tf.Tensor:
         """Whether an original text contains a capital sigma, which normalization marks; bool `[B]`."""
@@ -62,7 +52,7 @@ class Normalizer:
 
 
 def original_offsets(
-    texts: tf.Tensor, sources: Sources, text_of: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+    texts: tf.Tensor, sources: tf.RaggedTensor, text_of: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Maps offsets of tokens in the normalized texts to offsets in the original texts.
 
@@ -73,7 +63,7 @@ def original_offsets(
 
     Args:
         texts: the original texts, string `[B]`.
-        sources: the origins of the bytes of the normalized texts.
+        sources: the origins of the bytes of the normalized texts, from `normalize_with_sources`.
         text_of: int64 `[T]`, the index of each token's text.
         starts: int64 `[T]`.
         ends: int64 `[T]`, greater than `starts`.
@@ -82,11 +72,11 @@ def original_offsets(
         Starts and ends, int64 `[T]`.
     """
     first = tf.gather(sources.row_splits, text_of)
-    last_positions = tf.gather(sources.positions, first + ends - 1)
+    last_positions = tf.gather(sources.values, first + ends - 1)
     text_starts = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64), exclusive=True)
     text_bytes = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
     last_bytes = tf.gather(text_bytes, tf.gather(text_starts, text_of) + last_positions)
-    return tf.gather(sources.positions, first + starts), last_positions + _steps(last_bytes)
+    return tf.gather(sources.values, first + starts), last_positions + _steps(last_bytes)
 
 
 def _steps(byte: tf.Tensor) -> tf.Tensor:

@@ -39,6 +39,5 @@ class TextLayer(keras.layers.Layer):
 
 def check_is_tokenizer(owner: str, tokenizer: Any) -> None:
     """Raises TypeError if `tokenizer` is not a `BertTokenizer`."""
-    if not isinstance(tokenizer, BertTokenizer):
-        cure = "Make one with `BertTokenizer(vocabulary)` or `load_tokenizer(source)`."
-        raise TypeError(checks.message(owner, "tokenizer", "be a BertTokenizer", tokenizer, cure))
+    cure = "Make one with `BertTokenizer(vocabulary)` or `load_tokenizer(source)`."
+    checks.instance(owner, "tokenizer", tokenizer, BertTokenizer, cure)

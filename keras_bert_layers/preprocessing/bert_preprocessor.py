@@ -75,11 +75,8 @@ class BertPreprocessor(TextLayer):
         **kwargs: Any,
     ):
         super().__init__(tokenizer, name=name, **kwargs)
-        checks.positive_integer("BertPreprocessor", "max_length", max_length)
-        if max_length < 3:
-            rule = "be at least 3, for [CLS], one token and [SEP]"
-            raise ValueError(checks.message("BertPreprocessor", "max_length", rule, max_length))
-        self.max_length = int(max_length)
+        reason = ", for [CLS], one token and [SEP]"
+        self.max_length = checks.integer("BertPreprocessor", "max_length", max_length, smallest=3, reason=reason)
         self.padding = checks.one_of("BertPreprocessor", "padding", padding, PADDINGS)
         self.truncation = checks.one_of("BertPreprocessor", "truncation", truncation, TRUNCATIONS)
 
@@ -204,23 +201,16 @@ def split_pair(text: Any) -> tuple[Any, Any | None]:
 
 def as_strings(owner: str, text: Any) -> tf.Tensor:
     """Converts text to a string tensor of rank 0 or 1; raises TypeError or ValueError that names `owner`."""
-    tensor = text if tf.is_tensor(text) else _converted(owner, text)
+    try:
+        tensor = tf.convert_to_tensor(text, dtype_hint=tf.string)  # an empty list is an empty batch
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`{owner}`: text must be strings. Received: {type(text).__name__} that is not "
+            f"({str(error).splitlines()[0]}). Missing values (None, NaN) must be removed or replaced first."
+        ) from error
     cure = "Give a string, or a list, array or tensor `(batch,)` of strings."
     if tensor.dtype != tf.string:
         raise TypeError(f"`{owner}`: text must be strings. Received: dtype={tensor.dtype.name}. {cure}")
     if tensor.shape.rank is None or tensor.shape.rank > 1:
         raise ValueError(f"`{owner}`: text must have rank 0 or 1. Received: shape={tensor.shape}. {cure}")
     return tensor
-
-
-def _converted(owner: str, text: Any) -> tf.Tensor:
-    """Converts Python strings to a tensor; an empty list is an empty batch."""
-    if isinstance(text, list) and not text:
-        return tf.zeros([0], tf.string)
-    try:
-        return tf.convert_to_tensor(text)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"`{owner}`: text must be strings. Received: {type(text).__name__} that is not "
-            f"({str(error).splitlines()[0]}). Missing values (None, NaN) must be removed or replaced first."
-        ) from error

@@ -13,10 +13,8 @@ from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing._encoder import Encoder
 from keras_bert_layers.preprocessing.vocabulary import (
     MASK,
-    PAD,
-    SEPARATOR,
+    REQUIRED_TOKENS,
     SPECIAL_TOKENS,
-    START,
     UNKNOWN,
     load_vocabulary,
 )
@@ -51,6 +49,12 @@ class BertTokenizer:
             plain text. `"huggingface"` is transformers' fast BertTokenizer: words of up to 100 characters; private-use
             characters are dropped; `[SEP]` and the other special tokens written in the text become their ids.
 
+    Attributes:
+        pad_id: the id of `[PAD]`.
+        unknown_id: the id of `[UNK]`.
+        start_id: the id of `[CLS]`.
+        separator_id: the id of `[SEP]`.
+
     Raises:
         TypeError: an argument of the wrong type.
         ValueError: an invalid `vocabulary` (the message names the line), or an unknown `reference`.
@@ -82,13 +86,12 @@ class BertTokenizer:
         reference: str = "google",
     ):
         self.lowercase = checks.boolean("BertTokenizer", "lowercase", lowercase)
-        self.strip_accents = strip_accents
-        if strip_accents is not None:
-            checks.boolean("BertTokenizer", "strip_accents", strip_accents)
+        self.strip_accents = checks.optional(checks.boolean, "BertTokenizer", "strip_accents", strip_accents)
         self.split_chinese = checks.boolean("BertTokenizer", "split_chinese", split_chinese)
         self.reference = checks.one_of("BertTokenizer", "reference", reference, tuple(MAX_WORD_LENGTH))
         self._vocabulary = load_vocabulary(vocabulary)
         self._ids = {token: token_id for token_id, token in enumerate(self._vocabulary)}
+        self.pad_id, self.unknown_id, self.start_id, self.separator_id = (self._ids[token] for token in REQUIRED_TOKENS)
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy. The ops that read
         # them run on the CPU; from an accelerator the tables would be copied back at every call.
         with tf.init_scope(), tf.device("CPU:0"):
@@ -179,26 +182,6 @@ class BertTokenizer:
     def vocabulary_size(self) -> int:
         """The number of tokens in the vocabulary."""
         return len(self._vocabulary)
-
-    @property
-    def pad_id(self) -> int:
-        """Id of `[PAD]`."""
-        return self._ids[PAD]
-
-    @property
-    def unknown_id(self) -> int:
-        """Id of `[UNK]`."""
-        return self._ids[UNKNOWN]
-
-    @property
-    def start_id(self) -> int:
-        """Id of `[CLS]`."""
-        return self._ids[START]
-
-    @property
-    def separator_id(self) -> int:
-        """Id of `[SEP]`."""
-        return self._ids[SEPARATOR]
 
     @property
     def mask_id(self) -> int:

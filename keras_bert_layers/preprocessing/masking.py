@@ -56,14 +56,12 @@ class Masking:
             ("random_token_rate", checks.share),
         ):
             object.__setattr__(self, argument, check(owner, argument, getattr(self, argument)))
-        if self.mask_selection_length is not None:
-            checks.positive_integer(owner, "mask_selection_length", self.mask_selection_length)
+        checks.optional(checks.positive_integer, owner, "mask_selection_length", self.mask_selection_length)
         if self.mask_token_rate + self.random_token_rate > 1:
             rule = f"be at most 1 together with `mask_token_rate` ({self.mask_token_rate})"
             raise ValueError(checks.message(owner, "random_token_rate", rule, self.random_token_rate))
         checks.boolean(owner, "whole_words", self.whole_words)
-        if self.seed is not None:
-            checks.whole_number(owner, "seed", self.seed)
+        checks.optional(checks.whole_number, owner, "seed", self.seed)
 
     @classmethod
     def from_arguments(cls, owner: str, masking: Masking | None, keywords: Mapping[str, Any]) -> Masking:
@@ -87,9 +85,8 @@ class Masking:
             raise TypeError(f"`{owner}`: unexpected keyword argument `{unknown[0]}`.")
         if masking is None:
             return cls(**keywords, owner=owner)
-        if not isinstance(masking, Masking):
-            cure = "Make one with `keras_bert_layers.preprocessing.Masking(...)`."
-            raise TypeError(checks.message(owner, "masking", "be a Masking", masking, cure))
+        cure = "Make one with `keras_bert_layers.preprocessing.Masking(...)`."
+        checks.instance(owner, "masking", masking, Masking, cure)
         if keywords:
             rule = f"be given without {', '.join(f'`{keyword}`' for keyword in keywords)}"
             raise TypeError(checks.message(owner, "masking", rule, masking, "Set the fields of the `Masking`."))

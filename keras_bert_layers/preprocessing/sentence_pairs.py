@@ -69,9 +69,8 @@ class SentencePairs:
     ):
         owner = "SentencePairs"
         check_is_tokenizer(owner, tokenizer)
-        if checks.positive_integer(owner, "max_length", max_length) < NUM_SPECIAL_TOKENS + 2:
-            rule = "be at least 5, for [CLS], two tokens and two [SEP]"
-            raise ValueError(checks.message(owner, "max_length", rule, max_length))
+        reason = ", for [CLS], two tokens and two [SEP]"
+        max_length = checks.integer(owner, "max_length", max_length, smallest=NUM_SPECIAL_TOKENS + 2, reason=reason)
         self.budget = max_length - NUM_SPECIAL_TOKENS
         self.random_next_rate = checks.share(owner, "random_next_rate", random_next_rate)
         self.short_rate = checks.share(owner, "short_rate", short_rate)

@@ -74,11 +74,6 @@ def _rest(whole_length: tf.Tensor, budget: int, truncation: str) -> tf.Tensor:
 
 def _keep(ids: tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
     """The first `kept` tokens of each row; shorter rows do not change."""
+    starts = tf.cast(ids.row_starts(), tf.int32)
     lengths = tf.cast(ids.row_lengths(), tf.int32)
-    positions = tf.ragged.range(lengths).flat_values
-    is_kept = positions < tf.gather(kept, tf.cast(ids.value_rowids(), tf.int32))
-    return tf.RaggedTensor.from_row_lengths(
-        tf.boolean_mask(ids.flat_values, is_kept),
-        tf.cast(tf.minimum(lengths, kept), ids.row_splits.dtype),
-        validate=False,
-    )
+    return tf.gather(ids.flat_values, tf.ragged.range(starts, starts + tf.minimum(lengths, kept)))

@@ -67,23 +67,19 @@ def load_vocabulary(source: str | os.PathLike[str] | Sequence[str]) -> list[str]
 
 def _read(path: Path) -> list[str]:
     try:
-        content = path.read_bytes()
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = error.object.count(b"\n", 0, error.start)
+        line = error.object.split(b"\n")[number]
+        cure = f"Line {number + 1} holds {line!r}; save the file as UTF-8."
+        raise ValueError(checks.message(OWNER, "vocabulary", "be UTF-8", str(path), cure)) from error
     except (FileNotFoundError, IsADirectoryError) as error:
         rule = "be a list of tokens or the path of a vocab.txt"
         cure = "That is a directory. Name the file in it." if path.is_dir() else "There is no such file."
         raise type(error)(checks.message(OWNER, "vocabulary", rule, str(path), cure)) from error
     # Only LF ends a line: a token may contain U+2028 or U+0085, at which `str.splitlines` would split.
-    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    tokens = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            tokens.append(line.removesuffix(b"\r").decode())
-        except UnicodeDecodeError as error:
-            cure = f"Line {number} holds {line!r}; save the file as UTF-8."
-            raise ValueError(checks.message(OWNER, "vocabulary", "be UTF-8", str(path), cure)) from error
-    return tokens
+    lines = text.removesuffix("\n").split("\n") if text else []
+    return [line.removesuffix("\r") for line in lines]
 
 
 def _check_entries(tokens: list[Any], shown: _Shown, unit: str, first: int) -> None:

@@ -69,10 +69,8 @@ class WordAligner:
     """
 
     def __init__(self, preprocessor: BertPreprocessor, *, stride: int | None = None):
-        if not isinstance(preprocessor, BertPreprocessor):
-            cure = "Make one with `BertPreprocessor(tokenizer)` or `load_preprocessor(source)`."
-            raise TypeError(checks.message("WordAligner", "preprocessor", "be a BertPreprocessor", preprocessor, cure))
-        self.preprocessor = preprocessor
+        cure = "Make one with `BertPreprocessor(tokenizer)` or `load_preprocessor(source)`."
+        self.preprocessor = checks.instance("WordAligner", "preprocessor", preprocessor, BertPreprocessor, cure)
         self.stride = check_stride("WordAligner", stride, preprocessor.max_length)
         vocabulary = preprocessor.tokenizer.get_config()["vocabulary"]
         with tf.init_scope(), tf.device("CPU:0"):

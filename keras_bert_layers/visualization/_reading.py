@@ -58,8 +58,7 @@ def tokens_of(owner: str, preprocessor: BertPreprocessor, text: Any, text_pair: 
     """The tokens of a text or a pair; TypeError for what is not a string."""
     texts = {"text": text} if text_pair is None else {"text": text, "text_pair": text_pair}
     for argument, value in texts.items():
-        if not isinstance(value, str):
-            raise TypeError(checks.message(owner, argument, "be a string", value))
+        checks.instance(owner, argument, value, str)
     inputs = preprocessor(tuple([value] for value in texts.values()) if text_pair is not None else [text])
     ids, segments = (np.asarray(inputs[name])[0] for name in _IDS)
     return Tokens([preprocessor.tokenizer.id_to_token(int(token_id)) for token_id in ids], ids, segments)

@@ -146,16 +146,13 @@ class HiddenStateMap(Picture):
 
 def _project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates `(points, 2)` in the two directions of the largest variance, and their shares of it."""
-    centered = vectors - vectors.mean(axis=0)
+    # A row and a column of zeros change nothing, and there are two directions even for one point, or for width 1.
+    centered = np.pad(vectors - vectors.mean(axis=0), (0, 1))
     left, sizes, _ = np.linalg.svd(centered, full_matrices=False)
     sizes[sizes <= _ROUNDING * np.abs(vectors).max()] = 0
-    coordinates = np.zeros((len(vectors), 2))
-    count = min(2, len(sizes))
-    coordinates[:, :count] = left[:, :count] * sizes[:count]
+    coordinates = (left * sizes)[:-1, :2]
     largest = coordinates[np.abs(coordinates).argmax(axis=0), np.arange(2)]
-    total = float((sizes**2).sum())
-    shares = np.zeros(2)
-    shares[:count] = sizes[:count] ** 2 / total if total > 0 else 0
+    shares = sizes[:2] ** 2 / (np.sum(sizes**2) or 1)
     return coordinates * np.where(largest < 0, -1, 1) + 0.0, shares
 
 

@@ -68,8 +68,7 @@ class MaskedTokens(Picture):
             TypeError: `model` is not a BertMaskedLM.
             ValueError: there is no mask in the text.
         """
-        if not isinstance(model, BertMaskedLM):
-            raise TypeError(checks.message(cls.__name__, "model", "be a BertMaskedLM", model))
+        checks.instance(cls.__name__, "model", model, BertMaskedLM)
         if not isinstance(text, str) or MASK not in text:
             raise ValueError(checks.message(cls.__name__, "text", f"hold {MASK}", text))
         answer = model.answer([text])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.tasks import BertQuestionAnswerer, BertTokenClassifier
@@ -56,9 +55,8 @@ class TextHighlights(Picture):
         Raises:
             TypeError: `model` is not a BertTokenClassifier; `text` is not a string.
         """
-        if not isinstance(model, BertTokenClassifier):
-            raise TypeError(checks.message(cls.__name__, "model", "be a BertTokenClassifier", model))
-        _check_text(cls.__name__, "text", text)
+        checks.instance(cls.__name__, "model", model, BertTokenClassifier)
+        checks.instance(cls.__name__, "text", text, str)
         found = model.answer([text])
         columns = (found[f"entity_{name}"][0].tolist() for name in ("start", "end", "label", "score"))
         spans = [
@@ -80,10 +78,9 @@ class TextHighlights(Picture):
         Raises:
             TypeError: `model` is not a BertQuestionAnswerer; a text is not a string.
         """
-        if not isinstance(model, BertQuestionAnswerer):
-            raise TypeError(checks.message(cls.__name__, "model", "be a BertQuestionAnswerer", model))
-        _check_text(cls.__name__, "question", question)
-        _check_text(cls.__name__, "context", context)
+        checks.instance(cls.__name__, "model", model, BertQuestionAnswerer)
+        checks.instance(cls.__name__, "question", question, str)
+        checks.instance(cls.__name__, "context", context, str)
         found = {name: values[0] for name, values in model.answer(([question], [context])).items()}
         start, end = (_characters(context, int(found[side])) for side in ("start", "end"))
         spans = [(start, end, "answer", float(found["score"]))] if found["answer"] else []
@@ -112,11 +109,6 @@ class TextHighlights(Picture):
             for start, end, label, score in self.spans
         ]
         return html.table("What was found, in the order of the text.", ["part", "label", "score", "characters"], rows)
-
-
-def _check_text(owner: str, argument: str, text: Any) -> None:
-    if not isinstance(text, str):
-        raise TypeError(checks.message(owner, argument, "be a string", text))
 
 
 def _characters(text: str, num_bytes: int) -> int:

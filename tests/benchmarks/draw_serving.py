@@ -1,7 +1,7 @@
 """Draws docs/benchmarks/serving.md from what the tests and the benchmarks of serving have noted.
 
     export KERAS_BERT_LAYERS_SERVING_NOTES=/tmp/notes.jsonl
-    python -m pytest -m slow tests/serving
+    python -m pytest -m exhaustive tests/serving
     python -m pytest -m serving tests/serving_http
     python tests/benchmarks/bench_serving.py --folder models --data ../shared/data --model minilm base --json c.json
     python tests/benchmarks/bench_http.py models/minilm --data ../shared/data --json minilm.json

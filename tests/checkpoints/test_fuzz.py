@@ -68,7 +68,7 @@ def fuzz(path, damage, read, *, count):
     assert count // 10 < refused < count
 
 
-@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.exhaustive)])
 def test_safetensors_headers(tmp_path, mutations, count):
     content = safetensors.numpy.save(TENSORS, {"format": "np"})
     start = 8 + int.from_bytes(content[:8], "little")
@@ -93,7 +93,7 @@ def test_safetensors_headers(tmp_path, mutations, count):
     fuzz(tmp_path / "model.safetensors", damage, read, count=count)
 
 
-@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.exhaustive)])
 def test_tokenizer_json(tmp_path, mutations, huggingface, count):
     template = huggingface.tokenizer_json()
     bert = {**template, "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]}}

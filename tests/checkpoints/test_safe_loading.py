@@ -155,6 +155,7 @@ def test_entries_that_stand_there_twice(tmp_path, saved, files_stay):
     refused(path, "'config.json' must be in the archive once")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["config.json", "model.weights.h5", "more.bin"])
 def test_zip_bombs(tmp_path, saved, files_stay, name):
     bomb = bytes(BOMB_BYTES) if name != "config.json" else b" " * BOMB_BYTES

@@ -222,6 +222,7 @@ def test_dtype_bfloat16(classifier, huggingface):
     np.testing.assert_allclose(model.predict(TEXTS, verbose=0), expected, atol=BFLOAT16_TOLERANCE)
 
 
+@pytest.mark.slow
 def test_saved_task(checkpoint, tmp_path):
     task, path = load_task(checkpoint, "classifier", num_classes=2), tmp_path / "task.keras"
     task.fit(TEXTS, [1, 0, 1], verbose=0)

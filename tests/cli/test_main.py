@@ -51,6 +51,7 @@ def test_program_in_a_process_of_its_own(encoder):
     subprocess.run([sys.executable, "-c", code, "inspect", encoder], capture_output=True, check=True)
 
 
+@pytest.mark.slow
 def test_terminated_process_leaves_nothing(encoder, tmp_path):
     """Nor does it show the messages of TensorFlow's start."""
     code = (

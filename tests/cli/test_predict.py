@@ -85,6 +85,7 @@ def test_bad_lines_are_named(run, error_line, saved_model, monkeypatch, content,
     assert f"error: `predict`: {message}" in error_line()
 
 
+@pytest.mark.slow
 def test_questions(run, error_line, answers, huggingface, tmp_path):
     head = {"qa_outputs.weight": (2, 15), "qa_outputs.bias": (2,)}
     model = with_head(huggingface, tmp_path / "qa", "BertForQuestionAnswering", head)
@@ -107,6 +108,7 @@ def test_questions(run, error_line, answers, huggingface, tmp_path):
     assert "row 1 of the arguments: " in error_line()
 
 
+@pytest.mark.slow
 def test_choices(run, answers, huggingface, tmp_path):
     head = {"classifier.weight": (1, 15), "classifier.bias": (1,)}
     model = with_head(huggingface, tmp_path / "choice", "BertForMultipleChoice", head)

@@ -54,6 +54,7 @@ TASKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_the_model_and_the_tokenizer_are_written_once(name, backbone, preprocessor, tmp_path):
     if name == "answers":

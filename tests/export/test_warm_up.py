@@ -28,7 +28,7 @@ def test_without_requests_there_is_no_file(tmp_path):
 
 def test_without_the_messages(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_serving", None)
-    monkeypatch.setitem(sys.modules, "tensorflow_serving.apis.predict_pb2", None)
+    monkeypatch.setitem(sys.modules, "tensorflow_serving.apis.prediction_log_pb2", None)
     with pytest.raises(ModuleNotFoundError, match="`pip install tensorflow-serving-api`, or give `warm_up=False`"):
         write_saved_model(tmp_path / "model", [SIGNATURE], warm_up={"add": [REQUEST]})
     assert list(tmp_path.iterdir()) == []

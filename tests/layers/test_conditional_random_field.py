@@ -166,7 +166,7 @@ def test_gradients_equal_brute_force(field, emissions):
         np.testing.assert_allclose(gradient, right, atol=FLOAT32)
 
 
-@pytest.mark.parametrize("jit_compile", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("jit_compile", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 def test_gradients_are_finite_and_right_at_length_512(jit_compile, draw):
     """The gradient by emissions is the tag given less its probability, which is computed in another way."""
     field = randomised(ConditionalRandomField(NUM_TAGS, tag_names=TAG_NAMES))

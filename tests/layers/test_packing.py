@@ -78,6 +78,7 @@ def test_only_in_graphs_and_with_a_mask():
     assert not can_pack(None)
 
 
+@pytest.mark.slow
 def test_eager_calls_and_fixed_shapes(ids):
     import tensorflow as tf
 
@@ -125,6 +126,7 @@ def test_backbone(ids):
         assert np.isfinite(value).all()
 
 
+@pytest.mark.slow
 def test_bfloat16_is_as_near_to_float32(ids):
     """TensorFlow rounds a product of two axes once, with its bias, and one of three axes twice."""
     backbone, exact = make_backbone(dtype="mixed_bfloat16"), make_backbone()

@@ -25,8 +25,10 @@ def train(*, rematerialize, padding_free, dropout):
     return np.array(losses), [np.asarray(weight) for weight in model.trainable_weights]
 
 
-@pytest.mark.parametrize("padding_free", [True, False])
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize(
+    ("dropout", "padding_free"),
+    [(0.3, True), *(pytest.param(*case, marks=pytest.mark.slow) for case in [(0.3, False), (0.0, True), (0.0, False)])],
+)
 def test_training_is_the_same(dropout, padding_free):
     plain = train(rematerialize=False, padding_free=padding_free, dropout=dropout)
     again = train(rematerialize=True, padding_free=padding_free, dropout=dropout)

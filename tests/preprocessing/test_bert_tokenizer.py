@@ -145,6 +145,7 @@ def test_text_that_is_no_string(text, tokenizer):
         tokenizer.tokenize(text)
 
 
+@pytest.mark.slow
 def test_saved_model(tmp_path, minilm):
     """Runs where only TensorFlow and tensorflow-text are imported, and holds each table once."""
     tokenizer = BertTokenizer(minilm / "vocab.txt", reference="huggingface")

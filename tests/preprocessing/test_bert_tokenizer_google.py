@@ -11,7 +11,8 @@ MADE_FROM = tables.made_from()["google"]
 RUNS_ON = f"unicodedata {unicodedata.unidata_version}"
 
 
-@pytest.mark.parametrize("lowercase", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("lowercase", [True, False])
 def test_every_scalar_value(lowercase, rich_vocabulary, google_tokenizer, differences):
     check_every_scalar_value(rich_vocabulary, lowercase, None, google_tokenizer, differences)
 
@@ -64,6 +65,7 @@ def test_ill_formed_bytes_are_skipped(rich_vocabulary, google_tokenizer):
             assert text[start:end].decode("utf-8", "ignore")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_real_texts(lowercase, minilm_vocabulary, google_tokenizer, real_texts):
     check_real_texts(lowercase, minilm_vocabulary, google_tokenizer, real_texts(step=29))

@@ -61,6 +61,7 @@ def assert_none(different):
     assert different == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_every_scalar_value(lowercase, library, minilm, differences):
     library.normalizer = normalizer(lowercase)
@@ -68,7 +69,7 @@ def test_every_scalar_value(lowercase, library, minilm, differences):
     check_every_scalar_value(tokenizer, library, differences)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("context", ["ab{c}cd", "{c}", " {c} ", "a{c}{c}b"])
 @pytest.mark.parametrize("name", ["uncased", "cased"])
 def test_every_scalar_value_alone(name, context, library_of, shared_data):
@@ -83,7 +84,7 @@ def test_every_scalar_value_alone(name, context, library_of, shared_data):
     assert_none([f"U+{ord(c):04X}" for c, a, b in pairs if a != b])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("lowercase", "strip_accents"), SWITCHES)
 def test_every_scalar_value_with_switches_apart(lowercase, strip_accents, library_of, rich_vocabulary, differences):
     library = library_of(rich_vocabulary, lowercase=lowercase, strip_accents=strip_accents)
@@ -113,6 +114,7 @@ def test_ill_formed_bytes_are_skipped(library, minilm):
         assert set(cuts) <= {b"[SEP]", b"[MASK]"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_real_texts(lowercase, library, minilm, real_texts):
     library.normalizer = normalizer(lowercase)
@@ -120,7 +122,7 @@ def test_real_texts(lowercase, library, minilm, real_texts):
     assert_same(tokenizer, library, real_texts(step=29))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_all_real_texts(lowercase, library, minilm, real_texts):
     library.normalizer = normalizer(lowercase)

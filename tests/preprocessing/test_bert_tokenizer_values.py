@@ -104,6 +104,7 @@ def test_final_sigma(tokenizer, huggingface):
     assert tokens(huggingface, "ΣΣ Σ") == ["σ", "##σ", "σ"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("character", ["a", "é", "ก", "😀"])
 @pytest.mark.parametrize(("reference", "limit"), [("google", 200), ("huggingface", 100)])
 @pytest.mark.parametrize("split_chinese", [True, False])

@@ -109,13 +109,13 @@ def ask_all(ask_texts, count, seed, *, context=None):
     return refused, late - early
 
 
-@pytest.mark.parametrize("name", ["classifier", pytest.param("token_classifier", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["classifier", pytest.param("token_classifier", marks=pytest.mark.exhaustive)])
 def test_a_thousand_texts(name, ask):
     refused, _ = ask_all(ask(name), NUM_TEXTS, SEED)
     assert refused == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ALL)
 def test_a_hundred_thousand_texts(name, ask):
     context = OTHERS.get(name, {}).get("context")
@@ -125,7 +125,7 @@ def test_a_hundred_thousand_texts(name, ask):
     assert refused == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "megabytes"), [("classifier", 4), ("token_classifier", 1), ("question_answerer", 0.5), ("masked_lm", 1)]
 )
@@ -149,7 +149,7 @@ def test_time_and_memory_grow_with_bytes(name, megabytes, ask):
         assert peaks[-1] <= max(MOST_BYTES_A_BYTE * sizes[-1], MOST_GROWTH), kind
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_five_megabytes_among_short_texts(ask):
     ask_texts = ask("classifier")
     alone = ask_texts([b"a good film", b"nobody needs this"])

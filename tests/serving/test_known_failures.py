@@ -70,6 +70,7 @@ def test_a_function_that_xla_must_compile(start, tmp_path):
     assert "XLA compilation disabled" in answer.message
 
 
+@pytest.mark.slow
 def test_a_server_without_the_text_operations_fails_at_the_first_text(served_task, serve):
     """It loads, and answers ids; so only requests that are made while it starts, as warm-up requests, keep it down."""
     served = served_task("classifier")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.exhaustive,
     # tf2onnx and the converters warn of what NumPy, TensorFlow and Python will drop.
     pytest.mark.filterwarnings("ignore"),
 ]

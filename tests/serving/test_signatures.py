@@ -12,7 +12,7 @@ BFLOAT16 = 5e-3
 # The name of the strictest server in the table of differences.
 OLDER = "C, operations of 2.12"
 # The cheapest of the tasks with the whole tokenizer, and one with offsets.
-QUICK = ("classifier", "token_classifier")
+OFTEN = "token_classifier"
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,11 @@ def test_bad_requests_are_refused_and_good_ones_answered_after(classifier, serve
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES if name != "classifier"],
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == OFTEN else pytest.mark.exhaustive)
+        for name in CASES
+        if name != "classifier"
+    ],
 )
 def test_tasks_equal_keras_in_the_strictest_server(name, served_task, start, asked_as_keras):
     """What runs there runs where there is more."""
@@ -63,7 +67,7 @@ def test_tasks_equal_keras_in_the_strictest_server(name, served_task, start, ask
         asked_as_keras(served, server, OLDER)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", CASES)
 def test_tasks_equal_keras_in_a_server_of_today(name, served_task, start, asked_as_keras):
     served = served_task(name)
@@ -71,7 +75,7 @@ def test_tasks_equal_keras_in_a_server_of_today(name, served_task, start, asked_
         asked_as_keras(served, server, "C")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", CASES)
 def test_tasks_equal_keras_in_python(name, served_task, texts):
     served = served_task(name)
@@ -84,7 +88,7 @@ def test_tasks_equal_keras_in_python(name, served_task, texts):
     assert_equals_keras(served, ask, texts, runtime="Python")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("signature", ["serving_default", "n_best"])
 def test_a_question_without_room_fails_alone(signature, served_task, start, texts):
     served = served_task("question_answerer")
@@ -104,7 +108,7 @@ def test_a_question_without_room_fails_alone(signature, served_task, start, text
     assert set(answer.outputs["answer"][4:5].ravel()) == {b""}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_real_weights(dtype, minilm, start, texts, tmp_path):
     import keras_bert_layers as kbl

@@ -8,7 +8,7 @@ from c_api.server_process import INVALID_ARGUMENT, NOT_FOUND
 TOLERANCE = 1e-5
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_answers_are_those_of_the_server_in_c(served_task, start, installation, texts):
     served = served_task("token_classifier")
     requests = [(name, served.inputs(name, texts)) for name in served.signatures]

@@ -14,7 +14,7 @@ from c_api.cases import CASES
 from c_api.installation import Installation
 from c_api.server_process import ServerProcess
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 VERSION = "2.19"
 VARIABLE = "KERAS_BERT_LAYERS_TENSORFLOW_2_19"

@@ -9,7 +9,7 @@ from c_api.cases import CASES, MAX_LENGTH, ServedTask
 from c_api.cases import texts as texts_with_any_bytes
 from c_api.comparison import assert_equals_keras
 
-pytestmark = [pytest.mark.serving, pytest.mark.slow]
+pytestmark = [pytest.mark.serving, pytest.mark.exhaustive]
 
 SECONDS_TO_LOAD = 120
 # What fills up an answer where another row of its request has more.

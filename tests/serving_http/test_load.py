@@ -14,7 +14,7 @@ import pytest
 from c_api.notes import note
 from load import ask_for
 
-pytestmark = [pytest.mark.serving, pytest.mark.slow]
+pytestmark = [pytest.mark.serving, pytest.mark.exhaustive]
 
 SECONDS_A_STEP = 5
 MOST_CLIENTS = 64

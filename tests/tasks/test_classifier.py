@@ -336,6 +336,7 @@ class TestFiles:
         np.testing.assert_array_equal(answer["label"].astype(int), np.argmax(answer["probabilities"], axis=-1))
 
 
+@pytest.mark.slow
 def test_bfloat16(new_backbone, preprocessor):
     classifier = BertClassifier(new_backbone(dtype="mixed_bfloat16"), 2, preprocessor=preprocessor)
     classifier.compile(run_eagerly=True)

@@ -107,6 +107,7 @@ def test_keras_round_trip(encoder, tmp_path):
     np.testing.assert_allclose(again.predict_on_batch(columns), encoder.predict_on_batch(columns), atol=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_bfloat16(make):
     encoder = make(dtype="mixed_bfloat16")
     encoder.compile(run_eagerly=True)  # less work than a trace, for one step

@@ -109,12 +109,13 @@ def cosines(first, second):
     return np.sum(first * second, axis=-1)
 
 
+@pytest.mark.slow
 def test_bfloat16_answers_are_near_those_of_float32(task, columns):
     found = serve_ids(copy_in_dtype(task, "bfloat16"), columns)
     assert_near(found, serve_ids(task, columns), tolerance=TOLERANCE)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_saved_model_of_every_task_in_a_fresh_process(case, task, columns, tmp_path):
     task.export(tmp_path / "half", dtype="bfloat16")
     signature = task.signatures()[0]
@@ -125,6 +126,7 @@ def test_saved_model_of_every_task_in_a_fresh_process(case, task, columns, tmp_p
     assert_near(found, expected, tolerance=TRACE_TOLERANCE)
 
 
+@pytest.mark.slow
 def test_a_mixed_task_in_float32_and_bfloat16(backbone, preprocessor, tmp_path):
     exact = kbl.BertClassifier(backbone, 2)
     mixed = copy_in_dtype(exact, "mixed_bfloat16")
@@ -153,6 +155,7 @@ def half(encoder, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_vectors_of_real_weights(encoder):
     texts = (HERE.parent / "checkpoints" / "minilm_texts.txt").read_text(encoding="utf-8").split("\n")[:64]
     texts.sort(key=len)
@@ -164,12 +167,13 @@ def test_vectors_of_real_weights(encoder):
         assert cosines(vectors.numpy(), encoder(ids).numpy()).min() >= COSINE
 
 
+@pytest.mark.slow
 def test_size_is_half(encoder, half):
     weights = sum(int(np.prod(weight.shape)) for weight in encoder.weights)
     assert size(half) <= 2 * weights + 3.2 * MEGABYTE
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_vectors_of_a_thousand_texts_in_a_fresh_process(encoder, half, shared_data):
     texts = read_glue(shared_data / "glue" / "SST-2" / "dev.tsv.gz", "SST-2").first[:800]
     texts += list(dict.fromkeys(read_squad(shared_data / "squad" / "xquad-en.json.gz").contexts))[:200]
@@ -232,12 +236,13 @@ def assert_every_request_has_an_answer(model):
         assert all(np.isfinite(answer).all() for answer in answers.values() if answer.dtype.is_floating), name
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_warm_up_of_every_task(task, tmp_path):
     task.export(tmp_path / "model", max_bytes=1000)
     assert_every_request_has_an_answer(tmp_path / "model")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truncation", ["only_first", "only_second"])
 def test_warm_up_of_pairs_of_which_one_gives_way(truncation, backbone, tokenizer, tmp_path):
     preprocessor = kbl.BertPreprocessor(tokenizer, max_length=9, truncation=truncation)

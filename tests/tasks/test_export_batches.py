@@ -39,7 +39,7 @@ MAKERS = {
 ORDERS = [list(range(8)), [7, 0, 6, 1, 5, 2, 4, 3]]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MAKERS)
 def test_any_batch(name, minilm, tmp_path):
     make, columns = MAKERS[name]

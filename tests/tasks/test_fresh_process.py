@@ -21,7 +21,7 @@ import keras_bert_layers as kbl
 from keras_bert_layers.data import read_conll, read_glue, read_squad
 from keras_bert_layers.preprocessing.word_aligner import WordAligner
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 HERE = Path(__file__).parent
 SEED = 5

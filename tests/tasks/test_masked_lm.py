@@ -225,6 +225,7 @@ class TestTraining:
         assert moved[vocabulary.index("?")] > 0  # no text holds it: that came through the logits
 
 
+@pytest.mark.slow
 def test_half_precision(make_backbone, preprocessor):
     task = BertMaskedLM(make_backbone(dtype="mixed_bfloat16"), preprocessor)
     task.compile(run_eagerly=True)  # quicker than a graph for one step

@@ -53,6 +53,7 @@ def losses(task, case, *, epochs):
     return np.array(task.fit(x, y, batch_size=4, epochs=epochs, shuffle=False, verbose=0).history["loss"])
 
 
+@pytest.mark.slow
 def test_loss_falls_as_in_float32_and_the_model_comes_back(new_backbone, preprocessor, tmp_path):
     exact = losses(make("classifier", new_backbone, preprocessor, "float32"), "classifier", epochs=6)
     task = make("classifier", new_backbone, preprocessor, "mixed_bfloat16")
@@ -68,7 +69,7 @@ def test_loss_falls_as_in_float32_and_the_model_comes_back(new_backbone, preproc
         np.testing.assert_array_equal(keras.ops.convert_to_numpy(ours), keras.ops.convert_to_numpy(theirs))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("padding_free", [True, False], ids=["padding-free", "padded"])
 @pytest.mark.parametrize("case", CASES)
 def test_every_task_trains(case, padding_free, new_backbone, preprocessor):

@@ -209,6 +209,7 @@ def test_it_learns_both(trained):
     assert follows > 1.5 * does_not
 
 
+@pytest.mark.slow
 def test_half_precision(make):
     task = make(dtype="mixed_bfloat16")
     task.compile(run_eagerly=True)  # quicker than a graph for one step

@@ -296,6 +296,7 @@ class TestErrors:
             BertSentenceEncoder(encoder.backbone, temperature=0)
 
 
+@pytest.mark.slow
 def test_projection(make, tmp_path):
     task = make(projection_dim=7, projection_activation="relu")
     vectors = task.predict(TEXTS, verbose=0)

@@ -116,6 +116,7 @@ class TestWhatChangesTheAnswers:
         answers = answerer.best_answers(x)
         assert all(b" " not in answer for answer in answers["answer"][0])
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method:UserWarning")
     @pytest.mark.parametrize("change", ["lora", "int8"])
     def test_the_model(self, change, vocabulary, preprocessor):

@@ -76,7 +76,7 @@ def untrained(make, *, crf):
     return classifier
 
 
-@pytest.fixture(params=[0, 1], ids=["softmax", "crf"])
+@pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.slow)], ids=["softmax", "crf"])
 def classifier(request, classifiers):
     return classifiers[request.param]
 
@@ -87,7 +87,9 @@ def softmax(classifiers):
     return classifiers[0]
 
 
-@pytest.fixture(scope="module", params=[pytest.param(False, marks=pytest.mark.slow), True], ids=["softmax", "crf"])
+@pytest.fixture(
+    scope="module", params=[pytest.param(False, marks=pytest.mark.exhaustive), True], ids=["softmax", "crf"]
+)
 def fitted(request, make):
     """A model, the history of its training, what it can, and its weights before.
 
@@ -180,6 +182,7 @@ class TestWords:
         found = classifier.evaluate(WORDS, TAGS, verbose=0, return_dict=True)
         assert found["f1"] == pytest.approx(f1_of(TAGS, predicted))
 
+    @pytest.mark.slow
     def test_every_way_of_giving_them_is_the_same(self, softmax):
         expected = softmax.evaluate(WORDS, TAGS, verbose=0)
         ids = [[NAMES.index(tag) for tag in row] for row in TAGS]
@@ -329,6 +332,7 @@ class TestFitted:
                 assert cut == alone["entity_text"].numpy()[0].tolist()
 
 
+@pytest.mark.slow
 def test_bfloat16(make):
     classifier = make(crf=True, dtype="mixed_bfloat16")
     classifier.compile(run_eagerly=True)
@@ -338,7 +342,7 @@ def test_bfloat16(make):
     assert classifier.answer(TEXTS[:2])["entity_score"].dtype == np.float32
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_compiled_for_a_length(make):
     """XLA, as `compile` chooses it where all batches have one size."""
     classifier = make(crf=True)

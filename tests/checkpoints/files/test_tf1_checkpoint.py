@@ -206,7 +206,7 @@ def with_a_mutated_entry(path, rng):
     return table_bytes({**table, key: mutated(table[key], rng)})
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["bytes of the file", "an entry under right checksums"])
 def test_ten_thousand_damaged_indexes(prefix, kind):
     """An error that names the file, or a load; never another exception, never numbers that were not written."""

@@ -113,6 +113,7 @@ def test_the_same_bytes_each_time(our_models, save):
         assert path.read_bytes() == (second / path.name).read_bytes()
 
 
+@pytest.mark.slow
 def test_minilm(minilm, tmp_path):
     """Real weights, with everything that Google's files have no setting for."""
     encoder = kbl.load_task(minilm)

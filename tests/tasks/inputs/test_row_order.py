@@ -100,6 +100,7 @@ def words(num_rows):
     return [["good"] * (1 + row % 5) for row in range(num_rows)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "data"),
     [

@@ -185,6 +185,7 @@ class TestStream:
         with pytest.raises(OSError, match="gone"):
             classifier.predict(texts(), verbose=0)
 
+    @pytest.mark.slow
     def test_rows_of_every_task(self, backbone, preprocessor):
         """Each gives one row for one row; what is beyond a row's own width is left to `predict`."""
         words = [["good", "film"], [], ["bad"], ["a", "good", "night"]] * 3
@@ -253,7 +254,7 @@ def resident_memory():
     return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_memory_stays_flat(vocabulary, preprocessor, monkeypatch):
     """200,000 texts through blocks of the usual size; the outputs alone would take 100 MB if they were kept."""
     monkeypatch.undo()

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import dartsclone
+import flatbuffers
+import numpy as np
+
 # Layout of a trie value in tensorflow/text, `fast_bert_normalizer.h`: one bit for "replaced", the offset of the
 # replacement in the pool of strings, and in the lowest six bits its length in bytes.
 REPLACED = 1 << 30
@@ -27,8 +31,6 @@ def normalizer_model(replacements: dict[str, str]) -> bytes:
     References:
         tensorflow/text, `fast_bert_normalizer_model.fbs`.
     """
-    import dartsclone
-
     pool, offsets = _pool({text.encode() for text in replacements.values()})
     values = dict.fromkeys(ill_formed_sequences(), DROPPED)
     for character, text in replacements.items():
@@ -71,9 +73,6 @@ def _pool(texts: set[bytes]) -> tuple[bytes, dict[bytes, int]]:
 
 
 def _flatbuffer(trie: bytes, pool: bytes) -> bytes:
-    import flatbuffers
-    import numpy as np
-
     builder = flatbuffers.Builder(len(trie) + len(pool) + 256)
     pool_position = builder.CreateNumpyVector(np.frombuffer(pool, np.uint8))
     trie_position = builder.CreateNumpyVector(np.frombuffer(trie, "<u4"))

@@ -1,8 +1,8 @@
-"""Makes the tables in this folder: `python -m keras_bert_layers.preprocessing.tables.build`.
+"""Makes the tables in `keras_bert_layers/preprocessing/tables/`: `python tools/normalization_tables/build.py`.
 
-Needs `dartsclone` and `tokenizers`. The bytes depend on three versions, which `tables.json` records: of Python's
-Unicode database (reference "google"), of `tokenizers` (reference "huggingface"), and of tensorflow-text, whose op
-decides what is punctuation when it splits normalized text into words.
+Needs an editable installation with the extra `test`, for `dartsclone` and `tokenizers`. The bytes depend on three
+versions, which `tables.json` records: of Python's Unicode database (reference "google"), of `tokenizers` (reference
+"huggingface"), and of tensorflow-text, whose op decides what is punctuation when it splits normalized text into words.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers._internal.lazy import tf, tf_text
-from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, _references, file_name
-from keras_bert_layers.preprocessing.tables._flatbuffer import normalizer_model
-from keras_bert_layers.preprocessing.tables._references import SIGMA, Words, is_chinese, re2_class
+import references
+import tensorflow as tf
+import tensorflow_text as tf_text
+from flatbuffer import normalizer_model
+from references import SIGMA, Words, is_chinese, re2_class
 
-WORDS = {"google": _references.google_words, "huggingface": _references.huggingface_words}
+from keras_bert_layers.preprocessing import tables
+from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, file_name
+
+WORDS = {"google": references.google_words, "huggingface": references.huggingface_words}
 SWITCHES = [(lowercase, strip) for lowercase in (True, False) for strip in (True, False)]
 SCALARS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 
@@ -95,7 +99,7 @@ def build_index(cutter: Cutter) -> dict[str, Any]:
         "stand_ins": {name: stand_ins(name, cutter) for name in WORDS},
         "punctuation": re2_class(punctuation),
         "chinese": re2_class([code for code in range(0x110000) if is_chinese(code)]),
-        "final_sigma": _references.final_sigma_pattern(SIGMA_MARKER, stand_ins("google", cutter)),
+        "final_sigma": references.final_sigma_pattern(SIGMA_MARKER, stand_ins("google", cutter)),
     }
 
 
@@ -105,8 +109,8 @@ def to_json(index: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Writes every table and the index to this folder."""
-    folder, cutter = Path(__file__).parent, Cutter()
+    """Writes every table and the index into the package."""
+    folder, cutter = Path(tables.__file__).parent, Cutter()
     for reference in WORDS:
         for lowercase, strip_accents in SWITCHES:
             model = build_table(reference, lowercase, strip_accents, cutter)
