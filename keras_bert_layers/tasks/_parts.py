@@ -19,9 +19,8 @@ def check_parts(
         TypeError: a part of another type.
         ValueError: the preprocessor makes ids or lengths that the backbone has no embeddings for.
     """
-    if not isinstance(backbone, BertBackbone):
-        cure = "Make one with `BertBackbone(config)` or `load_backbone(source)`."
-        raise TypeError(checks.message(owner, "backbone", "be a BertBackbone", backbone, cure))
+    cure = "Make one with `BertBackbone(config)` or `load_backbone(source)`."
+    checks.instance(owner, "backbone", backbone, BertBackbone, cure)
     if preprocessor is None:
         return
     if not isinstance(preprocessor, preprocessor_class):

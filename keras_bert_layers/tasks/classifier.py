@@ -86,8 +86,7 @@ class BertClassifier(Task):
     ):
         check_parts("BertClassifier", backbone, preprocessor)
         labels = make_labels(problem_type, num_classes, class_names=class_names, threshold=threshold)
-        if pairs is not None:
-            checks.boolean("BertClassifier", "pairs", pairs)
+        checks.optional(checks.boolean, "BertClassifier", "pairs", pairs)
         dropout = backbone.config.dropout if dropout is None else dropout
         head = ClassificationHead(labels.num_classes, dropout=dropout, **head_options(backbone, "classification_head"))
         outputs = head(backbone(backbone.input)["pooled_output"])

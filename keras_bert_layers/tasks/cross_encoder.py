@@ -118,8 +118,7 @@ class BertCrossEncoder(Task):
         """
         if not isinstance(query, str | bytes):
             raise TypeError(checks.message("BertCrossEncoder", "query", "be one string", query))
-        if top_k is not None:
-            checks.positive_integer("BertCrossEncoder", "top_k", top_k)
+        checks.optional(checks.positive_integer, "BertCrossEncoder", "top_k", top_k)
         self.data.is_raw([query])
         candidates = as_columns("BertCrossEncoder", documents)
         queries = np.array([query] * len(candidates), object)

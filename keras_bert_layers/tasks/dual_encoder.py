@@ -98,8 +98,7 @@ class BertDualEncoder(Task):
         _check_document_parts(owner, backbone, document_backbone, preprocessor, document_preprocessor)
         checks.boolean(owner, "normalize", normalize)
         checks.boolean(owner, "symmetric", symmetric)
-        if temperature is not None:
-            checks.positive_number(owner, "temperature", temperature)
+        checks.optional(checks.positive_number, owner, "temperature", temperature)
         document_backbone = None if document_backbone is backbone else document_backbone
         encoders = {QUERY: text_encoder(backbone, pooling, normalize, name="query_encoder")}
         encoders[DOCUMENT] = encoders[QUERY]

@@ -93,8 +93,7 @@ class Predictor:
         """
         sizes = {"batch_size": batch_size, "max_tokens_per_batch": max_tokens_per_batch, "steps": steps}
         for name, value in sizes.items():
-            if value is not None:
-                checks.positive_integer(inputs.owner, name, value)
+            checks.optional(checks.positive_integer, inputs.owner, name, value)
         rows, num_rows = _row_stream(inputs, x, steps, batch_size)
         progress = Progress(self._model, num_rows=num_rows, verbose=verbose, callbacks=callbacks)
         batches = LengthBatches(
