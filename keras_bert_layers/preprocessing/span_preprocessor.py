@@ -8,6 +8,7 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.arguments import constructor_arguments
+from keras_bert_layers._internal.asserted import asserted
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing import _windows
@@ -182,17 +183,10 @@ class SpanPreprocessor(TextLayer):
         ids = self.tokenizer.tokenize(questions)
         lengths = tf.concat([row_lengths(ids), [0]], 0)
         longest = tf.argmax(lengths)
-        check = tf.debugging.Assert(
-            lengths[longest] <= self.max_question_length,
-            [
-                f"{self.question_rule()} Received, as row, number of tokens and beginning:",
-                longest,
-                lengths[longest],
-                tf.strings.substr(tf.concat([questions, [""]], 0)[longest], 0, 80),
-            ],
-        )
-        with tf.control_dependencies([] if check is None else [check]):
-            return tf.identity(ids)
+        beginning = tf.strings.substr(tf.concat([questions, [""]], 0)[longest], 0, 80)
+        rule = f"{self.question_rule()} Received, as row, number of tokens and beginning:"
+        message = [rule, longest, lengths[longest], beginning]
+        return asserted(ids, lengths[longest] <= self.max_question_length, message)
 
     def question_rule(self) -> str:
         """The rule for the length of questions, for error messages."""
