@@ -33,13 +33,13 @@ class RowOrder(enum.Enum):
         """The order of `fit`'s arguments; ValueError where they do not go together."""
         if not checks.boolean(owner, "group_by_length", group_by_length):
             return cls.SHUFFLED if shuffle else cls.AS_GIVEN
-        is_batched = columns_of.is_dataset(x)
-        if is_batched or not shuffle:
-            rule = (
-                "be False for a dataset, which is batched already" if is_batched else "be False if `shuffle` is False"
-            )
-            raise ValueError(checks.message(owner, "group_by_length", rule, group_by_length))
-        return cls.BY_LENGTH
+        if columns_of.is_dataset(x):
+            rule = "be False for a dataset, which is batched already"
+        elif not shuffle:
+            rule = "be False if `shuffle` is False"
+        else:
+            return cls.BY_LENGTH
+        raise ValueError(checks.message(owner, "group_by_length", rule, group_by_length))
 
     def batches(self, rows: tf.data.Dataset, batch_size: int, *, lengths: Callable[..., tf.Tensor]) -> tf.data.Dataset:
         """Batches of rows.
