@@ -1,7 +1,7 @@
 """BERT's layers, for every Keras backend.
 
-They are written with `keras` and `keras.ops`. Three modules also call TensorFlow, only in TensorFlow's graphs:
-`_packing` and `_row_groups` skip padding, and `_layer_norm` uses a fused operation.
+They are written with `keras` and `keras.ops`. Four modules also call TensorFlow, only on its backend: `_packing` and
+`_row_groups` skip padding, `_layer_norm` uses a fused operation, and `_summed_gradient` adds up gradients.
 """
 
 from keras_bert_layers.layers.activations import gelu_erf, gelu_tanh

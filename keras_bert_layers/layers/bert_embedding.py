@@ -13,6 +13,7 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._dense import dense
 from keras_bert_layers.layers._layer_norm import LayerNorm
 from keras_bert_layers.layers._packing import PaddingFreeLayer, packing_of, unpacked
+from keras_bert_layers.layers._summed_gradient import with_summed_gradient
 from keras_bert_layers.layers.initializers import truncated_normal
 
 
@@ -170,4 +171,5 @@ def _rows(matrix: Any, ids: Any) -> Any:
     # Keras counts negative ids from the end; here they are out of range too.
     ids = ops.where(ids < 0, count, ids)
     # After `[..., None]` TensorFlow no longer knows the number of ids.
-    return ops.where(ops.expand_dims(ids >= count, -1), float("nan"), ops.take(matrix, ids, axis=0))
+    rows = ops.take(with_summed_gradient(matrix), ids, axis=0)
+    return ops.where(ops.expand_dims(ids >= count, -1), float("nan"), rows)

@@ -59,6 +59,16 @@ class BertAdamW(keras.optimizers.AdamW):
             super()._apply_weight_decay(variables)
 
     def _clip_gradients(self, gradients: Any) -> Any:
+        # Under `tf.distribute`, Keras clips the gradients of each replica and adds them up afterwards; the clipped norm
+        # then depends on the number of replicas.
+        if keras.backend.backend() == "tensorflow":
+            gradients = [gradient for gradient, _ in super()._all_reduce_sum_gradients([(g, None) for g in gradients])]
+        return self._clipped(gradients)
+
+    def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
+        return list(grads_and_vars)  # `_clip_gradients` has added them up
+
+    def _clipped(self, gradients: Any) -> Any:
         if self.global_clipnorm is None or not self._has_one_operation():
             return super()._clip_gradients(gradients)
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]

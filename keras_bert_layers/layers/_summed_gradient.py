@@ -1,0 +1,21 @@
+"""`with_summed_gradient`: a matrix of which rows are selected, with one gradient for each row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from keras_bert_layers._internal.lazy import tf
+
+
+def with_summed_gradient(matrix: Any) -> Any:
+    """A matrix `(rows, width)` as a tensor whose gradient has its shape, on every backend.
+
+    On TensorFlow, the gradient of selected rows lists a row as often as it was selected. Keras's optimizers compute
+    with these parts one by one where they must use their sum: Adam squares each of them.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return matrix
+    identity = tf.custom_gradient(lambda tensor: (tf.identity(tensor), tf.convert_to_tensor))
+    return identity(tf.convert_to_tensor(matrix))
