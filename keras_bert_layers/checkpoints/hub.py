@@ -27,7 +27,7 @@ decides, so the outputs are those of transformers.
 """
 
 _REPOSITORY = r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*"
-_NAME = re.compile(rf"{PREFIX}(?P<repository>{_REPOSITORY})(?:@(?P<revision>\S+))?", re.ASCII)
+_NAME = re.compile(rf"{PREFIX}(?P<repository>{_REPOSITORY})(?:@(?P<revision>(?!\S*\.\.)[^\s/]\S*))?", re.ASCII)
 # From this similarity on, an unknown name is taken for a misspelt preset.
 _TYPO_CUTOFF = 0.8
 
@@ -60,6 +60,9 @@ def resolve(source: str | os.PathLike[str], *, owner: str, weights: bool = True)
     """
     if not isinstance(source, str):
         return source
+    if not source.strip():
+        # As a path it would be the working directory.
+        raise CheckpointError(checks.message(owner, "source", "name a checkpoint", source, _cure(source)))
     if source.startswith(KERASHUB_PREFIXES):
         return download_preset(source, owner=owner, weights=weights)
 

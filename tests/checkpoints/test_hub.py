@@ -329,6 +329,10 @@ def test_what_is_no_name_goes_through(source):
         ("hf://someone/tiny-bert/folder", "be hf://owner/name or hf://owner/name@REVISION"),
         ("hf://someone/tiny-bert@", "be hf://owner/name or hf://owner/name@REVISION"),
         ("hf://", "be hf://owner/name or hf://owner/name@REVISION"),
+        ("hf://someone/tiny-bert@../../x", "be hf://owner/name or hf://owner/name@REVISION"),
+        ("hf://someone/tiny-bert@/x", "be hf://owner/name or hf://owner/name@REVISION"),
+        ("", "name a checkpoint. .*Give a local directory, a preset such as 'bert_uncased_L-2_"),
+        (" ", "name a checkpoint"),
     ],
 )
 def test_names_that_are_none(source, message):

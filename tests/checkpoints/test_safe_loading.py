@@ -89,6 +89,24 @@ def test_the_good_file_loads(tmp_path, saved):
     assert isinstance(load_task(write(tmp_path / "x.keras", saved.items())), BertClassifier)
 
 
+@pytest.mark.parametrize(
+    ("part", "key", "value"),
+    [("backbone", "vocabulary_size", 50_000_000), ("backbone", "num_layers", 20_000), ("task", "num_classes", 10**9)],
+)
+def test_weights_that_are_not_there(tmp_path, saved, files_stay, part, key, value):
+    def change(config):
+        place = config["config"]
+        (place["backbone"]["config"]["config"] if part == "backbone" else place)[key] = value
+
+    path = write(tmp_path / "x.keras", with_config(saved, change).items())
+    tracemalloc.start()
+    try:
+        refused(path, "config.json must describe the weights in the file")
+        assert tracemalloc.get_traced_memory()[1] < ALLOWED_BYTES
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("unsafe", [False, True], ids=["as it is", "with unsafe deserialization on"])
 @pytest.mark.parametrize("place", ["model", "backbone"])
 def test_a_lambda(tmp_path, saved, files_stay, place, unsafe):

@@ -13,6 +13,8 @@ from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, dama
 # The largest JSON file of a BERT is the tokenizer.json of LaBSE's 501,153 pieces, some 13 MB. The values of a hostile
 # file take up to 30 times as much memory as the file.
 MAX_JSON_BYTES = 32 * 1024 * 1024
+# The same file has some 30 objects and lists. A million empty ones take a second to read, and 100 MB.
+MAX_JSON_PARTS = 1_000_000
 # A tokenizer.json has 6 levels. Python's own `repr` and `==` fail from about 900 levels on.
 MAX_JSON_DEPTH = 64
 # The longest file name of common file systems.
@@ -41,12 +43,14 @@ def read_json(path: Path) -> Any:
         The value.
 
     Raises:
-        CheckpointError: the file cannot be read, is larger than `MAX_JSON_BYTES`, is not JSON, or is nested deeper
-            than `MAX_JSON_DEPTH`.
+        CheckpointError: the file cannot be read, is larger than `MAX_JSON_BYTES`, is not JSON, holds more objects and
+            lists than `MAX_JSON_PARTS`, or is nested deeper than `MAX_JSON_DEPTH`.
     """
     check_size(path)
     with naming(path):
         content = path.read_bytes()
+    if content.count(b"{") + content.count(b"[") > MAX_JSON_PARTS:
+        raise CheckpointError(f"{path}: must hold at most {MAX_JSON_PARTS:,} objects and lists.")
     with damaged(f"{path}: must be valid JSON. Received", (ValueError, RecursionError)):
         value = json.loads(content)
     if _is_deep(value):

@@ -20,6 +20,10 @@ MAX_SMALL_BYTES = 1024 * 1024
 # Keras's names for the code of a `Lambda`, and for the layer that unpickles a module of torch.
 _PROGRAMS = ("__lambda__", "TorchModuleWrapper")
 
+# Keras's name for the weights in the archive. None takes less than four bits, under Keras's int4.
+_WEIGHTS = "model.weights.h5"
+_WEIGHTS_A_BYTE = 2
+
 _MAX_REASON = 400
 _DISTRUST = "Do not trust this file."
 
@@ -76,17 +80,38 @@ def check_archive(path: Path) -> None:
 
 
 def _check_config(path: Path) -> None:
-    """Refuses layers that are programs: a Lambda's marshalled code, a pickled module of torch."""
+    """Refuses programs, which a Lambda or a pickled module of torch is, and a model larger than its weights."""
     what, kinds = f"{path}: must hold a config.json that can be read", (zipfile.BadZipFile, ValueError, RecursionError)
     with damaged(what, (*kinds, KeyError)), zipfile.ZipFile(path) as archive:
         left: list[Any] = [json.loads(archive.read("config.json"))]
+        sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
+    stored = sizes.get(_WEIGHTS, 0)
     while left:
         part = left.pop()
         if isinstance(part, dict) and part.get("class_name") in _PROGRAMS:
             kind = part["class_name"]
             raise CheckpointError(f"{path}: config.json must not hold a program. Received: {kind!r}. {_DISTRUST}")
+        if isinstance(part, dict) and (claimed := _claimed_weights(part)) > stored * _WEIGHTS_A_BYTE:
+            raise CheckpointError(
+                f"{path}: config.json must describe the weights in the file. Received: a model of {claimed:,} weights, "
+                f"and {stored:,} bytes. {_DISTRUST}"
+            )
         if isinstance(part, dict | list):
             left += part.values() if isinstance(part, dict) else part
+
+
+def _claimed_weights(part: dict[str, Any]) -> int:
+    """The weights of the largest matrices that a part of a config describes, before Keras makes room for them."""
+
+    def size(key: str) -> int:
+        value = part.get(key)
+        return value if isinstance(value, int) and value > 0 else 0
+
+    hidden = size("hidden_dim")
+    rows = size("vocabulary_size") + size("max_sequence_length")
+    layers = size("num_layers") * (4 * hidden + 2 * size("intermediate_dim")) * hidden
+    heads = size("num_classes") + size("projection_dim")
+    return rows * (size("embedding_dim") or hidden) + layers + heads
 
 
 def _reason(error: Any) -> str:

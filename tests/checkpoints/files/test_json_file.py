@@ -4,6 +4,7 @@ from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.files.json_file import (
     MAX_JSON_BYTES,
     MAX_JSON_DEPTH,
+    MAX_JSON_PARTS,
     read_json,
     read_json_object,
     write_json,
@@ -42,6 +43,13 @@ def test_too_large(tmp_path):
         file.truncate(MAX_JSON_BYTES + 1)  # a sparse file: takes no room
     with pytest.raises(CheckpointError, match=rf"must take at most {MAX_JSON_BYTES} bytes"):
         read_json(tmp_path / "x.json")
+
+
+def test_many_empty_parts(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(b"[" + b"{}," * MAX_JSON_PARTS + b"{}]")
+    with pytest.raises(CheckpointError, match="must hold at most 1,000,000 objects and lists"):
+        read_json(path)
 
 
 def test_absent(tmp_path):
