@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import keras
@@ -9,6 +10,7 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.whole_file import whole_file
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.layers import BertEmbedding, Pooler, TransformerEncoderBlock
 
@@ -93,6 +95,26 @@ class BertBackbone(keras.Model):
         self.return_attention_scores = return_attention_scores
         self.dtype_policy = policy
         self.trainable = trainable  # after the layers exist, to which Keras passes it on
+
+    def save(
+        self, filepath: str | PathLike[str], overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
+    ) -> None:
+        """Writes a `.keras` file, as `keras.Model.save`; a file there is replaced when the new one is complete."""
+        with whole_file(type(self).__name__, filepath, overwrite=overwrite) as path:
+            super().save(path, overwrite=overwrite, zipped=zipped, **kwargs)
+
+    def save_weights(
+        self, filepath: str | PathLike[str], overwrite: bool = True, max_shard_size: float | None = None
+    ) -> None:
+        """Writes the weights, as `keras.Model.save_weights`; a file there is replaced when the new one is complete.
+
+        Several files, under `max_shard_size`, are written in place, as Keras does.
+        """
+        if max_shard_size is not None:
+            super().save_weights(filepath, overwrite=overwrite, max_shard_size=max_shard_size)
+            return
+        with whole_file(type(self).__name__, filepath, overwrite=overwrite) as path:
+            super().save_weights(path, overwrite=overwrite)
 
     @property
     def padding_free(self) -> bool:

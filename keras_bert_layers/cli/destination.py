@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.written_whole import written_whole
 
 _OWNER = "convert"
 # Every checkpoint and every SavedModel has one of these files.
@@ -41,34 +40,11 @@ def destination(path: Path, *, replace: bool) -> Iterator[Path]:
             raise FileExistsError(f"`{_OWNER}`: DEST must be new. {path} exists; --force replaces it.")
         if not _is_model(path):
             raise FileExistsError(f"`{_OWNER}`: --force replaces models only. {path} is not a model.")
-    parents = [parent for parent in path.parents if not parent.exists()]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
-            unfinished = Path(folder) / path.name
-            yield unfinished
-            _move(unfinished, path, backup=Path(folder) / "replaced")
-    except BaseException:
-        for parent in parents:
-            with contextlib.suppress(OSError):
-                parent.rmdir()
-        raise
+    with written_whole(path) as unfinished:
+        yield unfinished
 
 
 def _is_model(path: Path) -> bool:
     if path.is_dir():
         return not path.is_symlink() and any((path / name).is_file() for name in _MODEL_FILES)
     return path.suffix == ".keras" and path.is_file()
-
-
-def _move(unfinished: Path, path: Path, *, backup: Path) -> None:
-    """Moves the new model to `path`; if that fails, restores the old one."""
-    exists = path.exists()
-    if exists:
-        path.rename(backup)
-    try:
-        os.replace(unfinished, path)
-    except BaseException:
-        if exists:
-            backup.rename(path)
-        raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -11,10 +10,11 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.written_whole import written_whole
 from keras_bert_layers.export import _graph as graph
 from keras_bert_layers.export import _operations as operations
 from keras_bert_layers.export._batching import check_batches
-from keras_bert_layers.export._versions import version_folder
+from keras_bert_layers.export._versions import NEXT, version_folder
 from keras_bert_layers.export._warm_up import Requests, write_requests
 from keras_bert_layers.export.model_card import write_model_card
 from keras_bert_layers.export.signature import Signature
@@ -59,22 +59,35 @@ def write_saved_model(
         `keras.export.ExportArchive` saves functions and variables in the same way, but in an order that differs each
         time. `tf.saved_model.save` of a Keras 3 model loses variables in the C++ loader.
     """
-    path = check_destination(path, version)
+    folder = check_destination(path, version)
     operations.check_serving_version(serving_version)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
-        unfinished = Path(folder) / "model"
-        graph.save_functions(unfinished, signatures)
-        saved = graph.finish_graph(unfinished)
-        needed = operations.check_operations(saved, serving_version)
-        check_batches(saved)
-        write_model_card(unfinished, facts or {}, saved, needed)
-        if warm_up:
-            write_requests(unfinished, warm_up)
-        if path.exists():
-            path.rename(Path(folder) / "replaced")
-        unfinished.rename(path)
-    return path
+    try:
+        with written_whole(folder, replace=version is None) as unfinished:
+            _write(unfinished, signatures, serving_version, warm_up, facts or {})
+    except FileExistsError:
+        if version != NEXT:
+            raise
+        # Another process has taken the number in the meantime.
+        return write_saved_model(
+            path, signatures, version=version, serving_version=serving_version, warm_up=warm_up, facts=facts
+        )
+    return folder
+
+
+def _write(
+    folder: Path,
+    signatures: Sequence[Signature],
+    serving_version: str,
+    warm_up: Requests | None,
+    facts: Mapping[str, Any],
+) -> None:
+    graph.save_functions(folder, signatures)
+    saved = graph.finish_graph(folder)
+    needed = operations.check_operations(saved, serving_version)
+    check_batches(saved)
+    write_model_card(folder, facts, saved, needed)
+    if warm_up:
+        write_requests(folder, warm_up)
 
 
 def check_destination(path: str | PathLike[str], version: int | str | None = None) -> Path:

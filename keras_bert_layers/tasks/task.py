@@ -13,12 +13,14 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
+from keras_bert_layers._internal.whole_file import whole_file
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export._batching import refuse_foreign_padding
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks import _saving as saving
 from keras_bert_layers.tasks._export import export_task
+from keras_bert_layers.tasks._losses import on_logits
 from keras_bert_layers.tasks._parts import check_sizes
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs import _columns as columns_of
@@ -140,7 +142,8 @@ class Task(keras.Model):
 
         Args:
             optimizer: `"auto"` is `optimizers.adamw()`, with a learning rate of 5e-5.
-            loss: `"auto"` is `default_loss()`.
+            loss: `"auto"` is `default_loss()`. The outputs are logits: a cross-entropy by name is made with
+                `from_logits=True`; an object with `from_logits=False` is refused.
             loss_weights: as in Keras.
             metrics: `"auto"` is `default_metrics()`. Metrics of masked tokens count the masked positions only.
             weighted_metrics: as in Keras.
@@ -158,7 +161,7 @@ class Task(keras.Model):
             metrics, weighted_metrics = None, metrics
         super().compile(
             optimizer=adamw() if _is_auto(optimizer) else optimizer,
-            loss=self.default_loss() if _is_auto(loss) else loss,
+            loss=self.default_loss() if _is_auto(loss) else on_logits(type(self).__name__, loss),
             loss_weights=self.default_loss_weights if _is_auto(loss) and loss_weights is None else loss_weights,
             metrics=metrics,
             weighted_metrics=weighted_metrics,
@@ -493,6 +496,26 @@ class Task(keras.Model):
         )
 
     # `.keras` files.
+
+    def save(
+        self, filepath: str | PathLike[str], overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
+    ) -> None:
+        """Writes a `.keras` file, as `keras.Model.save`; a file there is replaced when the new one is complete."""
+        with whole_file(type(self).__name__, filepath, overwrite=overwrite) as path:
+            super().save(path, overwrite=overwrite, zipped=zipped, **kwargs)
+
+    def save_weights(
+        self, filepath: str | PathLike[str], overwrite: bool = True, max_shard_size: float | None = None
+    ) -> None:
+        """Writes the weights, as `keras.Model.save_weights`; a file there is replaced when the new one is complete.
+
+        Several files, under `max_shard_size`, are written in place, as Keras does.
+        """
+        if max_shard_size is not None:
+            super().save_weights(filepath, overwrite=overwrite, max_shard_size=max_shard_size)
+            return
+        with whole_file(type(self).__name__, filepath, overwrite=overwrite) as path:
+            super().save_weights(path, overwrite=overwrite)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, from the attribute of its name."""

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers.export import Signature, write_saved_model
+from keras_bert_layers.export import _graph as graph
 
 
 @pytest.fixture
@@ -90,3 +91,34 @@ def test_other_backends(signature, tmp_path, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(RuntimeError, match="on the TensorFlow backend only. Received: KERAS_BACKEND='jax'"):
         write_saved_model(tmp_path / "model", [signature])
+
+
+@pytest.fixture
+def another_is_quicker(monkeypatch):
+    """A function that lets another process make a version while the next export is under way."""
+
+    def another(folder):
+        def save(unfinished, signatures):
+            monkeypatch.setattr(graph, "save_functions", as_it_is)
+            folder.mkdir(parents=True)
+            (folder / "saved_model.pb").write_bytes(b"another")
+            as_it_is(unfinished, signatures)
+
+        as_it_is = graph.save_functions
+        monkeypatch.setattr(graph, "save_functions", save)
+
+    return another
+
+
+def test_the_next_version_is_taken_once(signature, tmp_path, another_is_quicker):
+    another_is_quicker(tmp_path / "model" / "1")
+    assert write_saved_model(tmp_path / "model", [signature], version="next") == tmp_path / "model" / "2"
+    assert (tmp_path / "model" / "1" / "saved_model.pb").read_bytes() == b"another"
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["1", "2"]
+
+
+def test_a_version_that_was_taken_meanwhile(signature, tmp_path, another_is_quicker):
+    another_is_quicker(tmp_path / "model" / "7")
+    with pytest.raises(FileExistsError, match="7"):
+        write_saved_model(tmp_path / "model", [signature], version=7)
+    assert (tmp_path / "model" / "7" / "saved_model.pb").read_bytes() == b"another"

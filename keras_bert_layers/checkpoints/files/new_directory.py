@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.written_whole import full_disk, written_whole
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
-
-# A disk quota and a limit on the size of files have the same effect as a full disk.
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# TensorFlow, HDF5 and NumPy report a full disk without an error number; then at most this much is free.
-_FULL_BYTES = 64 * 1024
 
 
 @contextlib.contextmanager
@@ -39,6 +32,7 @@ def new_directory(path: str | os.PathLike[str], *, owner: str) -> Iterator[Path]
             or another OSError was raised. Other exceptions of the block are passed on.
 
     Examples:
+        >>> import tempfile
         >>> root = Path(tempfile.mkdtemp())
         >>> with new_directory(root / "bert", owner="save_huggingface") as unfinished:
         ...     _ = (unfinished / "vocab.txt").write_text("[PAD]")
@@ -48,27 +42,20 @@ def new_directory(path: str | os.PathLike[str], *, owner: str) -> Iterator[Path]
         ['vocab.txt']
     """
     target = _free_target(path, owner)
-    made_parents = [parent for parent in target.parents if not parent.exists()]
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # One level deeper, as a temporary directory itself is closed to other users.
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
-            unfinished = Path(folder) / target.name
+        with written_whole(target, replace=False) as unfinished:
             unfinished.mkdir()
-            with _full_disk_named(unfinished, owner, path):
-                yield unfinished
-                _synchronise(unfinished, *unfinished.rglob("*"))
-            unfinished.rename(target)
-        _synchronise(target.parent)
-    except BaseException as error:
-        for parent in made_parents:
-            with contextlib.suppress(OSError):
-                parent.rmdir()
-        if isinstance(error, OSError):
-            rule = "be a directory that may be written to"
-            cure = f"{error}. Nothing was left there."
-            raise CheckpointError(checks.message(owner, "directory", rule, str(path), cure)) from error
-        raise
+            yield unfinished
+    except Exception as error:
+        reason = full_disk(error, target)
+        if reason is not None:
+            rule = "be on a disk with room for the checkpoint"
+            cure = f"{reason}. Nothing was left there. Make room, or write to another disk."
+        elif isinstance(error, OSError):
+            rule, cure = "be a directory that may be written to", f"{error}. Nothing was left there."
+        else:
+            raise
+        raise CheckpointError(checks.message(owner, "directory", rule, str(path), cure)) from error
 
 
 def _free_target(path: str | os.PathLike[str], owner: str) -> Path:
@@ -91,30 +78,3 @@ def _free_target(path: str | os.PathLike[str], owner: str) -> Path:
     except (OSError, ValueError) as error:
         cure = f"It cannot be read: {error}."
     raise CheckpointError(checks.message(owner, "directory", "be new, or an empty directory", str(path), cure))
-
-
-@contextlib.contextmanager
-def _full_disk_named(unfinished: Path, owner: str, path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turns every error about a full disk into one error."""
-    try:
-        yield
-    except Exception as error:
-        number = error.errno if isinstance(error, OSError) else None
-        if number not in _FULL and shutil.disk_usage(unfinished).free >= _FULL_BYTES:
-            raise
-        rule = "be on a disk with room for the checkpoint"
-        reason = os.strerror(number or errno.ENOSPC)
-        cure = f"{reason}. Nothing was left there. Make room, or write to another disk."
-        raise CheckpointError(checks.message(owner, "directory", rule, str(path), cure)) from error
-
-
-def _synchronise(*paths: Path) -> None:
-    """Flushes files and directories to the disk: otherwise a rename may reach it before them."""
-    for path in paths:
-        if path.is_dir() and os.name == "nt":  # directories have no file descriptor there
-            continue
-        number = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
