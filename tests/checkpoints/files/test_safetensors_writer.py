@@ -12,17 +12,6 @@ from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo
 SHAPES = {"b.weight": (3, 5), "a": (7,), "É": (2, 3, 1), "B": (), "b.bias": (0, 4), "a.b": (1,)}
 
 
-class Arrays:
-    """Arrays in memory as a `TensorFile`."""
-
-    def __init__(self, arrays):
-        self.arrays = arrays
-        self.infos = {name: TensorInfo("F32", array.shape) for name, array in arrays.items()}
-
-    def read(self, name):
-        return self.arrays[name]
-
-
 @pytest.fixture
 def arrays():
     rng = np.random.default_rng(6)
@@ -36,21 +25,21 @@ def path(tmp_path):
 
 # The header's own length changes by one from name to name, so every padding occurs.
 @pytest.mark.parametrize("more", range(8))
-def test_bytes_of_the_library(arrays, path, tmp_path, more):
+def test_bytes_of_the_library(arrays, path, tmp_path, more, in_memory):
     arrays["x" * (more + 1)] = np.ones(2, "float32")
-    write_safetensors(path, Arrays(arrays))
+    write_safetensors(path, in_memory(arrays))
     save_file(arrays, tmp_path / "theirs", metadata={"format": "pt"})
     assert path.read_bytes() == (tmp_path / "theirs").read_bytes()
 
 
-def test_bytes_of_the_library_without_metadata(arrays, path, tmp_path):
-    write_safetensors(path, Arrays(arrays), metadata={})
+def test_bytes_of_the_library_without_metadata(arrays, path, tmp_path, in_memory):
+    write_safetensors(path, in_memory(arrays), metadata={})
     save_file(arrays, tmp_path / "theirs")
     assert path.read_bytes() == (tmp_path / "theirs").read_bytes()
 
 
-def test_read_back(arrays, path):
-    write_safetensors(path, Arrays(arrays))
+def test_read_back(arrays, path, in_memory):
+    write_safetensors(path, in_memory(arrays))
     ours, theirs = SafetensorsFile(path), load_file(path)
     assert ours.infos.keys() == theirs.keys() == arrays.keys()
     for name, array in arrays.items():
@@ -60,11 +49,13 @@ def test_read_back(arrays, path):
         assert file.metadata() == {"format": "pt"}
 
 
-def test_views_and_other_formats_are_written_as_float32(path):
+def test_views_and_other_formats_are_written_as_float32(path, in_memory):
     rng = np.random.default_rng(7)
     kernel, half = rng.normal(size=(4, 9)).astype("float32"), rng.normal(size=3).astype("float16")
     bits = np.array([0x7FC00001, 0x80000000, 0x00000001], "<u4").view("<f4")  # a NaN's own bits, -0, a subnormal
-    write_safetensors(path, Arrays({"view": kernel[:, 3:6].T, "half": half, "bits": bits, "big": half.astype(">f4")}))
+    write_safetensors(
+        path, in_memory({"view": kernel[:, 3:6].T, "half": half, "bits": bits, "big": half.astype(">f4")})
+    )
     written = load_file(path)
     np.testing.assert_array_equal(written["view"], kernel[:, 3:6].T)
     np.testing.assert_array_equal(written["half"], half.astype("float32"))
@@ -72,7 +63,7 @@ def test_views_and_other_formats_are_written_as_float32(path):
     assert written["bits"].tobytes() == bits.tobytes()
 
 
-def test_a_checkpoint_is_never_whole_in_memory(path):
+def test_a_checkpoint_is_never_whole_in_memory(path, in_memory):
     class Numbered:
         def __init__(self):
             self.infos = {f"layer.{index}": TensorInfo("F32", (256, 1024)) for index in range(16)}
@@ -89,8 +80,8 @@ def test_a_checkpoint_is_never_whole_in_memory(path):
     assert path.stat().st_size > 16 * one
 
 
-def test_a_tensor_of_another_shape(path):
-    class Wrong(Arrays):
+def test_a_tensor_of_another_shape(path, in_memory):
+    class Wrong(in_memory):
         def read(self, name):
             return np.zeros((2, 2), "float32")
 

@@ -7,21 +7,10 @@ import tensorflow as tf
 
 from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.files.index_table import read_table, table_bytes
-from keras_bert_layers.checkpoints.files.tensor_file import FLOAT_DTYPES, TensorInfo
+from keras_bert_layers.checkpoints.files.tensor_file import FLOAT_DTYPES
 from keras_bert_layers.checkpoints.files.tf1_checkpoint import Tf1Checkpoint, write_tf1_checkpoint
 
 INDEX, DATA = "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"
-
-
-class Arrays:
-    """A `TensorFile` of arrays in memory."""
-
-    def __init__(self, arrays):
-        self.arrays = arrays
-        self.infos = {name: TensorInfo("F32", array.shape) for name, array in arrays.items()}
-
-    def read(self, name):
-        return self.arrays[name]
 
 
 def arrays():
@@ -46,9 +35,9 @@ def saved_by_tensorflow(prefix, values):
 
 
 @pytest.fixture
-def prefix(tmp_path):
+def prefix(tmp_path, in_memory):
     """A checkpoint in two files."""
-    write_tf1_checkpoint(tmp_path / "bert_model.ckpt", Arrays(arrays()))
+    write_tf1_checkpoint(tmp_path / "bert_model.ckpt", in_memory(arrays()))
     return tmp_path / "bert_model.ckpt"
 
 
@@ -110,9 +99,9 @@ def test_several_files_of_numbers(tmp_path):
         Tf1Checkpoint(prefix)
 
 
-def test_a_view_is_written_as_it_reads(tmp_path):
+def test_a_view_is_written_as_it_reads(tmp_path, in_memory):
     array = np.arange(12, dtype="float32").reshape(3, 4)
-    write_tf1_checkpoint(tmp_path / "a", Arrays({"x": array.T, "y": array[:, 1:3]}))
+    write_tf1_checkpoint(tmp_path / "a", in_memory({"x": array.T, "y": array[:, 1:3]}))
     checkpoint = Tf1Checkpoint(tmp_path / "a")
     np.testing.assert_array_equal(checkpoint.read("x"), array.T)
     np.testing.assert_array_equal(checkpoint.read("y"), array[:, 1:3])
@@ -170,9 +159,9 @@ def test_a_directory_in_the_place_of_a_file(prefix):
         Tf1Checkpoint(prefix).read("step")
 
 
-def test_no_room(tmp_path):
+def test_no_room(tmp_path, in_memory):
     with pytest.raises(OSError, match="No space left on device"):
-        write_tf1_checkpoint(FullDisk(tmp_path / "x"), Arrays(arrays()))
+        write_tf1_checkpoint(FullDisk(tmp_path / "x"), in_memory(arrays()))
 
 
 class FullDisk(type(Path())):
