@@ -8,17 +8,20 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
+from keras_bert_layers.preprocessing.sentence_piece_tokenizer import SentencePieceTokenizer
+
+Tokenizer = BertTokenizer | SentencePieceTokenizer
 
 
 class TextLayer(keras.layers.Layer):
     """A Keras layer without weights that takes strings, or token ids, as TensorFlow tensors.
 
     Args:
-        tokenizer: a `BertTokenizer`; it is saved with the layer, vocabulary included.
+        tokenizer: a `BertTokenizer` or a `SentencePieceTokenizer`; it is saved with the layer, vocabulary included.
         **kwargs: arguments of `keras.layers.Layer`.
     """
 
-    def __init__(self, tokenizer: BertTokenizer, **kwargs: Any):
+    def __init__(self, tokenizer: Tokenizer, **kwargs: Any):
         super().__init__(**kwargs)
         check_is_tokenizer(type(self).__name__, tokenizer)
         self.tokenizer = tokenizer
@@ -38,6 +41,7 @@ class TextLayer(keras.layers.Layer):
 
 
 def check_is_tokenizer(owner: str, tokenizer: Any) -> None:
-    """Raises TypeError if `tokenizer` is not a `BertTokenizer`."""
+    """Raises TypeError if `tokenizer` is no tokenizer of this package."""
     cure = "Make one with `BertTokenizer(vocabulary)` or `load_tokenizer(source)`."
-    checks.instance(owner, "tokenizer", tokenizer, BertTokenizer, cure)
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError(checks.message(owner, "tokenizer", "be a BertTokenizer", tokenizer, cure))

@@ -19,6 +19,10 @@ BUILD_WORDPIECE_MODEL = (
     "tensorflow_text.core.pybinds.pywrap_fast_wordpiece_tokenizer_model_builder",
     "build_fast_wordpiece_model",
 )
+_SENTENCE_PIECE_OPS = "tensorflow_text.python.ops.sentencepiece_tokenizer"
+SENTENCE_PIECE_MODEL = _SENTENCE_PIECE_OPS, "gen_sentencepiece_tokenizer.sentencepiece_op"
+SENTENCE_PIECES = _SENTENCE_PIECE_OPS, "gen_sentencepiece_tokenizer.sentencepiece_tokenize_with_offsets_op"
+SENTENCE_PIECE_IDS = _SENTENCE_PIECE_OPS, "gen_sentencepiece_tokenizer.sentencepiece_string_to_id_op"
 
 
 def find(internal: tuple[str, str]) -> Callable[..., Any]:

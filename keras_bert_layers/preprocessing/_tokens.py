@@ -56,6 +56,21 @@ def concatenate(batches: Sequence[Tokens]) -> Tokens:
     return Tokens(ids, tf.concat(row_splits, 0), starts, ends)
 
 
+def replaced(tokens: Tokens, is_replaced: tf.Tensor, others: Tokens) -> Tokens:
+    """The tokens of texts `[B]`, those of the texts where `is_replaced` (bool `[B]`) from `others`, in their order."""
+    other_rows = tf.size(is_replaced) - 1 + tf.cumsum(tf.cast(is_replaced, tf.int32))
+    return concatenate([tokens, others]).gather(tf.where(is_replaced, other_rows, tf.range(tf.size(is_replaced))))
+
+
+def repaired(tokens: Tokens, texts: tf.Tensor, is_wrong: tf.Tensor, encode: Callable[[tf.Tensor], Tokens]) -> Tokens:
+    """The tokens of texts `[B]`; the texts where `is_wrong` (bool `[B]`), if there are any, are encoded again."""
+    return tf.cond(
+        tf.reduce_any(is_wrong),
+        lambda: replaced(tokens, is_wrong, encode(tf.boolean_mask(texts, is_wrong))),
+        lambda: tokens,
+    )
+
+
 class Spans(NamedTuple):
     """B texts cut into P spans.
 

@@ -51,6 +51,7 @@ def fill_windows(
     width: tf.Tensor | int,
     *,
     special_ids: tuple[int, int, int],
+    num_separators: int = 1,
 ) -> dict[str, tf.Tensor]:
     """The model inputs `[CLS] question [SEP] part of the context [SEP] [PAD] ...` of W windows, S tokens wide.
 
@@ -60,16 +61,19 @@ def fill_windows(
         context: ids, starts and ends of the contexts' tokens, each ragged int32 `[B, tokens]`.
         width: S.
         special_ids: the ids of `[CLS]`, `[SEP]` and `[PAD]`.
+        num_separators: how many `[SEP]` stand between question and context.
 
     Returns:
         What a call of `SpanPreprocessor` returns.
     """
     ids, starts, ends = (tokens.flat_values for tokens in context)
     position = tf.tile(tf.range(width)[None, :], [tf.size(windows.rows), 1])  # [W, S], as all that follows
-    first = tf.gather(row_lengths(question_ids), windows.rows)[:, None] + 2  # [W, 1], the context's first position
+    first = (
+        tf.gather(row_lengths(question_ids), windows.rows)[:, None] + 1 + num_separators
+    )  # [W, 1], the context's first position
     last = first + windows.lengths[:, None]  # [W, 1], the position of the last [SEP]
     is_real = position <= last
-    is_question = (position >= 1) & (position < first - 1)
+    is_question = (position >= 1) & (position < first - num_separators)
     is_context = (position >= first) & (position < last)
     # Indices into one list of all tokens: those of the contexts, those of the questions, and the special ones.
     all_ids = tf.concat([ids, question_ids.flat_values, tf.constant(special_ids, tf.int32)], 0)

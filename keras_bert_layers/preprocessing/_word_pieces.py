@@ -12,7 +12,6 @@ from keras_bert_layers._internal.lazy import tf, tf_text
 from keras_bert_layers.preprocessing import _tf_text_internals
 from keras_bert_layers.preprocessing._tokens import NOT_FORCED, Tokens, cut, encode_spans
 from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, NormalizationTable
-from keras_bert_layers.preprocessing.vocabulary import UNKNOWN
 
 SUFFIX = "##"
 MAX_CHARACTER_BYTES = 4
@@ -36,15 +35,22 @@ class WordPieces:
         table: the reference's table.
         max_word_length: a word of more characters becomes [UNK].
         split_chinese: whether every Chinese character is a word of its own.
+        unknown: the token for words that the vocabulary cannot compose, in letters and punctuation of ASCII.
     """
 
     def __init__(
-        self, vocabulary: Sequence[str], table: NormalizationTable, *, max_word_length: int, split_chinese: bool
+        self,
+        vocabulary: Sequence[str],
+        table: NormalizationTable,
+        *,
+        max_word_length: int,
+        split_chinese: bool,
+        unknown: str,
     ):
         tokens = list(_matchable(vocabulary, table, max_word_length))
         max_bytes = max_word_length if split_chinese else MAX_CHARACTER_BYTES * max_word_length
-        model = _build_model(tokens, max_bytes, split_texts=split_chinese)
-        self.unknown_id = list(vocabulary).index(UNKNOWN)
+        model = _build_model(tokens, max_bytes, unknown, split_texts=split_chinese)
+        self.unknown_id = tokens.index(unknown)
         self.splits_texts = split_chinese
         self._max_word_length = max_word_length
         self._model = tf.constant(np.frombuffer(model, np.uint8))
@@ -85,10 +91,14 @@ def _matchable(vocabulary: Sequence[str], table: NormalizationTable, max_word_le
     """The vocabulary as the op needs it: with stand-ins, and with substitutes for tokens that no word can match.
 
     The op would match a token with whitespace across two words, reject a token that is too long, and match a token that
-    contains a stand-in.
+    contains a stand-in. Of equal tokens the last counts.
     """
+    last = {token: index for index, token in enumerate(vocabulary)}
     impossible = re.compile(f"[\x00-\x20\x7f-\x9f{SIGMA_MARKER}{''.join(map(chr, table.stand_ins.values()))}]")
     for index, token in enumerate(vocabulary):
+        if not token or last[token] != index:
+            yield f"{NEVER}{index}"
+            continue
         if token.isascii() and token.isprintable() and " " not in token and len(token) <= max_word_length:
             yield token  # most tokens, without the slower checks below
             continue
@@ -104,10 +114,10 @@ def _matchable(vocabulary: Sequence[str], table: NormalizationTable, max_word_le
     yield NEVER  # the op needs at least one token that is not punctuation
 
 
-def _build_model(tokens: list[str], max_bytes: int, *, split_texts: bool) -> bytes:
+def _build_model(tokens: list[str], max_bytes: int, unknown: str, *, split_texts: bool) -> bytes:
     """The flatbuffer of the op's model, from the builder that `FastWordpieceTokenizer` uses."""
     build = _tf_text_internals.find(_tf_text_internals.BUILD_WORDPIECE_MODEL)
-    return build(tokens, max_bytes, SUFFIX, UNKNOWN, not split_texts, False)
+    return build(tokens, max_bytes, SUFFIX, unknown, not split_texts, False)
 
 
 def _field_position(model: bytes, field: int) -> int:

@@ -10,9 +10,8 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.preprocessing._text_layer import TextLayer
-from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
-from keras_bert_layers.preprocessing.truncation import TRUNCATIONS, truncate_pair
+from keras_bert_layers.preprocessing._text_layer import TextLayer, Tokenizer
+from keras_bert_layers.preprocessing.truncation import SIDES, TRUNCATIONS, keep, truncate_pair
 
 PADDINGS = ("longest", "max_length", "bucket")
 BUCKETS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -29,7 +28,8 @@ class BertPreprocessor(TextLayer):
     tensors.
 
     Args:
-        tokenizer: a `BertTokenizer`.
+        tokenizer: a `BertTokenizer`, or a `SentencePieceTokenizer`, whose pairs are `<s> first </s></s> second </s>`
+            with segment 0 throughout.
         max_length: the largest number of tokens in a row, special tokens included.
         padding: `"longest"` pads to the longest row of the batch, which costs least. `"max_length"` pads every batch
             to `max_length`, for compilers that need one shape. `"bucket"` pads to the smallest of 16, 32, 48, 64, 96,
@@ -38,6 +38,7 @@ class BertPreprocessor(TextLayer):
         truncation: which text of a pair is shortened. `"longest_first"` shortens the longer one until both are equally
             long, and then both; the tokenizer's `reference` decides which text keeps an odd last token. `"only_first"`
             and `"only_second"` shorten only that text. A single text is shortened under the first two.
+        truncation_side: where a text is cut: `"right"`, at its end, or `"left"`, at its beginning.
         name: the layer's name.
         **kwargs: arguments of `keras.layers.Layer`.
 
@@ -46,7 +47,7 @@ class BertPreprocessor(TextLayer):
         and `"padding_mask"`, 1 for tokens and 0 for padding. For one string without a batch they are `(sequence,)`.
 
     Raises:
-        TypeError: `tokenizer` is not a `BertTokenizer`; the text is not strings.
+        TypeError: `tokenizer` is no tokenizer; the text is not strings.
         ValueError: an argument out of range; a tuple that does not have two texts; a single text under `"only_second"`.
         tf.errors.InvalidArgumentError: under `"only_first"` or `"only_second"`, if the other text alone is too long.
 
@@ -66,11 +67,12 @@ class BertPreprocessor(TextLayer):
 
     def __init__(
         self,
-        tokenizer: BertTokenizer,
+        tokenizer: Tokenizer,
         max_length: int = 128,
         *,
         padding: str = "longest",
         truncation: str = "longest_first",
+        truncation_side: str = "right",
         name: str | None = None,
         **kwargs: Any,
     ):
@@ -79,6 +81,7 @@ class BertPreprocessor(TextLayer):
         self.max_length = checks.integer("BertPreprocessor", "max_length", max_length, smallest=3, reason=reason)
         self.padding = checks.one_of("BertPreprocessor", "padding", padding, PADDINGS)
         self.truncation = checks.one_of("BertPreprocessor", "truncation", truncation, TRUNCATIONS)
+        self.truncation_side = checks.one_of("BertPreprocessor", "truncation_side", truncation_side, SIDES)
 
     def call(self, text: Any) -> dict[str, Any]:
         """Tokenizes, truncates, adds special tokens and pads."""
@@ -99,12 +102,13 @@ class BertPreprocessor(TextLayer):
                 raise ValueError(
                     f'`BertPreprocessor`: truncation="only_second" needs a pair. Received: one text. {cure}'
                 )
-            return [first_ids[:, : self.max_length - 2]]
+            return [keep(first_ids, self.max_length - 2, self.truncation_side)]
         return truncate_pair(
             first_ids,
             self.tokenizer.tokenize(second),
-            budget=self.max_length - 3,
+            budget=self.max_length - 2 - self.tokenizer.num_pair_separators,
             truncation=self.truncation,
+            side=self.truncation_side,
             reference=self.tokenizer.reference,
         )
 
@@ -115,7 +119,7 @@ class BertPreprocessor(TextLayer):
         separator = tf.fill([num_rows, 1], tf.constant(self.tokenizer.separator_id, tf.int32))
         parts = [start, segments[0], separator]
         for segment in segments[1:]:
-            parts += [segment, separator]
+            parts += [separator] * (self.tokenizer.num_pair_separators - 1) + [segment, separator]
         row_ids = tf.concat(parts, axis=1)  # ragged [B, (S)]
         lengths = tf.cast(row_ids.row_lengths(), tf.int32)  # [B]
         width = padded_width(lengths, padding=self.padding, max_length=self.max_length)
@@ -124,7 +128,7 @@ class BertPreprocessor(TextLayer):
         padding_mask = tf.sequence_mask(lengths, width, dtype=tf.int32)
         if self.padding == "max_length":
             token_ids.set_shape([None, width])
-        if len(segments) == 1:
+        if len(segments) == 1 or not self.tokenizer.second_segment:
             segment_ids = tf.zeros_like(token_ids)
         else:
             first_lengths = tf.cast(segments[0].row_lengths(), tf.int32) + 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keras_bert_layers._internal import checks
@@ -11,13 +11,14 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing._encoder import Encoder
-from keras_bert_layers.preprocessing.vocabulary import (
-    MASK,
-    REQUIRED_TOKENS,
-    SPECIAL_TOKENS,
-    UNKNOWN,
-    load_vocabulary,
-)
+from keras_bert_layers.preprocessing._ragged_tokens import ragged_tokens, tokens_of
+from keras_bert_layers.preprocessing._token_ids import TokenIds
+from keras_bert_layers.preprocessing._token_ids import special_tokens as roles_of
+from keras_bert_layers.preprocessing._word_pieces import SUFFIX
+from keras_bert_layers.preprocessing.added_token import AddedToken
+from keras_bert_layers.preprocessing.vocabulary import ROLES, load_vocabulary
+
+OWNER = "BertTokenizer"
 
 # The longest word, in characters: `max_input_chars_per_word` in google-research/bert `tokenization.py`, and in the
 # WordPiece model that transformers' BertTokenizer builds.
@@ -40,7 +41,8 @@ class BertTokenizer:
 
     Args:
         vocabulary: a list of tokens, in the order of their ids, or the path of a `vocab.txt` (UTF-8, one token a line,
-            Unix or Windows line ends). It must contain `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`, and no token twice.
+            Unix or Windows line ends). It must contain `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`. Of a token that is there
+            twice the last one counts; for a file with a warning.
         lowercase: whether to lower-case text: True for "uncased" checkpoints.
         strip_accents: whether to drop combining marks; None for the value of `lowercase`.
         split_chinese: whether every Chinese character is a word of its own. False is slower.
@@ -48,8 +50,15 @@ class BertTokenizer:
             words of up to 200 characters; private-use characters are letters; a special token written in the text is
             plain text. `"huggingface"` is transformers' fast BertTokenizer: words of up to 100 characters; private-use
             characters are dropped; `[SEP]` and the other special tokens written in the text become their ids.
+        added_tokens: tokens that are found in the text as they are written, also inside words, before anything else:
+            each an `AddedToken`, its arguments, or a string. Tokens that the vocabulary does not have get the ids
+            after it. As in transformers, `"huggingface"` only looks for a string in lower case if it lower-cases text;
+            `"google"` takes tokens that are not `normalized`.
+        special_tokens: other names of `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]` and `[MASK]`, by `"pad"`, `"unknown"`,
+            `"start"`, `"separator"` and `"mask"`; None for these names.
 
     Attributes:
+        special_tokens: the names of the five special tokens by role.
         pad_id: the id of `[PAD]`.
         unknown_id: the id of `[UNK]`.
         start_id: the id of `[CLS]`.
@@ -57,7 +66,8 @@ class BertTokenizer:
 
     Raises:
         TypeError: an argument of the wrong type.
-        ValueError: an invalid `vocabulary` (the message names the line), or an unknown `reference`.
+        ValueError: an invalid `vocabulary` (the message names the line), or an unknown `reference`; an added token that
+            the reference cannot have.
         FileNotFoundError: there is no such vocabulary file.
         ImportError: an installed tensorflow-text that does not have what the tokenizer needs.
 
@@ -76,6 +86,10 @@ class BertTokenizer:
         Devlin et al. 2018, arXiv:1810.04805; Song et al. 2020, arXiv:2012.15524 (the matching in linear time).
     """
 
+    #: How many separators stand between the texts of a pair, and the segment of the second.
+    num_pair_separators = 1
+    second_segment = 1
+
     def __init__(
         self,
         vocabulary: str | os.PathLike[str] | Sequence[str],
@@ -84,14 +98,23 @@ class BertTokenizer:
         strip_accents: bool | None = None,
         split_chinese: bool = True,
         reference: str = "google",
+        added_tokens: Sequence[AddedToken | Mapping[str, Any] | str] = (),
+        special_tokens: Mapping[str, str] | None = None,
     ):
         self.lowercase = checks.boolean("BertTokenizer", "lowercase", lowercase)
         self.strip_accents = checks.optional(checks.boolean, "BertTokenizer", "strip_accents", strip_accents)
         self.split_chinese = checks.boolean("BertTokenizer", "split_chinese", split_chinese)
         self.reference = checks.one_of("BertTokenizer", "reference", reference, tuple(MAX_WORD_LENGTH))
-        self._vocabulary = load_vocabulary(vocabulary)
-        self._ids = {token: token_id for token_id, token in enumerate(self._vocabulary)}
-        self.pad_id, self.unknown_id, self.start_id, self.separator_id = (self._ids[token] for token in REQUIRED_TOKENS)
+        self.special_tokens = roles_of(special_tokens)
+        self.added_tokens = _added_tokens(added_tokens, reference)
+        needed = [self.special_tokens[role] for role in ROLES if role != "mask"]
+        added = {token.content for token in self.added_tokens} - {self.special_tokens["unknown"]}
+        required = [token for token in needed if token not in added]
+        # Of a list, whoever made it knows more.
+        warn = isinstance(vocabulary, str | os.PathLike)
+        self._vocabulary = load_vocabulary(vocabulary, required=required, warn=warn)
+        self._ids = TokenIds(self._vocabulary, self.added_tokens)
+        self.pad_id, self.unknown_id, self.start_id, self.separator_id = map(self._ids.id_of, needed)
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy. The ops that read
         # them run on the CPU; from an accelerator the tables would be copied back at every call.
         with tf.init_scope(), tf.device("CPU:0"):
@@ -100,14 +123,19 @@ class BertTokenizer:
                 tables.load(reference, lowercase, lowercase if strip_accents is None else strip_accents),
                 max_word_length=MAX_WORD_LENGTH[reference],
                 split_chinese=split_chinese,
-                special_tokens=self._written_special_tokens(),
+                unknown=self.special_tokens["unknown"],
+                added_tokens=self._written_tokens(),
+                ids=self._ids.id_of,
             )
-            self._tokens = tf.constant(self._vocabulary)
+            self._tokens = tf.constant(self._ids.tokens)
 
-    def _written_special_tokens(self) -> dict[str, int]:
-        if self.reference == "google":
-            return {}
-        return {token: self._ids[token] for token in SPECIAL_TOKENS if token in self._ids}
+    def _written_tokens(self) -> list[AddedToken]:
+        """The tokens that are found in raw text."""
+        found = {}
+        if self.reference == "huggingface":
+            names = [token for token in self.special_tokens.values() if token in self._ids]
+            found = {token: AddedToken(token, special=True) for token in names}
+        return list({**found, **{token.content: token for token in self.added_tokens}}.values())
 
     def tokenize(self, text: Any) -> tf.RaggedTensor | tf.Tensor:
         """The ids of each text.
@@ -122,9 +150,7 @@ class BertTokenizer:
         Raises:
             TypeError: `text` is not strings.
         """
-        texts, restore = _flatten(text)
-        tokens = self._encoder.encode(texts, with_offsets=False)
-        return restore(tf.RaggedTensor.from_row_splits(tokens.ids, tokens.row_splits, validate=False))
+        return ragged_tokens(self._encoder.encode, text, OWNER)[0]
 
     __call__ = tokenize
 
@@ -144,12 +170,7 @@ class BertTokenizer:
         Raises:
             TypeError: `text` is not strings.
         """
-        texts, restore = _flatten(text)
-        tokens = self._encoder.encode(texts, with_offsets=True)
-        parts = (tokens.ids, tf.cast(tokens.starts, tf.int32), tf.cast(tokens.ends, tf.int32))
-        return tuple(
-            restore(tf.RaggedTensor.from_row_splits(part, tokens.row_splits, validate=False)) for part in parts
-        )
+        return ragged_tokens(self._encoder.encode, text, OWNER, with_offsets=True)
 
     def detokenize(self, ids: Any) -> tf.Tensor | tf.RaggedTensor:
         """Text from ids: joins pieces, puts a space between words, and leaves out `[PAD]`.
@@ -160,33 +181,40 @@ class BertTokenizer:
         Returns:
             Strings `(…)`.
         """
-        ids = tf.ragged.constant(ids, dtype=tf.int32) if isinstance(ids, (list, tuple)) else ids
-        ids = ids if isinstance(ids, tf.RaggedTensor) else tf.convert_to_tensor(ids)
-        tokens = tf.ragged.boolean_mask(tf.gather(self._tokens, ids), ids != self.pad_id)
+        tokens = tokens_of(ids, self._tokens, pad_id=self.pad_id)
         return tf.strings.regex_replace(tf.strings.reduce_join(tokens, axis=-1, separator=" "), " ##", "")
 
     def id_to_token(self, token_id: int) -> str:
         """The token with this id; ValueError if there is none."""
-        if not 0 <= token_id < len(self._vocabulary):
-            rule = f"be at least 0 and less than {len(self._vocabulary)}, the size of the vocabulary"
-            raise ValueError(checks.message("BertTokenizer", "token_id", rule, token_id))
-        return self._vocabulary[token_id]
+        return self._ids.token_of(token_id)
 
     def token_to_id(self, token: str) -> int:
         """The id of a token; ValueError if it is not in the vocabulary."""
-        if token not in self._ids:
-            cure = f"Text that no token matches becomes {UNKNOWN}, id {self.unknown_id}."
-            raise ValueError(checks.message("BertTokenizer", "token", "be a token of the vocabulary", token, cure))
-        return self._ids[token]
+        cure = f"Text that no token matches becomes {self.special_tokens['unknown']}, id {self.unknown_id}."
+        return self._ids.id_of(token, cure)
 
     def vocabulary_size(self) -> int:
-        """The number of tokens in the vocabulary."""
-        return len(self._vocabulary)
+        """The number of tokens, added ones included."""
+        return len(self._ids.tokens)
+
+    def all_tokens(self) -> list[str]:
+        """Every token in order of the ids, added ones included."""
+        return list(self._ids.tokens)
+
+    @property
+    def mask_token(self) -> str | None:
+        """The token that hides another; None if it is not in the vocabulary."""
+        mask = self.special_tokens["mask"]
+        return mask if mask in self._ids else None
+
+    def continues_word(self) -> list[bool]:
+        """For each token, whether it goes on with the word of the token before it."""
+        return [token.startswith(SUFFIX) for token in self._ids.tokens]
 
     @property
     def mask_id(self) -> int:
         """Id of `[MASK]`; ValueError if it is not in the vocabulary."""
-        return self.token_to_id(MASK)
+        return self.token_to_id(self.special_tokens["mask"])
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the vocabulary as a list of tokens."""
@@ -196,6 +224,8 @@ class BertTokenizer:
             "strip_accents": self.strip_accents,
             "split_chinese": self.split_chinese,
             "reference": self.reference,
+            "added_tokens": [token.get_config() for token in self.added_tokens],
+            "special_tokens": None if self.special_tokens == ROLES else dict(self.special_tokens),
         }
 
     @classmethod
@@ -213,20 +243,14 @@ class BertTokenizer:
         return type(self).from_config, (self.get_config(),)
 
 
-def _flatten(text: Any) -> tuple[tf.Tensor, Callable[[tf.RaggedTensor], Any]]:
-    """Flattens `text` to one axis of strings, and returns a function that gives ragged tokens the axes of `text`."""
-    if isinstance(text, tf.RaggedTensor):
-        texts, restore = _flatten(text.flat_values)
-        return texts, lambda tokens: text.with_flat_values(restore(tokens))
-    try:
-        text = tf.convert_to_tensor(text, tf.string)
-    except (TypeError, ValueError) as error:
-        cure = "Pass a list, an array or a tensor of strings; rows of different lengths as a tf.RaggedTensor."
-        raise TypeError(checks.message("BertTokenizer", "text", "be strings", text, cure)) from error
-    if text.shape.rank is None:
-        raise ValueError(checks.message("BertTokenizer", "text", "have a known number of axes", text))
-    if text.shape.rank == 0:
-        return text[None], lambda tokens: tokens.values
-    if text.shape.rank == 1:
-        return text, lambda tokens: tokens
-    return _flatten(tf.RaggedTensor.from_tensor(text, ragged_rank=text.shape.rank - 1))
+def _added_tokens(values: Any, reference: str) -> tuple[AddedToken, ...]:
+    """The added tokens from the argument of that name."""
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise TypeError(checks.message("BertTokenizer", "added_tokens", "be a list of AddedToken", values))
+    tokens = tuple({token.content: token for token in map(AddedToken.of, values)}.values())
+    normalized = [token.content for token in tokens if token.normalized]
+    if reference == "google" and normalized:
+        cure = 'Set normalized=False, or choose reference="huggingface".'
+        rule = 'hold no normalized tokens with reference="google"'
+        raise ValueError(checks.message("BertTokenizer", "added_tokens", rule, normalized[:5], cure))
+    return tokens

@@ -9,13 +9,10 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing._random_numbers import integers, random_bits, row_seeds, uniform
-from keras_bert_layers.preprocessing._text_layer import TextLayer, check_is_tokenizer
-from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
+from keras_bert_layers.preprocessing._text_layer import TextLayer, Tokenizer, check_is_tokenizer
 from keras_bert_layers.preprocessing.masking import Masking
-from keras_bert_layers.preprocessing.vocabulary import MASK
 
 ORDER, KIND, TOKEN = range(3)  # streams of random numbers
-SUFFIX = "##"
 
 
 @register
@@ -29,7 +26,7 @@ class MaskedLMGenerator(TextLayer):
     Every call draws new masks, also inside `tf.data.Dataset.map`, so that a text has other masks in every epoch.
 
     Args:
-        tokenizer: a `BertTokenizer` whose vocabulary holds `[MASK]`.
+        tokenizer: a tokenizer whose vocabulary holds `[MASK]`, or `<mask>`.
         mask_selection_rate: the field of `Masking`.
         masking: a `Masking`: which tokens to select, and what replaces them. None for BERT's own settings, or for
             settings given as keyword arguments.
@@ -72,7 +69,7 @@ class MaskedLMGenerator(TextLayer):
 
     def __init__(
         self,
-        tokenizer: BertTokenizer,
+        tokenizer: Tokenizer,
         mask_selection_rate: float | None = None,
         *,
         masking: Masking | None = None,
@@ -109,10 +106,6 @@ class MaskedLMGenerator(TextLayer):
             labels = tf.gather(token_ids, positions, batch_dims=1) * tf.cast(weights, tf.int32)
             masked = self._replaced(token_ids, is_selected, seeds)
         return {**inputs, "token_ids": masked, "mask_positions": positions}, labels, weights
-
-    def draw_seed(self) -> int:
-        """Draws a new seed of at least 0, for one call or for a stream of seeds."""
-        return int(self._drawn_seed().numpy()) % 2**63
 
     def _drawn_seed(self) -> tf.Tensor:
         if self._drawn_seeds is None:
@@ -157,9 +150,7 @@ class MaskedLMGenerator(TextLayer):
         """The word that each token belongs to, int32 `[B, S]`: its own, or for a piece the word before it."""
         begins = is_candidate
         if self.masking.whole_words:
-            vocabulary = self.tokenizer.get_config()["vocabulary"]
-            is_suffix = tf.constant([token.startswith(SUFFIX) for token in vocabulary])
-            begins &= ~tf.gather(is_suffix, token_ids)
+            begins &= ~tf.gather(tf.constant(self.tokenizer.continues_word()), token_ids)
         return tf.cumsum(tf.cast(begins, tf.int32), axis=-1)
 
     def _replaced(self, token_ids: tf.Tensor, is_selected: tf.Tensor, seeds: tf.Tensor) -> tf.Tensor:
@@ -180,9 +171,9 @@ class MaskedLMGenerator(TextLayer):
 def check_tokenizer(owner: str, tokenizer: Any) -> None:
     """Raises TypeError or ValueError unless `tokenizer` is a `BertTokenizer` with `[MASK]`."""
     check_is_tokenizer(owner, tokenizer)
-    if MASK not in tokenizer.get_config()["vocabulary"]:
+    if tokenizer.mask_token is None:
         cure = "The vocabularies of pretrained BERTs have it."
-        raise ValueError(checks.message(owner, "tokenizer", f"have {MASK} in its vocabulary", tokenizer, cure))
+        raise ValueError(checks.message(owner, "tokenizer", "have a mask token in its vocabulary", tokenizer, cure))
 
 
 def _taken(sizes: tf.Tensor, budget: tf.Tensor) -> tf.Tensor:

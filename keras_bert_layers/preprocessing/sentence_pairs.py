@@ -12,7 +12,6 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing._text_layer import check_is_tokenizer
 from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] first [SEP] second [SEP]
@@ -68,7 +67,8 @@ class SentencePairs:
         short_rate: float = 0.1,
     ):
         owner = "SentencePairs"
-        check_is_tokenizer(owner, tokenizer)
+        cure = "Pairs of sentences are for BERT's pretraining; XLM-RoBERTa's is `BertMaskedLM` alone."
+        checks.instance(owner, "tokenizer", tokenizer, BertTokenizer, cure)
         reason = ", for [CLS], two tokens and two [SEP]"
         max_length = checks.integer(owner, "max_length", max_length, smallest=NUM_SPECIAL_TOKENS + 2, reason=reason)
         self.budget = max_length - NUM_SPECIAL_TOKENS

@@ -12,12 +12,10 @@ from keras_bert_layers._internal.asserted import asserted
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing import _windows
-from keras_bert_layers.preprocessing._text_layer import TextLayer
+from keras_bert_layers.preprocessing._text_layer import TextLayer, Tokenizer
 from keras_bert_layers.preprocessing._windows import Windows, fill_windows, lay_windows, row_lengths
 from keras_bert_layers.preprocessing.bert_preprocessor import PADDINGS, BertPreprocessor, as_strings, padded_width
-from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
 
-NUM_SPECIAL_TOKENS = 3
 LARGEST_STRIDE = 128
 NO_OFFSET = _windows.NO_OFFSET
 OUTPUTS = ("token_ids", "segment_ids", "padding_mask", "rows", "starts", "ends")
@@ -34,7 +32,7 @@ class SpanPreprocessor(TextLayer):
     needs TensorFlow under every Keras backend, and returns TensorFlow tensors.
 
     Args:
-        tokenizer: a `BertTokenizer`.
+        tokenizer: a `BertTokenizer` or a `SentencePieceTokenizer`.
         max_length: the largest number of tokens in a window, question and special tokens included.
         stride: the number of tokens of the context that two neighbouring windows share, like `stride` in transformers'
             tokenizers and `--doc_stride` in its examples. (`--doc_stride` in google-research/bert is the distance
@@ -57,7 +55,7 @@ class SpanPreprocessor(TextLayer):
           ends; -1 at positions without a token of the context.
 
     Raises:
-        TypeError: `tokenizer` is not a `BertTokenizer`; the texts are not strings.
+        TypeError: `tokenizer` is no tokenizer; the texts are not strings.
         ValueError: an argument out of range; texts that are not a pair of equally long batches.
         tf.errors.InvalidArgumentError: a question of more than `max_question_length` tokens, which leaves no room for a
             new part of the context; the message shows it. `windows_that_fit` skips such a row.
@@ -79,7 +77,7 @@ class SpanPreprocessor(TextLayer):
 
     def __init__(
         self,
-        tokenizer: BertTokenizer,
+        tokenizer: Tokenizer,
         max_length: int = 384,
         *,
         stride: int = LARGEST_STRIDE,
@@ -92,8 +90,8 @@ class SpanPreprocessor(TextLayer):
         self.stride = checks.whole_number("SpanPreprocessor", "stride", stride)
         if self.max_question_length < 1:
             rule = (
-                f"be at most {max_length - NUM_SPECIAL_TOKENS - 2} for max_length={max_length}, so that three special "
-                "tokens, a question and one more token of the context fit"
+                f"be at most {max_length - self._num_special_tokens - 2} for max_length={max_length}, so that the "
+                "special tokens, a question and one more token of the context fit"
             )
             raise ValueError(checks.message("SpanPreprocessor", "stride", rule, stride))
         self.padding = checks.one_of("SpanPreprocessor", "padding", padding, PADDINGS)
@@ -116,9 +114,13 @@ class SpanPreprocessor(TextLayer):
         )
 
     @property
+    def _num_special_tokens(self) -> int:
+        return 2 + self.tokenizer.num_pair_separators
+
+    @property
     def max_question_length(self) -> int:
         """The largest number of tokens in a question; with more, a window would show no new part of the context."""
-        return self.max_length - NUM_SPECIAL_TOKENS - self.stride - 1
+        return self.max_length - self._num_special_tokens - self.stride - 1
 
     def call(self, texts: Any) -> dict[str, tf.Tensor]:
         """Tokenizes, splits into windows, adds special tokens and pads."""
@@ -169,14 +171,21 @@ class SpanPreprocessor(TextLayer):
         context = self.tokenizer.tokenize_with_offsets(contexts)
         question_lengths = row_lengths(question_ids)
         windows = self._windows(question_lengths, row_lengths(context[0]))
-        lengths = windows.lengths + tf.gather(question_lengths, windows.rows) + NUM_SPECIAL_TOKENS  # [W]
+        lengths = windows.lengths + tf.gather(question_lengths, windows.rows) + self._num_special_tokens  # [W]
         width = padded_width(lengths, padding=self.padding, max_length=self.max_length)
         tokenizer = self.tokenizer
         special_ids = (tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id)
-        return fill_windows(windows, question_ids, context, width, special_ids=special_ids)
+        return fill_windows(
+            windows,
+            question_ids,
+            context,
+            width,
+            special_ids=special_ids,
+            num_separators=tokenizer.num_pair_separators,
+        )
 
     def _windows(self, question_lengths: tf.Tensor, context_lengths: tf.Tensor) -> Windows:
-        return lay_windows(context_lengths, self.max_length - NUM_SPECIAL_TOKENS - question_lengths, self.stride)
+        return lay_windows(context_lengths, self.max_length - self._num_special_tokens - question_lengths, self.stride)
 
     def _question_ids(self, questions: tf.Tensor) -> tf.RaggedTensor:
         """The tokens, ragged int32 `(batch, tokens)`, after an assertion that every question fits."""

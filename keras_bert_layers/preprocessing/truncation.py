@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from keras_bert_layers._internal.lazy import tf
 
+SIDES = ("right", "left")
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
 
 
 def truncate_pair(
-    first_ids: tf.RaggedTensor, second_ids: tf.RaggedTensor, *, budget: int, truncation: str, reference: str
+    first_ids: tf.RaggedTensor, second_ids: tf.RaggedTensor, *, budget: int, truncation: str, side: str, reference: str
 ) -> list[tf.RaggedTensor]:
-    """Shortens the two texts of each pair at their ends until they fit together.
+    """Shortens the two texts of each pair until they fit together.
 
     Args:
         first_ids: ragged int32 `(batch, tokens)`.
         second_ids: ragged int32 `(batch, tokens)`.
         budget: the number of tokens that both may have together, at least 0.
         truncation: `"longest_first"`, `"only_first"` or `"only_second"`.
+        side: `"right"` to cut texts at their ends, `"left"` to cut them at their beginnings.
         reference: whose rule applies to an odd budget under `"longest_first"`: `"google"` removes a token of the second
             text at equal lengths, so the first keeps one more; `"huggingface"` (its tokenizers library) leaves one more
             to the text that was longer, or to the second text if both were equally long.
@@ -39,7 +41,7 @@ def truncate_pair(
         first_kept, second_kept = _rest(second_length, budget, "only_first"), second_length
     else:
         first_kept, second_kept = first_length, _rest(first_length, budget, "only_second")
-    return [_keep(first_ids, first_kept), _keep(second_ids, second_kept)]
+    return [keep(first_ids, first_kept, side), keep(second_ids, second_kept, side)]
 
 
 def _longest_first(
@@ -72,8 +74,10 @@ def _rest(whole_length: tf.Tensor, budget: int, truncation: str) -> tf.Tensor:
         return budget - whole_length
 
 
-def _keep(ids: tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
-    """The first `kept` tokens of each row; shorter rows do not change."""
+def keep(ids: tf.RaggedTensor, kept: tf.Tensor | int, side: str) -> tf.RaggedTensor:
+    """The first `kept` tokens of each row, or with side `"left"` the last; shorter rows do not change."""
     starts = tf.cast(ids.row_starts(), tf.int32)
     lengths = tf.cast(ids.row_lengths(), tf.int32)
-    return tf.gather(ids.flat_values, tf.ragged.range(starts, starts + tf.minimum(lengths, kept)))
+    kept = tf.minimum(lengths, kept)
+    starts += lengths - kept if side == "left" else 0
+    return tf.gather(ids.flat_values, tf.ragged.range(starts, starts + kept))

@@ -3,46 +3,50 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.preprocessing._patterns import WHITESPACE
 
 PAD = "[PAD]"
 UNKNOWN = "[UNK]"
 START = "[CLS]"
 SEPARATOR = "[SEP]"
 MASK = "[MASK]"
+ROLES = {"pad": PAD, "unknown": UNKNOWN, "start": START, "separator": SEPARATOR, "mask": MASK}
+"""Role -> the special token that BERT's own vocabularies have for it."""
 REQUIRED_TOKENS = (PAD, UNKNOWN, START, SEPARATOR)
 SPECIAL_TOKENS = (*REQUIRED_TOKENS, MASK)
 
 OWNER = "BertTokenizer"
 
 
-class _Shown(str):
-    """A summary of a vocabulary for errors, shown without the quotes of a string."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def load_vocabulary(source: str | os.PathLike[str] | Sequence[str]) -> list[str]:
+def load_vocabulary(
+    source: str | os.PathLike[str] | Sequence[str],
+    *,
+    required: Collection[str] = REQUIRED_TOKENS,
+    warn: bool = True,
+) -> list[str]:
     """Reads and checks the tokens of a vocabulary; a token's index in the list is its id.
+
+    Of a token that is there twice the last one counts, as in both references, and an empty token matches nothing.
 
     Args:
         source: a list of tokens, or the path of a `vocab.txt`: UTF-8, one token a line, ended by LF or CR LF. A file
-            may begin with a byte order mark.
+            may begin with a byte order mark. Whitespace after a token does not belong to it.
+        required: tokens that must be there.
+        warn: whether to warn of tokens that are there twice, and of empty ones.
 
     Returns:
         The tokens.
 
     Raises:
         TypeError: `source` is neither, or an entry is not a string.
-        ValueError: no tokens; an empty token; a token twice; a line that is not UTF-8; a missing `[PAD]`, `[UNK]`,
-            `[CLS]` or `[SEP]`. The message names the lines (counted from 1) or the entries (from 0).
+        ValueError: no tokens; a line that is not UTF-8; a missing token. The message names the lines (counted from 1)
+            or the entries (from 0).
         FileNotFoundError: no such file.
         IsADirectoryError: `source` is a directory.
 
@@ -53,15 +57,17 @@ def load_vocabulary(source: str | os.PathLike[str] | Sequence[str]) -> list[str]
     if isinstance(source, (str, os.PathLike)):
         tokens = _read(Path(source))
         unit, first = "line", 1
-        shown = _Shown(f"{str(source)!r}")
+        shown = checks.Shown(f"{str(source)!r}")
     elif isinstance(source, Sequence) and not isinstance(source, bytes):
         tokens = list(source)
         unit, first = "entry", 0
-        shown = _Shown(f"<{len(tokens)} tokens>")
+        shown = checks.Shown(f"<{len(tokens)} tokens>")
     else:
         raise TypeError(checks.message(OWNER, "vocabulary", "be a list of tokens or the path of a vocab.txt", source))
     _check_entries(tokens, shown, unit, first)
-    _check_required(tokens, shown)
+    _check_required(tokens, shown, required)
+    if warn:
+        _warn_of_shadowed(tokens, shown, unit, first)
     return tokens
 
 
@@ -79,32 +85,43 @@ def _read(path: Path) -> list[str]:
         raise type(error)(checks.message(OWNER, "vocabulary", rule, str(path), cure)) from error
     # Only LF ends a line: a token may contain U+2028 or U+0085, at which `str.splitlines` would split.
     lines = text.removesuffix("\n").split("\n") if text else []
-    return [line.removesuffix("\r") for line in lines]
+    return [line.rstrip(WHITESPACE) or line.removesuffix("\r") for line in lines]
 
 
-def _check_entries(tokens: list[Any], shown: _Shown, unit: str, first: int) -> None:
-    """Raises TypeError or ValueError unless every token is a non-empty string and occurs once."""
+def _check_entries(tokens: list[Any], shown: checks.Shown, unit: str, first: int) -> None:
+    """Raises TypeError or ValueError unless there are tokens, and all are strings."""
     if not tokens:
         raise ValueError(checks.message(OWNER, "vocabulary", "hold at least one token", shown))
-    seen: dict[str, int] = {}
     for number, token in enumerate(tokens, start=first):
         here = f"{unit.capitalize()} {number} is"
         if not isinstance(token, str):
             raise TypeError(checks.message(OWNER, "vocabulary", "hold strings only", shown, f"{here} {token!r}."))
-        rule = cure = ""
         if not token.isascii() and any("\ud800" <= character <= "\udfff" for character in token):
-            rule, cure = "be Unicode text, without lone surrogates", f"{here} {token!r}."
-        elif not token:
-            rule, cure = "hold no empty token", f"{here} empty; remove it, or write an unused token, such as [unused0]."
-        elif seen.setdefault(token, number) != number:
-            rule = "hold each token once"
-            cure = f"{token!r} is on {unit} {seen[token]} and on {unit} {number}; keep one of them."
-        if rule:
-            raise ValueError(checks.message(OWNER, "vocabulary", rule, shown, cure))
+            rule = "be Unicode text, without lone surrogates"
+            raise ValueError(checks.message(OWNER, "vocabulary", rule, shown, f"{here} {token!r}."))
 
 
-def _check_required(tokens: list[str], shown: _Shown) -> None:
-    missing = [token for token in REQUIRED_TOKENS if token not in set(tokens)]
+def _check_required(tokens: list[str], shown: checks.Shown, required: Collection[str]) -> None:
+    known = set(tokens)
+    missing = [token for token in required if token not in known]
     if missing:
         cure = f"Add {' and '.join(missing)}: the inputs of BERT need all four."
-        raise ValueError(checks.message(OWNER, "vocabulary", f"hold {', '.join(REQUIRED_TOKENS)}", shown, cure))
+        raise ValueError(checks.message(OWNER, "vocabulary", f"hold {', '.join(required)}", shown, cure))
+
+
+def _warn_of_shadowed(tokens: list[str], shown: checks.Shown, unit: str, first: int) -> None:
+    """Warns of entries that no text can match: empty ones, and tokens that are there again."""
+    last = {token: number for number, token in enumerate(tokens, start=first)}
+    shadowed = [
+        f"{token!r} is on {unit} {number} and on {unit} {last[token]}" if token else f"{unit} {number} is empty"
+        for number, token in enumerate(tokens, start=first)
+        if not token or last[token] != number
+    ]
+    if shadowed:
+        more = f" and {len(shadowed) - 3} more" if len(shadowed) > 3 else ""
+        warnings.warn(
+            f"`{OWNER}`: `vocabulary` should hold each token once, and no empty one. Received: vocabulary={shown}. "
+            f"{', '.join(shadowed[:3])}{more}. Of equal tokens the last one counts, as in the references; no text "
+            "gives the ids of the others.",
+            stacklevel=4,
+        )

@@ -9,7 +9,6 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing._windows import Windows, lay_windows
-from keras_bert_layers.preprocessing._word_pieces import SUFFIX
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 
 NUM_SPECIAL_TOKENS = 2
@@ -39,9 +38,10 @@ class WordAligner:
     """Finds the words of texts, and the index of each word's first piece in the model's input, in graph.
 
     Words are what the tokenizer splits at whitespace and punctuation, before it uses the vocabulary: "don't" is three
-    words. Given words, such as those in a CoNLL file, are tokenized one by one and split in the same way; so a given
-    word is one word or several, and a text has the same words whether it is given as words or as one string. A given
-    word without any token (a lone variation selector, for example) becomes `[UNK]`, so that every word has a token.
+    words; a `SentencePieceTokenizer` splits at whitespace alone. Given words, such as those in a CoNLL file, are
+    tokenized one by one and split in the same way; so a given word is one word or several, and a text has the same
+    words whether it is given as words or as one string. A given word without any token (a lone variation selector, for
+    example) becomes `[UNK]`, so that every word has a token.
 
     A text longer than the preprocessor's `max_length` is split into windows; each shares `stride` tokens with the one
     before it. A word in two windows is taken from the window in which it is farther from the edge.
@@ -72,12 +72,12 @@ class WordAligner:
         cure = "Make one with `BertPreprocessor(tokenizer)` or `load_preprocessor(source)`."
         self.preprocessor = checks.instance("WordAligner", "preprocessor", preprocessor, BertPreprocessor, cure)
         self.stride = check_stride("WordAligner", stride, preprocessor.max_length)
-        vocabulary = preprocessor.tokenizer.get_config()["vocabulary"]
         with tf.init_scope(), tf.device("CPU:0"):
-            self._continues = tf.constant(np.array([token.startswith(SUFFIX) for token in vocabulary]))
+            self._continues = tf.constant(np.array(preprocessor.tokenizer.continues_word()))
         # Separate functions, so that each is traced once, however often and wherever a model calls it.
         texts, words = tf.TensorSpec([None], tf.string), tf.RaggedTensorSpec([None, None], tf.string, ragged_rank=1)
         self._align_texts = tf.function(self._words_of_texts, input_signature=[texts], autograph=False)
+        self._align_pieces = tf.function(self._pieces_of_texts, input_signature=[texts], autograph=False)
         self._align_words = tf.function(self._given_words, input_signature=[words], autograph=False)
 
     def align(self, texts: Any) -> AlignedWords:
@@ -93,6 +93,25 @@ class WordAligner:
             if isinstance(texts, tf.RaggedTensor):
                 return self._align_words(texts)
             return self._align_texts(tf.convert_to_tensor(texts, tf.string))
+
+    def align_pieces(self, texts: Any) -> AlignedWords:
+        """Aligns the pieces of the words of texts, strings `(batch,)`, as if each piece was a word.
+
+        Returns:
+            An `AlignedWords` of pieces; `word_ids` are the indices of the words that they are parts of.
+        """
+        with tf.device("CPU:0"):
+            return self._align_pieces(tf.convert_to_tensor(texts, tf.string))
+
+    def _pieces_of_texts(self, texts: tf.Tensor) -> AlignedWords:
+        ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
+        firsts, pieces = self._first_pieces(ids), tf.range(tf.size(ids.flat_values))
+        inputs, places, as_rows = self._laid_out(ids, pieces)
+        # Words of all rows together, less those of the rows before.
+        words = tf.searchsorted(firsts, pieces, side="right")
+        words -= tf.gather(tf.searchsorted(firsts, tf.cast(ids.row_starts(), tf.int32)), ids.value_rowids()) + 1
+        starts, ends = as_rows(starts.flat_values), as_rows(ends.flat_values)
+        return AlignedWords(inputs, places, as_rows(words), starts, ends)
 
     def _words_of_texts(self, texts: tf.Tensor) -> AlignedWords:
         ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(texts)

@@ -35,6 +35,17 @@ def test_pair(preprocessor, vocabulary):
     assert rows(outputs, "padding_mask") == [[1] * 6, [1, 1, 1, 1, 0, 0]]
 
 
+def test_truncation_on_the_left():
+    tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefgh"], reference="huggingface")
+    left = BertPreprocessor(tokenizer, max_length=6, truncation_side="left")
+    assert rows(left(["a b c d e f", "a b"])) == [[2, 6, 7, 8, 9, 3], [2, 4, 5, 3, 0, 0]]
+    assert rows(left((["a b c d"], ["e f g h"]))) == [[2, 7, 3, 10, 11, 3]]
+    first = BertPreprocessor(tokenizer, max_length=6, truncation="only_first", truncation_side="left")
+    assert rows(first((["a b c d"], ["e f"]))) == [[2, 7, 3, 8, 9, 3]]
+    with pytest.raises(ValueError, match=r"`truncation_side` must be one of \['right', 'left'\]"):
+        BertPreprocessor(tokenizer, truncation_side="up")
+
+
 @pytest.mark.parametrize("text", [[], [""], ["", "  \t "], [b"\xff\xfe"], ["\0"], ["a" * 10_000]])
 def test_odd_texts_have_an_answer(preprocessor, text):
     outputs = preprocessor(text)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers.preprocessing import BertTokenizer
+from keras_bert_layers.preprocessing import AddedToken, BertTokenizer
 
 TOKENS = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!", "what", "?"),
@@ -236,6 +236,8 @@ def test_config(tokenizer):
         "strip_accents": True,
         "split_chinese": False,
         "reference": "huggingface",
+        "added_tokens": [AddedToken("<e>", rstrip=True).get_config()],
+        "special_tokens": {"pad": "a", "unknown": "[UNK]", "start": "[CLS]", "separator": "b", "mask": "!"},
     }
     assert BertTokenizer(**config).get_config() == config
     assert BertTokenizer.from_config(config).get_config() == config

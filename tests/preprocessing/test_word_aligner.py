@@ -55,6 +55,26 @@ def test_words_of_texts(tokenizer):
     np.testing.assert_array_equal(words.places == -1, words.ends == -1)
 
 
+@pytest.mark.parametrize("max_length", [12, 5])
+def test_pieces_of_texts(tokenizer, max_length):
+    texts = ["Newark's in new york.", "", "efef Newark eef zzz", "éé"]
+    pieces = aligner_of(tokenizer, max_length).align_pieces(texts)
+    assert at_places(pieces) == [
+        ["new", "##ark", "'", "s", "in", "new", "york", "."],
+        [],
+        ["e", "##f", "##e", "##f", "new", "##ark", "e", "##e", "##f", "[UNK]"],
+        ["e", "##e"],
+    ]
+    assert [row[row >= 0].tolist() for row in pieces.word_ids.numpy()] == [
+        [0, 0, 1, 2, 3, 4, 5, 6],
+        [],
+        [0, 0, 0, 0, 1, 1, 2, 2, 2, 3],
+        [0, 0],
+    ]
+    assert pieces.starts.numpy()[2].tolist() == [0, 1, 2, 3, 5, 8, 12, 13, 14, 16]
+    assert pieces.ends.numpy()[3].tolist() == [2, 4, *[-1] * 8]
+
+
 def test_given_words(tokenizer):
     words = aligner_of(tokenizer).align(tf.ragged.constant([["Newark's", "in"], [], ["don't", "@user", "."]]))
     assert at_places(words) == [["new", "'", "s", "in"], [], ["don", "'", "t", "@", "user", "."]]

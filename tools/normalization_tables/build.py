@@ -62,6 +62,13 @@ def stand_ins(reference: str, cutter: Cutter) -> dict[str, str]:
     return substitutes
 
 
+def split_off(reference: str, cutter: Cutter) -> str:
+    """Characters that the reference splits off and tf.text does not, for an RE2 character class."""
+    words = WORDS[reference](False, False)
+    found = [c for c in SCALARS if c not in cutter.punctuation and words(f"a{c}b") == ["a", c, "b"]]
+    return re2_class([ord(c) for c in found if not is_chinese(ord(c))])
+
+
 def replacements(words: Words, cutter: Cutter, substitutes: dict[str, str]) -> dict[str, str]:
     """Every character that must be replaced before tf.text's op -> its replacement."""
     table = str.maketrans(substitutes)
@@ -98,7 +105,9 @@ def build_index(cutter: Cutter) -> dict[str, Any]:
         },
         "stand_ins": {name: stand_ins(name, cutter) for name in WORDS},
         "punctuation": re2_class(punctuation),
+        "split_off": {name: split_off(name, cutter) for name in WORDS},
         "chinese": re2_class([code for code in range(0x110000) if is_chinese(code)]),
+        "word": re2_class(references.word_characters()),
         "final_sigma": references.final_sigma_pattern(SIGMA_MARKER, stand_ins("google", cutter)),
     }
 

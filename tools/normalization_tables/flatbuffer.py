@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import dartsclone
 import flatbuffers
 import numpy as np
 
-# Layout of a trie value in tensorflow/text, `fast_bert_normalizer.h`: one bit for "replaced", the offset of the
-# replacement in the pool of strings, and in the lowest six bits its length in bytes.
-REPLACED = 1 << 30
-LENGTH_BITS = 6
+from keras_bert_layers.preprocessing._character_table import LENGTH_BITS, REPLACED, ill_formed_sequences
 
 DROPPED = REPLACED
 
@@ -41,23 +36,6 @@ def normalizer_model(replacements: dict[str, str]) -> bytes:
     trie = dartsclone.DoubleArray()
     trie.build(keys, values=[values[key] for key in keys])
     return _flatbuffer(bytes(trie.array()), pool)
-
-
-def ill_formed_sequences() -> Iterator[bytes]:
-    """Every maximal part of an ill-formed UTF-8 sequence, the unit in which ICU and Python skip bad bytes.
-
-    References:
-        The Unicode Standard, section 3.9, table 3-7 and "U+FFFD Substitution of Maximal Subparts".
-    """
-    for byte in range(0x80, 0x100):
-        yield bytes([byte])
-    for lead in range(0xE0, 0xF5):
-        first = {0xE0: 0xA0, 0xF0: 0x90}.get(lead, 0x80)
-        last = {0xED: 0x9F, 0xF4: 0x8F}.get(lead, 0xBF)
-        for second in range(first, last + 1):
-            yield bytes([lead, second])
-            if lead >= 0xF0:
-                yield from (bytes([lead, second, third]) for third in range(0x80, 0xC0))
 
 
 def _pool(texts: set[bytes]) -> tuple[bytes, dict[bytes, int]]:

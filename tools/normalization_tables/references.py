@@ -47,6 +47,18 @@ def huggingface_words(lowercase: bool, strip_accents: bool) -> Words:
     return words
 
 
+def word_characters() -> list[int]:
+    """The code points beside which the `tokenizers` library finds no added token with `single_word`, sorted."""
+    from tokenizers import AddedToken, Tokenizer
+    from tokenizers.models import WordLevel
+
+    tokenizer = Tokenizer(WordLevel({"?": 0}, unk_token="?"))
+    tokenizer.add_tokens([AddedToken("!", single_word=True, normalized=False)])
+    codes = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000 and code != ord("!")]
+    encodings = tokenizer.encode_batch_fast([f"{chr(code)}!" for code in codes])
+    return [code for code, encoding in zip(codes, encodings, strict=True) if encoding.ids == [0]]
+
+
 def final_sigma_pattern(marker: str, stand_ins: dict[str, str]) -> str:
     """The RE2 pattern of a final capital sigma in normalized text, in which `marker` replaces every capital sigma.
 

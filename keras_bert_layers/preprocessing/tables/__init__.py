@@ -27,6 +27,7 @@ class NormalizationTable:
             normalized text, and must replace it in the vocabulary too.
         punctuation: the characters at which the normalized text is split, for an RE2 character class.
         chinese: Chinese characters, for an RE2 character class.
+        word: letters, digits, marks and underscores, for an RE2 character class.
         final_sigma: RE2 pattern of a final sigma between its two groups, or None if sigma has only one small form.
     """
 
@@ -34,6 +35,7 @@ class NormalizationTable:
     stand_ins: dict[int, int]
     punctuation: str
     chinese: str
+    word: str
     final_sigma: str | None
 
 
@@ -45,8 +47,9 @@ def load(reference: str, lowercase: bool, strip_accents: bool) -> NormalizationT
     return NormalizationTable(
         model=zlib.decompress(compressed),
         stand_ins={ord(letter): ord(stand_in) for letter, stand_in in index["stand_ins"][reference].items()},
-        punctuation=index["punctuation"],
+        punctuation=index["punctuation"] + index["split_off"][reference],
         chinese=index["chinese"],
+        word=index["word"],
         final_sigma=index["final_sigma"] if reference == "google" and lowercase else None,
     )
 

@@ -1,0 +1,26 @@
+"""Patterns of RE2 that the tokenizers share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from keras_bert_layers._internal.lazy import tf
+
+# The characters of Unicode's property White_Space, which `\s` is not in RE2; `str.rstrip` strips four more.
+WHITESPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+
+
+def any_of(contents: Iterable[str]) -> str:
+    """An RE2 pattern that matches the longest of several strings.
+
+    In this order a string goes before those that it begins with, and RE2 finds the common beginnings, without which it
+    is a hundred times slower on 2,000 strings.
+    """
+    return "|".join(re.escape(content) for content in sorted(contents, reverse=True))
+
+
+def contains(texts: tf.Tensor, pattern: str) -> tf.Tensor:
+    """Whether a pattern matches in a text, bool `[B]`."""
+    # \C is a byte; a dot would stop at bytes that are not UTF-8.
+    return tf.strings.regex_full_match(texts, rf"\C*(?:{pattern})\C*")
