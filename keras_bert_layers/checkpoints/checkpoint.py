@@ -5,14 +5,18 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing
 from keras_bert_layers.checkpoints.files.metadata import Metadata
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.weights.row import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
+
+if TYPE_CHECKING:
+    from keras_bert_layers.preprocessing import BertTokenizer, SentencePieceTokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,11 +27,15 @@ class TrainedHead:
         name: the `task` of `load_task`.
         options: the arguments of the task's class besides the backbone and the preprocessor.
         rows: the head's rows in the table of weight names; empty for a task without weights of its own.
+        stated: whether the files say that this is the checkpoint's task; False where only the weights fit it.
+        doubts: what the files do not say clearly about the head, as sentences for warnings and the report.
     """
 
     name: str
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     rows: tuple[WeightRow, ...] = ()
+    stated: bool = True
+    doubts: tuple[str, ...] = ()
 
 
 class Checkpoint(abc.ABC):
@@ -39,13 +47,26 @@ class Checkpoint(abc.ABC):
     Args:
         source: an existing directory.
         owner: the public function that was called, for errors.
+        weights_file: the file in it that holds the weights, or for TensorFlow's checkpoints the files' prefix; None
+            for the dialect's own choice.
     """
 
     layout: Layout
 
-    def __init__(self, source: Path, *, owner: str):
+    def __init__(self, source: Path, *, owner: str, weights_file: str | None = None):
         self.owner = owner
         self.root = source
+        self.weights_file = weights_file
+        self._notes: dict[str, None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was chosen or changed while reading, for the report."""
+        return tuple(self._notes)
+
+    def note(self, *lines: str) -> None:
+        """Adds lines to the notes; the same line only once, as files may be opened again."""
+        self._notes.update(dict.fromkeys(lines))
 
     def __str__(self) -> str:
         return str(self.root)
@@ -65,6 +86,11 @@ class Checkpoint(abc.ABC):
     def open_weights(self) -> TensorFile:
         """Opens and checks the tensors, by their names in the file, without reading their values."""
 
+    @cached_property
+    def weights(self) -> TensorFile:
+        """What `open_weights` returned at the first use."""
+        return self.open_weights()
+
     def table_name(self, name: str) -> str:
         """The name of a stored tensor in the table of weight names; the same by default."""
         return name
@@ -83,17 +109,48 @@ class Checkpoint(abc.ABC):
     def ignored_reason(self, name: str) -> str | None:
         """Why a tensor without a row may be ignored, by its name in the table; None if it may not."""
 
+    def changes_numbers(self, stored: str) -> bool:
+        """Whether an unknown tensor of the file could change what the encoder computes, so that it is an error."""
+        return True
+
+    def ignored_keys(self) -> dict[str, str]:
+        """The config's keys that are not read, and why; without those that every checkpoint of the layout has."""
+        return {}
+
     @abc.abstractmethod
     def tokenizer_options(self) -> dict[str, Any]:
-        """The arguments of `BertTokenizer`. The weights are not needed."""
+        """The arguments of `BertTokenizer`, or of `SentencePieceTokenizer`. The weights are not needed."""
+
+    def tokenizer(self) -> BertTokenizer | SentencePieceTokenizer:
+        """The tokenizer of the files."""
+        from keras_bert_layers.preprocessing import BertTokenizer, SentencePieceTokenizer
+
+        options = self.tokenizer_options()
+        return SentencePieceTokenizer(**options) if "scores" in options else BertTokenizer(**options)
 
     @abc.abstractmethod
     def max_length(self) -> int:
         """The maximum length of texts in tokens, special tokens included."""
 
+    def truncation_side(self) -> str:
+        """Where texts that are too long lose tokens: `"right"` or `"left"`."""
+        return "right"
+
     @abc.abstractmethod
     def trained_heads(self) -> tuple[TrainedHead, ...]:
-        """Every task that the trained head can serve, the checkpoint's own first; empty without a head."""
+        """Every task that the trained heads can serve, the checkpoint's own first; empty without a head."""
+
+    def lacks(self) -> str:
+        """Which head the files name and the weights lack, as the end of a sentence; "" if there is none."""
+        return ""
+
+    def new_head_options(self, task: str) -> dict[str, Any]:
+        """What the files say about a new head, such as its classes, where they hold no trained head of this task.
+
+        Raises:
+            CheckpointError: the files hold a head of this kind, which cannot be read.
+        """
+        return {}
 
 
 def by_metadata(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 
@@ -53,6 +53,12 @@ def first_line(error: Exception) -> str:
     """The first line of another library's error, without its full stop; the class of an error without a text."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].rstrip(". ")
+
+
+def first_names(names: Sequence[str], most: int) -> str:
+    """The first `most` names and the number of the others: an optimizer alone has two names for every weight."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def missing(folder: Path, file: str, cure: str = "", *, owner: str) -> CheckpointError:

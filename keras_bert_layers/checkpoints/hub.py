@@ -74,7 +74,8 @@ def resolve(source: str | os.PathLike[str], *, owner: str, weights: bool = True)
         if match is None:
             raise refusal("be hf://owner/name or hf://owner/name@REVISION", _cure(source.removeprefix(PREFIX)))
         return hub_snapshot(match["repository"], match["revision"], weights=weights, refusal=refusal)
-    if Path(source).exists():
+    # A TensorFlow checkpoint is named by the prefix of its files.
+    if Path(source).exists() or Path(f"{source}.index").exists():
         return source
     if source in REPOSITORIES:
         return hub_snapshot(REPOSITORIES[source], None, weights=weights, refusal=refusal)

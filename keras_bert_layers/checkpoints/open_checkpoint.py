@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,12 @@ from keras_bert_layers.checkpoints.google.directory import GoogleDirectory
 from keras_bert_layers.checkpoints.google.hub_directory import GoogleHubDirectory
 from keras_bert_layers.checkpoints.hub import resolve
 from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
+from keras_bert_layers.checkpoints.huggingface.weight_files import SUFFIXES
 from keras_bert_layers.checkpoints.kerashub.directory import KerasHubDirectory
+from keras_bert_layers.checkpoints.kerashub.names import TASK_WEIGHTS, WEIGHTS
 
+_TENSORFLOW_FILE = re.compile(r"\.(?:index|data-\d{5}-of-\d{5})$")
+_SHARDS_INDEX = re.compile(r".+\.(?:safetensors|bin)\.index\.(?:[^.]+\.)?json")
 _RECOGNISED: tuple[type[Any], ...] = (KerasHubDirectory, GoogleDirectory, GoogleHubDirectory)
 
 
@@ -22,7 +27,7 @@ def open_checkpoint(source: str | os.PathLike[str], *, owner: str) -> Checkpoint
     """Opens the checkpoint that `source` names, without reading its weights.
 
     Args:
-        source: a directory, or a name for `hub.resolve`.
+        source: a directory, the file with the weights in it, or a name for `hub.resolve`.
         owner: the public function that was called, for errors.
 
     Returns:
@@ -32,17 +37,38 @@ def open_checkpoint(source: str | os.PathLike[str], *, owner: str) -> Checkpoint
         TypeError: `source` is not a path.
         CheckpointError: the directory does not exist or may not be read; the name is unknown.
     """
-    directory = _existing_directory(resolve(source, owner=owner), owner)
-    dialect = next((kind for kind in _RECOGNISED if kind.describes(directory)), HuggingFaceDirectory)
-    return dialect(directory, owner=owner)
-
-
-def _existing_directory(source: str | os.PathLike[str], owner: str) -> Path:
+    source = resolve(source, owner=owner)
     if not isinstance(source, str | os.PathLike):
         raise TypeError(checks.message(owner, "source", "be a path", source))
-    path = Path(source)
-    if not path.is_dir():
+    weights = named_weights(Path(source))
+    directory = Path(source) if weights is None else Path(source).parent
+    if not directory.is_dir():
         raise CheckpointError(checks.message(owner, "source", "be an existing directory", str(source)))
-    if not os.access(path, os.R_OK | os.X_OK):
+    if not os.access(directory, os.R_OK | os.X_OK):
         raise CheckpointError(checks.message(owner, "source", "be a directory that may be read", str(source)))
-    return path
+    return _dialect(directory, weights)(directory, owner=owner, weights_file=weights)
+
+
+def named_weights(source: Path) -> str | None:
+    """The file of weights that a path names, or the prefix of a TensorFlow checkpoint's files; None for any other.
+
+    Examples:
+        >>> named_weights(Path("no/such/model.safetensors")) is None
+        True
+    """
+    if source.is_dir() or not source.name:
+        return None
+    prefix = _TENSORFLOW_FILE.sub("", source.name)
+    if source.with_name(f"{prefix}.index").is_file():
+        return prefix
+    is_weights = source.name.endswith(SUFFIXES) or _SHARDS_INDEX.fullmatch(source.name)
+    is_other_keras_file = source.name.endswith(".weights.h5") and source.name not in (WEIGHTS, TASK_WEIGHTS)
+    return source.name if is_weights and not is_other_keras_file and source.is_file() else None
+
+
+def _dialect(directory: Path, weights: str | None) -> type[Any]:
+    if weights is not None and (directory / f"{weights}.index").is_file():
+        return GoogleHubDirectory if (directory / "config.json").is_file() else GoogleDirectory
+    if weights is not None and not weights.endswith(".weights.h5"):
+        return HuggingFaceDirectory
+    return next((kind for kind in _RECOGNISED if kind.describes(directory)), HuggingFaceDirectory)

@@ -7,7 +7,7 @@ from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
-from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer
+from keras_bert_layers.preprocessing import BertPreprocessor
 
 
 def load_preprocessor(source: str | os.PathLike[str], **options: Any) -> BertPreprocessor:
@@ -18,7 +18,7 @@ def load_preprocessor(source: str | os.PathLike[str], **options: Any) -> BertPre
         **options: arguments of `BertPreprocessor` besides the tokenizer. `max_length` defaults to the checkpoint's:
             `max_seq_length` of sentence-transformers, else the tokenizer's `model_max_length`, and at most the number
             of positions of the encoder. Batches are padded to their longest text, so a large `max_length` costs nothing
-            on short texts.
+            on short texts. `truncation_side` defaults to that of the tokenizer's files.
 
     Returns:
         The preprocessor.
@@ -44,4 +44,5 @@ def read_preprocessor(checkpoint: Checkpoint, **options: Any) -> BertPreprocesso
     """The preprocessor of an opened checkpoint."""
     if "max_length" not in options:
         options["max_length"] = checkpoint.max_length()
-    return BertPreprocessor(BertTokenizer(**checkpoint.tokenizer_options()), **options)
+    options.setdefault("truncation_side", checkpoint.truncation_side())
+    return BertPreprocessor(checkpoint.tokenizer(), **options)

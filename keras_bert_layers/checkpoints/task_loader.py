@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,12 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.checkpoints.backbone_loader import read_backbone, read_model, warn_of_new_pooler
+from keras_bert_layers.checkpoints.backbone_loader import (
+    read_backbone,
+    read_model,
+    warn_of_new_pooler,
+    warn_of_unknown,
+)
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
 from keras_bert_layers.checkpoints.files.keras_file import read_keras_file
@@ -25,20 +31,26 @@ OWNER = "load_task"
 
 
 def load_task(
-    source: str | os.PathLike[str], task: str | None = None, *, dtype: Any = None, **options: Any
+    source: str | os.PathLike[str],
+    task: str | None = None,
+    *,
+    dtype: Any = None,
+    strict: bool = False,
+    **options: Any,
 ) -> keras.Model:
     """Loads a task of a checkpoint: a model that takes text and gives answers.
 
     - A `.keras` file gives the task that was saved.
     - A sentence-transformers directory gives a `BertSentenceEncoder` with its pooling, normalization and maximum
       length.
-    - A HuggingFace directory of a `BertFor...` class gives the task with that head and its labels. Sequence
+    - A HuggingFace directory gives the task whose head its weights hold, with that head and its labels. If they fit
+      several, the `BertFor...` class in `config.json` decides; if it does not say, the error names the tasks. Sequence
       classification is a `BertClassifier` (classes, several labels a text, or a regression) or, with one label, a
       `BertCrossEncoder`; next sentence prediction is a `BertClassifier` of pairs.
     - A Google directory gives the task of its variables, usually a `BertPretrainer`; a KerasHub preset the task of its
       `task.json`.
-    - For any other BERT, or a `task` other than the checkpoint's own, `task` is created on the checkpoint's encoder
-      with a newly initialized head.
+    - If the weights hold the head of `task`, it is read. Otherwise `task` is created on the checkpoint's encoder with a
+      newly initialized head.
 
     Args:
         source: as for `load_backbone`, or a `.keras` file.
@@ -46,6 +58,7 @@ def load_task(
             "sentence_encoder", "dual_encoder", "cross_encoder", or None for the checkpoint's own task.
         dtype: the dtype policy of the backbone and the head, as for `BertBackbone`: `"mixed_bfloat16"` to train,
             `"bfloat16"` for inference only.
+        strict: whether unknown tensors and keys of the config are an error, as for `load_backbone`.
         **options: other arguments of the task's class, such as `num_classes` and `class_names` of a new classifier, or
             `pooling` of a sentence encoder. `preprocessor` replaces the checkpoint's own, which is
             `load_preprocessor(source)`; None leaves it out, for a model that takes token ids.
@@ -54,8 +67,8 @@ def load_task(
         The task. `checkpoints.load_report(task)` lists the tensors that were loaded and ignored.
 
     Raises:
-        CheckpointError: as for `load_backbone` and `load_preprocessor`; the checkpoint does not state its task; a
-            `.keras` file is of another task.
+        CheckpointError: as for `load_backbone` and `load_preprocessor`; the checkpoint has no one task; its head is of
+            another kind than those here, or reads a pooler that the weights lack; a `.keras` file is of another task.
         ValueError: `task` is unknown; options contradict the checkpoint.
 
     Examples:
@@ -75,26 +88,51 @@ def load_task(
         return _saved_task(Path(source), task, options if dtype is None else {**options, "dtype": dtype})
     checkpoint = open_checkpoint(source, owner=OWNER)
     heads = checkpoint.trained_heads()
-    if task is None and not heads:
-        raise CheckpointError(
-            f"`{OWNER}`: {checkpoint} does not state its task. "
-            f"Give one of {sorted(TASKS)}, as task=...; or use `load_backbone`."
-        )
-    task = task or heads[0].name
-    trained = next((head for head in heads if head.name == task), None)
+    trained = own_head(checkpoint, heads) if task is None else next((h for h in heads if h.name == task), None)
+    task = task or trained.name  # type: ignore[union-attr]
     if trained is None:
-        _check_new_head(task, options)
+        options = _new_head_options(checkpoint, task, options)
     else:
         _check_trained_head(trained, options)
     if "preprocessor" not in options:
         options["preprocessor"] = read_preprocessor(checkpoint)
     if trained is None:
-        model = _new_head(checkpoint, task, dtype, options)
+        model = _new_head(checkpoint, task, dtype, strict, options)
     else:
-        model = _trained_head(checkpoint, trained, dtype, {**trained.options, **options})
+        model = _trained_head(checkpoint, trained, dtype, strict, {**trained.options, **options})
     if TASKS[task].pooled:
         warn_of_new_pooler(load_report(model))
+    warn_of_unknown(load_report(model))
+    is_named = "class_names" in options or "tag_names" in options
+    for doubt in () if trained is None else trained.doubts:
+        if not (is_named and "`id2label`" in doubt):  # names that the user gives leave nothing to doubt about names
+            warnings.warn(doubt, stacklevel=2)
     return model
+
+
+def own_head(checkpoint: Checkpoint, heads: tuple[TrainedHead, ...]) -> TrainedHead:
+    """The head of a checkpoint's own task: the one that it states, or the only one that its weights fit.
+
+    Raises:
+        CheckpointError: there is none, or there are several.
+    """
+    stated = [head for head in heads if head.stated]
+    if stated or len(heads) == 1:
+        return (stated or heads)[0]
+    owner, source = checkpoint.owner, str(checkpoint.root)
+    if heads:
+        calls = " or ".join(f"`load_task({source!r}, task={name!r})`" for name in _names(heads))
+        raise CheckpointError(
+            f"`{owner}`: {checkpoint} does not state its task, and its weights fit {len(_names(heads))}. Write {calls}."
+        )
+    raise CheckpointError(
+        f"`{owner}`: {checkpoint} does not state its task{checkpoint.lacks()}. Give one of {sorted(TASKS)}, as "
+        f"task=..., for a new head: `load_task({source!r}, task='classifier', num_classes=2)`. Or use `load_backbone`."
+    )
+
+
+def _names(heads: tuple[TrainedHead, ...]) -> list[str]:
+    return list(dict.fromkeys(head.name for head in heads))
 
 
 def _saved_task(path: Path, task: str | None, options: dict[str, Any]) -> keras.Model:
@@ -111,8 +149,18 @@ def _saved_task(path: Path, task: str | None, options: dict[str, Any]) -> keras.
     return model
 
 
+def _new_head_options(checkpoint: Checkpoint, task: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a new head, with its classes or tags from the files where none are given."""
+    labels = ("num_classes", "class_names", "problem_type", "tag_names")
+    stated = checkpoint.new_head_options(task)
+    if not any(name in options for name in labels):
+        options = {**stated, **options}
+    _check_new_head(task, options)
+    return options
+
+
 def _check_new_head(task: str, options: dict[str, Any]) -> None:
-    """Checks that the classes or tags of a new head are given."""
+    """Checks that the classes or tags of a new head are known."""
     has_classes = "num_classes" in options or "class_names" in options or options.get("problem_type") == "regression"
     if task == "classifier" and not has_classes:
         cure = "The checkpoint has no classification head, so give the number of classes of a new one, or their names."
@@ -138,9 +186,9 @@ def _check_trained_head(trained: TrainedHead, options: dict[str, Any]) -> None:
         raise ValueError(checks.message(OWNER, "crf", "be False: the checkpoint's head has none", True, cure))
 
 
-def _new_head(checkpoint: Checkpoint, task: str, dtype: Any, options: dict[str, Any]) -> Any:
+def _new_head(checkpoint: Checkpoint, task: str, dtype: Any, strict: bool, options: dict[str, Any]) -> Any:
     """A task on the checkpoint's encoder, with a newly initialized head."""
-    backbone = read_backbone(checkpoint, dtype=dtype)
+    backbone = read_backbone(checkpoint, strict=strict, dtype=dtype)
     model = TASKS[task].task_class(backbone, **options)
     known = {id(weight) for weight in backbone.weights}
     head = tuple(weight.path for weight in model.weights if id(weight) not in known)
@@ -149,7 +197,9 @@ def _new_head(checkpoint: Checkpoint, task: str, dtype: Any, options: dict[str, 
     return model
 
 
-def _trained_head(checkpoint: Checkpoint, trained: TrainedHead, dtype: Any, options: dict[str, Any]) -> Any:
+def _trained_head(
+    checkpoint: Checkpoint, trained: TrainedHead, dtype: Any, strict: bool, options: dict[str, Any]
+) -> Any:
     """A task with the checkpoint's own head."""
 
     def make(config: BertConfig) -> Any:
@@ -158,6 +208,13 @@ def _trained_head(checkpoint: Checkpoint, trained: TrainedHead, dtype: Any, opti
         with damaged(f"{checkpoint}: the config's settings do not fit the task", ValueError):
             return TASKS[trained.name].task_class(backbone, **options)
 
-    model = read_model(checkpoint, trained.rows, make)
-    remember_report(model.backbone, load_report(model))
+    needs_pooler = TASKS[trained.name].pooled
+    model = read_model(checkpoint, trained.rows, make, strict=strict, needs_pooler=needs_pooler)
+    notes = [] if trained.stated else [f"the task {trained.name!r}, as the weights are of its head"]
+    if trained.name == "token_classifier" and options.get("scheme") is None:
+        notes.append(f"the scheme {model.scheme!r} of the tags, by their names")
+    report = load_report(model)
+    report = dataclasses.replace(report, notes=(*report.notes, *notes, *trained.doubts))
+    remember_report(model, report)
+    remember_report(model.backbone, report)
     return model

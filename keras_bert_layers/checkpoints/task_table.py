@@ -42,6 +42,10 @@ class TaskRow:
         """The cell of a dialect; None where the dialect has no such task."""
         return getattr(self, layout.value)
 
+    def head_of(self, model: Any) -> tuple[WeightRow, ...]:
+        """The head's rows for a model of this task."""
+        return self.head if getattr(model, "tie_weights", True) else table.untied(self.head)
+
     def trained(self, **options: Any) -> TrainedHead:
         """A trained head of this task, with these options."""
         return TrainedHead(self.name, options, self.head)

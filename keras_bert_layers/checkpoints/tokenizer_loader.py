@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
-from keras_bert_layers.preprocessing import BertTokenizer
+from keras_bert_layers.preprocessing import BertTokenizer, SentencePieceTokenizer
 
 
-def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer:
+def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer | SentencePieceTokenizer:
     """Loads the tokenizer of a checkpoint.
 
     The tokenizer of a HuggingFace directory has `reference="huggingface"`, that of a Google directory `"google"`; in a
-    KerasHub preset the files decide. HuggingFace's tokens come from `tokenizer.json`, or from `vocab.txt` if there is
-    none. The settings for case, accents and Chinese characters come from `tokenizer_config.json`, else from
-    `tokenizer.json`, else from the defaults of transformers (lowercase, strip accents, split Chinese characters). A
-    warning is given if the two files disagree. The `do_lower_case` of sentence-transformers is honoured.
+    KerasHub preset the files decide. HuggingFace's files are read as transformers 5 reads them: the tokens come from
+    `tokenizer.json`, or from `vocab.txt` if there is none. The settings for case, accents and Chinese characters come
+    from `tokenizer_config.json`, else from the defaults of transformers (lowercase, strip accents, split Chinese
+    characters); with `tokenizer_class` `PreTrainedTokenizerFast`, from `tokenizer.json`. A warning is given if the two
+    files disagree, or if a vocabulary looks cased and no file says so. Added tokens and other names of the special
+    tokens are read, and the `do_lower_case` of sentence-transformers is honoured.
+
+    A directory of XLM-RoBERTa or CamemBERT, or of a BERT with their tokenizer, gives a `SentencePieceTokenizer`, from
+    `tokenizer.json` or, if there is none, from `sentencepiece.bpe.model`.
 
     Args:
         source: as for `load_backbone`; a directory needs no weights.
@@ -24,8 +29,8 @@ def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer:
         The tokenizer.
 
     Raises:
-        CheckpointError: there is no vocabulary; a file is damaged; the tokenizer is not BERT's, or has special tokens
-            besides [PAD], [UNK], [CLS], [SEP] and [MASK]; there are more tokens than embeddings.
+        CheckpointError: there is no vocabulary; a file is damaged; the tokenizer is not BERT's; there are more tokens
+            than embeddings.
         TypeError: `source` is not a path.
 
     Examples:
@@ -35,4 +40,4 @@ def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer:
         >>> load_tokenizer(directory).tokenize(["Hello, world!"]).to_list()
         [[7592, 1010, 2088, 999]]
     """
-    return BertTokenizer(**open_checkpoint(source, owner="load_tokenizer").tokenizer_options())
+    return open_checkpoint(source, owner="load_tokenizer").tokenizer()

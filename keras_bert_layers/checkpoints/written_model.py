@@ -13,7 +13,10 @@ from keras_bert_layers.checkpoints.task_table import TASKS, TaskRow, task_of
 from keras_bert_layers.checkpoints.weights.model_tensors import ModelTensors, weights_by_row
 from keras_bert_layers.checkpoints.weights.row import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
-from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
+from keras_bert_layers.preprocessing import BertPreprocessor, SentencePieceTokenizer, SpanPreprocessor
+
+# Arguments of a tokenizer that only HuggingFace's files can state.
+_HUGGINGFACE_ONLY = ("added_tokens", "special_tokens")
 
 
 class WrittenModel:
@@ -45,18 +48,30 @@ class WrittenModel:
         self.backbone: BertBackbone = model if self.task is None else model.backbone
         self.config: BertConfig = self.backbone.config
         self.preprocessor: Any = getattr(model, "preprocessor", None) if preprocessor is None else preprocessor
+        tokenizer = getattr(self.preprocessor, "tokenizer", None)
+        if layout != Layout.HUGGINGFACE and isinstance(tokenizer, SentencePieceTokenizer):
+            cure = "`save_huggingface` writes SentencePiece."
+            raise ValueError(checks.message(owner, "preprocessor.tokenizer", "be a BertTokenizer", tokenizer, cure))
         self.name = None if self.task is None else self.task.name
-        self.head = () if self.task is None else self.task.head
+        self.head = () if self.task is None else self.task.head_of(model)
 
     @property
     def vocabulary(self) -> list[str]:
-        """The tokens of the preprocessor."""
-        return self.preprocessor.tokenizer.get_config()["vocabulary"]
+        """The tokens of the preprocessor; ValueError for a tokenizer with more than a vocabulary."""
+        options = self.preprocessor.tokenizer.get_config()
+        for name in _HUGGINGFACE_ONLY:
+            if options[name]:
+                cure = "Only `save_huggingface` has a place for it."
+                raise ValueError(checks.message(self.owner, f"tokenizer.{name}", "be empty", options[name], cure))
+        return options["vocabulary"]
 
     def check_weights(self, rows: Sequence[WeightRow]) -> None:
         """Refuses a model that would lose weights: each must have one of the rows, and each row a weight."""
         try:
             weights_by_row(self.model, rows)
+            absent = [row.ours for row in rows if row.stored(self.layout) is None]
+            if absent:
+                raise LookupError(f"The layout has no such weight: {', '.join(absent)}. Save a `.keras` file.")
         except LookupError as error:
             rule = "have BERT's own weights and no others"
             raise ValueError(checks.message(self.owner, "model", rule, self.model, str(error))) from error
@@ -70,15 +85,18 @@ class WrittenModel:
         tokenizer = None
         if self.preprocessor is not None:
             arguments = self.preprocessor.tokenizer.get_config()
-            tokenizer = {name: value for name, value in arguments.items() if name != "vocabulary"}
+            tokenizer = {
+                name: value for name, value in arguments.items() if name not in ("vocabulary", *_HUGGINGFACE_ONLY)
+            }
         return Metadata(self.config, tokenizer, self.name, options, **parts)
 
-    def warn_of_differences(self, reader: str, settings: Iterable[tuple[str, Any, Any]]) -> bool:
+    def warn_of_differences(self, reader: str, settings: Iterable[tuple[str, Any, Any]], also: str = "") -> bool:
         """Warns if the dialect's own code computes something else from the files.
 
         Args:
             reader: the dialect's own code, such as "KerasHub".
             settings: name, our value, and the value that the dialect's code uses.
+            also: a sentence to add to the warning, about another difference, with a space at its end.
 
         Returns:
             Whether there is a difference.
@@ -87,7 +105,7 @@ class WrittenModel:
         if lost:
             warnings.warn(
                 f"`{self.owner}`: {reader} has no setting for {', '.join(lost)}: it computes other outputs from these "
-                "files, or none. This package loads the directory exactly.",
+                f"files, or none. {also}This package loads the directory exactly.",
                 stacklevel=3,
             )
         return bool(lost)

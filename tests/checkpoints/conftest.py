@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo
+
 FOLDER = Path(__file__).parent
 
 
@@ -45,3 +47,20 @@ def our_models():
 def checkpoint(huggingface, tmp_path):
     """A small random checkpoint of a bare encoder; tests change its files."""
     return huggingface.write(tmp_path / "checkpoint")
+
+
+class Arrays:
+    """Arrays in memory as a `TensorFile`."""
+
+    def __init__(self, arrays):
+        self.arrays = arrays
+        self.infos = {name: TensorInfo("F32", array.shape) for name, array in arrays.items()}
+
+    def read(self, name):
+        return self.arrays[name]
+
+
+@pytest.fixture(scope="session")
+def in_memory():
+    """A function that makes a `TensorFile` of arrays."""
+    return Arrays

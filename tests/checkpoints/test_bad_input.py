@@ -11,7 +11,6 @@ from keras_bert_layers import BertBackbone, load_backbone, load_preprocessor, lo
 from keras_bert_layers.checkpoints import CheckpointError
 
 WEIGHTS = "model.safetensors"
-OTHER_MODEL = "This package has BERT's own encoder only; such a model computes something else"
 
 
 def truncated(checkpoint):
@@ -75,9 +74,12 @@ def no_model(monkeypatch):
         (config(hidden_act=["gelu"]), r"config\.json: .*hidden_act"),
         (
             config(position_embedding_type="relative_key_query"),
-            rf"config\.json: .*`position_embedding_type` must be 'absolute'\. .*'relative_key_query'\. {OTHER_MODEL}",
+            r"config\.json: .*`position_embedding_type` must be 'absolute'\. .*Relative positions change",
         ),
-        (config(is_decoder=True), rf"config\.json: .*`is_decoder` must be False\. Received: .*True\. {OTHER_MODEL}"),
+        (
+            config(is_decoder=True),
+            r"config\.json: .*`is_decoder` must be False\. Received: .*True\. A decoder sees only",
+        ),
         (config(vocab_size="23"), r"config\.json: .*`vocabulary_size` must be an integer. Received: .*'23'"),
         (config(num_attention_heads=4), r"config\.json: .*`num_heads` must divide `hidden_dim` \(15\)"),
     ],

@@ -245,7 +245,7 @@ def test_a_name_that_the_hub_does_not_allow(hub):
     ("files", "found"),
     [
         ({}, "nothing"),
-        ({"config.json": b"{}", "tf_model.h5": b""}, r"config\.json, tf_model\.h5"),
+        ({"config.json": b"{}", "flax_model.msgpack": b""}, r"config\.json, flax_model\.msgpack"),
         ({f"model-{letter}.gguf": b"" for letter in "abcdefghijklmn"}, r"model-a\.gguf, .*model-l\.gguf, \.\.\."),
     ],
 )

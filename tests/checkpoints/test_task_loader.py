@@ -86,20 +86,13 @@ def test_other_names_for_the_classes(classifier):
     assert load_task(classifier, class_names=["-", "0", "+"]).class_names == ["-", "0", "+"]
 
 
-def test_head_that_does_not_fit_the_labels(classifier, huggingface):
-    config = {**huggingface.CONFIG, **huggingface.CLASSIFIER, "id2label": {"0": "bad", "1": "good"}}
-    huggingface.write_json(classifier / "config.json", config)
-    with pytest.raises(
-        CheckpointError, match=r"'classifier\.weight' must have shape \(2, 15\)\. Received: shape=\(3, 15\)"
-    ):
-        load_task(classifier)
-
-
 def test_classifier_without_its_head(classifier, huggingface):
     config = {**huggingface.CONFIG, **huggingface.CLASSIFIER}
     huggingface.write(classifier, config=config, tensors=huggingface.random_tensors(prefix="bert."))
-    with pytest.raises(CheckpointError, match=r"lacks: classifier\.weight, classifier\.bias"):
+    with pytest.raises(CheckpointError, match=r"names BertForSequenceClassification, whose head the weights lack"):
         load_task(classifier)
+    with pytest.warns(UserWarning, match=r"names BertForSequenceClassification, and the weights hold no such head"):
+        assert load_task(classifier, "classifier").class_names == ["bad", "fair", "good"]
 
 
 def test_fresh_classifier(checkpoint):
@@ -187,22 +180,11 @@ def test_unknown_task(checkpoint):
         load_task(checkpoint, "translator")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"problem_type": "ranking"}, r"`problem_type` must be one of \['single_label_classification', 'multi_label"),
-        ({"problem_type": "regression"}, r"a regression must have one output\. Received: 3 labels"),
-        (
-            {"problem_type": "single_label_classification", "id2label": {"0": "score"}},
-            "`id2label` must hold at least 2 labels for single_label_classification",
-        ),
-        ({"id2label": {"0": "a", "2": "b"}}, "`id2label` must give a label for each of 0, 1, 2"),
-        ({"id2label": ["a", "b"]}, "`id2label` must give a label"),
-    ],
-)
-def test_other_heads_are_refused(classifier, huggingface, changes, message):
-    huggingface.write_json(classifier / "config.json", {**huggingface.CONFIG, **huggingface.CLASSIFIER, **changes})
-    with pytest.raises(CheckpointError, match=rf"config\.json: {message}"):
+def test_problem_type_that_transformers_does_not_have(classifier, huggingface):
+    config = {**huggingface.CONFIG, **huggingface.CLASSIFIER, "problem_type": "ranking"}
+    huggingface.write_json(classifier / "config.json", config)
+    message = r"config\.json: `problem_type` must be one of \['single_label_classification', 'multi_label"
+    with pytest.raises(CheckpointError, match=message):
         load_task(classifier)
 
 
@@ -291,7 +273,10 @@ def test_sentence_encoder_with_a_dense_layer(projected, huggingface, has_bias):
         ({"in_features": 16}, r"`in_features` must be 15\. Received: 16"),
         ({"use_residual": True}, r"`use_residual` must be False\. Received: True"),
         ({"out_features": 0}, r"`out_features` must be an integer of at least 1\. Received: 0"),
-        ({"activation_function": "torch.nn.modules.activation.Softsign"}, r"`activation_function` must be one of"),
+        (
+            {"activation_function": "torch.nn.modules.activation.Softsign"},
+            r"`activation_function` must be one of .*Softsign",
+        ),
         ({"module_input_name": "token_embeddings"}, r"`module_input_name` must be 'sentence_embedding'"),
     ],
 )

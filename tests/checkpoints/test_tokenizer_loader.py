@@ -18,6 +18,8 @@ def test_arguments_of_the_tokenizer(checkpoint, huggingface):
         "strip_accents": None,
         "split_chinese": False,
         "reference": "huggingface",
+        "added_tokens": [],
+        "special_tokens": None,
     }
 
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_bert_layers._internal.wire_format import field, fixed32_field, read_fields
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
 from keras_bert_layers.checkpoints.files.index_table import DAMAGED_CURE, read_table, table_bytes
 from keras_bert_layers.checkpoints.files.tensor_file import STORED_DTYPES, TensorInfo
-from keras_bert_layers.checkpoints.files.wire_format import field, fixed32_field, read_fields
 
 # tensorflow/core/framework/types.proto, by safetensors' names.
 _DTYPES = {1: "F32", 2: "F64", 3: "I32", 4: "U8", 5: "I16", 6: "I8", 7: "STRING", 9: "I64", 10: "BOOL"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import h5py
 import numpy as np
 
+from keras_bert_layers._internal.room import check_room
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
+from keras_bert_layers.checkpoints.files.lfs_pointer import check_not_pointer
 from keras_bert_layers.checkpoints.files.tensor_file import (
     DAMAGED_CURE,
     TensorFile,
@@ -57,6 +60,7 @@ class Hdf5File:
     def __init__(self, path: Path):
         self.path = path
         self._num_entries = 0
+        check_not_pointer(path)
         # h5py passes on every error of the C library, as any class of exception.
         with damaged(f"{path}: not a whole HDF5 file", Exception, DAMAGED_CURE), h5py.File(path, "r") as file:
             self.infos = {name: self._info(name, dataset) for name, dataset in self._datasets(file)}
@@ -118,6 +122,7 @@ def write_hdf5(path: Path, tensors: TensorFile) -> None:
         >>> Hdf5File(folder / "model.weights.h5").infos
         {'layers/dense/vars/1': TensorInfo(dtype='F32', shape=(3,))}
     """
+    check_room(path.parent, [4 * math.prod(info.shape) for info in tensors.infos.values()])
     with h5py.File(path, "w") as file:
         for name in tensors.infos:
             file.create_dataset(name, data=np.ascontiguousarray(tensors.read(name), "<f4"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from keras_bert_layers._internal.wire_format import read_varint, varint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
 from keras_bert_layers.checkpoints.files.crc32c import masked_crc32c
 from keras_bert_layers.checkpoints.files.json_file import check_size
-from keras_bert_layers.checkpoints.files.wire_format import read_varint, varint
 
 # An entry takes about 60 bytes, its key about 60 before it is shortened. BERT-large with its optimizer's slots has
 # about 1,200 entries. The bounds keep a hostile file from taking much memory.

@@ -28,6 +28,11 @@ class JoinedTensors:
         file, stored = self._homes[name]
         return file.read(stored)
 
+    def read_bytes(self, name: str) -> np.ndarray:
+        """Reads the bytes of one tensor, if the file's reader can."""
+        file, stored = self._homes[name]
+        return file.read_bytes(stored)  # type: ignore[attr-defined, no-any-return]
+
 
 def sharded_tensors(index_path: Path, open_shard: Callable[[Path], TensorFile]) -> JoinedTensors:
     """Opens the shards of an index such as `model.safetensors.index.json`.

@@ -13,6 +13,7 @@ from keras_bert_layers.config import BertConfig
 KEY = "keras_bert_layers"
 """The key of the metadata."""
 
+_PROMPTS = {"prompts": (dict, type(None)), "default_prompt": (str, type(None))}
 OPTIONS: dict[str, dict[str, Any]] = {
     "classifier": {
         "num_classes": int,
@@ -22,11 +23,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "dropout": float,
         "pairs": (bool, type(None)),
     },
-    "cross_encoder": {"dropout": float},
+    "cross_encoder": {"dropout": float, "activation": str, **_PROMPTS},
     "masked_lm": {"head_activation": (str, type(None)), "head_layer_norm_epsilon": (float, type(None))},
     "pretrainer": {},
     "question_answerer": {"max_answer_length": int, "n_best": int, "no_answer_threshold": (int, float, type(None))},
-    "sentence_encoder": {"pooling": str, "normalize": bool},
+    "sentence_encoder": {
+        "pooling": (str, list),
+        "normalize": bool,
+        "truncate_dim": (int, type(None)),
+        **_PROMPTS,
+    },
 }
 """Task -> its options that are kept, with the types of their values."""
 
@@ -82,6 +88,8 @@ class Metadata:
         _check(f"{where}: `options`", task_options, OPTIONS.get(task or "", {}))
         if not all(isinstance(name, str) for name in task_options.get("class_names") or ()):
             raise CheckpointError(f"{where}: `class_names` must be strings. Received: {task_options['class_names']!r}.")
+        if not all(isinstance(text, str) for text in (task_options.get("prompts") or {}).values()):
+            raise CheckpointError(f"{where}: `prompts` must be strings. Received: {task_options['prompts']!r}.")
         _check(f"{where}: `tokenizer`", values.get("tokenizer", {}), _TOKENIZER)
         with naming(where):
             return cls(**{**values, "config": BertConfig.from_dict(values["config"])})

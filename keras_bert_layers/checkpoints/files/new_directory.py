@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.written_whole import full_disk, written_whole
+from keras_bert_layers._internal.written_whole import written_whole
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 
 
@@ -43,19 +43,11 @@ def new_directory(path: str | os.PathLike[str], *, owner: str) -> Iterator[Path]
     """
     target = _free_target(path, owner)
     try:
-        with written_whole(target, replace=False) as unfinished:
+        with written_whole(target, owner=owner, argument="directory", replace=False) as unfinished:
             unfinished.mkdir()
             yield unfinished
-    except Exception as error:
-        reason = full_disk(error, target)
-        if reason is not None:
-            rule = "be on a disk with room for the checkpoint"
-            cure = f"{reason}. Nothing was left there. Make room, or write to another disk."
-        elif isinstance(error, OSError):
-            rule, cure = "be a directory that may be written to", f"{error}. Nothing was left there."
-        else:
-            raise
-        raise CheckpointError(checks.message(owner, "directory", rule, str(path), cure)) from error
+    except OSError as error:
+        raise CheckpointError(str(error)) from error
 
 
 def _free_target(path: str | os.PathLike[str], owner: str) -> Path:

@@ -10,6 +10,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
+from keras_bert_layers.checkpoints.files.lfs_pointer import check_not_pointer
 from keras_bert_layers.checkpoints.files.tensor_file import DAMAGED_CURE, TensorInfo, stored_dtype, to_float32
 
 # A tensor takes some 120 bytes of header; BERT-large with all its heads has about 400.
@@ -48,6 +49,7 @@ class SafetensorsFile:
 
     def __init__(self, path: Path):
         self.path = path
+        check_not_pointer(path)
         header = self._header()
         self._data_start = _LENGTH_BYTES + len(header)
         what = f"{path}: not a whole safetensors file"
@@ -64,14 +66,18 @@ class SafetensorsFile:
         """Reads one tensor of a float dtype as float32; see `TensorFile.read`."""
         dtype, shape = self.infos[name]
         stored = stored_dtype(self.path, name, dtype)
-        start, end = self._entries[name]["data_offsets"]
-        count = (end - start) // stored.itemsize
-        array = np.fromfile(self.path, dtype=stored, count=count, offset=self._data_start + start)
-        if array.size != count:
-            raise CheckpointError(f"{self.path}: the file ends inside tensor {name!r}. {DAMAGED_CURE}")
+        array = self.read_bytes(name).view(stored)
         # NumPy has at most 64 axes, and 2**63 elements even if one axis is 0.
         with damaged(f"{self.path}: tensor {name!r} has a shape that no array has", ValueError):
             return to_float32(array, dtype).reshape(shape)
+
+    def read_bytes(self, name: str) -> np.ndarray:
+        """Reads the bytes of one tensor of any dtype, as a flat uint8 array."""
+        start, end = self._entries[name]["data_offsets"]
+        array = np.fromfile(self.path, dtype=np.uint8, count=end - start, offset=self._data_start + start)
+        if array.size != end - start:
+            raise CheckpointError(f"{self.path}: the file ends inside tensor {name!r}. {DAMAGED_CURE}")
+        return array
 
     def _header(self) -> bytes:
         """The JSON header; its length is checked against the file's size and a bound before it is read."""

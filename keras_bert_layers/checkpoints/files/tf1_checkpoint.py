@@ -10,6 +10,7 @@ from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, nami
 from keras_bert_layers.checkpoints.files.bundle_index import BundleEntry, index_bytes, read_index
 from keras_bert_layers.checkpoints.files.crc32c import masked_crc32c
 from keras_bert_layers.checkpoints.files.index_table import DAMAGED_CURE
+from keras_bert_layers.checkpoints.files.lfs_pointer import check_not_pointer
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, TensorInfo, stored_dtype, to_float32
 
 
@@ -51,6 +52,7 @@ class Tf1Checkpoint:
     def __init__(self, prefix: Path):
         self.path = index_path(prefix)
         self._prefix = prefix
+        check_not_pointer(self.path)
         with naming(self.path):
             self._num_shards, self._entries = read_index(self.path)
         self._check_sizes()
@@ -79,6 +81,7 @@ class Tf1Checkpoint:
             with naming(path):
                 size = path.stat().st_size
             if size < end:
+                check_not_pointer(path)
                 raise CheckpointError(
                     f"{path}: the file is truncated: it must have {end} bytes. Received: {size} bytes. {DAMAGED_CURE}"
                 )

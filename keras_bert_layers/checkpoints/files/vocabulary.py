@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
 from keras_bert_layers.checkpoints.files.json_file import check_size
-from keras_bert_layers.preprocessing.vocabulary import load_vocabulary
+from keras_bert_layers.checkpoints.files.lfs_pointer import check_not_pointer
+from keras_bert_layers.preprocessing.vocabulary import REQUIRED_TOKENS, load_vocabulary
 
 
-def read_vocabulary(path: Path, read: Callable[[Path], Any] = Path) -> list[str]:
+def read_vocabulary(
+    path: Path, read: Callable[[Path], Any] = Path, *, required: Collection[str] = REQUIRED_TOKENS
+) -> list[str]:
     """Reads the tokens of a vocabulary file.
 
     Args:
         path: an existing file.
         read: from the path to an argument for `load_vocabulary`: the path itself, or the tokens.
+        required: tokens that must be there.
 
     Raises:
         CheckpointError: the file is too large, or not a vocabulary.
     """
     check_size(path)
+    check_not_pointer(path)
     with naming(path):
-        return load_vocabulary(read(path))
+        return load_vocabulary(read(path), required=required)
 
 
 def check_num_tokens(path: Path, num_tokens: int, num_embeddings: int, key: str) -> None:
@@ -33,6 +38,13 @@ def check_num_tokens(path: Path, num_tokens: int, num_embeddings: int, key: str)
             f"{path}: must not hold more tokens than {key} of {num_embeddings}. Received: {num_tokens} tokens. "
             "Vocabulary and weights do not belong together."
         )
+
+
+def cased_share(tokens: Sequence[str]) -> float:
+    """The share of tokens with capital letters among those with Latin letters, names in brackets left out."""
+    words = [token for token in tokens if token[:1] not in ("[", "<")]
+    words = [word for word in words if any("a" <= letter.lower() <= "z" for letter in word)]
+    return sum(word != word.lower() for word in words) / max(len(words), 1)
 
 
 def vocabulary_bytes(tokens: Sequence[str]) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 
 from keras_bert_layers._internal import checks, keys
 from keras_bert_layers.checkpoints.huggingface import config_keys as huggingface
+from keras_bert_layers.checkpoints.plain_bert import check_plain_bert
 from keras_bert_layers.config import BertConfig
 
 # google-research/bert, modeling.py, get_activation and gelu: these four names, and the tanh form of GELU.
@@ -19,18 +20,14 @@ def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `BertConfig`; see `BertConfig.from_google`."""
     owner = "BertConfig.from_google"
     keys.check_mapping(owner, values)
-    return huggingface.named_fields(
-        owner,
-        values,
-        names=huggingface.SHARED_NAMES,
-        only=huggingface.SHARED_ONLY,
-        ignored=huggingface.GOOGLE_IGNORED,
-        activations=_ACTIVATIONS,
-    )
+    keys.check_only(owner, values, huggingface.SHARED_ONLY)
+    keys.check_known(owner, values, {*huggingface.SHARED_NAMES, *huggingface.SHARED_ONLY, *huggingface.GOOGLE_IGNORED})
+    return huggingface.named_fields(owner, values, huggingface.SHARED_NAMES, _ACTIVATIONS)
 
 
 def written_values(config: BertConfig) -> dict[str, Any]:
     """The content of `bert_config.json`; see `BertConfig.to_google`."""
+    check_plain_bert("BertConfig.to_google", config, "Google")
     if config.activation not in _WRITTEN_ACTIVATIONS:
         rule = f"be one of {list(_WRITTEN_ACTIVATIONS)} for Google"
         cure = "Google's code has no others. Save a `.keras` file, or in HuggingFace's layout."

@@ -99,7 +99,7 @@ class GoogleDirectory(Checkpoint):
 
     @cached_property
     def _prefix(self) -> Path:
-        return checkpoint_prefix(self.root, owner=self.owner)
+        return checkpoint_prefix(self.root, chosen=self.weights_file, owner=self.owner)
 
     def open_weights(self) -> TensorFile:
         """Opens the variables of the checkpoint; see `prefix.checkpoint_prefix` for which, if there are several.
@@ -122,7 +122,7 @@ class GoogleDirectory(Checkpoint):
 
     def trained_heads(self) -> tuple[TrainedHead, ...]:
         """The heads by the variables' names, with the options of the metadata."""
-        heads = google_heads(self.open_weights().infos)
+        heads = google_heads(self.weights.infos)
         task = None if self._metadata is None else self._metadata.task
         if task == _WITHOUT_HEAD.name:
             heads = (_WITHOUT_HEAD, *heads)

@@ -10,6 +10,7 @@ from keras_bert_layers.checkpoints.files.tf1_checkpoint import Tf1Checkpoint
 from keras_bert_layers.checkpoints.google import names as google_names
 from keras_bert_layers.checkpoints.google.heads import google_heads
 from keras_bert_layers.checkpoints.google.prefix import checkpoint_prefix, has_checkpoint
+from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG
 from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
 from keras_bert_layers.checkpoints.weights.row import Layout
 
@@ -30,8 +31,9 @@ class GoogleHubDirectory(HuggingFaceDirectory):
 
     @staticmethod
     def describes(source: Path) -> bool:
-        """Whether a directory holds a `config.json` and a TensorFlow checkpoint, and no safetensors."""
-        return (source / "config.json").is_file() and has_checkpoint(source) and not any(source.glob("*.safetensors"))
+        """Whether a directory holds a `config.json` and a TensorFlow checkpoint, no safetensors and no adapter."""
+        others = (*source.glob("*.safetensors"), *source.glob(ADAPTER_CONFIG))
+        return (source / "config.json").is_file() and has_checkpoint(source) and not others
 
     def open_weights(self) -> TensorFile:
         """Opens the variables of the checkpoint.
@@ -39,11 +41,11 @@ class GoogleHubDirectory(HuggingFaceDirectory):
         Raises:
             CheckpointError: see `checkpoint_prefix` and `Tf1Checkpoint`.
         """
-        return Tf1Checkpoint(checkpoint_prefix(self.root, owner=self.owner))
+        return Tf1Checkpoint(checkpoint_prefix(self.root, chosen=self.weights_file, owner=self.owner))
 
     def trained_heads(self) -> tuple[TrainedHead, ...]:
         """The heads by the variables' names."""
-        return google_heads(self.open_weights().infos)
+        return google_heads(self.weights.infos)
 
     # The table has Google's names.
     table_name = Checkpoint.table_name

@@ -19,13 +19,14 @@ def has_checkpoint(directory: Path) -> bool:
     return bool(_names(directory))
 
 
-def checkpoint_prefix(directory: Path, *, owner: str) -> Path:
+def checkpoint_prefix(directory: Path, *, chosen: str | None = None, owner: str) -> Path:
     """The prefix of a directory's TensorFlow checkpoint: its only one, or the one that the file `checkpoint` names.
 
     Only the last part of the path in that file is used, as directories are moved.
 
     Args:
         directory: the directory.
+        chosen: the prefix that the user named; it exists.
         owner: the public function that was called, for errors.
 
     Returns:
@@ -34,6 +35,8 @@ def checkpoint_prefix(directory: Path, *, owner: str) -> Path:
     Raises:
         CheckpointError: there is no checkpoint, or there are several and `checkpoint` names none of them.
     """
+    if chosen is not None:
+        return directory / chosen
     names = _names(directory)
     last = _last(directory / STATE_FILE)
     if last in names:

@@ -81,8 +81,7 @@ def save_google(
     written.check_weights(rows)
     vocabulary = None if written.preprocessor is None else _vocabulary(written)
     lost = written.warn_of_differences("Google's code", _settings(written))
-    arguments = model.get_config() if written.task else {}
-    options = {name: arguments[name] for name in OPTIONS.get(written.name or "", {})}
+    options = {name: getattr(model, name) for name in OPTIONS.get(written.name or "", {})}
     max_length = getattr(written.preprocessor, "max_length", None)
     with new_directory(directory, owner=OWNER) as unfinished:
         prefix = unfinished / CHECKPOINT

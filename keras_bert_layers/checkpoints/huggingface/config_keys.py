@@ -1,11 +1,14 @@
-"""The fields of `BertConfig` in a HuggingFace `config.json`: honoured, fixed to one value, or ignored."""
+"""The fields of `BertConfig` in a HuggingFace `config.json`: honoured, fixed to one value, ignored, or unknown."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from keras_bert_layers._internal import checks, keys
+from keras_bert_layers.checkpoints.huggingface.families import FAMILIES, Family, family_of, stated_family
+from keras_bert_layers.checkpoints.weights.reports import UNKNOWN
 from keras_bert_layers.config import BertConfig
 
 _SAME_NAME = ("relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear")
@@ -51,6 +54,27 @@ _ONLY: dict[str, tuple[Any, ...]] = {
     **SHARED_ONLY,
 }
 
+# What differs in models that one may take for a BERT. One line each: the rest of the config is not looked at.
+_OTHER_TYPES = {
+    "albert": "ALBERT has one block that all layers share, and SentencePiece tokens.",
+    "deberta": "DeBERTa's attention reads content and relative positions apart.",
+    "deberta-v2": "DeBERTa's attention reads content and relative positions apart, and its tokens are SentencePiece's.",
+    "mpnet": "MPNet adds relative positions to its attention.",
+    "modernbert": "ModernBERT has rotary positions, gated layers and attention to neighbours only.",
+    "nomic_bert": "NomicBERT has rotary positions and gated layers.",
+}
+# Why a value of these keys is refused.
+_REASONS = {
+    "auto_map": "It names code of the checkpoint's own, which is never run; what that computes is not known here.",
+    "quantization_config": "The weights are quantized, which is not implemented.",
+    **dict.fromkeys(
+        ("is_decoder", "is_encoder_decoder", "add_cross_attention"),
+        "A decoder sees only the tokens before each token; this package has BERT's own encoder, which sees all.",
+    ),
+    "position_embedding_type": "Relative positions change the attention, and are not implemented.",
+    "pruned_heads": "Blocks with fewer heads than others are not implemented.",
+}
+
 # Google's multilingual and Chinese releases have these; neither Google's code nor transformers reads them.
 GOOGLE_IGNORED = frozenset({"pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"}) | {
     "pooler_size_per_head",
@@ -62,7 +86,7 @@ _IGNORED = GOOGLE_IGNORED | {
     *("_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_name_or_path", "name_or_path"),
     *("attn_implementation", "architectures", "transformers_version", "tokenizer_class", "torch_dtype", "dtype"),
     *("model_name", "revision", "sentence_transformers", "adapters_version", "xla_device", "torchscript"),
-    "use_bfloat16",
+    *("use_bfloat16", "sbert_ce_default_activation_function"),
     # Heads and training.
     *("classifier_dropout", "id2label", "label2id", "num_labels", "_num_labels", "problem_type", "finetuning_task"),
     *("gradient_checkpointing", "tie_word_embeddings", "tie_encoder_decoder", "tie_last_hidden_states"),
@@ -82,38 +106,85 @@ _IGNORED = GOOGLE_IGNORED | {
     *("typical_p",),
 }
 
+# Keys that other programs write, which no BERT of transformers reads: they are lines in the report.
+_NOT_READ = {
+    **dict.fromkeys(("cell", "structure", "pre_trained", "training", "emb_size"), "of TinyBERT's distillation"),
+    **dict.fromkeys(("language", "name", "split", "transformers.js_config", "binary_labels"), "a description"),
+    "trust_remote_code": "a checkpoint's own code is never run",
+    "num_rnn_layer": "of a layer after the encoder",
+}
+_NOT_READ_BEGINNINGS = {"rnn": "of a layer after the encoder", "summary_": "of a head that BERT does not have"}
+
 
 def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `BertConfig`; see `BertConfig.from_huggingface`."""
     owner = "BertConfig.from_huggingface"
     keys.check_mapping(owner, values)
-    if "model_type" not in values and not all(str(n).startswith("Bert") for n in values.get("architectures") or ()):
-        rule = "name BERT's classes where there is no `model_type`"
-        raise ValueError(checks.message(owner, "architectures", rule, values["architectures"], keys.OTHER_MODEL))
-    return named_fields(owner, values, names=_NAMES, only=_ONLY, ignored=_IGNORED, activations=_ACTIVATIONS)
+    family = _checked_family(owner, values)
+    bert_values = family.bert_values(owner, values)
+    keys.check_only(owner, bert_values, _ONLY, _REASONS)
+    return {
+        **named_fields(owner, bert_values, _NAMES, _ACTIVATIONS),
+        "position_offset": family.position_offset(owner, values),
+        "pooler_activation": family.pooler_activation,
+    }
+
+
+def _checked_family(owner: str, values: Mapping[str, Any]) -> Family:
+    """The model type; ValueError for others, before anything else of their configs is looked at."""
+    family = stated_family(values)
+    if family is not None:
+        return family
+    if "model_type" in values:
+        kinds = f"one of {[kind for each in FAMILIES for kind in each.model_types]}"
+        cure = _OTHER_TYPES.get(str(values["model_type"]), keys.OTHER_MODEL)
+        raise ValueError(checks.message(owner, "model_type", f"be {kinds}", values["model_type"], cure))
+    rule = "name BERT's classes where there is no `model_type`"
+    raise ValueError(checks.message(owner, "architectures", rule, values["architectures"], keys.OTHER_MODEL))
+
+
+def ignored_keys(values: Mapping[str, Any]) -> dict[str, str]:
+    """Key -> the reason why it is not read, for keys that other programs than transformers write.
+
+    Examples:
+        >>> ignored_keys({"model_type": "bert", "emb_size": 312, "rnn_dim": 8, "my_key": 1})
+        {'emb_size': "of TinyBERT's distillation", 'rnn_dim': 'of a layer after the encoder', 'my_key': 'unknown'}
+    """
+    family = stated_family(values)
+    bert_values = values if family is None else family.bert_values("BertConfig.from_huggingface", values)
+    others = [key for key in bert_values if key not in {*_NAMES, *_ONLY, *_IGNORED}]
+    return {key: _NOT_READ.get(key) or _reason_by_beginning(key) for key in others}
+
+
+def _reason_by_beginning(key: str) -> str:
+    found = (reason for beginning, reason in _NOT_READ_BEGINNINGS.items() if str(key).startswith(beginning))
+    return next(found, UNKNOWN)
+
+
+def check_unknown(owner: str, values: Mapping[str, Any], *, strict: bool) -> None:
+    """Warns of all unknown keys; ValueError if `strict`."""
+    unknown = {key: values[key] for key, reason in ignored_keys(values).items() if reason == UNKNOWN}
+    if not unknown:
+        return
+    known = {*_NAMES, *_ONLY, *_IGNORED}
+    if strict:
+        keys.check_known(owner, unknown, known)
+    warnings.warn(
+        f"`{owner}`: some keys are unknown, and are not read: {keys.described(unknown, known)}.", stacklevel=4
+    )
 
 
 def named_fields(
-    owner: str,
-    values: Mapping[str, Any],
-    *,
-    names: Mapping[str, str],
-    only: Mapping[str, tuple[Any, ...]],
-    ignored: frozenset[str],
-    activations: Mapping[str, str],
+    owner: str, values: Mapping[str, Any], names: Mapping[str, str], activations: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The fields by our names, every key checked.
+    """The fields by our names.
 
     Args:
         owner: the public function that was called, for errors.
         values: the content of the file.
         names: key -> our field.
-        only: key -> the values that are allowed.
-        ignored: other keys that are allowed.
         activations: value of `hidden_act` -> our activation.
     """
-    keys.check_only(owner, values, only)
-    keys.check_known(owner, values, {*names, *only, *ignored})
     keys.check_present(owner, values, _REQUIRED)
     checks.one_of(owner, "hidden_act", values["hidden_act"], list(activations))
     fields = {names[key]: value for key, value in values.items() if key in names}
@@ -122,9 +193,6 @@ def named_fields(
 
 def written_values(config: BertConfig) -> dict[str, Any]:
     """The content of `config.json`; see `BertConfig.to_huggingface`."""
-    if config.embedding_dim is not None:
-        cure = "transformers' BERT has embeddings as wide as its hidden states. Save a `.keras` file."
-        rule = "be None for HuggingFace"
-        raise ValueError(checks.message("BertConfig.to_huggingface", "embedding_dim", rule, config.embedding_dim, cure))
-    values = {key: getattr(config, name) for key, name in _NAMES.items() if name != "embedding_dim"}
-    return {"model_type": "bert", **values, "hidden_act": _WRITTEN_ACTIVATIONS[config.activation]}
+    values = {key: getattr(config, name) for key, name in _NAMES.items()}
+    values["hidden_act"] = _WRITTEN_ACTIVATIONS[config.activation]
+    return family_of(config).own_values("BertConfig.to_huggingface", values, config)

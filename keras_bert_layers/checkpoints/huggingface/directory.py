@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
-from keras_bert_layers.checkpoints.checkpoint_error import missing, naming
-from keras_bert_layers.checkpoints.files.joined_tensors import JoinedTensors, sharded_tensors
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
+from keras_bert_layers.checkpoints.files.joined_tensors import JoinedTensors
 from keras_bert_layers.checkpoints.files.json_file import optional_json, read_json_object
-from keras_bert_layers.checkpoints.files.safetensors_file import SafetensorsFile
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
-from keras_bert_layers.checkpoints.files.torch_file import CONVERT, TorchFile
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens
-from keras_bert_layers.checkpoints.huggingface.heads import huggingface_heads
-from keras_bert_layers.checkpoints.huggingface.names import ignored_reason, table_name
-from keras_bert_layers.checkpoints.huggingface.tokenizer import stated_max_length, tokenizer_options
+from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, merged_adapter, missing_base
+from keras_bert_layers.checkpoints.huggingface.config_keys import ignored_keys, read_fields
+from keras_bert_layers.checkpoints.huggingface.families import BERT, UNREAD, Family, stated_family
+from keras_bert_layers.checkpoints.huggingface.heads import CLASSES, CLASSIFIERS, huggingface_heads, stated_classes
+from keras_bert_layers.checkpoints.huggingface.names import changes_numbers, ignored_reason, table_name
+from keras_bert_layers.checkpoints.huggingface.new_heads import check_other_heads, new_head_options
+from keras_bert_layers.checkpoints.huggingface.quantization import without_quantization
+from keras_bert_layers.checkpoints.huggingface.sentence_piece_files import is_sentence_piece, sentence_piece_options
+from keras_bert_layers.checkpoints.huggingface.special_tokens import fit_embeddings
+from keras_bert_layers.checkpoints.huggingface.tokenizer import stated_max_length, tokenizer_options, truncation_side
+from keras_bert_layers.checkpoints.huggingface.weight_files import open_adapter, open_weights
 from keras_bert_layers.checkpoints.sentence_transformers import modules
+from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import cross_encoder_heads, is_cross_encoder
 from keras_bert_layers.checkpoints.sentence_transformers.dense_tensors import DenseTensors
+from keras_bert_layers.checkpoints.sentence_transformers.encoders import encoder_heads, refuse_new_encoder
+from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.checkpoints.weights.row import Layout
-from keras_bert_layers.checkpoints.weights.table import DENSE_PROJECTION_ROWS
+from keras_bert_layers.checkpoints.weights.table import EMBEDDING_ROWS, MASKED_LM_ROWS
 from keras_bert_layers.config import BertConfig
-
-_INDEX = ".index.json"
-
-# The first of these files that exists is read. Pickles, which can hold programs, are last.
-_WEIGHTS: dict[str, Callable[[Path], TensorFile]] = {
-    "model.safetensors": SafetensorsFile,
-    f"model.safetensors{_INDEX}": SafetensorsFile,
-    "pytorch_model.bin": TorchFile,
-    f"pytorch_model.bin{_INDEX}": TorchFile,
-}
 
 
 class HuggingFaceDirectory(Checkpoint):
@@ -44,9 +46,9 @@ class HuggingFaceDirectory(Checkpoint):
 
     layout = Layout.HUGGINGFACE
 
-    def __init__(self, source: Path, *, owner: str):
-        super().__init__(source, owner=owner)
-        self.folder = self.root / modules.transformer_folder(self.root)
+    def __init__(self, source: Path, *, owner: str, weights_file: str | None = None):
+        super().__init__(source, owner=owner, weights_file=weights_file)
+        self.folder = self.root / (modules.transformer_folder(self.root) if weights_file is None else "")
 
     def __str__(self) -> str:
         return str(self.folder)
@@ -54,46 +56,125 @@ class HuggingFaceDirectory(Checkpoint):
     @property
     def is_sentence_transformers(self) -> bool:
         """Whether the directory is a sentence encoder of sentence-transformers: it has a `modules.json`."""
-        return (self.root / modules.MODULES_FILE).is_file() and not modules.is_cross_encoder(self.root)
+        return (self.root / modules.MODULES_FILE).is_file() and not is_cross_encoder(self.root)
 
     @cached_property
     def config_values(self) -> dict[str, Any]:
         """The content of `config.json`."""
+        if (self.folder / ADAPTER_CONFIG).is_file() and not (self.folder / "config.json").is_file():
+            raise missing_base(self.folder)
         cure = "Give the directory that `save_pretrained` wrote."
         return read_json_object(self.existing(self.folder, "config.json", cure))
 
     @cached_property
     def config(self) -> BertConfig:
-        """`config.json` as a `BertConfig`; every key is honoured or refused."""
-        with naming(self.folder / "config.json"):
-            return BertConfig.from_huggingface(self.config_values)
+        """`config.json` as a `BertConfig`; `ignored_keys` has the keys that it does not know."""
+        path = self.folder / "config.json"
+        values = without_quantization(path, self.config_values)
+        with naming(path):
+            return BertConfig(**read_fields(values))
+
+    def ignored_keys(self) -> dict[str, str]:
+        """The keys of `config.json` that transformers itself does not write."""
+        return ignored_keys(self.config_values)
+
+    @cached_property
+    def family(self) -> Family:
+        """The model type by `config.json`; BERT if there is none, or an unknown one, which is refused elsewhere."""
+        has_config = (self.folder / "config.json").is_file()
+        return (stated_family(self.config_values) if has_config else None) or BERT
+
+    @property
+    def _bert_values(self) -> dict[str, Any]:
+        return self.family.bert_values(self.owner, self.config_values)
+
+    def _may_have(self, head: TrainedHead) -> bool:
+        kind = TASKS[head.name].huggingface
+        return kind not in CLASSIFIERS or self.family.names.may_have(kind, self.weights.infos)
+
+    def _with_own_options(self, head: TrainedHead) -> TrainedHead:
+        own = self.family.head_options(head.name, self.config_values, self.config.activation)
+        return dataclasses.replace(head, options={**head.options, **own})
 
     def trained_heads(self) -> tuple[TrainedHead, ...]:
-        """The encoders of sentence-transformers, or the heads by the class in `config.json`."""
+        """The encoders of sentence-transformers, and the heads whose tensors are there."""
+        hidden_dim = self.config.hidden_dim  # refuses other models before anything is said about their heads
+        encoders = encoder_heads(self.root, hidden_dim=hidden_dim) if self.is_sentence_transformers else ()
+        heads = huggingface_heads(
+            self.folder / "config.json", self._bert_values, self._shapes, is_tied=self._decoder_is_embedding
+        )
+        heads = tuple(self._with_own_options(head) for head in heads if self._may_have(head))
+        if not encoders:
+            return cross_encoder_heads(self.root, self.config_values, heads)
+        return (*encoders, *(dataclasses.replace(head, stated=False) for head in heads))
+
+    def lacks(self) -> str:
+        """The class in `config.json` whose head the weights lack; CheckpointError if they have one of another kind."""
+        stated = stated_classes(self._bert_values)
+        if not stated:
+            return ""
+        check_other_heads(self, CLASSES[stated[0]], self._bert_values, self._shapes)
+        return f": its config names {stated[0]}, whose head the weights lack"
+
+    def new_head_options(self, task: str) -> dict[str, Any]:
+        """The labels of `config.json` for a new head, if it does not state another kind of head."""
         if self.is_sentence_transformers:
-            options = modules.sentence_encoder_options(self.root, hidden_dim=self.config.hidden_dim)
-            if "projection_dim" in options:
-                return (TrainedHead("sentence_encoder", options, DENSE_PROJECTION_ROWS),)
-            return TrainedHead("sentence_encoder", options), TrainedHead("dual_encoder", options)
-        tasks = huggingface_heads(self.folder / "config.json", self.config_values)
-        if modules.is_cross_encoder(self.root):
-            return tuple(sorted(tasks, key=lambda task: task.name != "cross_encoder"))
-        return tasks
+            refuse_new_encoder(self.root, task)
+        if task == "pretrainer" and self.family is not BERT:
+            title = self.family.title
+            raise CheckpointError(f"{self}: {title} predicts no next sentences. Give task='masked_lm', or use a BERT.")
+        return new_head_options(self, task, self._bert_values, self._shapes)
+
+    @property
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        infos = self.weights.infos
+        return {name: infos[stored].shape for name, stored in self.stored_names(infos).items()}
+
+    def _decoder_is_embedding(self) -> bool:
+        """Whether the weights that a masked language model stores twice are equal."""
+        names = self.stored_names(self.weights.infos)
+        cells = [row.huggingface for row in (EMBEDDING_ROWS[0], MASKED_LM_ROWS[-1])]
+        pairs = [(names.get(cell.name), names.get(str(cell.alias))) for cell in cells if cell is not None]
+        read = self.weights.read
+        return all(np.array_equal(read(one), read(other)) for one, other in pairs if one and other)
 
     def table_name(self, name: str) -> str:
         """See `huggingface.names.table_name`."""
-        return table_name(name)
+        return table_name(self.family.names.table_name(name))
+
+    def stored_names(self, names: Iterable[str]) -> dict[str, str]:
+        """See `Checkpoint`; a pooler that no class of transformers reads stays under a name of its own."""
+        names = list(names)
+        unread = self.family.names.unread_poolers(names)
+        read = super().stored_names(name for name in names if name not in unread)
+        return {**read, **{UNREAD + name: name for name in sorted(unread)}}
 
     def ignored_reason(self, name: str) -> str | None:
         """Heads and buffers may be ignored."""
-        return ignored_reason(name)
+        return self.family.names.ignored_reason(name) or ignored_reason(name)
+
+    def changes_numbers(self, stored: str) -> bool:
+        """See `huggingface.names.changes_numbers`."""
+        return changes_numbers(stored) or stored.startswith((self.family.names.prefix, self.family.names.block))
 
     def tokenizer_options(self) -> dict[str, Any]:
         """The arguments by the files, with `reference="huggingface"`; the config is not needed either."""
+        if (self.folder / "merges.txt").is_file():
+            raise CheckpointError(
+                f"`{self.owner}`: {self.folder} must not hold merges.txt: RoBERTa's tokenizer, a byte-level BPE, is "
+                "not implemented. Its weights load, for token ids: `load_backbone(source)`, or "
+                "`load_task(source, preprocessor=None)`."
+            )
+        values = self.config_values if (self.folder / "config.json").is_file() else {}
+        num_embeddings = values.get("vocab_size")
+        if is_sentence_piece(self.folder):
+            options = sentence_piece_options(self.folder, self._tokenizer_config, values.get("model_type"))
+            if isinstance(num_embeddings, int):
+                check_num_tokens(self.folder, len(options["vocabulary"]), num_embeddings, "config.json's vocab_size")
+            return options
         options = tokenizer_options(self.folder, self._tokenizer_config)
-        num_embeddings = self.config_values.get("vocab_size") if (self.folder / "config.json").is_file() else None
         if isinstance(num_embeddings, int):
-            check_num_tokens(self.folder, len(options["vocabulary"]), num_embeddings, "config.json's vocab_size")
+            options = fit_embeddings(self.folder, options, num_embeddings)
         return {**options, "reference": "huggingface"}
 
     def max_length(self) -> int:
@@ -101,26 +182,37 @@ class HuggingFaceDirectory(Checkpoint):
         positions = self.config.max_sequence_length
         return stated_max_length(self.folder, self._tokenizer_config, positions=positions)
 
+    def truncation_side(self) -> str:
+        """Where texts that are too long lose tokens, by the tokenizer's files."""
+        return truncation_side(self.folder, self._tokenizer_config)
+
     @cached_property
     def _tokenizer_config(self) -> dict[str, Any]:
         return optional_json(self.folder / "tokenizer_config.json")
 
     def open_weights(self) -> TensorFile:
-        """Opens the checkpoint's tensors: safetensors if there are any, else a PyTorch file.
+        """Opens the checkpoint's tensors; see `find_weights` for which file, if there are several.
 
         Raises:
-            CheckpointError: there is no file of weights, or it is damaged; see `SafetensorsFile` and `TorchFile`.
+            CheckpointError: there is no file of weights, or it is damaged; see the readers in `files`.
         """
-        dense = modules.dense_folder(self.root) if self.is_sentence_transformers else None
-        tensors = self._open_weights(self.folder)
-        if dense is None:
+        folders = modules.dense_folders(self.root) if self.is_sentence_transformers else {}
+        tensors = self._encoder_tensors()
+        if not folders:
             return tensors
-        return JoinedTensors([("", tensors), ("dense.", DenseTensors(self._open_weights(dense)))])
+        layers: list[tuple[str, TensorFile]] = []
+        for name, folder in folders.items():
+            dense, notes = open_weights(folder, owner=self.owner)
+            self.note(*(f"{folder.name}: {note}" for note in notes))
+            layers.append((f"{name}.", DenseTensors(dense)))
+        return JoinedTensors([("", tensors), *layers])
 
-    def _open_weights(self, folder: Path) -> TensorFile:
-        for name, reader in _WEIGHTS.items():
-            path = folder / name
-            if path.is_file():
-                with naming(path):
-                    return sharded_tensors(path, reader) if name.endswith(_INDEX) else reader(path)
-        raise missing(folder, f"weights, one of {', '.join(_WEIGHTS)}", CONVERT, owner=self.owner)
+    def _encoder_tensors(self) -> TensorFile:
+        """The tensors of the encoder and its head, with the adapter that is beside them."""
+        tensors, notes = open_weights(self.folder, self.weights_file, owner=self.owner)
+        if (self.folder / ADAPTER_CONFIG).is_file():
+            adapter = open_adapter(self.folder, owner=self.owner)
+            tensors, more = merged_adapter(self.folder, tensors, adapter, self.table_name)
+            notes += more
+        self.note(*notes)
+        return tensors

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.checkpoints.huggingface.families import BERT, Family, family_of
+from keras_bert_layers.checkpoints.sentence_transformers.activations import ACTIVATIONS
+from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import config_entry
 from keras_bert_layers.checkpoints.weights.row import WeightRow
 from keras_bert_layers.checkpoints.weights.table import backbone_rows, encoder_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
@@ -15,19 +18,27 @@ class HuggingFaceForm(NamedTuple):
     """The counterpart of a model in transformers.
 
     Args:
-        architecture: the class of transformers.
-        rows: the rows of the table of weight names for the tensors that this class saves.
+        family: the model type.
+        bert_class: the class of transformers' BERT that has the same head.
+        rows: the rows of the table of weight names for the tensors that the class saves.
         values: the keys of `config.json` except the encoder's.
+        loses_dropout: whether `config.json` has no key for the head's dropout rate.
     """
 
-    architecture: str
+    family: Family
+    bert_class: str
     rows: tuple[WeightRow, ...]
     values: dict[str, Any]
+    loses_dropout: bool
 
     @property
-    def is_bare(self) -> bool:
-        """Whether this is the encoder alone, whose tensors have no prefix."""
-        return self.architecture == "BertModel"
+    def architecture(self) -> str:
+        """The class of transformers."""
+        return self.family.own_class(self.bert_class)
+
+    def file_name(self, name: str) -> str:
+        """The name of a tensor in the file, for its name in the table."""
+        return self.family.names.file_name(name, self.bert_class)
 
 
 def huggingface_form(written: WrittenModel) -> HuggingFaceForm:
@@ -36,14 +47,18 @@ def huggingface_form(written: WrittenModel) -> HuggingFaceForm:
     Raises:
         ValueError: the model has parts that transformers' class does not have.
     """
-    _check_parts(written)
-    architecture = written.counterpart or "BertModel"
-    has_pooler = architecture == "BertModel" or (written.task is not None and written.task.pooled)
-    rows = (backbone_rows if has_pooler else encoder_rows)(written.config)
-    return HuggingFaceForm(architecture, (*rows, *written.head), _values(written))
+    family = family_of(written.config)
+    _check_parts(written, family)
+    bert_class = written.counterpart or "BertModel"
+    pooled = family.has_pooler if bert_class == "BertModel" else written.task is not None and written.task.pooled
+    rows = (backbone_rows if pooled else encoder_rows)(written.config)
+    name = str(written.name)
+    loses_dropout = name in family.dropouts and family.dropouts[name] is None
+    values = family.head_values(name, _values(written))
+    return HuggingFaceForm(family, bert_class, (*rows, *written.head), values, loses_dropout)
 
 
-def _check_parts(written: WrittenModel) -> None:
+def _check_parts(written: WrittenModel, family: Family) -> None:
     """Raises ValueError for parts that transformers' class does not have."""
     model, owner = written.model, written.owner
     kind = type(model).__name__
@@ -59,11 +74,23 @@ def _check_parts(written: WrittenModel) -> None:
         )
         rule = "have one encoder for both sides"
         raise ValueError(checks.message(owner, "model", rule, f"{kind} with a document_backbone", cure))
+    pad_id = None if written.preprocessor is None else written.preprocessor.tokenizer.pad_id
+    if family.counts_padding and pad_id not in (None, written.config.position_offset - 1):
+        rule = f"be the model's `position_offset` less 1, {written.config.position_offset - 1}"
+        raise ValueError(checks.message(owner, "preprocessor.tokenizer.pad_id", rule, pad_id))
+    if written.name == "pretrainer" and family is not BERT:
+        cure = f"transformers' {family.title} predicts no next sentences. Save a `BertMaskedLM`, or a `.keras` file."
+        raise ValueError(checks.message(owner, "model", "be of BERT for next sentence prediction", kind, cure))
+    if written.name == "cross_encoder":
+        checks.one_of(owner, "model.activation", model.activation, list(ACTIVATIONS.values()))
     for name in ("activation", "layer_norm_epsilon") if written.name == "masked_lm" else ():
-        value, standard = getattr(model, f"head_{name}"), getattr(written.config, name)
-        if value not in (None, standard):
-            cure = "transformers' head has no other than the encoder's. Save a `.keras` file."
-            raise ValueError(checks.message(owner, f"model.head_{name}", f"be {standard!r} or None", value, cure))
+        own = getattr(written.config, name)
+        standard = (family.masked_lm_activation if name == "activation" else None) or own
+        value = getattr(model, f"head_{name}")
+        if (own if value is None else value) != standard:
+            rule = f"be {standard!r} or None" if own == standard else f"be {standard!r}"
+            cure = f"transformers' {family.title} has no other in this head. Save a `.keras` file."
+            raise ValueError(checks.message(owner, f"model.head_{name}", rule, value, cure))
 
 
 def _values(written: WrittenModel) -> dict[str, Any]:
@@ -71,19 +98,19 @@ def _values(written: WrittenModel) -> dict[str, Any]:
     model = written.model
     match written.name:
         case "classifier":
-            names = model.class_names or [str(index) for index in range(model.num_classes)]
-            # A regression has one output without a name, which is transformers' default.
-            labels = _labels(["LABEL_0"] if model.problem_type == "regression" else names)
+            # The numbers of a regression have no names, which is transformers' default.
+            beginning = "LABEL_" if model.problem_type == "regression" else ""
+            labels = _labels(model.class_names or [f"{beginning}{index}" for index in range(model.num_classes)])
             return {"problem_type": model.problem_type, "classifier_dropout": model.dropout, **labels}
         case "cross_encoder":
-            # sentence-transformers, CrossEncoder: converts the logit to the score that `predict` and `rank` return.
-            sigmoid = {"activation_fn": "torch.nn.modules.activation.Sigmoid"}
-            labels = _labels(["LABEL_0"])
-            return {"classifier_dropout": model.dropout, **labels, "sentence_transformers": sigmoid}
+            entry = {"sentence_transformers": config_entry(model)}
+            return {"classifier_dropout": model.dropout, **_labels(["LABEL_0"]), **entry}
         case "token_classifier":
             return {"classifier_dropout": model.dropout, **_labels(model.tag_names)}
         case "multiple_choice":
             return {"classifier_dropout": model.dropout}
+        case "masked_lm" | "pretrainer":
+            return {} if model.tie_weights else {"tie_word_embeddings": False}
     return {}
 
 

@@ -16,8 +16,9 @@ _FOLDER = re.compile(r"(?:(?P<folder>\d+_\w+)/)?(?P<name>[^/]+)", re.ASCII)
 _SMALL = re.compile(
     r"(?:config|bert_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens"
     r"|modules|sentence_bert_config|config_sentence_transformers"  # sentence-transformers
+    r"|adapter_config"  # PEFT
     r"|metadata|preprocessor|task)\.json"  # KerasHub
-    r"|vocab\.txt"
+    r"|vocab\.txt|(?:sentencepiece|sentencepiece\.bpe|spiece|tokenizer)\.model"
 )
 _KERASHUB_VOCABULARY = "assets/tokenizer/vocabulary.txt"
 
@@ -29,7 +30,13 @@ _WEIGHTS = (
     re.compile(r"bert_model\.ckpt\.(?:index|data-\d{5}-of-\d{5})"),
     re.compile(r"pytorch_model\.bin"),
     re.compile(r"pytorch_model\.bin\.index\.json|pytorch_model-\d{5}-of-\d{5}\.bin"),
+    re.compile(r"tf_model\.h5"),
+    # Variants, such as model.fp16.safetensors, whole and in shards.
+    re.compile(r"model\.[^.]+\.safetensors|model\.safetensors\.index\.[^.]+\.json"),
+    re.compile(r"pytorch_model\.[^.]+\.bin|pytorch_model\.bin\.index\.[^.]+\.json"),
+    re.compile(r"(?!adapter_model\.).+\.safetensors"),
 )
+_ADAPTER = re.compile(r"adapter_model\.(?:safetensors|bin)")
 
 _SHA1_DIGITS, _SHA256_DIGITS = 40, 64
 
@@ -43,7 +50,8 @@ def checkpoint_files(names: Iterable[str], *, weights: bool = True) -> list[str]
 
     Returns:
         Their names: configs, vocabularies and, in each folder, the weights of one kind: safetensors, else KerasHub's
-        files, else Google's checkpoint, else PyTorch's pickle.
+        files, else Google's checkpoint, else PyTorch's pickle, else TensorFlow's HDF5 file, else variants; and the
+        adapter of PEFT.
 
     Examples:
         >>> checkpoint_files(["README.md", "config.json", "model.safetensors", "pytorch_model.bin", "onnx/model.onnx"])
@@ -61,13 +69,15 @@ def checkpoint_files(names: Iterable[str], *, weights: bool = True) -> list[str]
 
 
 def holds_weights(names: Iterable[str]) -> bool:
-    """Whether there are weights among a checkpoint's files."""
-    return any(_weight_files([name.rpartition("/")[2]]) for name in names)
+    """Whether there are weights among a checkpoint's files, if only those of an adapter."""
+    files = [name.rpartition("/")[2] for name in names]
+    return any(_weight_files([file]) or _ADAPTER.fullmatch(file) for file in files)
 
 
 def _weight_files(names: list[str]) -> list[str]:
     kinds = ([name for name in names if kind.fullmatch(name)] for kind in _WEIGHTS)
-    return next((found for found in kinds if found), [])
+    adapter = [name for name in names if _ADAPTER.fullmatch(name) and "adapter_config.json" in names]
+    return next((found for found in kinds if found), []) + adapter
 
 
 def blob_hash(path: Path) -> str | None:

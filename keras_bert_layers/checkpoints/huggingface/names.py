@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 # The prefix of the encoder's tensors in every BertFor...; BertModel has none.
 PREFIX = "bert."
 
@@ -18,6 +20,18 @@ _HEADS = {
     "qa_outputs.": "a question answering head",
     "dense.": "the dense layer of a sentence encoder",
 }
+# Tensors that other programs store beside a BERT, after or outside its encoder.
+_OTHERS = {
+    "crf.": "a conditional random field over the tags",
+    "fit_dense": "a layer of TinyBERT's distillation",
+    "lm_head.": "another model's language modelling head",
+    "logit_scale": "a scale of contrastive training",
+    "loss_fct.": "a weight of the loss",
+}
+# The rule for tensors about which nothing is known: what stands inside the encoder, and what by its name is added to
+# its layers, changes what the encoder computes. All others can only come after it.
+_INSIDE = (PREFIX, "embeddings.", "encoder.", "pooler.")
+_ADDED = re.compile(r"lora_|adapter|(^|[._])ia3|prefix_|prompt|distance_embedding|rotary|relative_")
 
 
 def table_name(name: str) -> str:
@@ -34,16 +48,6 @@ def table_name(name: str) -> str:
     return name
 
 
-def file_name(name: str) -> str:
-    """The name of a tensor of the table in a file with a head: `bert.` is the prefix of the encoder, not of heads.
-
-    Examples:
-        >>> file_name("pooler.dense.bias"), file_name("classifier.bias")
-        ('bert.pooler.dense.bias', 'classifier.bias')
-    """
-    return name if name.startswith(tuple(_HEADS)) else PREFIX + name
-
-
 def ignored_reason(name: str) -> str | None:
     """Why a tensor without a row may be ignored; None if it may not.
 
@@ -56,6 +60,18 @@ def ignored_reason(name: str) -> str | None:
         >>> ignored_reason("encoder.layer.0.adapter.weight") is None
         True
     """
+    if _ADDED.search(name):
+        return None
     if name in _BUFFERS:
         return _BUFFERS[name]
-    return next((reason for head, reason in _HEADS.items() if name.startswith(head)), None)
+    return next((reason for head, reason in {**_HEADS, **_OTHERS}.items() if name.startswith(head)), None)
+
+
+def changes_numbers(stored: str) -> bool:
+    """Whether an unknown tensor could be part of the encoder's computation, by its name in the file.
+
+    Examples:
+        >>> changes_numbers("bert.encoder.layer.0.output.adapters.en.down.weight"), changes_numbers("mlp.dense.weight")
+        (True, False)
+    """
+    return stored.startswith(_INSIDE) or _ADDED.search(stored) is not None

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
 from keras_bert_layers.checkpoints.files import json_file
-from keras_bert_layers.preprocessing.vocabulary import SPECIAL_TOKENS, load_vocabulary
+from keras_bert_layers.preprocessing.vocabulary import MASK, PAD, load_vocabulary
 
 _NORMALIZER = {"lowercase": "lowercase", "strip_accents": "strip_accents", "split_chinese": "handle_chinese_chars"}
 
 # The keys of the WordPiece model: the only value of each, which is also the library's default.
-_MODEL = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
+_MODEL = {"type": "WordPiece", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
 
-_PAIR = [("[CLS]", 0), ("A", 0), ("[SEP]", 0), ("B", 1), ("[SEP]", 1)]
+_UNKNOWN = "[UNK]"
+_ENDS = ("[CLS]", "[SEP]")
 
 
 class TokenizerJson:
     """A `tokenizer.json` of HuggingFace's library `tokenizers`.
 
     The file can describe many tokenizers. Here it must be BERT's: `BertNormalizer`, `BertPreTokenizer`, a `WordPiece`
-    model with `[UNK]` and `##`, the template `[CLS] A [SEP] B [SEP]`, and no added token but the five special ones.
-    Truncation and padding in the file are ignored: the preprocessor has arguments for these.
+    model with `##`, and the template `[CLS] A [SEP] B [SEP]`, perhaps with other names for these tokens. Padding in the
+    file is ignored: the preprocessor has an argument for it.
 
     Args:
         path: the file.
+
+    Attributes:
+        options: `lowercase`, `strip_accents` and `split_chinese`.
+        added_tokens: the added tokens as they are in the file.
+        roles: the special tokens by their roles in transformers.
 
     Raises:
         CheckpointError: the file is damaged, or a part of it, which the message names, is of another tokenizer.
@@ -38,10 +45,27 @@ class TokenizerJson:
         self.path = path
         self._values = json_file.read_json_object(path)
         self._check_parts()
-        self.vocabulary = self._read_vocabulary()
+        self._tokens = self._read_tokens()
         self.options = self._read_options()
-        self._check_added_tokens()
-        self._check_post_processor()
+        self.added_tokens = self._read_added_tokens()
+        self._ends = self._read_ends()
+        self._unknown = self._part("model").get("unk_token", _UNKNOWN)
+        if not isinstance(self._unknown, str):
+            self._check("model.unk_token", self._unknown, _UNKNOWN)
+        start, separator = self._ends or _ENDS
+        names = {"unk_token": self._unknown, "sep_token": separator, "pad_token": PAD, "cls_token": start}
+        self.roles = {**names, "mask_token": MASK}
+
+    def vocabulary(self, required: Collection[str]) -> tuple[str, ...]:
+        """The tokens in order of their ids; ids without a token get an empty one, which no text can match."""
+        with naming(f"{self.path}: `model.vocab`"):
+            return tuple(load_vocabulary(self._tokens, required=required, warn=False))
+
+    def check_roles(self, roles: Mapping[str, str]) -> None:
+        """CheckpointError unless the model and the template have the tokens of these roles, by our names for them."""
+        self._check("model.unk_token", self._unknown, roles["unknown"])
+        if self._ends is not None:
+            self._check("post_processor", self._ends, (roles["start"], roles["separator"]))
 
     def _check(self, part: str, value: Any, allowed: Any) -> None:
         json_file.check_one_of(self.path, part, value, (allowed,), "BERT's tokenizer has no other.")
@@ -63,51 +87,52 @@ class TokenizerJson:
                 json_file.check_boolean(self.path, f"normalizer.{theirs}", options[ours])
         return options
 
-    def _read_vocabulary(self) -> tuple[str, ...]:
-        """The tokens in order of their ids, which must be 0, 1, 2, ... without a gap."""
+    def _read_tokens(self) -> list[str]:
+        """The tokens in order of their ids. Where a vocab.txt had a token twice, the id of the first is free."""
         ids = self._part("model").get("vocab")
         if not isinstance(ids, dict) or not ids:
             raise CheckpointError(f"{self.path}: `model.vocab` must give an id for each token.")
-        tokens: list[str | None] = [None] * len(ids)
+        largest = 2 * len(ids)
         for token, index in ids.items():
-            if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(ids):
+            if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index <= largest:
                 raise CheckpointError(
-                    f"{self.path}: `model.vocab` must use the ids 0 to {len(ids) - 1}. "
+                    f"{self.path}: `model.vocab` must use the ids from 0 to {len(ids) - 1}, with few gaps. "
                     f"Received: {json_file.shown(token)}: {json_file.shown(index)}."
                 )
+        tokens: list[str | None] = [None] * (max(ids.values()) + 1)
+        for token, index in ids.items():
             if tokens[index] is not None:
                 both = f"{json_file.shown(tokens[index])} and {json_file.shown(token)}"
                 raise CheckpointError(f"{self.path}: `model.vocab` gives {both} the id {index}.")
             tokens[index] = token
-        with naming(f"{self.path}: `model.vocab`"):
-            return tuple(load_vocabulary([token for token in tokens if token is not None]))
+        return [token or "" for token in tokens]
 
-    def _check_added_tokens(self) -> None:
+    def _read_added_tokens(self) -> list[dict[str, Any]]:
         added = self._values.get("added_tokens") or []
         if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
             raise CheckpointError(f"{self.path}: `added_tokens` must be a list of JSON objects.")
-        for token in added:
-            content = token.get("content")
-            json_file.check_one_of(self.path, "added_tokens", content, SPECIAL_TOKENS, "BertTokenizer has no others.")
-            if content not in self.vocabulary or self.vocabulary.index(content) != token.get("id"):
-                raise CheckpointError(f"{self.path}: the added token {content} must have its id of `model.vocab`.")
-            for key in ("lstrip", "rstrip", "single_word", "normalized"):
-                self._check(f"added_tokens {content} {key}", token.get(key, False), False)
+        return sorted(added, key=lambda token: token["id"] if isinstance(token.get("id"), int) else 0)
 
-    def _check_post_processor(self) -> None:
-        """Checks the template; without one, transformers uses BERT's."""
+    def _read_ends(self) -> tuple[str, str] | None:
+        """The tokens before and after a text, by the template; None without one, which transformers replaces."""
         value = self._values.get("post_processor")
         if value is None:
-            return
+            return None
         kind = value.get("type") if isinstance(value, dict) else value
         if kind == "BertProcessing":
-            for role, token in (("cls", "[CLS]"), ("sep", "[SEP]")):
-                pair = value.get(role)
-                self._check(f"post_processor.{role}", pair[0] if isinstance(pair, list) and pair else pair, token)
-            return
+            pairs = [value.get("cls"), value.get("sep")]
+            if not all(isinstance(pair, list) and pair and isinstance(pair[0], str) for pair in pairs):
+                raise CheckpointError(f"{self.path}: `post_processor` must name `cls` and `sep`. Received: {pairs!r}.")
+            return pairs[0][0], pairs[1][0]
         self._check("post_processor.type", kind, "TemplateProcessing")
-        self._check("post_processor.single", _template(value.get("single")), _PAIR[:3])
-        self._check("post_processor.pair", _template(value.get("pair")), _PAIR)
+        single = _template(value.get("single"))
+        is_triple = isinstance(single, list) and len(single) == 3
+        is_named = is_triple and all(isinstance(part, tuple) and isinstance(part[0], str) for part in single)
+        start, separator = (single[0][0], single[2][0]) if is_named else _ENDS
+        items = [(start, 0), ("A", 0), (separator, 0), ("B", 1), (separator, 1)]
+        self._check("post_processor.single", single, items[:3])
+        self._check("post_processor.pair", _template(value.get("pair")), items)
+        return start, separator
 
 
 def _template(items: Any) -> Any:

@@ -7,29 +7,35 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from keras_bert_layers._internal.tag_scheme import tag_scheme
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.new_directory import new_directory
 from keras_bert_layers.checkpoints.files.safetensors_writer import write_safetensors
-from keras_bert_layers.checkpoints.huggingface.forms import huggingface_form
-from keras_bert_layers.checkpoints.huggingface.names import file_name
+from keras_bert_layers.checkpoints.huggingface.forms import HuggingFaceForm, huggingface_form
+from keras_bert_layers.checkpoints.huggingface.sentence_piece_writer import write_sentence_piece_tokenizer
 from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import write_huggingface_tokenizer
-from keras_bert_layers.checkpoints.sentence_transformers.writer import check_projection, write_sentence_transformers
+from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import write_cross_encoder
+from keras_bert_layers.checkpoints.sentence_transformers.writer import checked_projections, write_sentence_transformers
 from keras_bert_layers.checkpoints.weights.row import Layout
-from keras_bert_layers.checkpoints.weights.table import DENSE_PROJECTION_ROWS, POOLER_ROWS
+from keras_bert_layers.checkpoints.weights.table import POOLER_ROWS, dense_projection_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
-from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
-from keras_bert_layers.tasks import BertDualEncoder, BertSentenceEncoder
+from keras_bert_layers.preprocessing import BertPreprocessor, SentencePieceTokenizer, SpanPreprocessor
+from keras_bert_layers.tasks import BertCrossEncoder, BertDualEncoder, BertSentenceEncoder
 
 OWNER = "save_huggingface"
 
 # Settings of tasks that HuggingFace's files do not have, with the values that transformers uses.
 _NOT_WRITTEN: dict[str, tuple[Any, ...]] = {"threshold": (None, 0.5), "no_answer_threshold": (None,), "stride": (None,)}
+_NOT_WRITTEN |= {"aggregation": (None, "first")}
 
 
 def save_huggingface(
     model: Any, directory: str | os.PathLike[str], *, preprocessor: BertPreprocessor | SpanPreprocessor | None = None
 ) -> Path:
     """Writes a model as a directory that HuggingFace transformers loads, with every weight and equal outputs.
+
+    The classes are BERT's, or those of the relative that the config describes: DistilBERT without segments, ELECTRA
+    with `pooler_activation="gelu_erf"`, XLM-RoBERTa with a `position_offset`.
 
     | Model | Class in transformers |
     |---|---|
@@ -38,7 +44,7 @@ def save_huggingface(
     | `BertTokenClassifier` | `BertForTokenClassification`, with `id2label` |
     | `BertQuestionAnswerer` | `BertForQuestionAnswering` |
     | `BertMultipleChoice` | `BertForMultipleChoice` |
-    | `BertMaskedLM` | `BertForMaskedLM`; the token matrix, which the head shares, is written once |
+    | `BertMaskedLM` | `BertForMaskedLM`; a token matrix that the head shares is written once |
     | `BertPretrainer` | `BertForPreTraining` |
     | `BertCrossEncoder` | `BertForSequenceClassification` with one label; `CrossEncoder` of sentence-transformers |
     | `BertSentenceEncoder` | `BertModel`; `SentenceTransformer`, with pooling, dense layer and normalization |
@@ -58,8 +64,8 @@ def save_huggingface(
 
     Raises:
         TypeError: the model is not of this package; `directory` is not a path.
-        ValueError: transformers has no such model: a narrower embedding, a conditional random field, two encoders, a
-            masked LM head with its own activation, other weights than BERT's own.
+        ValueError: transformers has no such model: a BERT with a narrower embedding, a conditional random field, two
+            encoders, a masked LM head with its own activation, other weights than BERT's own.
         CheckpointError: the directory is not empty or cannot be written, for example because the disk is full.
 
     Examples:
@@ -79,27 +85,34 @@ def save_huggingface(
     form = huggingface_form(written)
     config_values: dict[str, Any] = {
         "architectures": [form.architecture],
+        "pad_token_id": 0,
         **written.config.to_huggingface(),
         "dtype": "float32",
-        "pad_token_id": 0,
         **form.values,
     }
     is_sentence_encoder = isinstance(model, BertSentenceEncoder | BertDualEncoder)
-    check_projection(OWNER, model)
     # A pooler that nothing reads is not written.
-    dense_rows = DENSE_PROJECTION_ROWS if getattr(model, "projection_dim", None) is not None else ()
+    dense_rows = dense_projection_rows(len(checked_projections(OWNER, model)))
     written.check_weights(tuple({*form.rows, *POOLER_ROWS, *dense_rows}))
     preprocessor = written.preprocessor
     max_length = None if preprocessor is None else _max_length(model, preprocessor)
-    _warn_of_losses(model, preprocessor)
+    _warn_of_losses(written, form)
     with new_directory(directory, owner=OWNER) as unfinished:
         if preprocessor is not None and max_length is not None:
             config_values["pad_token_id"] = preprocessor.tokenizer.pad_id
-            write_huggingface_tokenizer(unfinished, preprocessor.tokenizer, max_length=max_length)
+            side = getattr(preprocessor, "truncation_side", "right")
+            settings: dict[str, Any] = {"max_length": max_length, "truncation_side": side}
+            if isinstance(preprocessor.tokenizer, SentencePieceTokenizer):
+                write_sentence_piece_tokenizer(unfinished, preprocessor.tokenizer, **settings)
+            else:
+                settings["kind"] = form.family.tokenizer_class
+                write_huggingface_tokenizer(unfinished, preprocessor.tokenizer, **settings)
         write_json(unfinished / "config.json", config_values)
         if is_sentence_encoder:
             write_sentence_transformers(unfinished, model, max_length=max_length)
-        tensors = written.tensors(form.rows, str if form.is_bare else file_name)
+        elif isinstance(model, BertCrossEncoder):
+            write_cross_encoder(unfinished, model)
+        tensors = written.tensors(form.rows, form.file_name)
         write_safetensors(unfinished / "model.safetensors", tensors)
     return Path(directory)
 
@@ -117,9 +130,14 @@ def _max_length(model: Any, preprocessor: Any) -> int:
     return preprocessor.max_length
 
 
-def _warn_of_losses(model: Any, preprocessor: Any) -> None:
+def _warn_of_losses(written: WrittenModel, form: HuggingFaceForm) -> None:
     """Warns of settings that are not written."""
-    for name, defaults in _NOT_WRITTEN.items():
+    model, preprocessor = written.model, written.preprocessor
+    found = tag_scheme(OWNER, model.tag_names).name if hasattr(model, "tag_names") else None
+    not_written = {**_NOT_WRITTEN, "scheme": (None, found)}
+    if form.loses_dropout:
+        not_written["dropout"] = (written.config.dropout,)
+    for name, defaults in not_written.items():
         if getattr(model, name, None) not in defaults:
             warnings.warn(
                 f"`{OWNER}`: {name}={getattr(model, name)!r} is not written, as HuggingFace's files have no setting "

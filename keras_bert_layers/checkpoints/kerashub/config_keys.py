@@ -7,6 +7,7 @@ from typing import Any
 
 from keras_bert_layers._internal import checks, keys
 from keras_bert_layers.checkpoints.kerashub.objects import keras_object
+from keras_bert_layers.checkpoints.plain_bert import check_plain_bert
 from keras_bert_layers.config import BertConfig
 
 # keras_hub, models/bert/bert_backbone.py: these arguments, and one rate for both dropouts.
@@ -43,6 +44,7 @@ def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:
 def written_values(config: BertConfig) -> dict[str, Any]:
     """The content of `config.json`; see `BertConfig.to_kerashub`."""
     owner = "BertConfig.to_kerashub"
+    check_plain_bert(owner, config, "KerasHub")
     if config.embedding_dim is not None:
         raise ValueError(checks.message(owner, "embedding_dim", "be None for KerasHub", config.embedding_dim))
     if not config.activation.startswith("gelu"):

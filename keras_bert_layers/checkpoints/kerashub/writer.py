@@ -30,7 +30,19 @@ from keras_bert_layers.preprocessing.vocabulary import MASK
 
 OWNER = "save_kerashub"
 
+_OTHER_TOKENS = (
+    "KerasHub's own tokenizer gives other ids for some texts, such as those with accents, capitals outside of ASCII or "
+    "rare whitespace: compare the two on your texts, or send it ids. "
+)
 _CLASSIFIER_OPTIONS = ("class_names", "problem_type", "threshold", "pairs")
+# Options that are kept beside KerasHub's own where they differ from these.
+_PROMPTS = {"prompts": None, "default_prompt": None}
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "cross_encoder": {"activation": "sigmoid", **_PROMPTS},
+    "sentence_encoder": {"truncate_dim": None, **_PROMPTS},
+}
+# keras_hub, models/bert/bert_text_embedder.py.
+_POOLINGS = ("mean", "cls", "max")
 # keras_hub, models/text_classifier.py and models/masked_lm.py, `compile`: Adam's number of steps and its learning rate.
 _NEW_OPTIMIZER = (np.int64(0), np.float32(5e-5))
 _BACKBONE_TASKS = ["MaskedLM", "TextClassifier", "TextEmbedder"]
@@ -49,8 +61,9 @@ def save_kerashub(
     | `BertSentenceEncoder` | `keras_hub.models.BertTextEmbedder` |
 
     KerasHub's BERT has the tanh form of GELU and one epsilon, and no argument for either, so it computes different
-    outputs from the weights of a model with the erf form. A warning reports this. Nothing is lost: settings that
-    KerasHub does not have are kept in `metadata.json`, and `load_backbone` and `load_task` return the same model.
+    outputs from the weights of a model with the erf form. A warning reports this. Its tokenizer gives other ids for
+    some texts, whatever the model. Nothing is lost: settings that KerasHub does not have are kept in `metadata.json`,
+    and `load_backbone` and `load_task` return the same model.
 
     Args:
         model: an encoder, or one of the tasks above.
@@ -87,7 +100,8 @@ def save_kerashub(
     contents = _contents(written, options)
     weights = {WEIGHTS: backbone_rows(written.config), TASK_WEIGHTS: written.head}
     written.check_weights([row for rows in weights.values() for row in rows])
-    written.warn_of_differences("KerasHub", _settings(written, options))
+    also = "" if written.preprocessor is None else _OTHER_TOKENS
+    written.warn_of_differences("KerasHub", _settings(written, options), also)
     paths = stored_paths(written.config.num_layers)
     with new_directory(directory, owner=OWNER) as unfinished:
         for file, rows in weights.items():
@@ -109,6 +123,8 @@ def _check_parts(written: WrittenModel) -> None:
     if projection_dim is not None:
         cure = "KerasHub has no sentence encoder with a dense layer; save `model.backbone`."
         raise ValueError(checks.message(OWNER, "model.projection_dim", "be None", projection_dim, cure))
+    if written.name == "sentence_encoder":
+        checks.one_of(OWNER, "model.pooling", written.model.pooling, _POOLINGS, "Save `model.backbone`.")
     preprocessor = written.preprocessor
     if preprocessor is None:
         return
@@ -152,7 +168,9 @@ def _options(written: WrittenModel) -> dict[str, Any]:
     if written.name == "masked_lm":
         head = written.model.get_layer("masked_lm_head")
         return {"head_activation": head.activation, "head_layer_norm_epsilon": head.layer_norm_epsilon}
-    return {}
+    defaults = _DEFAULTS.get(written.name or "", {})
+    options = {option: getattr(written.model, option) for option in defaults}
+    return {option: value for option, value in options.items() if value != defaults[option]}
 
 
 def _write_new_optimizer(path: Path) -> None:
@@ -165,9 +183,12 @@ def _write_new_optimizer(path: Path) -> None:
 def _settings(written: WrittenModel, options: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """Name, our value and the value in KerasHub."""
     there = {**BertConfig.from_kerashub(written.config.to_kerashub()).to_dict(), **MASKED_LM_HEAD}
-    ours = {**written.config.to_dict(), **options}
+    # The score of a cross-encoder is not an output of KerasHub's, whose outputs are the logits too.
+    ours = {**written.config.to_dict(), **{name: value for name, value in options.items() if name != "activation"}}
+    there.update({"truncate_dim": None, "default_prompt": None})
     yield from ((name, value, there[name]) for name, value in ours.items() if name in there)
     if written.preprocessor is not None:
         yield "split_chinese", written.preprocessor.tokenizer.split_chinese, True
         yield "truncation", written.preprocessor.truncation, "longest_first"
+        yield "truncation_side", written.preprocessor.truncation_side, "right"
         yield "tokens that end in whitespace", [token for token in written.vocabulary if token != token.rstrip()], []

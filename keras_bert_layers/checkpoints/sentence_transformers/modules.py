@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files import json_file
+from keras_bert_layers.checkpoints.sentence_transformers.activations import read_activation
+from keras_bert_layers.checkpoints.sentence_transformers.settings import (
+    MODEL_FILE,
+    read_prompts,
+    read_truncation,
+)
 
 MODULES_FILE = "modules.json"
-_MODEL_FILE = "config_sentence_transformers.json"
 
 # A class is written as its import path, which changed between releases: sentence_transformers.models.Pooling up to
 # 5.3, sentence_transformers.sentence_transformer.modules.pooling.Pooling from 5.4. Only its last part is stable.
 _PACKAGE = "sentence_transformers."
-_CHAINS = tuple(["Transformer", "Pooling", *rest] for rest in ([], ["Normalize"], ["Dense"], ["Dense", "Normalize"]))
-# sentence_transformers/models/Dense.py writes the import path of a class of torch.nn; these are its last parts.
-DENSE_ACTIVATIONS = {
-    **{name: name.lower() for name in ("Tanh", "ReLU", "ReLU6", "SiLU", "Mish", "Sigmoid")},
-    **{"Identity": "linear", "GELU": "gelu_erf"},
-}
+_CHAIN = "Transformer, Pooling, any number of Dense, and at most one Normalize at the end"
+_CURE = "Load the encoder alone with `load_backbone`, and add the rest in Keras."
 
-# sentence_transformer/modules/pooling.py: one flag for each mode up to 5.3, the key `pooling_mode` from 5.4.
+# sentence_transformer/modules/pooling.py: one flag for each mode up to 5.3, the key `pooling_mode` from 5.4. Several
+# modes are put side by side in this order, or in that of the key.
 POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -31,12 +32,8 @@ POOLING_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-_POOLINGS = ("cls", "mean", "max")
-
-
-def is_cross_encoder(root: Path) -> bool:
-    """Whether sentence-transformers 5.4 or later wrote the directory of a `CrossEncoder`, a model with a head."""
-    return json_file.optional_json(root / _MODEL_FILE).get("model_type") == "CrossEncoder"
+# The outputs of the encoder that are pooled, by the keys of `sentence_bert_config.json` from 5.4 on.
+_ENCODER = {"transformer_task": "feature-extraction", "module_output_name": "token_embeddings"}
 
 
 def transformer_folder(root: Path) -> str:
@@ -49,9 +46,18 @@ def transformer_folder(root: Path) -> str:
         "" for the root itself: without a `modules.json`, and in every layout but the oldest.
 
     Raises:
-        CheckpointError: `modules.json` is damaged or points outside the directory.
+        CheckpointError: `modules.json` is damaged or points outside the directory, or no module is a transformer.
     """
-    return next((folder for kind, folder in _modules(root) if kind == "Transformer"), "")
+    modules = _modules(root)
+    found = next((folder for kind, folder in modules if kind.endswith("Transformer")), None)
+    if modules and found is None:
+        raise _other_chain(root, [kind for kind, _ in modules])
+    return found or ""
+
+
+def module_kinds(root: Path) -> list[str]:
+    """The class name of each module, in order; none without a `modules.json`."""
+    return [kind for kind, _ in _modules(root)]
 
 
 def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
@@ -62,30 +68,51 @@ def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
         hidden_dim: the encoder's width, which the pooling must have too.
 
     Returns:
-        `pooling` and `normalize`; with a dense layer also `projection_dim` and `projection_activation`.
+        `pooling` and `normalize`; with dense layers also `projection_dim` and `projection_activation`; where they are
+        stated, `truncate_dim`, `prompts` and `default_prompt`.
 
     Raises:
-        CheckpointError: `BertSentenceEncoder` does not have this chain of modules or this pooling.
+        CheckpointError: `BertSentenceEncoder` does not have this chain of modules or these settings.
     """
-    _check_model_type(root)
-    modules = _modules(root)
-    kinds, folders = [kind for kind, _ in modules], dict(modules)
-    if kinds not in _CHAINS:
-        raise CheckpointError(
-            f"{root / MODULES_FILE}: the modules must be {' or '.join(str(chain) for chain in _CHAINS)}. "
-            f"Received: {kinds}. Load the encoder alone with `load_backbone`, and add the rest in Keras."
-        )
-    pooling = _pooling(root / folders["Pooling"] / "config.json", hidden_dim)
-    if "Normalize" in folders:
-        _check_names(root / folders["Normalize"] / "config.json")
-    projection = _projection(root / folders["Dense"] / "config.json", hidden_dim) if "Dense" in folders else {}
-    return {"pooling": pooling, "normalize": "Normalize" in kinds, **projection}
+    path = root / MODEL_FILE
+    kind = json_file.optional_json(path).get("model_type", "SentenceTransformer")
+    json_file.check_one_of(path, "model_type", kind, ("SentenceTransformer",))
+    # Dropout does nothing outside training.
+    modules = [(kind, folder) for kind, folder in _modules(root) if kind != "Dropout"]
+    kinds, folders = [kind for kind, _ in modules], [root / folder for _, folder in modules]
+    inner = kinds[2:-1] if kinds[-1:] == ["Normalize"] else kinds[2:]
+    if kinds[:2] != ["Transformer", "Pooling"] or set(inner) - {"Dense"}:
+        raise _other_chain(root, kinds)
+    _check_encoder(folders[0] / "sentence_bert_config.json")
+    prompts = read_prompts(root)
+    pooling = _pooling(folders[1] / "config.json", hidden_dim, prompts)
+    options: dict[str, Any] = {"pooling": pooling, "normalize": kinds[-1] == "Normalize"}
+    if options["normalize"]:
+        _check_names(folders[-1] / "config.json")
+    width = hidden_dim if isinstance(pooling, str) else hidden_dim * len(pooling)
+    layers = []
+    for folder in folders[2 : 2 + len(inner)]:
+        layers.append(_projection(folder / "config.json", width))
+        width = layers[-1][0]
+    if layers:
+        dims, activations = zip(*layers, strict=True)
+        several = len(layers) > 1
+        options["projection_dim"] = dims if several else dims[0]
+        options["projection_activation"] = activations if several else activations[0]
+    truncate_dim = read_truncation(root)
+    if truncate_dim is not None and truncate_dim < width:
+        options["truncate_dim"] = truncate_dim
+    return {**options, **prompts}
 
 
-def dense_folder(root: Path) -> Path | None:
-    """The folder of the dense layer after the pooling; None if there is none."""
-    folders = dict(_modules(root))
-    return root / folders["Dense"] if "Dense" in folders else None
+def dense_folders(root: Path) -> dict[str, Path]:
+    """The folders of the dense layers after the pooling, by the first part of their names in the table of weights."""
+    folders = [root / folder for kind, folder in _modules(root) if kind == "Dense"]
+    return {f"dense.{index}" if index else "dense": folder for index, folder in enumerate(folders)}
+
+
+def _other_chain(root: Path, kinds: list[str]) -> CheckpointError:
+    return CheckpointError(f"{root / MODULES_FILE}: the modules must be {_CHAIN}. Received: {kinds}. {_CURE}")
 
 
 def _modules(root: Path) -> list[tuple[str, str]]:
@@ -114,28 +141,43 @@ def _module_config(path: Path, module: str) -> dict[str, Any]:
     return json_file.read_json_object(path)
 
 
-def _pooling(path: Path, hidden_dim: int) -> str:
+def _check_encoder(path: Path) -> None:
+    """Refuses to pool anything but the encoder's sequence output."""
+    values = json_file.optional_json(path)
+    for key, value in _ENCODER.items():
+        json_file.check_one_of(path, key, values.get(key, value), (value,), _CURE)
+    modalities = json_file.check_object(path, "modality_config", values.get("modality_config") or {})
+    text = json_file.check_object(path, "modality_config.text", modalities.get("text") or {})
+    output = text.get("method_output_name", "last_hidden_state")
+    json_file.check_one_of(path, "method_output_name", output, ("last_hidden_state",), _CURE)
+
+
+def _pooling(path: Path, hidden_dim: int, prompts: dict[str, Any]) -> str | tuple[str, ...]:
     values = _module_config(path, "pooling")
     width = values.get("embedding_dimension", values.get("word_embedding_dimension", hidden_dim))
     json_file.check_one_of(path, "embedding_dimension", width, (hidden_dim,), "It is the encoder's width.")
+    known = list(POOLING_FLAGS.values())
     flags = [mode for flag, mode in POOLING_FLAGS.items() if values.get(flag)]
     modes = values.get("pooling_mode", flags or ["mean"])
     modes = [modes] if isinstance(modes, str) else modes
-    if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in _POOLINGS:
-        raise CheckpointError(f"{path}: the pooling must be one of {list(_POOLINGS)}. Received: {modes}.")
-    return modes[0]
+    if not isinstance(modes, list) or not modes or not all(mode in known for mode in modes):
+        received = json_file.shown(modes)
+        raise CheckpointError(f"{path}: the pooling must be one or several of {known}. Received: {received}.")
+    if prompts:
+        cure = f"Pooling without the tokens of a prompt is not implemented. {_CURE}"
+        json_file.check_one_of(path, "include_prompt", bool(values.get("include_prompt", True)), (True,), cure)
+    return modes[0] if len(modes) == 1 else tuple(modes)
 
 
-def _projection(path: Path, hidden_dim: int) -> dict[str, Any]:
-    """Width and activation of a dense layer."""
+def _projection(path: Path, width: int) -> tuple[int, str]:
+    """Width and activation of a dense layer on vectors of a width."""
     values = _module_config(path, "dense layer")
     _check_names(path)
-    json_file.check_one_of(path, "use_residual", bool(values.get("use_residual")), (False,))
-    json_file.check_one_of(path, "in_features", values.get("in_features"), (hidden_dim,), "It is the encoder's width.")
-    width = json_file.check_integer(path, "out_features", values.get("out_features"), least=1)
-    activation = str(values.get("activation_function", "Tanh")).rpartition(".")[2]
-    json_file.check_one_of(path, "activation_function", activation, list(DENSE_ACTIVATIONS))
-    return {"projection_dim": width, "projection_activation": DENSE_ACTIVATIONS[activation]}
+    json_file.check_one_of(path, "use_residual", bool(values.get("use_residual")), (False,), _CURE)
+    json_file.check_one_of(path, "in_features", values.get("in_features"), (width,), "It is the width before it.")
+    dim = json_file.check_integer(path, "out_features", values.get("out_features"), least=1)
+    activation = values.get("activation_function", "torch.nn.modules.activation.Tanh")
+    return dim, read_activation(path, "activation_function", activation)
 
 
 def _check_names(path: Path) -> None:
@@ -144,23 +186,6 @@ def _check_names(path: Path) -> None:
     for key in ("module_input_name", "module_output_name"):
         if values.get(key) is not None:
             json_file.check_one_of(path, key, values[key], ("sentence_embedding",))
-
-
-def _check_model_type(root: Path) -> None:
-    """Refuses models that are not sentence encoders; warns that a default prompt is not applied."""
-    path = root / _MODEL_FILE
-    values = json_file.optional_json(path)
-    json_file.check_one_of(
-        path, "model_type", values.get("model_type", "SentenceTransformer"), ("SentenceTransformer",)
-    )
-    prompts, name = values.get("prompts") or {}, values.get("default_prompt_name")
-    prompt = prompts.get(name) if isinstance(prompts, dict) else None
-    if prompt:
-        warnings.warn(
-            f"{path}: sentence-transformers puts the prompt {prompt!r} before every text of this model. "
-            "Put it there yourself; `BertSentenceEncoder` takes texts as they are.",
-            stacklevel=5,
-        )
 
 
 def text_settings(folder: Path) -> tuple[int | None, bool]:

@@ -8,25 +8,29 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.safetensors_writer import write_safetensors
-from keras_bert_layers.checkpoints.sentence_transformers.modules import DENSE_ACTIVATIONS, MODULES_FILE, POOLING_FLAGS
+from keras_bert_layers.checkpoints.sentence_transformers.activations import ACTIVATIONS, written_activation
+from keras_bert_layers.checkpoints.sentence_transformers.modules import MODULES_FILE, POOLING_FLAGS
+from keras_bert_layers.checkpoints.sentence_transformers.settings import MODEL_FILE
 from keras_bert_layers.checkpoints.weights.row import Layout
-from keras_bert_layers.checkpoints.weights.table import DENSE_PROJECTION_ROWS
+from keras_bert_layers.checkpoints.weights.table import dense_projection_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 
 # The import paths up to release 5.3, which later releases read too.
 _MODULE = "sentence_transformers.models"
-_ACTIVATION = "torch.nn.modules.activation"
 
 
-def check_projection(owner: str, model: Any) -> None:
-    """Refuses a dense layer if torch has no class for its activation."""
-    if getattr(model, "projection_dim", None) is not None:
-        name = "model.projection_activation"
-        checks.one_of(owner, name, model.projection_activation, list(DENSE_ACTIVATIONS.values()))
+def checked_projections(owner: str, model: Any) -> list[tuple[int, str]]:
+    """Width and activation of each dense layer of a model; ValueError if torch has no class for an activation."""
+    widths, activations = getattr(model, "projection_dim", None), getattr(model, "projection_activation", None)
+    widths = () if widths is None else (widths,) if isinstance(widths, int) else widths
+    activations = (activations,) * len(widths) if isinstance(activations, str) else activations or ()
+    for activation in activations:
+        checks.one_of(owner, "model.projection_activation", activation, list(ACTIVATIONS.values()))
+    return list(zip(widths, activations, strict=True))
 
 
 def write_sentence_transformers(directory: Path, model: Any, *, max_length: int | None) -> None:
-    """Writes the modules after the encoder: pooling, a dense layer if there is one, normalization.
+    """Writes the modules after the encoder: pooling, the dense layers, normalization.
 
     Args:
         directory: the directory of the encoder's own files.
@@ -36,15 +40,16 @@ def write_sentence_transformers(directory: Path, model: Any, *, max_length: int 
     References:
         sentence-transformers 2 to 6 read these files.
     """
-    width = model.backbone.config.hidden_dim
     modules = [("Transformer", ""), ("Pooling", "1_Pooling")]
     (directory / "1_Pooling").mkdir()
-    flags = {flag: mode == model.pooling for flag, mode in POOLING_FLAGS.items()}
-    pooling = {"word_embedding_dimension": width, **flags, "include_prompt": True}
-    write_json(directory / "1_Pooling" / "config.json", pooling)
-    if getattr(model, "projection_dim", None) is not None:
-        modules.append(("Dense", "2_Dense"))
-        _write_dense(directory / "2_Dense", model)
+    poolings = (model.pooling,) if isinstance(model.pooling, str) else model.pooling
+    width = model.backbone.config.hidden_dim
+    write_json(directory / "1_Pooling" / "config.json", _pooling(poolings, width))
+    width *= len(poolings)
+    for index, (dim, activation) in enumerate(checked_projections("save_huggingface", model)):
+        modules.append(("Dense", f"{len(modules)}_Dense"))
+        _write_dense(directory / modules[-1][1], model, index, {"in_features": width, "out_features": dim}, activation)
+        width = dim
     if model.normalize:
         modules.append(("Normalize", f"{len(modules)}_Normalize"))
         (directory / modules[-1][1]).mkdir()
@@ -57,24 +62,30 @@ def write_sentence_transformers(directory: Path, model: Any, *, max_length: int 
         write_json(directory / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False})
     settings: dict[str, Any] = {
         "model_type": "SentenceTransformer",
-        "prompts": {},
-        "default_prompt_name": None,
+        "prompts": model.prompts or {},
+        "default_prompt_name": getattr(model, "default_prompt", None),
         # As our models compare two vectors.
         "similarity_fn_name": "cosine" if model.normalize or not hasattr(model, "symmetric") else "dot",
     }
-    write_json(directory / "config_sentence_transformers.json", settings)
+    if getattr(model, "truncate_dim", None) is not None:
+        settings["truncate_dim"] = model.truncate_dim
+    write_json(directory / MODEL_FILE, settings)
 
 
-def _write_dense(folder: Path, model: Any) -> None:
+def _pooling(poolings: tuple[str, ...], width: int) -> dict[str, Any]:
+    """The pooling's config: a flag for each mode, or, in an order that the flags do not have, a list of modes."""
+    if list(poolings) != [mode for mode in POOLING_FLAGS.values() if mode in poolings]:
+        # Releases before 5.4 do not know the list, and say so.
+        return {"embedding_dimension": width, "pooling_mode": list(poolings), "include_prompt": True}
+    flags = {flag: mode in poolings for flag, mode in POOLING_FLAGS.items()}
+    return {"word_embedding_dimension": width, **flags, "include_prompt": True}
+
+
+def _write_dense(folder: Path, model: Any, index: int, widths: dict[str, int], activation: str) -> None:
     folder.mkdir()
-    (name,) = (theirs for theirs, ours in DENSE_ACTIVATIONS.items() if ours == model.projection_activation)
-    values = {
-        "in_features": model.backbone.config.hidden_dim,
-        "out_features": model.projection_dim,
-        "bias": True,
-        "activation_function": "torch.nn.modules.linear.Identity" if name == "Identity" else f"{_ACTIVATION}.{name}",
-    }
+    values = {**widths, "bias": True, "activation_function": written_activation(activation)}
     write_json(folder / "config.json", values)
     written = WrittenModel(model, Layout.HUGGINGFACE, owner="save_huggingface")
-    tensors = written.tensors(DENSE_PROJECTION_ROWS, lambda name: name.removeprefix("dense."))
+    rows = dense_projection_rows(index + 1)[-2:]
+    tensors = written.tensors(rows, lambda name: name[name.index("linear.") :])
     write_safetensors(folder / "model.safetensors", tensors)

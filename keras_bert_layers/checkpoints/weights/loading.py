@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert_layers._internal.shared_memory import aligned_zeros, shared_tensor
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_names
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, stored_dtype
 from keras_bert_layers.checkpoints.weights.model_tensors import weights_by_row
 from keras_bert_layers.checkpoints.weights.progress import moved
-from keras_bert_layers.checkpoints.weights.reports import LoadReport, first_names, remember_report
+from keras_bert_layers.checkpoints.weights.reports import UNKNOWN, LoadReport, remember_report
 from keras_bert_layers.checkpoints.weights.row import StoredWeight, WeightRow
 from keras_bert_layers.checkpoints.weights.table import POOLER_ROWS
 from keras_bert_layers.layers.initializers import truncated_normal
@@ -33,33 +34,46 @@ class _Match(NamedTuple):
     name: str
 
 
-def load_weights(model: Any, rows: Sequence[WeightRow], checkpoint: Checkpoint, tensors: TensorFile) -> LoadReport:
-    """Loads a model's weights from a checkpoint, strictly.
+def load_weights(
+    model: Any,
+    rows: Sequence[WeightRow],
+    checkpoint: Checkpoint,
+    tensors: TensorFile,
+    *,
+    strict: bool = False,
+    needs_pooler: bool = False,
+) -> LoadReport:
+    """Loads a model's weights from a checkpoint.
 
-    Every row must have a tensor, every tensor a row or a rule that ignores it, and every weight of the model a row. All
-    names, shapes and dtypes are checked before the first weight changes. Only the pooler may be missing, as in
-    checkpoints of token-level tasks; its weights are then newly initialized.
+    Every row must have a tensor, and every weight of the model a row. A tensor without a row is in the report; it is an
+    error if it could change what the encoder computes. All names, shapes and dtypes are checked before the first weight
+    changes. Only the pooler may be missing, as in checkpoints of token-level tasks; its weights are then newly
+    initialized.
 
     Args:
         model: a built model; its weights' paths end in the rows' `ours`.
         rows: the table, one row for each tensor.
         checkpoint: the checkpoint.
         tensors: what its `open_weights` returned.
+        strict: whether unknown keys of the config and unknown tensors are an error.
+        needs_pooler: whether a missing pooler is an error, as for a trained head that reads its output.
 
     Returns:
         The report; it is also logged, and kept for `load_report(model)`.
 
     Raises:
-        CheckpointError: a tensor is missing, unexpected, of another shape, not of floats, or holds NaN or infinity; the
-            tensors of a tied weight differ.
+        CheckpointError: a tensor is missing, unexpected, of another shape, not of floats, or holds NaN or infinity.
     """
     names = checkpoint.stored_names(tensors.infos)
     matches, new_rows = _matches(rows, names, checkpoint)
+    if new_rows and needs_pooler:
+        raise _without_pooler(new_rows, checkpoint)
     ignored = _ignored(matches, names, checkpoint)
+    if strict:
+        _check_known(ignored, checkpoint)
     variables = weights_by_row(model, rows)
     for match in matches:
         _check_tensor(match, tuple(variables[match.row.ours].shape), tensors, checkpoint)
-    _check_tied(matches, names, tensors, checkpoint)
     order = {row.ours: index for index, row in reversed(list(enumerate(rows)))}
     matches.sort(key=lambda match: (order[match.row.ours], match.row.qkv_index or 0))
     for path, parts in itertools.groupby(matches, key=lambda match: match.row.ours):
@@ -68,9 +82,11 @@ def load_weights(model: Any, rows: Sequence[WeightRow], checkpoint: Checkpoint, 
         _initialize(variables[row.ours], checkpoint.config.initializer_range)
     report = LoadReport(
         source=str(checkpoint),
-        loaded=tuple(match.name for match in matches),
+        loaded=tuple(dict.fromkeys(match.name for match in matches)),
         newly_initialized=tuple(row.ours for row in new_rows),
         ignored=ignored,
+        ignored_keys=checkpoint.ignored_keys(),
+        notes=checkpoint.notes,
     )
     logger.info("%s", report)
     remember_report(model, report)
@@ -89,8 +105,11 @@ def _matches(
             absent.append((row, stored.name))
         else:
             matches.append(_Match(row, stored, name))
-    new_rows = [row for row, _ in absent]
-    if absent and {row.ours for row in new_rows} != {row.ours for row in POOLER_ROWS}:
+    pooler = {row.ours for row in POOLER_ROWS}
+    new_rows = [row for row, _ in absent if row.ours in pooler]
+    if len(new_rows) == len(POOLER_ROWS):
+        absent = [(row, name) for row, name in absent if row.ours not in pooler]
+    if absent:
         raise CheckpointError(
             f"{checkpoint}: the model needs {len(absent)} tensors that the weights file lacks: "
             f"{first_names([name for _, name in absent], _NAMES_IN_AN_ERROR)}. {_CURE}."
@@ -99,7 +118,7 @@ def _matches(
 
 
 def _ignored(matches: Sequence[_Match], names: Mapping[str, str], checkpoint: Checkpoint) -> dict[str, str]:
-    """Stored tensor -> why it is not read, for all that are not read."""
+    """Stored tensor -> why it is not read, for all that are not read; CheckpointError if one could change numbers."""
     read = {match.name for match in matches}
     copies = {name: match.name for match in matches for name in (match.stored.name, match.stored.alias)}
     reasons = {
@@ -107,13 +126,33 @@ def _ignored(matches: Sequence[_Match], names: Mapping[str, str], checkpoint: Ch
         for name, stored in names.items()
         if stored not in read
     }
-    unexpected = [stored for stored, reason in reasons.items() if reason is None]
+    unexpected = [name for name, reason in reasons.items() if reason is None and checkpoint.changes_numbers(name)]
     if unexpected:
         raise CheckpointError(
             f"{checkpoint}: the weights file holds {len(unexpected)} tensors that the model has no weight for: "
-            f"{first_names(unexpected, _NAMES_IN_AN_ERROR)}. {_CURE} and that this is a BERT."
+            f"{first_names(unexpected, _NAMES_IN_AN_ERROR)}. Without them its outputs would be others. {_CURE} and "
+            "that this is a BERT; merge adapters into the weights before."
         )
-    return {stored: str(reason) for stored, reason in reasons.items()}
+    return {stored: reason or UNKNOWN for stored, reason in reasons.items()}
+
+
+def _check_known(ignored: Mapping[str, str], checkpoint: Checkpoint) -> None:
+    """Refuses what is unknown, all of it at once."""
+    unknown = LoadReport(str(checkpoint), ignored=dict(ignored), ignored_keys=checkpoint.ignored_keys()).unknown
+    if unknown:
+        raise CheckpointError(
+            f"{checkpoint}: strict=True allows no unknown keys and tensors. Received: {', '.join(unknown)}. "
+            "If they change nothing, load with strict=False."
+        )
+
+
+def _without_pooler(new_rows: Sequence[WeightRow], checkpoint: Checkpoint) -> CheckpointError:
+    names = [row.stored(checkpoint.layout) or StoredWeight(row.ours) for row in new_rows]
+    return CheckpointError(
+        f"{checkpoint}: the trained head reads the pooled output, and the weights file lacks the pooler: "
+        f"{', '.join(cell.name for cell in names)}. With a random pooler its answers would mean nothing. If the head "
+        "reads the first token or a mean instead, load the encoder with `load_backbone` and add the head in Keras."
+    )
 
 
 def _check_tensor(match: _Match, shape: tuple[int, ...], tensors: TensorFile, checkpoint: Checkpoint) -> None:
@@ -130,31 +169,13 @@ def _check_tensor(match: _Match, shape: tuple[int, ...], tensors: TensorFile, ch
     stored_dtype(checkpoint, match.name, dtype)
 
 
-def _check_tied(
-    matches: Sequence[_Match], names: Mapping[str, str], tensors: TensorFile, checkpoint: Checkpoint
-) -> None:
-    """Checks that the two copies of a tied weight are equal, if the model's head reads both."""
-    if not any(match.row.ours == "masked_lm_head/bias" for match in matches):
-        return
-    for match in matches:
-        other = names.get(match.stored.alias or "", match.name)
-        if other != match.name and not np.array_equal(tensors.read(match.name), tensors.read(other)):
-            raise CheckpointError(
-                f"{checkpoint}: the tensors {match.name!r} and {other!r} must be equal: BERT's head predicts with the "
-                "encoder's own embedding. This checkpoint trained the two apart, which is not implemented."
-            )
-
-
 def _assign(variable: Any, parts: Sequence[_Match], tensors: TensorFile, checkpoint: Checkpoint) -> None:
     """Assigns one weight from its tensor, or from its three."""
-    shape = tuple(variable.shape)
-    if len(parts) == 1:
-        value = _read(parts[0], shape, tensors, checkpoint)
-    else:
-        value = np.empty(shape, np.float32)
-        for match in parts:
-            match.row.part(value)[...] = _read(match, match.row.part_shape(shape), tensors, checkpoint)
-    variable.assign(value)
+    value = aligned_zeros(tuple(variable.shape))
+    for match in parts:
+        place = match.row.part(value)
+        place[...] = _read(match, place.shape, tensors, checkpoint)
+    variable.assign(shared_tensor(value))
 
 
 def _read(match: _Match, shape: tuple[int, ...], tensors: TensorFile, checkpoint: Checkpoint) -> np.ndarray:

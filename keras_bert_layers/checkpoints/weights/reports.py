@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.checkpoints.checkpoint_error import first_names
 
 _NAMES_IN_A_LINE = 3
+
+UNKNOWN = "unknown"
+"""The reason of keys and tensors about which nothing is known."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +28,10 @@ class LoadReport:
         loaded: names of the tensors that were read, as the checkpoint has them.
         newly_initialized: paths of the model's weights that the checkpoint does not hold; their values are random.
         ignored: names of the tensors that were not read, each with the reason.
+        ignored_keys: the config's keys that were not read, each with the reason; without those that every checkpoint
+            of the layout has.
+        notes: what was taken where the files do not say it, such as the task, and what was
+            changed, such as a prefix that was removed from the names.
 
     Examples:
         >>> new = ("pooler/dense/bias",)
@@ -37,28 +45,35 @@ class LoadReport:
     loaded: tuple[str, ...] = ()
     newly_initialized: tuple[str, ...] = ()
     ignored: dict[str, str] = dataclasses.field(default_factory=dict)
+    ignored_keys: dict[str, str] = dataclasses.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def fresh(self) -> tuple[str, ...]:
         """The older name of `newly_initialized`."""
         return self.newly_initialized
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The keys of the config and the tensors about which nothing is known."""
+        return tuple(name for name, why in {**self.ignored_keys, **self.ignored}.items() if why == UNKNOWN)
+
     def __str__(self) -> str:
         loaded, ignored = (_count(len(names), "tensor") for names in (self.loaded, self.ignored))
         new = _count(len(self.newly_initialized), "weight")
         lines = [f"{self.source}: {loaded} loaded, {new} newly initialized, {ignored} ignored"]
         lines += [f"  newly initialized: {path}" for path in self.newly_initialized]
-        names: dict[str, list[str]] = {}
-        for name, reason in self.ignored.items():
-            names.setdefault(reason, []).append(name)
-        lines += [f"  ignored: {first_names(some, _NAMES_IN_A_LINE)} ({reason})" for reason, some in names.items()]
-        return "\n".join(lines)
+        lines += [f"  ignored: {line}" for line in _by_reason(self.ignored)]
+        lines += [f"  ignored in the config: {line}" for line in _by_reason(self.ignored_keys)]
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
 
-def first_names(names: Sequence[str], most: int) -> str:
-    """The first `most` names and the number of the others: an optimizer alone has two names for every weight."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _by_reason(reasons: Mapping[str, str]) -> list[str]:
+    """One line for each reason, with the first names."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return [f"{first_names(some, _NAMES_IN_A_LINE)} ({reason})" for reason, some in names.items()]
 
 
 def _count(number: int, noun: str) -> str:

@@ -98,6 +98,22 @@ MASKED_LM_ROWS = (
         Stored("mlm_head/output_bias"),
     ),
 )
+# The rows of a head whose decoder is not the token embedding. Such files have the bias twice, and the decoder's own is
+# the one that counts; it comes last, so that it is what is read.
+UNTIED_MASKED_LM_ROWS = (
+    *MASKED_LM_ROWS,
+    WeightRow("masked_lm_head/decoder", huggingface=Stored("cls.predictions.decoder.weight")),  # [V, E]
+    WeightRow(  # [V]
+        "masked_lm_head/bias", huggingface=Stored("cls.predictions.decoder.bias", alias="cls.predictions.bias")
+    ),
+)
+
+
+def untied(head: tuple[WeightRow, ...]) -> tuple[WeightRow, ...]:
+    """The rows of a head with a masked language model whose decoder is its own."""
+    return (*UNTIED_MASKED_LM_ROWS, *(row for row in head if row not in MASKED_LM_ROWS))
+
+
 NEXT_SENTENCE_ROWS = _layer(_OUTPUT, "next_sentence_head/dense", "cls/seq_relationship/", None)  # [H, 2] [2]
 # A next sentence head read as a classifier of pairs: [H, 2] [2].
 NEXT_SENTENCE_CLASSIFIER_ROWS = _layer(_OUTPUT, "classification_head/dense", "cls/seq_relationship/", None)
@@ -105,8 +121,6 @@ CLASSIFIER_ROWS = _layer(_OUTPUT, "classification_head/dense", "", "logits", "cl
 TOKEN_CLASSIFIER_ROWS = _layer(_DENSE, "token_classification_head/dense", None, None, "classifier")  # [H, C] [C]
 SPAN_ROWS = _layer(_OUTPUT, "span_head/dense", "cls/squad/", None, "qa_outputs")  # [H, 2] [2]
 MULTIPLE_CHOICE_ROWS = _layer(_DENSE, "multiple_choice_head/dense", None, None, "classifier")  # [H, 1] [1]
-# The dense layer of sentence-transformers, `Dense`, is in a file of its own; here its names begin with `dense.`.
-DENSE_PROJECTION_ROWS = _layer(_DENSE, "dense_projection", None, None, "dense.linear")  # [H, C] [C]
 
 
 def _block_rows(index: int) -> Iterator[WeightRow]:
@@ -132,21 +146,32 @@ def _block_rows(index: int) -> Iterator[WeightRow]:
     yield from layer(_NORM, "feed_forward_layer_norm", "output/LayerNorm", "feedforward_layer_norm")
 
 
+def dense_projection_rows(count: int) -> tuple[WeightRow, ...]:
+    """The rows of the dense layers after a sentence encoder's pooling, [H, C] [C] each.
+
+    sentence-transformers has each in a file of its own; here its names begin with `dense.`, `dense.1.`, `dense.2.`, ...
+    """
+    names = [("dense_projection", "dense"), *((f"dense_projection_{n}", f"dense.{n}") for n in range(1, count))]
+    return tuple(row for ours, theirs in names[:count] for row in _layer(_DENSE, ours, None, None, f"{theirs}.linear"))
+
+
 def encoder_rows(config: BertConfig) -> tuple[WeightRow, ...]:
     """The rows of every weight of `BertBackbone(config)` except the pooler, which some checkpoints do not have."""
     projection = () if config.embedding_dim is None else PROJECTION_ROWS
     blocks = [row for index in range(config.num_layers) for row in _block_rows(index)]
-    return (*EMBEDDING_ROWS, *projection, *blocks)
+    embeddings = EMBEDDING_ROWS if config.num_segments else (EMBEDDING_ROWS[0], *EMBEDDING_ROWS[2:])
+    return (*embeddings, *projection, *blocks)
 
 
 def backbone_rows(config: BertConfig) -> tuple[WeightRow, ...]:
     """The rows of every weight of `BertBackbone(config)`, from the embedding to the pooler.
 
     Args:
-        config: the backbone's config; the rows depend on `num_layers` and `embedding_dim`.
+        config: the backbone's config; the rows depend on `num_layers`, `embedding_dim` and `num_segments`.
 
     Returns:
-        5 rows of the embedding, 2 more for a narrower embedding, 16 of each block, and 2 of the pooler.
+        5 rows of the embedding (4 without segments), 2 more for a narrower embedding, 16 of each block, and 2 of the
+        pooler.
 
     Examples:
         >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=2, num_heads=2, intermediate_dim=7)

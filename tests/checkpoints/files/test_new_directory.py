@@ -72,7 +72,7 @@ def test_refuses_a_file(tmp_path):
     (tmp_path / "bert").write_text("thesis")
     with pytest.raises(CheckpointError, match=r"A file of this name is in the way"):
         written(tmp_path / "bert")
-    with pytest.raises(CheckpointError, match=r"`directory` must be a directory that may be written to.*File exists"):
+    with pytest.raises(CheckpointError, match=r"`directory` must be a path that can be written to.*File exists"):
         written(tmp_path / "bert" / "inside")
     assert names(tmp_path) == ["bert"]
 
@@ -106,7 +106,7 @@ def test_unwritable_parent(tmp_path):
     try:
         if os.access(tmp_path, os.W_OK):
             pytest.skip("this user may write anywhere")
-        with pytest.raises(CheckpointError, match=r"a place that may be written to.*Permission denied"):
+        with pytest.raises(CheckpointError, match=r"a path that can be written to.*Permission denied"):
             written(tmp_path / "bert")
     finally:
         tmp_path.chmod(0o700)
@@ -117,7 +117,7 @@ def test_refusal_of_the_file_system(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(CheckpointError, match=r"may be written to\. .*Permission denied.*Nothing was left"):
+    with pytest.raises(CheckpointError, match=r"can be written to\. .*Permission denied. What was there is unchanged"):
         written(tmp_path / "bert")
     assert names(tmp_path) == []
 
@@ -143,7 +143,7 @@ def test_parents_that_were_there_stay(tmp_path):
 
 def test_a_destination_that_was_filled_meanwhile(tmp_path):
     with (
-        pytest.raises(CheckpointError, match="Directory not empty"),
+        pytest.raises(CheckpointError, match="File exists"),
         new_directory(tmp_path / "bert", owner="save_google"),
     ):
         written(tmp_path / "bert")
@@ -151,7 +151,7 @@ def test_a_destination_that_was_filled_meanwhile(tmp_path):
     assert (tmp_path / "bert" / "model.safetensors").read_text() == "weights"
 
 
-FULL = r"`directory` must be on a disk with room for the checkpoint\. .*Nothing was left there\. Make room"
+FULL = r"`directory` must be on a disk with room for it\. .*What was there is unchanged\. Make room"
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
@@ -185,7 +185,7 @@ def test_full_disk_for_real(tmp_path):
     pytest.importorskip("resource")
     command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "bert")]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert "File too large. Nothing was left there. Make room, or write to another disk." in output
+    assert "File too large. What was there is unchanged. Make room, or write to another disk." in output
     assert names(tmp_path) == []
 
 

@@ -208,7 +208,7 @@ def test_broken_vocabulary(directory, content):
     ("changes", "text"),
     [
         ({"hidden_act": "swish"}, "`hidden_act` must be one of ['gelu', 'relu', 'tanh', 'linear']"),
-        ({"num_hidden_groups": 1}, "`num_hidden_groups` must be a known key"),
+        ({"num_hidden_groups": 1}, "every key must be known. Received: num_hidden_groups=1"),
         ({"directionality": "left"}, "`directionality` must be 'bidi'"),
         ({"hidden_size": None}, "`values` must have the keys ['hidden_size']"),
         ({"num_attention_heads": 4}, "`num_heads` must divide `hidden_dim` (15)"),

@@ -206,6 +206,11 @@ def test_vocabularies_that_do_not_fit(our_models, tmp_path):
         ValueError, match=r"`preprocessor\.tokenizer` must have at most the model's 23 tokens\. .*=28\."
     ):
         save_google(backbone, tmp_path / "a", preprocessor=preprocessor(*"vwxyzuVWXY"))
+    marked = kbl.BertTokenizer(our_models.VOCABULARY, added_tokens=[{"content": "<e>", "normalized": False}])
+    with pytest.raises(
+        ValueError, match=r"`tokenizer.added_tokens` must be empty.*Only `save_huggingface` has a place"
+    ):
+        save_google(backbone, tmp_path / "c", preprocessor=kbl.BertPreprocessor(marked, max_length=9))
     with pytest.raises(ValueError, match=r"must have no token with the end of a line\. Received: .*'x\\r'"):
         save_google(backbone, tmp_path / "a", preprocessor=preprocessor("x\r"))
     with pytest.raises(TypeError, match=r"`preprocessor` must be a BertPreprocessor or None\. Received: .*'text'"):
@@ -234,3 +239,18 @@ def test_a_directory_that_holds_something(our_models, tmp_path):
 
 def test_public_names():
     assert kbl.save_google is public_name
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (kbl.BertCrossEncoder, {"activation": "tanh"}),
+        (kbl.BertSentenceEncoder, {"pooling": ("cls", "lasttoken"), "truncate_dim": 5}),
+    ],
+)
+def test_prompts_and_what_belongs_to_them(tmp_path, kind, settings):
+    sizes = {"vocabulary_size": 9, "hidden_dim": 8, "num_layers": 1, "num_heads": 2, "intermediate_dim": 7}
+    settings = {**settings, "prompts": {"query": "query: "}, "default_prompt": "query"}
+    task = kind(kbl.BertBackbone(kbl.BertConfig(**sizes, activation="gelu_tanh")), **settings)
+    again = kbl.load_task(save_google(task, tmp_path / "a"), preprocessor=None)
+    assert {name: getattr(again, name) for name in settings} == settings

@@ -62,9 +62,21 @@ MINILM = (
             "assets/tokenizer/vocabulary.txt config.json metadata.json model.weights.h5 preprocessor.json task.json "
             "task.weights.h5 tokenizer.json",
         ),
+        ("config.json tf_model.h5 flax_model.msgpack model.fp16.safetensors", "config.json tf_model.h5"),
+        (
+            "config.json model.fp16-00001-of-00001.safetensors model.safetensors.index.fp16.json onnx/model.onnx",
+            "config.json model.fp16-00001-of-00001.safetensors model.safetensors.index.fp16.json",
+        ),
+        ("config.json best.safetensors adapter_model.bin", "best.safetensors config.json"),
+        (
+            "adapter_config.json adapter_model.safetensors config.json model.safetensors",
+            "adapter_config.json adapter_model.safetensors config.json model.safetensors",
+        ),
+        ("adapter_config.json adapter_model.bin README.md", "adapter_config.json adapter_model.bin"),
         ("checkpoint-500/config.json checkpoint-500/model.safetensors ../config.json a/1_Pooling/config.json", ""),
     ],
-    ids="base small sentence-transformers google shards pickle pickles oldest kerashub elsewhere".split(),
+    ids="base small sentence-transformers google shards pickle pickles oldest kerashub h5 variant name adapter alone "
+    "elsewhere".split(),
 )
 def test_files_of_a_checkpoint(names, expected):
     wanted = checkpoint_files(names.split())

@@ -4,19 +4,23 @@ import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.files.json_file import read_json_object
-from keras_bert_layers.checkpoints.huggingface.tokenizer import stated_max_length, tokenizer_options
+from keras_bert_layers.checkpoints.huggingface.special_tokens import fit_embeddings
+from keras_bert_layers.checkpoints.huggingface.tokenizer import stated_max_length, tokenizer_options, truncation_side
 
 UNCASED, CASED = (True, None, True), (False, None, True)
-GENERIC = {"tokenizer_class": "PreTrainedTokenizerFast"}
+WORD = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": False}
+NEW = 18  # the first id after the vocabulary
 
 
 @pytest.fixture
 def files(huggingface, tmp_path):
     """Writes tokenizer files and gives what they say."""
 
-    def write_and_read(*, config=None, normalizer=None, vocabulary=True, **others):
+    def write_and_read(*, config=None, normalizer=None, vocabulary=True, lines=None, model=None, **others):
         if vocabulary:
-            (tmp_path / "vocab.txt").write_text("\n".join(huggingface.VOCABULARY), encoding="utf-8")
+            (tmp_path / "vocab.txt").write_text("\n".join(lines or huggingface.VOCABULARY), encoding="utf-8")
+        if model is not None:
+            huggingface.write_json(tmp_path / "config.json", {"tokenizer_class": model})
         if normalizer is not None:
             values = huggingface.tokenizer_json()
             values["normalizer"] |= normalizer
@@ -41,8 +45,12 @@ def test_vocabulary_alone_is_uncased(files, huggingface):
 
 
 def test_tokenizer_json_alone(files, huggingface):
-    settings = files(vocabulary=False, normalizer={"lowercase": False})
-    assert (settings["vocabulary"], options(settings)) == (tuple(huggingface.VOCABULARY), CASED)
+    """BERT's class in transformers takes the tokens from it, and nothing else."""
+    with pytest.warns(
+        UserWarning, match=r"config.json states nothing, and transformers' defaults are .*tokenizer.json"
+    ):
+        settings = files(vocabulary=False, normalizer={"lowercase": False})
+    assert (settings["vocabulary"], options(settings)) == (tuple(huggingface.VOCABULARY), UNCASED)
 
 
 @pytest.mark.parametrize(
@@ -58,10 +66,6 @@ def test_tokenizer_config(files, config, expected):
     assert options(files(config=config)) == expected
 
 
-def test_tokenizer_json_states_what_the_config_does_not(files):
-    assert options(files(config={"model_max_length": 512}, normalizer={"lowercase": False})) == CASED
-
-
 def test_tokenizer_config_goes_first_and_a_contradiction_warns(files):
     with pytest.warns(UserWarning, match=r"Following the first, as transformers does"):
         settings = files(config={"do_lower_case": False}, normalizer={"lowercase": True})
@@ -74,8 +78,30 @@ def test_the_same_in_other_words_is_no_contradiction(files):
         files(config={"do_lower_case": True, "strip_accents": None}, normalizer={"strip_accents": True})
 
 
-def test_a_generic_class_reads_tokenizer_json_only(files):
-    assert options(files(config={**GENERIC, "do_lower_case": True}, normalizer={"lowercase": False})) == CASED
+@pytest.mark.parametrize(
+    "name", ["PreTrainedTokenizerFast", "TokenizersBackend", "RetriBertTokenizer", "ConvBertTokenizer"]
+)
+def test_classes_that_read_tokenizer_json_only(files, name):
+    config = {"tokenizer_class": name, "do_lower_case": True}
+    assert options(files(config=config, normalizer={"lowercase": False})) == CASED
+
+
+@pytest.mark.parametrize("name", ["DistilBertTokenizer", "ElectraTokenizerFast", "RealmTokenizer", "AutoTokenizer"])
+def test_other_names_of_the_same_tokenizer(files, name):
+    assert options(files(config={"tokenizer_class": name, "do_lower_case": False})) == CASED
+
+
+def test_class_in_the_config_of_the_model(files):
+    with pytest.raises(CheckpointError, match=r"/config.json: `tokenizer_class` .*BertJapanese.*dictionary \(MeCab"):
+        files(model="BertJapaneseTokenizer")
+    assert options(files(config={"tokenizer_class": "BertTokenizer"}, model="BertJapaneseTokenizer")) == UNCASED
+
+
+def test_cased_vocabulary_without_a_word_on_case(files):
+    with pytest.warns(
+        UserWarning, match=r"lower-cased, the default of transformers.* may be wrong: \d+% of the tokens"
+    ):
+        assert options(files(lines=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "The", "cat"])) == UNCASED
 
 
 @pytest.mark.parametrize(
@@ -104,43 +130,124 @@ def test_standard_special_tokens_in_every_file(files):
     files(config=config, special_tokens_map=names, added_tokens={"[MASK]": 4})
 
 
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ({"added_tokens": {"new": NEW + 1, "<e>": NEW}}, {"<e>": WORD, "new": WORD}),
+        ({"config": {"additional_special_tokens": ["<e>"]}}, {"<e>": FLAGS}),
+        ({"config": {"extra_special_tokens": {"ent_token": "<e>"}}}, {"<e>": FLAGS}),
+        ({"config": {"ent_token": "<e>", "bos_token": "<s>"}}, {"<s>": FLAGS, "<e>": FLAGS}),
+        ({"special_tokens_map": {"eos_token": {"content": "</s>", **FLAGS}}}, {"</s>": FLAGS}),
+        (
+            {"special_tokens_map": {"mask_token": {"content": "[MASK]", "lstrip": True}}},
+            {"[MASK]": {**FLAGS, "lstrip": True}},
+        ),
+        (
+            {
+                "config": {"added_tokens_decoder": {str(NEW): {"content": "<x>", **FLAGS, "rstrip": True}}},
+                "added_tokens": {"a": 1},
+            },
+            {"<x>": {**FLAGS, "rstrip": True}},
+        ),
+    ],
+)
+def test_added_tokens(files, written, expected):
+    found = files(**written)["added_tokens"]
+    assert {token.pop("content"): token for token in found} == expected
+
+
+def test_ids_are_those_of_transformers(files):
+    with pytest.warns(UserWarning, match=r"state the id 99 for the added token 'new'. It gets 18, the next free one"):
+        files(added_tokens={"new": 99})
+
+
+def test_other_names_of_special_tokens(files):
+    names = {
+        "pad_token": "<pad>",
+        "unk_token": "<unk>",
+        "cls_token": "<s>",
+        "sep_token": "</s>",
+        "mask_token": "<mask>",
+    }
+    ours = {"pad": "<pad>", "unknown": "<unk>", "start": "<s>", "separator": "</s>", "mask": "<mask>"}
+    for where in ("config", "special_tokens_map"):
+        settings = files(lines=[*names.values(), "a"], **{where: names})
+        assert (settings["special_tokens"], settings["added_tokens"]) == (ours, [])
+
+
+def test_missing_mask_is_added(files):
+    """transformers adds it even if no file names it."""
+    lines = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]
+    assert [token["content"] for token in files(lines=lines)["added_tokens"]] == ["[MASK]"]
+
+
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("special_tokens_map", {"unk_token": "<unk>"}, r"`unk_token` must be '\[UNK\]'. Received: '<unk>'"),
+        ("special_tokens_map", {"cls_token": 3}, "a token must be a string. Received: 3"),
         (
             "special_tokens_map",
-            {"pad_token": {"content": "[MASK]"}},
-            r"`pad_token` must be '\[PAD\]'. Received: '\[MASK\]'",
+            {"cls_token": {"content": "[CLS]", "lstrip": 1}},
+            r"the token '\[CLS\]': .*`lstrip` must be",
         ),
-        (
-            "special_tokens_map",
-            {"bos_token": "<s>"},
-            r"`bos_token` must be one of \['\[PAD\]', .*'\[MASK\]'\]. Received: '<s>'",
-        ),
-        (
-            "special_tokens_map",
-            {"mask_token": {"content": "[MASK]", "lstrip": True}},
-            r"\[MASK\] must not have lstrip set",
-        ),
-        ("special_tokens_map", {"additional_special_tokens": ["<e>"]}, "`additional_special_tokens` .*Received: '<e>'"),
-        ("tokenizer_config", {"extra_special_tokens": {"image": "<i>"}}, "`extra_special_tokens` .*Received: '<i>'"),
-        ("tokenizer_config", {"added_tokens_decoder": {"9": {"content": "<x>"}}}, "`added_tokens_decoder` .*'<x>'"),
-        ("tokenizer_config", {"cls_token": 3}, r"`cls_token` must be '\[CLS\]'. Received: 3"),
-        ("added_tokens", {"<new>": 30522}, "Received: '<new>'"),
+        ("special_tokens_map", {"unk_token": "<unk>"}, "`vocabulary` must hold .*<unk>"),
+        ("special_tokens_map", {"additional_special_tokens": "<e>"}, "must be a list of tokens. Received: '<e>'"),
+        ("added_tokens", {"<new>": "x"}, "an added token's id must be a number"),
     ],
 )
-def test_other_special_tokens_are_refused(files, name, values, message):
-    with pytest.raises(CheckpointError, match=rf"{name}\.json: .*{message}"):
-        files(**{"config" if name == "tokenizer_config" else name: values})
+def test_what_is_no_token_is_refused(files, name, values, message):
+    with pytest.raises(CheckpointError, match=message):
+        files(**{name: values})
+
+
+@pytest.mark.parametrize("setting", [{"do_basic_tokenize": False}, {"never_split": ["a"]}])
+def test_settings_of_slow_tokenizers_change_nothing(files, setting):
+    with pytest.warns(UserWarning, match=f"`{next(iter(setting))}` changes nothing, as in transformers 5"):
+        assert options(files(config=setting)) == UNCASED
+
+
+@pytest.mark.parametrize(
+    ("config", "truncation", "side"),
+    [
+        ({}, None, "right"),
+        ({"truncation_side": "left"}, None, "left"),
+        ({}, {"direction": "Left"}, "left"),
+        ({"truncation_side": "right"}, {"direction": "Left"}, "right"),
+    ],
+)
+def test_truncation_side(huggingface, tmp_path, config, truncation, side):
+    huggingface.write_json(tmp_path / "tokenizer.json", {"truncation": truncation})
+    assert truncation_side(tmp_path, config) == side
+
+
+@pytest.mark.parametrize(("num_embeddings", "kept"), [(NEW, []), (NEW + 1, ["<e>"]), (NEW + 2, ["<e>", "new"])])
+def test_tokens_without_an_embedding_are_left_out(files, tmp_path, num_embeddings, kept):
+    settings = files(added_tokens={"<e>": NEW, "new": NEW + 1})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted = fit_embeddings(tmp_path, settings, num_embeddings)
+    assert [token["content"] for token in fitted["added_tokens"]] == kept
+    assert len(caught) == (num_embeddings < NEW + 2)
+    with pytest.raises(CheckpointError, match="must not hold more tokens than config.json's vocab_size of 17"):
+        fit_embeddings(tmp_path, settings, NEW - 1)
+
+
+def test_empty_lines_at_the_end_need_no_embedding(tmp_path):
+    settings = {"vocabulary": ["a", "b", "", ""], "added_tokens": []}
+    assert fit_embeddings(tmp_path, settings, 2)["vocabulary"] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
         ({"tokenizer_class": "RobertaTokenizer"}, "`tokenizer_class` must be one of .*Received: 'RobertaTokenizer'"),
-        ({"do_basic_tokenize": False}, "`do_basic_tokenize` must be one of"),
-        ({"never_split": ["a"]}, "`never_split` must be one of"),
+        ({"tokenizer_class": "MPNetTokenizerFast"}, "`tokenizer_class` .*template for pairs are those of MPNet"),
+        ({"tokenizer_class": 3}, "`tokenizer_class` must be one of"),
+        ({"split_special_tokens": True}, "`split_special_tokens` must be one of"),
+        ({"truncation_side": "up"}, "`truncation_side` must be one of"),
         ({"padding_side": "left"}, "`padding_side` must be one of"),
         ({"do_lower_case": "yes"}, "`do_lower_case` must be true or false. Received: 'yes'"),
         ({"do_lower_case": None}, "`do_lower_case` must be true or false. Received: None"),
@@ -158,9 +265,9 @@ def test_no_vocabulary(files):
         files(config={}, vocabulary=False)
 
 
-def test_broken_vocabulary_names_the_line(tmp_path):
-    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\na\n")
-    with pytest.raises(CheckpointError, match=r"vocab\.txt: .*'a' is on line 5 and on line 6"):
+def test_doubtful_vocabulary_warns_of_the_line(tmp_path):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\na\n")
+    with pytest.warns(UserWarning, match=r"vocab\.txt.* 'a' is on line 6 and on line 7"):
         tokenizer_options(tmp_path, {})
 
 

@@ -30,7 +30,7 @@ def at(*keys, value):
 
 def test_vocabulary_and_options(read, huggingface):
     tokenizer = read()
-    assert list(tokenizer.vocabulary) == huggingface.VOCABULARY
+    assert list(tokenizer.vocabulary(())) == huggingface.VOCABULARY
     assert tokenizer.options == {"lowercase": True, "strip_accents": None, "split_chinese": True}
 
 
@@ -45,7 +45,7 @@ def test_order_of_the_vocabulary_is_by_id(read, huggingface):
     def change(values):
         values["model"]["vocab"] = dict(reversed(values["model"]["vocab"].items()))
 
-    assert list(read(change).vocabulary) == huggingface.VOCABULARY
+    assert list(read(change).vocabulary(())) == huggingface.VOCABULARY
 
 
 def test_other_writers(read):
@@ -74,22 +74,26 @@ def test_other_writers(read):
         (at("normalizer", "lowercase", value=1), "`normalizer.lowercase` must be true or false. Received: 1"),
         (at("pre_tokenizer", "type", value="Metaspace"), "`pre_tokenizer.type` must be 'BertPreTokenizer'"),
         (at("model", "type", value="BPE"), "`model.type` must be 'WordPiece'.*Received: 'BPE'"),
-        (at("model", "unk_token", value="<unk>"), r"`model.unk_token` must be '\[UNK\]'"),
         (at("model", "continuing_subword_prefix", value="@@"), "`model.continuing_subword_prefix` must be '##'"),
         (at("model", "max_input_chars_per_word", value=50), "`model.max_input_chars_per_word` must be 100"),
         (at("model", "vocab", value=["a"]), "`model.vocab` must give an id for each token"),
-        (at("model", "vocab", "bad", value=99), "`model.vocab` must use the ids 0 to 17. Received: 'bad': 99"),
-        (at("model", "vocab", "bad", value=True), "`model.vocab` must use the ids 0 to 17. Received: 'bad': True"),
+        (
+            at("model", "vocab", "bad", value=99),
+            "`model.vocab` must use the ids from 0 to 17, with few gaps. Received: 'bad': 99",
+        ),
+        (
+            at("model", "vocab", "bad", value=True),
+            "`model.vocab` must use the ids from 0 to 17, with few gaps. Received: 'bad': True",
+        ),
         (at("model", "vocab", "bad", value=0), r"`model.vocab` gives '\[PAD\]' and 'bad' the id 0"),
-        (at("added_tokens", 0, "content", value="<pad>"), "`added_tokens` must be one of .*Received: '<pad>'"),
-        (at("added_tokens", 1, "id", value=7), r"the added token \[UNK\] must have its id"),
-        (at("added_tokens", 4, "lstrip", value=True), r"`added_tokens \[MASK\] lstrip` must be False"),
         (at("added_tokens", value=[1]), "`added_tokens` must be a list of JSON objects"),
         (at("post_processor", "type", value="RobertaProcessing"), "`post_processor.type` must be 'TemplateProcessing'"),
         (at("post_processor", "single", value=[]), "`post_processor.single` must be"),
         (at("post_processor", "pair", value="x"), "`post_processor.pair` must be"),
-        (at("post_processor", value={"type": "BertProcessing", "cls": 3}), r"`post_processor.cls` must be '\[CLS\]'"),
-        (at("model", "vocab", value={"a": 0}), r"`model.vocab`: .*must hold \[PAD\].*Add \[PAD\] and"),
+        (
+            at("post_processor", value={"type": "BertProcessing", "cls": 3}),
+            "`post_processor` must name `cls` and `sep`",
+        ),
         (
             at("normalizer", value=["x" * 9999]),
             r"`normalizer` must be a JSON object. Received: \['x{30,40}\.\.\.x{30,40}'\]",
@@ -102,9 +106,41 @@ def test_other_tokenizers_are_refused(read, change, message):
         read(change)
 
 
-def test_added_token_that_the_vocabulary_lacks(read):
+def test_added_tokens(read):
     def change(values):
         values["added_tokens"].append({"id": 18, "content": "[NEW]"})
 
-    with pytest.raises(CheckpointError, match=r"Received: '\[NEW\]'"):
-        read(change)
+    assert [token["content"] for token in read(change).added_tokens][-2:] == ["[MASK]", "[NEW]"]
+
+
+def test_roles(read):
+    def change(values):
+        values["model"]["unk_token"] = "<unk>"
+        for part in ("single", "pair"):
+            for item in values["post_processor"][part]:
+                if "SpecialToken" in item:
+                    item["SpecialToken"]["id"] = item["SpecialToken"]["id"].replace("[CLS]", "<s>")
+
+    tokenizer = read(change)
+    ours = {"pad": "[PAD]", "unknown": "<unk>", "start": "<s>", "separator": "[SEP]", "mask": "[MASK]"}
+    assert sorted(tokenizer.roles.values()) == sorted(ours.values())
+    tokenizer.check_roles(ours)
+    with pytest.raises(CheckpointError, match=r"`post_processor` must be \('\[CLS\]', '\[SEP\]'\). Received: \('<s>'"):
+        tokenizer.check_roles({**ours, "start": "[CLS]"})
+    with pytest.raises(CheckpointError, match=r"`model.unk_token` must be '\[UNK\]'. Received: '<unk>'"):
+        tokenizer.check_roles({**ours, "unknown": "[UNK]"})
+
+
+def test_gaps_between_ids_are_empty_tokens(read, huggingface):
+    """A vocab.txt with a token twice gives them."""
+
+    def change(values):
+        values["model"]["vocab"]["##s"] = 20
+
+    vocabulary = read(change).vocabulary(())
+    assert [vocabulary[index] for index in (huggingface.VOCABULARY.index("##s"), 18, 19, 20)] == ["", "", "", "##s"]
+
+
+def test_missing_tokens(read):
+    with pytest.raises(CheckpointError, match=r"tokenizer.json: `model.vocab`: .*must hold <pad>. .*Add <pad>"):
+        read().vocabulary(["<pad>"])

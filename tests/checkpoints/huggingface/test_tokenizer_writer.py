@@ -1,10 +1,12 @@
 import json
 
 import pytest
+import tokenizers
 
 from keras_bert_layers import BertTokenizer, load_tokenizer
 from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerJson
 from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import write_huggingface_tokenizer
+from keras_bert_layers.preprocessing import AddedToken
 
 
 def write(directory, vocabulary, max_length=9, **options):
@@ -75,3 +77,26 @@ def test_odd_tokens(vocabulary, tmp_path, token):
     tokenizer = write(tmp_path, [*vocabulary, token])
     assert load_tokenizer(tmp_path).get_config() == tokenizer.get_config()
     assert (tmp_path / "vocab.txt").exists() == (token not in ("a\nb", "a\r"))
+
+
+def test_added_tokens_and_other_names(tmp_path):
+    names = {"pad": "<pad>", "unknown": "<unk>", "start": "<s>", "separator": "</s>", "mask": "<mask>"}
+    tokens = [
+        AddedToken("covid", single_word=True),
+        AddedToken("a", special=True, normalized=True),
+        AddedToken("<e>", special=True, lstrip=True),
+    ]
+    tokenizer = write(tmp_path, [*names.values(), "a", "b"], special_tokens=names, added_tokens=tokens)
+    loaded = load_tokenizer(tmp_path)
+    texts = ["a covid <e> b<mask>", "Covid</s>covids", "[SEP]"]
+    assert loaded.tokenize(texts).to_list() == tokenizer.tokenize(texts).to_list()
+    assert loaded.get_config()["special_tokens"] == names
+    assert loaded.all_tokens() == tokenizer.all_tokens() == [*names.values(), "a", "b", "covid", "<e>"]
+    library = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    encodings = library.encode_batch(texts, add_special_tokens=False)
+    assert [encoding.ids for encoding in encodings] == tokenizer.tokenize(texts).to_list()
+
+
+def test_truncation_side(vocabulary, tmp_path):
+    write_huggingface_tokenizer(tmp_path, BertTokenizer(vocabulary), max_length=9, truncation_side="left")
+    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["truncation_side"] == "left"

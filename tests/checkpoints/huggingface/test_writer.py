@@ -14,6 +14,7 @@ from keras_bert_layers import (
     BertClassifier,
     BertDualEncoder,
     BertQuestionAnswerer,
+    BertTokenClassifier,
     load_backbone,
     load_task,
     load_tokenizer,
@@ -269,6 +270,14 @@ class TestWarnings:
             (
                 lambda backbone: BertQuestionAnswerer(backbone, no_answer_threshold=-1.5),
                 r"no_answer_threshold=-1\.5 is not written, as HuggingFace's files have no setting for it",
+            ),
+            (
+                lambda backbone: BertTokenClassifier(backbone, ["O", "B-a", "I-a"], scheme="iob1"),
+                r"scheme='iob1' is not written",
+            ),
+            (
+                lambda backbone: BertTokenClassifier(backbone, ["O", "B-a", "I-a"], aggregation="max"),
+                r"aggregation='max' is not written",
             ),
         ],
     )

@@ -236,6 +236,18 @@ class TestMetadata:
             load_task(directory)
 
 
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [(BertCrossEncoder, {"activation": "tanh"}), (BertSentenceEncoder, {"pooling": "cls", "truncate_dim": 5})],
+)
+def test_prompts_and_what_belongs_to_them(make, tmp_path, kind, settings):
+    settings = {**settings, "prompts": {"query": "query: "}, "default_prompt": "query"}
+    with pytest.warns(UserWarning, match=r"KerasHub has no setting for .*default_prompt='query' \(there None\)"):
+        directory = save_kerashub(make(kind, with_preprocessor=False, **settings), tmp_path / "preset")
+    again = load_task(directory, preprocessor=None)
+    assert {name: getattr(again, name) for name in settings} == settings
+
+
 class TestErrors:
     def save(self, model, tmp_path, error, match, **options):
         with pytest.raises(error, match=match):
@@ -256,6 +268,10 @@ class TestErrors:
     def test_dense_layer_behind_the_pooling(self, make, tmp_path):
         task = make(BertSentenceEncoder, projection_dim=4)
         self.save(task, tmp_path, ValueError, r"`model\.projection_dim` must be None\. .*no sentence encoder with a")
+
+    def test_poolings(self, make, tmp_path):
+        task = make(BertSentenceEncoder, pooling="lasttoken")
+        self.save(task, tmp_path, ValueError, r"`model\.pooling` must be one of \['mean', 'cls', 'max'\]")
 
     def test_weights_beside_berts_own(self, make, tmp_path):
         task = make(BertClassifier, num_classes=2)

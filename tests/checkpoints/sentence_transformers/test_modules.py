@@ -37,6 +37,10 @@ def test_without_normalize(modules):
         ({"word_embedding_dimension": 15, "pooling_mode_max_tokens": True, "pooling_mode_mean_tokens": False}, "max"),
         ({"embedding_dimension": 15, "pooling_mode": "cls", "include_prompt": True}, "cls"),
         ({"pooling_mode": ["max"]}, "max"),
+        ({"pooling_mode_mean_sqrt_len_tokens": True}, "mean_sqrt_len_tokens"),
+        ({"pooling_mode": "lasttoken"}, "lasttoken"),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}, ("cls", "mean")),
+        ({"pooling_mode": ["weightedmean", "cls"]}, ("weightedmean", "cls")),
         ({}, "mean"),
     ],
 )
@@ -47,16 +51,15 @@ def test_poolings(modules, pooling, expected):
 @pytest.mark.parametrize(
     "pooling",
     [
-        {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True},
-        {"pooling_mode_mean_sqrt_len_tokens": True},
-        {"pooling_mode": "lasttoken"},
-        {"pooling_mode": ["cls", "mean"]},
+        {"pooling_mode": "median"},
+        {"pooling_mode": ["cls", "median"]},
+        {"pooling_mode": []},
         {"pooling_mode": 3},
     ],
 )
 def test_other_poolings_are_refused(modules, pooling):
     with pytest.raises(
-        CheckpointError, match=r"1_Pooling/config\.json: the pooling must be one of \['cls', 'mean', 'max'\]"
+        CheckpointError, match=r"1_Pooling/config\.json: the pooling must be one or several of \['cls', 'max', 'mean',"
     ):
         settings(modules(pooling=pooling))
 
@@ -77,8 +80,12 @@ def test_pooling_without_its_file(modules):
     "kinds",
     [
         ("Transformer", "Pooling", "Normalize", "Dense"),
-        ("Transformer", "Pooling", "Dense", "Dense"),
         ("Transformer",),
+        ("Router",),
+        ("Transformer", "Pooling", "Normalize", "Normalize"),
+        ("Transformer", "WeightedLayerPooling"),
+        ("WordEmbeddings", "Pooling"),
+        ("Transformer", "CNN"),
         ("StaticEmbedding", "Normalize"),
         ("Transformer", "Pooling", "LayerNorm"),
     ],
@@ -125,14 +132,59 @@ def test_other_kinds_of_model(modules, huggingface, kind):
         settings(root)
 
 
-def test_default_prompt_warns(modules, huggingface):
+def test_settings(modules, huggingface):
     root = modules()
-    values = {"prompts": {"query": "query: ", "document": ""}, "default_prompt_name": "query"}
+    values = {"prompts": {"query": "query: ", "document": ""}, "default_prompt_name": "query", "truncate_dim": 7}
     huggingface.write_json(root / "config_sentence_transformers.json", values)
-    with pytest.warns(UserWarning, match=r"puts the prompt 'query: ' before every text"):
+    prompts = {"prompts": values["prompts"], "default_prompt": "query"}
+    assert settings(root) == {"pooling": "cls", "normalize": True, "truncate_dim": 7, **prompts}
+    huggingface.write_json(root / "config_sentence_transformers.json", {"truncate_dim": 15})
+    assert "truncate_dim" not in settings(root), "all features are kept"
+
+
+def test_prompts_that_are_not_pooled(modules, huggingface):
+    root = modules(pooling={"pooling_mode": "mean", "include_prompt": False})
+    assert settings(root)["pooling"] == "mean", "without a prompt it changes nothing"
+    huggingface.write_json(root / "config_sentence_transformers.json", {"prompts": {"query": "query: "}})
+    with pytest.raises(CheckpointError, match=r"`include_prompt` must be True\..*a prompt is not implemented"):
         settings(root)
-    huggingface.write_json(root / "config_sentence_transformers.json", {**values, "default_prompt_name": None})
+
+
+def test_dense_layers_in_a_row(modules, huggingface):
+    root = modules(kinds=("Transformer", "Pooling", "Dropout", "Dense", "Dense", "Normalize"))
+    first = {"in_features": 15, "out_features": 7, "activation_function": "torch.nn.modules.linear.Identity"}
+    huggingface.write_json(root / "3_Dense" / "config.json", first)
+    huggingface.write_json(root / "4_Dense" / "config.json", {"in_features": 7, "out_features": 5})
+    expected = {"projection_dim": (7, 5), "projection_activation": ("linear", "tanh")}
+    assert settings(root) == {"pooling": "cls", "normalize": True, **expected}
+    huggingface.write_json(root / "4_Dense" / "config.json", {"in_features": 15, "out_features": 5})
+    with pytest.raises(CheckpointError, match=r"4_Dense/config\.json: `in_features` must be 7\. Received: 15"):
+        settings(root)
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"transformer_task": "fill-mask"}, "transformer_task"),
+        ({"module_output_name": "scores"}, "module_output_name"),
+        ({"modality_config": {"text": {"method_output_name": "pooler_output"}}}, "method_output_name"),
+    ],
+)
+def test_other_outputs_of_the_encoder(modules, huggingface, values, key):
+    root = modules()
+    stated = {"transformer_task": "feature-extraction", "module_output_name": "token_embeddings"}
+    text = {"method": "forward", "method_output_name": "last_hidden_state"}
+    huggingface.write_json(root / "sentence_bert_config.json", {**stated, "modality_config": {"text": text}})
     settings(root)
+    huggingface.write_json(root / "sentence_bert_config.json", {**stated, **values})
+    with pytest.raises(CheckpointError, match=rf"sentence_bert_config\.json: `{key}` must be"):
+        settings(root)
+
+
+@pytest.mark.parametrize("kind", ["Router", "Asym", "WordEmbeddings"])
+def test_no_transformer(modules, kind):
+    with pytest.raises(CheckpointError, match=rf"modules\.json: the modules must be .*Received: \['{kind}'\]"):
+        transformer_folder(modules(kinds=(kind,)))
 
 
 def test_text_settings(huggingface, tmp_path):

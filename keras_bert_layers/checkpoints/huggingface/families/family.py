@@ -1,0 +1,186 @@
+"""`Family`: a model type of transformers whose encoder is BERT's own, under other names."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from keras_bert_layers._internal import checks, keys
+from keras_bert_layers.checkpoints.huggingface.families.tensor_names import TensorNames
+from keras_bert_layers.config import BertConfig
+
+_LENGTH = "max_position_embeddings"
+
+
+def _empty() -> Any:
+    return dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Family:
+    """A model type of transformers, as its differences from transformers' BERT; the defaults are BERT's.
+
+    A reader converts the content of `config.json` and the names of tensors to BERT's, and then reads a BERT; a writer
+    converts them back.
+
+    Args:
+        title: the name in errors.
+        model_types: values of `model_type`; the first is written.
+        class_prefixes: beginnings of the names of the classes; the first is written.
+        other_classes: classes whose head is not that of BERT's class of the same name.
+        names: the names of the tensors.
+        keys: key of `config.json` -> BERT's key.
+        constants: key of BERT that these files do not have -> its value.
+        unread: other keys that change nothing.
+        choice_only: key of the multiple-choice head -> the values that are allowed; the first is written.
+        has_pooler: whether the bare encoder has a pooler.
+        has_projection: whether the embedding may be narrower than the hidden states.
+        pooler_activation: activation of the pooler, or of the layer in its place in heads.
+        masked_lm_activation: activation of the masked language model's head; None for the encoder's own.
+        dropouts: task -> key and default of its head's dropout rate; None for the encoder's rate. Other tasks have
+            BERT's `classifier_dropout`.
+        counts_padding: whether positions begin after the id of padding, as in RoBERTa.
+        tokenizer_class: the class of transformers that reads the tokenizer's files.
+    """
+
+    title: str = "BERT"
+    model_types: tuple[str, ...] = ("bert",)
+    class_prefixes: tuple[str, ...] = ("Bert",)
+    other_classes: frozenset[str] = frozenset()
+    names: TensorNames = dataclasses.field(default_factory=TensorNames)
+    keys: Mapping[str, str] = _empty()
+    constants: Mapping[str, Any] = _empty()
+    unread: frozenset[str] = frozenset()
+    choice_only: Mapping[str, tuple[Any, ...]] = _empty()
+    has_pooler: bool = True
+    has_projection: bool = False
+    pooler_activation: str = "tanh"
+    masked_lm_activation: str | None = None
+    dropouts: Mapping[str, tuple[str, float] | None] = _empty()
+    counts_padding: bool = False
+    tokenizer_class: str = "BertTokenizer"
+
+    def bert_class(self, name: str) -> str:
+        """The name of BERT's class for one of the family's; any other name stays.
+
+        Examples:
+            >>> Family(class_prefixes=("Electra",)).bert_class("ElectraForMaskedLM")
+            'BertForMaskedLM'
+        """
+        plain = name.removeprefix("TF").removeprefix("Flax")
+        for prefix in self.class_prefixes:
+            if plain.startswith((f"{prefix}For", f"{prefix}Model")) and plain not in self.other_classes:
+                return "Bert" + plain.removeprefix(prefix)
+        return name
+
+    def own_class(self, bert_class: str) -> str:
+        """The name of the family's class for one of BERT's."""
+        return self.class_prefixes[0] + bert_class.removeprefix("Bert")
+
+    def bert_values(self, owner: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The content of a `config.json` of the family with BERT's keys and classes; unknown keys stay.
+
+        Args:
+            owner: the public function that was called, for errors.
+            values: the content of the file.
+
+        Raises:
+            ValueError: a key is missing, or has a value that is not implemented.
+        """
+        stated = stated_names(values)
+        if not stated or any("ForMultipleChoice" in name for name in stated):
+            keys.check_only(owner, values, self.choice_only)
+        required = (key for key, name in self.keys.items() if not name.endswith("_prob") and name not in values)
+        keys.check_present(owner, values, list(required))
+        skipped = {*self.unread, *self.choice_only, *self.constants, *self._dropout_keys}
+        result = {self.keys.get(key, key): value for key, value in values.items() if key not in skipped}
+        if stated:
+            result["architectures"] = [self.bert_class(name) for name in stated]
+        if isinstance(result.get(_LENGTH), int):
+            result[_LENGTH] -= self.position_offset(owner, values)
+        return {**result, **self.constants, "model_type": "bert"}
+
+    def own_values(self, owner: str, values: Mapping[str, Any], config: BertConfig) -> dict[str, Any]:
+        """The encoder's keys of a `config.json` of the family.
+
+        Args:
+            owner: the public function that was called, for errors.
+            values: the same with BERT's keys.
+            config: the encoder's config.
+
+        Raises:
+            ValueError: the family has no such model.
+        """
+        self._check(owner, config)
+        own = {name: key for key, name in self.keys.items()}
+        result = {own.get(key, key): value for key, value in values.items() if key not in self.constants}
+        if self.has_projection:
+            result["embedding_size"] = config.embedding_dim or config.hidden_dim
+        else:
+            del result["embedding_size"]
+        if self.counts_padding:
+            result |= {_LENGTH: values[_LENGTH] + config.position_offset, "pad_token_id": config.position_offset - 1}
+        result |= {key: allowed[0] for key, allowed in self.choice_only.items()}
+        return {"model_type": self.model_types[0], **result}
+
+    def _check(self, owner: str, config: BertConfig) -> None:
+        """ValueError for a config that the family's `config.json` cannot say."""
+        cure = f"transformers' {self.title} has no other. Save a `.keras` file."
+        rules: dict[str, tuple[Any, Any]] = {}
+        rules["pooler_activation"] = self.pooler_activation, config.pooler_activation
+        if "layer_norm_eps" in self.constants:
+            rules["layer_norm_epsilon"] = self.constants["layer_norm_eps"], config.layer_norm_epsilon
+        if not self.has_projection:
+            rules["embedding_dim"] = None, config.embedding_dim
+        for name, (expected, value) in rules.items():
+            if value != expected:
+                rule = f"be {expected!r} for HuggingFace's {self.title}"
+                raise ValueError(checks.message(owner, name, rule, value, cure))
+        if not config.num_segments and "type_vocab_size" not in self.constants:
+            rule = f"be at least 1 for HuggingFace's {self.title}"
+            raise ValueError(checks.message(owner, "num_segments", rule, config.num_segments, cure))
+
+    def position_offset(self, owner: str, values: Mapping[str, Any]) -> int:
+        """The position of the first token: 0, or in a family that counts padding the number after its id."""
+        if not self.counts_padding:
+            return 0
+        return checks.whole_number(owner, "pad_token_id", values.get("pad_token_id", 1)) + 1
+
+    def head_options(self, task: str, values: Mapping[str, Any], activation: str) -> dict[str, Any]:
+        """The options of a task with the trained head, where they are not those of a BERT.
+
+        Args:
+            task: the task's name.
+            values: the content of the family's `config.json`.
+            activation: the encoder's activation.
+        """
+        if task == "masked_lm" and self.masked_lm_activation not in (None, activation):
+            return {"head_activation": self.masked_lm_activation}
+        rate = self.dropouts.get(task)
+        if rate is not None:
+            return {"dropout": values.get(*rate)}
+        return {"dropout": None} if task in self.dropouts else {}
+
+    def head_values(self, task: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The head's keys of a `config.json` of the family, for those of a BERT; the inverse of `head_options`."""
+        if task not in self.dropouts:
+            return dict(values)
+        rate = self.dropouts[task]
+        others = {key: value for key, value in values.items() if key != "classifier_dropout"}
+        return others if rate is None else {**others, rate[0]: values["classifier_dropout"]}
+
+    @property
+    def _dropout_keys(self) -> set[str]:
+        return {rate[0] for rate in self.dropouts.values() if rate is not None}
+
+
+def stated_names(values: Mapping[str, Any]) -> list[str]:
+    """The classes that a `config.json` names.
+
+    Examples:
+        >>> stated_names({"architectures": ["BertModel"]}), stated_names({"architectures": None})
+        (['BertModel'], [])
+    """
+    names = values.get("architectures") or ()
+    return [names] if isinstance(names, str) else [str(name) for name in names]

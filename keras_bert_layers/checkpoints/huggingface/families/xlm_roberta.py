@@ -1,0 +1,29 @@
+"""XLM-RoBERTa: BERT whose positions begin after the id of padding. CamemBERT and RoBERTa have the same weights.
+
+References:
+    Conneau et al. 2020, https://arxiv.org/abs/1911.02116; transformers, models/xlm_roberta/modeling_xlm_roberta.py.
+"""
+
+from __future__ import annotations
+
+from keras_bert_layers.checkpoints.huggingface.families.family import Family
+from keras_bert_layers.checkpoints.huggingface.families.tensor_names import SEQUENCE_CLASS, TensorNames
+
+XLM_ROBERTA = Family(
+    title="XLM-RoBERTa",
+    model_types=("xlm-roberta", "camembert", "roberta"),
+    class_prefixes=("XLMRoberta", "Camembert", "Roberta"),
+    names=TensorNames(
+        prefix="roberta.",
+        tensors={
+            "lm_head.dense.": "cls.predictions.transform.dense.",
+            "lm_head.layer_norm.": "cls.predictions.transform.LayerNorm.",
+            "lm_head.bias": "cls.predictions.bias",
+            "lm_head.decoder.": "cls.predictions.decoder.",
+        },
+        class_tensors={SEQUENCE_CLASS: {"classifier.dense.": "pooler.dense.", "classifier.out_proj.": "classifier."}},
+    ),
+    masked_lm_activation="gelu_erf",
+    dropouts={"multiple_choice": None},
+    counts_padding=True,
+)

@@ -1,0 +1,231 @@
+"""`sentence_piece_options`: reads the tokenizer files of XLM-RoBERTa, CamemBERT and their like."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_bert_layers._internal.wire_format import read_fields
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, naming
+from keras_bert_layers.checkpoints.files import json_file
+from keras_bert_layers.checkpoints.files.json_file import check_one_of, check_size, optional_json, read_json_object
+from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
+
+MODEL_FILES = ("sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "sentencepiece.model")
+XLM_ROBERTA = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")
+CAMEMBERT = ("CamembertTokenizer", "CamembertTokenizerFast")
+# These take all of tokenizer.json as it is; the classes above take its vocabulary and its character map.
+GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
+# The class by the model, where no file names one.
+_BY_MODEL = {"camembert": CAMEMBERT[0], "xlm-roberta": XLM_ROBERTA[0]}
+
+ROLES = {
+    "start_token": ("cls_token", "<s>"),
+    "separator_token": ("sep_token", "</s>"),
+    "pad_token": ("pad_token", "<pad>"),
+    "unknown_token": ("unk_token", "<unk>"),
+    "mask_token": ("mask_token", "<mask>"),
+}
+_MORE = ("additional_special_tokens", "extra_special_tokens")
+# transformers, models/camembert/tokenization_camembert.py: the default of `additional_special_tokens`.
+_UNUSED = ("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED")
+_PRE_TOKENIZERS = ["WhitespaceSplit", "Metaspace"]
+# google/sentencepiece, `sentencepiece_model.proto`: the numbers of the fields and the types of pieces.
+_PIECES, _NORMALIZER_SPEC, _CHARACTER_MAP = 1, 3, 2
+_PIECE, _SCORE, _TYPE = 1, 2, 3
+_CONTROL, _USER_DEFINED = 3, 4
+
+
+def is_sentence_piece(folder: Path) -> bool:
+    """Whether the tokenizer of a directory is one of SentencePiece."""
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        return not (folder / "vocab.txt").is_file() and _model_file(folder) is not None
+    check_size(path)
+    with naming(path):
+        return b'"Unigram"' in path.read_bytes()
+
+
+def sentence_piece_options(folder: Path, config: Mapping[str, Any], model_type: Any) -> dict[str, Any]:
+    """The arguments of a `SentencePieceTokenizer` that the tokenizer files of a directory describe.
+
+    Args:
+        folder: the directory with the tokenizer files.
+        config: the content of `tokenizer_config.json`; empty if there is none.
+        model_type: `model_type` of `config.json`, or None.
+
+    Returns:
+        `vocabulary`, `scores`, `character_map`, the special tokens and their roles.
+
+    Raises:
+        CheckpointError: a file is damaged, or describes a tokenizer that `SentencePieceTokenizer` is not.
+    """
+    path = folder / "tokenizer_config.json"
+    kind = config.get("tokenizer_class") or _BY_MODEL.get(model_type, XLM_ROBERTA[0])
+    check_one_of(path, "tokenizer_class", kind, (*XLM_ROBERTA, *CAMEMBERT, *GENERIC))
+    if text_settings(folder)[1]:
+        raise CheckpointError(f"{folder}: `do_lower_case` of sentence-transformers must be false for SentencePiece.")
+    if (folder / "tokenizer.json").is_file():
+        values = read_json_object(folder / "tokenizer.json")
+        pieces, character_map = _read_json(folder / "tokenizer.json", values, strict=kind in GENERIC)
+        added = _listed(folder / "tokenizer.json", values.get("added_tokens") or [])
+    else:
+        model = _model_file(folder)
+        family = CAMEMBERT[0] if kind in CAMEMBERT else XLM_ROBERTA[0]
+        pieces, character_map, added = _read_model(folder / str(model), family)
+    tokens = _special_tokens(folder, config, added, kind)
+    tokens = {token: flags for token, flags in tokens.items() if token not in _UNUSED or token in dict(pieces)}
+    roles = _roles(folder, config)
+    ids = {piece: index for index, (piece, _) in enumerate(pieces)}
+    pieces += [(token, None) for token in tokens if token not in ids]
+    _check_ids(folder, added, [piece for piece, _ in pieces])
+    return {
+        "vocabulary": [piece for piece, _ in pieces],
+        "scores": [score for _, score in pieces],
+        "character_map": character_map,
+        "special_tokens": list(tokens),
+        "stripping_tokens": [token for token, flags in tokens.items() if flags.get("lstrip")],
+        **roles,
+    }
+
+
+def _model_file(folder: Path) -> str | None:
+    return next((name for name in MODEL_FILES if (folder / name).is_file()), None)
+
+
+def _read_json(path: Path, values: Mapping[str, Any], *, strict: bool) -> tuple[list[tuple[str, Any]], str]:
+    """Pieces with scores, and the character map in base64."""
+    model = json_file.check_object(path, "model", values.get("model"))
+    check_one_of(path, "model.type", model.get("type"), ("Unigram",))
+    check_one_of(path, "model.byte_fallback", bool(model.get("byte_fallback")), (False,))
+    vocabulary = model.get("vocab")
+    with damaged(f"{path}: `model.vocab` must hold pieces with scores", (TypeError, ValueError)):
+        pieces = [(piece, float(score)) for piece, score in vocabulary or ()]
+    if not pieces or not all(isinstance(piece, str) for piece, _ in pieces):
+        raise CheckpointError(f"{path}: `model.vocab` must hold pieces with scores.")
+    normalizers = list(_parts(values.get("normalizer"), "normalizers"))
+    maps = [part.get("precompiled_charsmap") or "" for part in normalizers if part.get("type") == "Precompiled"]
+    if strict:
+        kinds = [part.get("type") for part in normalizers]
+        cure = "SentencePieceTokenizer has no other."
+        check_one_of(path, "normalizer", kinds, ([], ["Precompiled"]), cure)
+        parts = list(_parts(values.get("pre_tokenizer"), "pretokenizers"))
+        check_one_of(path, "pre_tokenizer", [part.get("type") for part in parts], (_PRE_TOKENIZERS,), cure)
+        scheme = parts[1].get("prepend_scheme", "always" if parts[1].get("add_prefix_space", True) else "never")
+        check_one_of(path, "pre_tokenizer.prepend_scheme", scheme, ("always",), cure)
+        check_one_of(path, "pre_tokenizer.split", parts[1].get("split", True), (True,), cure)
+    _check_pair(path, values.get("post_processor"))
+    return pieces, maps[0] if maps else ""
+
+
+def _parts(value: Any, key: str) -> Iterator[dict[str, Any]]:
+    """The members of a normalizer or pre-tokenizer, which may be a sequence."""
+    if isinstance(value, dict) and value.get("type") == "Sequence":
+        for part in value.get(key) or []:
+            yield from _parts(part, key)
+    elif isinstance(value, dict):
+        yield value
+
+
+def _check_pair(path: Path, processor: Any) -> None:
+    """Checks that a pair is `<s> A </s></s> B </s>` in one segment; without a template it is."""
+    if processor is None or processor.get("type") == "RobertaProcessing":
+        return
+    check_one_of(path, "post_processor.type", processor.get("type"), ("TemplateProcessing",))
+    with damaged(f"{path}: `post_processor.pair` must be a template", (TypeError, KeyError, AttributeError)):
+        names = [(part["id"], part["type_id"]) for item in processor["pair"] for part in item.values()]
+    if len(names) != 6 or names[2:4] != [names[5], names[5]] or any(segment for _, segment in names):
+        raise CheckpointError(
+            f"{path}: `post_processor.pair` must be <s> A </s> </s> B </s>, each in segment 0. "
+            f"Received: {json_file.shown(names)}."
+        )
+
+
+def _read_model(path: Path, kind: str) -> tuple[list[tuple[str, Any]], str, dict[str, Any]]:
+    """Pieces with scores in the order of the family's ids, the character map, and tokens that are no pieces."""
+    check_size(path)
+    with damaged(f"{path}: must be a SentencePiece model", (ValueError, TypeError, KeyError, UnicodeDecodeError)):
+        fields = read_fields(path.read_bytes())
+        pieces, kinds = [], []
+        for number, message in fields:
+            if number == _PIECES:
+                piece = dict(read_fields(message))  # type: ignore[arg-type]
+                score = struct.unpack("<f", struct.pack("<I", piece.get(_SCORE, 0)))[0]
+                pieces.append((piece[_PIECE].decode(), score))  # type: ignore[union-attr]
+                kinds.append(piece.get(_TYPE, 1))
+        specs = [dict(read_fields(message)) for number, message in fields if number == _NORMALIZER_SPEC]  # type: ignore[arg-type]
+        character_map = base64.b64encode(specs[0].get(_CHARACTER_MAP, b"") if specs else b"").decode()  # type: ignore[arg-type]
+    found = (_CONTROL, _USER_DEFINED)
+    added: dict[str, Any] = {piece: {} for (piece, _), kind_of in zip(pieces, kinds, strict=True) if kind_of in found}
+    zero = [(name, 0.0) for name in ("<s>", "<pad>", "</s>", "<unk>", "<mask>")]
+    if kind == XLM_ROBERTA[0]:
+        return [*zero[:4], *pieces[3:], zero[4]], character_map, added
+    unused = [("<s>NOTUSED", 0.0), zero[1], ("</s>NOTUSED", 0.0), zero[3], ("<unk>NOTUSED", -100.0)]
+    return [*unused, *pieces[1:], zero[4]], character_map, added
+
+
+def _listed(path: Path, tokens: Any) -> dict[str, dict[str, Any]]:
+    """Tokens in files -> their flags."""
+    if isinstance(tokens, dict):
+        tokens = [{**token, "id": int(index)} for index, token in tokens.items()]
+    with damaged(f"{path}: the added tokens must be a list of JSON objects", (TypeError, KeyError, ValueError)):
+        found = {token["content"]: token for token in tokens}
+    for content, flags in found.items():
+        set_flags = [flag for flag in ("rstrip", "single_word") if flags.get(flag)]
+        if set_flags:
+            raise CheckpointError(f"{path}: the token {content} must not have {' or '.join(set_flags)} set.")
+    return found
+
+
+def _special_tokens(
+    folder: Path, config: Mapping[str, Any], added: Mapping[str, Any], kind: Any
+) -> dict[str, dict[str, Any]]:
+    """The tokens that transformers finds in raw text, with their flags."""
+    if kind in GENERIC:
+        tokens = dict(added)
+    elif "added_tokens_decoder" in config:
+        tokens = _listed(folder / "tokenizer_config.json", config["added_tokens_decoder"])
+    else:
+        tokens = dict(added)
+    stated = {**optional_json(folder / "special_tokens_map.json"), **config}
+    is_json = (folder / "tokenizer.json").is_file()
+    defaults = dict(ROLES.values())
+    for role in (*defaults, "bos_token", "eos_token"):
+        token = stated.get(role, defaults.get(role))
+        flags = token if isinstance(token, dict) else {"lstrip": role == "mask_token" and kind in CAMEMBERT}
+        content = token.get("content") if isinstance(token, dict) else token
+        if content is not None:
+            tokens.setdefault(content, flags)
+    for key in _MORE:
+        extra = stated.get(key) or (_UNUSED if kind in CAMEMBERT and not {*stated} & {*_MORE} and is_json else [])
+        for token in extra.values() if isinstance(extra, dict) else extra:
+            flags = token if isinstance(token, dict) else {}
+            tokens.setdefault(flags.get("content", token) if flags else token, flags)
+    return tokens
+
+
+def _roles(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The tokens with a meaning of their own."""
+    tokens_map = optional_json(folder / "special_tokens_map.json")
+    stated = {**tokens_map, **config}
+    if "added_tokens_decoder" not in config:  # with it, transformers does not read the map
+        for role in config.keys() & tokens_map.keys() & dict(ROLES.values()).keys():
+            content = _content(config[role])
+            check_one_of(folder / "special_tokens_map.json", role, _content(tokens_map[role]), (content,))
+    roles = {ours: stated.get(theirs, default) for ours, (theirs, default) in ROLES.items()}
+    return {ours: _content(token) for ours, token in roles.items()}
+
+
+def _content(token: Any) -> Any:
+    return token.get("content") if isinstance(token, dict) else token
+
+
+def _check_ids(folder: Path, added: Mapping[str, Any], vocabulary: list[str]) -> None:
+    """Checks that the added tokens have their ids of the vocabulary, or follow it."""
+    for token, flags in added.items():
+        index = flags.get("id")
+        if index is not None and (not 0 <= index < len(vocabulary) or vocabulary[index] != token):
+            raise CheckpointError(f"{folder}: the added token {token} must have its id of the vocabulary, not {index}.")

@@ -1,0 +1,189 @@
+"""`write`: makes the directory of a family, with random weights."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from family_table import configs, vocabularies
+from family_table.family import Family
+
+# Tensors that transformers ties, and of which old files hold one.
+_TIED = re.compile(r"cls\.predictions\.decoder\.(weight|bias)|lm_head\.decoder\.(weight|bias)|vocab_projector\.weight")
+SENTENCE_PIECES = ("xlm-r", "xlm-r-collapsed", "xlm-r-stripped", "camembert")
+
+
+def write(family: Family, directory: Path) -> Path:
+    """Writes the files of the directory and returns it."""
+    directory.mkdir()
+    num_tokens = write_tokenizer(family, directory)
+    config = family.config and dict(family.config)
+    if config and config["vocab_size"] is None:
+        config["vocab_size"] = num_tokens
+    for path, values in {"config.json": config, **family.files}.items():
+        (directory / path).parent.mkdir(exist_ok=True)
+        content = json.dumps(values, ensure_ascii=False).replace('"-1":', f'"{num_tokens - 1}":')
+        if values is not None:
+            (directory / path).write_text(content, encoding="utf-8")
+    if config and family.makes:
+        write_weights(family, config, directory)
+    return directory
+
+
+def write_weights(family: Family, config: dict[str, Any], directory: Path) -> None:
+    """Random weights by transformers' own class, under the names of the files on the hub."""
+    import torch
+    import transformers
+    from safetensors.torch import save_file
+
+    generator = torch.Generator().manual_seed(zlib.crc32(family.name.encode()))
+
+    def random(shape: Any, middle: float = 0.0) -> Any:
+        return (torch.randn(tuple(shape), generator=generator) * 0.3 + middle).to(getattr(torch, family.dtype))
+
+    def like(name: str, tensor: Any) -> Any:
+        is_scale = name.lower().endswith(("layernorm.weight", "layer_norm.weight"))
+        return random(tensor.shape, float(is_scale))  # norms about 1, so that activations leave what is nearly linear
+
+    kind = getattr(transformers, family.makes)
+    others = ("architectures", "auto_map", "model_type", "quantization_config")
+    settings = {key: value for key, value in config.items() if key not in others}
+    if family.refused:
+        settings = {**configs.BERT, "vocab_size": config["vocab_size"]}
+    model = kind(kind.config_class.from_dict(settings))
+    tensors = {name: like(name, tensor) for name, tensor in model.state_dict().items() if tensor.is_floating_point()}
+    kept = {name: tensor for name, tensor in tensors.items() if family.has_decoder or not _TIED.search(name)}
+    if family.has_decoder:  # a copy of the matrix it is tied to
+        kept |= dict(_decoders(kept))
+    tensors = {}
+    for name, tensor in kept.items():
+        if re.search(family.dropped, name):
+            continue
+        tensors[_renamed(family, name)] = tensor
+    tensors |= {name: random(shape) for name, shape in family.extra.items()}
+    if family.has_positions:
+        prefix = next(name for name in tensors if "word_embeddings" in name).rpartition("word_embeddings")[0]
+        length = config["max_position_embeddings"]
+        tensors[f"{prefix}position_ids"] = torch.arange(length).reshape(1, length)
+    if family.weights_file.endswith(".bin"):
+        torch.save(tensors, directory / family.weights_file)
+    else:
+        save_file(tensors, directory / family.weights_file, metadata={"format": "pt"})
+    for path in family.files:
+        if path.endswith("_Dense/config.json"):
+            sizes = family.files[path]
+            dense = {"linear.weight": random((sizes["out_features"], sizes["in_features"]))}
+            if sizes.get("bias", True):
+                dense["linear.bias"] = random((sizes["out_features"],))
+            save_file(dense, directory / Path(path).parent / "model.safetensors")
+
+
+def _renamed(family: Family, name: str) -> str:
+    for pattern, replacement in family.renames:
+        name = re.sub(pattern, replacement, name)
+    return name
+
+
+def _decoders(tensors: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    embedding = next(tensor for name, tensor in tensors.items() if name.endswith("word_embeddings.weight"))
+    for name in tensors:
+        if _TIED.search(name):
+            bias = re.sub(r"decoder\.bias$", "bias", name)
+            yield name, embedding.clone() if name.endswith("weight") else tensors[bias].clone()
+
+
+def write_tokenizer(family: Family, directory: Path) -> int:
+    """The files of the tokenizer; gives the number of tokens."""
+    if family.vocabulary is None:
+        return 300
+    if family.vocabulary == "byte-level":
+        return _write_bytes(family, directory)
+    if family.vocabulary in SENTENCE_PIECES:
+        return _write_sentence_pieces(family, directory)
+    tokens = vocabularies.word_pieces(family.vocabulary)
+    (directory / "vocab.txt").write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
+    if family.has_tokenizer_json:
+        _save(_word_piece_tokenizer(family, tokens), directory)
+    return len(tokens)
+
+
+def _save(tokenizer: Any, directory: Path) -> None:
+    tokenizer.save(str(directory / "tokenizer.json"))
+
+
+def _word_piece_tokenizer(family: Family, tokens: list[str]) -> Any:
+    """What transformers 4 saved for a `BertTokenizerFast`."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    config = family.files.get("tokenizer_config.json") or {}
+    tokenizer = Tokenizer(models.WordPiece({token: index for index, token in enumerate(tokens)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        lowercase=config.get("do_lower_case", True),
+        strip_accents=config.get("strip_accents"),
+        handle_chinese_chars=config.get("tokenize_chinese_chars", True),
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(token, tokens.index(token)) for token in ("[CLS]", "[SEP]")],
+    )
+    tokenizer.add_special_tokens([token for token in ("[PAD]", *vocabularies.SPECIAL) if token in tokens])
+    return tokenizer
+
+
+def _write_bytes(family: Family, directory: Path) -> int:
+    """The byte-level BPE of RoBERTa: `vocab.json` and `merges.txt`, and the `tokenizer.json` of transformers 4."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *letters, "Ġt", "he", "<mask>"]
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    (directory / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    (directory / "merges.txt").write_text("#version: 0.2\nĠ t\nh e\n", encoding="utf-8")
+    if family.has_tokenizer_json:
+        tokenizer = Tokenizer(models.BPE(vocabulary, [("Ġ", "t"), ("h", "e")]))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        _save(tokenizer, directory)
+    return len(tokens)
+
+
+def _write_sentence_pieces(family: Family, directory: Path) -> int:
+    """`sentencepiece.bpe.model`, and the `tokenizer.json` that transformers 4 saved for it."""
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    model = vocabularies.sentence_pieces()
+    (directory / "sentencepiece.bpe.model").write_bytes(model)
+    reorder = vocabularies.camembert_pieces if family.vocabulary == "camembert" else vocabularies.roberta_pieces
+    pieces, charsmap = reorder(model)
+    if not family.has_tokenizer_json:
+        return len(pieces)
+    names = [name for name, _ in pieces]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3))
+    metaspace = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Precompiled(charsmap), metaspace
+    # The three forms that transformers' converter has had: words between whitespace until 2021, then these two.
+    match family.vocabulary:
+        case "xlm-r-collapsed":
+            collapse = normalizers.Replace(Regex(" {2,}"), " ")
+            tokenizer.normalizer = normalizers.Sequence([tokenizer.normalizer, collapse])
+        case "xlm-r-stripped":
+            more = normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁")
+            tokenizer.normalizer = normalizers.Sequence([tokenizer.normalizer, *more])
+        case _:
+            tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace])
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[(token, names.index(token)) for token in ("<s>", "</s>")],
+    )
+    special = [AddedToken(token, special=True) for token in ("<s>", "<pad>", "</s>", "<unk>")]
+    tokenizer.add_special_tokens([*special, AddedToken("<mask>", lstrip=True, special=True)])
+    _save(tokenizer, directory)
+    return len(pieces)

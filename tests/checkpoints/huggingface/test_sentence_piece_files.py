@@ -1,0 +1,146 @@
+"""Tokenizer files of XLM-RoBERTa, CamemBERT and their like, in and out."""
+
+import base64
+import json
+
+import pytest
+
+import keras_bert_layers as kbl
+from keras_bert_layers import load_tokenizer
+from keras_bert_layers.checkpoints import CheckpointError
+from keras_bert_layers.checkpoints.huggingface.sentence_piece_writer import write_sentence_piece_tokenizer
+from keras_bert_layers.preprocessing import SentencePieceTokenizer
+
+models = pytest.importorskip("sentence_piece_models", reason="the extra `test` brings sentencepiece")
+
+TEXTS = ["Hello <mask> wörld ﬁ½", "<s>NOTUSED a </s>NOTUSED", "x<pad>y<unk>  <mask>", "ab cd e\u0301", "", "日本語"]
+MODEL_TYPES = {"xlm-roberta": "XLMRobertaTokenizer", "camembert": "CamembertTokenizer"}
+
+
+@pytest.fixture(scope="module")
+def proto():
+    return models.train("unigram", "nmt_nfkc")
+
+
+def tokenizer_of(proto, family):
+    vocabulary, scores = map(list, zip(*models.pieces_of(proto, family), strict=True))
+    character_map = base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode()
+    return SentencePieceTokenizer(vocabulary, scores, character_map=character_map, stripping_tokens=["<mask>"])
+
+
+@pytest.fixture
+def written(proto, tmp_path):
+    """A directory of XLM-RoBERTa's tokenizer, and the tokenizer."""
+    tokenizer = tokenizer_of(proto, "xlm-roberta")
+    write_sentence_piece_tokenizer(tmp_path, tokenizer, max_length=77)
+    return tmp_path, tokenizer
+
+
+def change(path, **values):
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **values}), "utf-8")
+
+
+@pytest.mark.parametrize("family", MODEL_TYPES)
+def test_read_back(family, proto, tmp_path):
+    tokenizer = tokenizer_of(proto, family)
+    write_sentence_piece_tokenizer(tmp_path, tokenizer, max_length=77)
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text("utf-8"))
+    assert (config["tokenizer_class"], config["model_max_length"]) == (MODEL_TYPES[family], 77)
+    found = load_tokenizer(tmp_path).get_config()
+    expected = tokenizer.get_config()
+    assert sorted(found.pop("special_tokens")) == sorted(expected.pop("special_tokens"))
+    assert found == expected
+
+
+@pytest.mark.parametrize("family", MODEL_TYPES)
+def test_the_model_alone(family, proto, tmp_path):
+    """The ids follow from the family."""
+    (tmp_path / "sentencepiece.bpe.model").write_bytes(proto.SerializeToString())
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": family, "vocab_size": 1000}))
+    found = load_tokenizer(tmp_path)
+    expected = tokenizer_of(proto, family)
+    for name in ("vocabulary", "scores", "character_map"):
+        assert found.get_config()[name] == expected.get_config()[name]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("files", ["all", "json", "model"])
+@pytest.mark.parametrize("family", MODEL_TYPES)
+def test_equal_ids_in_transformers(family, files, proto, tmp_path):
+    """What is written gives the same ids there, by tokenizer.json and by the model alone; pairs too."""
+    transformers = pytest.importorskip("transformers")
+    tokenizer = tokenizer_of(proto, family)
+    write_sentence_piece_tokenizer(tmp_path, tokenizer, max_length=77)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": family, "vocab_size": 1000}))
+    if files == "json":
+        (tmp_path / "sentencepiece.bpe.model").unlink()
+    elif files == "model":
+        (tmp_path / "tokenizer.json").unlink()
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    ours = load_tokenizer(tmp_path)
+    texts = [*TEXTS, *(text for text in models.hard_texts(300, seed=5) if "\udc80" not in text)]
+    expected = theirs(texts, add_special_tokens=False)["input_ids"]
+    assert ours.tokenize(texts).to_list() == expected
+    inputs = kbl.BertPreprocessor(ours)((["ab cd"], ["é"]))
+    assert inputs["token_ids"].numpy()[0].tolist() == theirs("ab cd", "é")["input_ids"]
+
+
+def test_generic_class_takes_the_file_as_it_is(written):
+    folder, tokenizer = written
+    change(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
+    assert load_tokenizer(folder).tokenize(TEXTS).to_list() == tokenizer.tokenize(TEXTS).to_list()
+    change(folder / "tokenizer.json", pre_tokenizer={"type": "Metaspace", "replacement": "▁"})
+    with pytest.raises(CheckpointError, match="pre_tokenizer"):
+        load_tokenizer(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "text"),
+    [
+        ("tokenizer_config.json", {"tokenizer_class": "AlbertTokenizer"}, "tokenizer_class"),
+        ("tokenizer_config.json", {"additional_special_tokens": ["<new>"], "added_tokens_decoder": {
+            "4": {"content": "<new>", "rstrip": True}}}, "rstrip"),
+        ("tokenizer.json", {"post_processor": {"type": "ByteLevel"}}, "post_processor.type"),
+        ("tokenizer.json", {"post_processor": {"type": "TemplateProcessing", "pair": [
+            {"Sequence": {"id": "A", "type_id": 0}}]}}, "must be <s> A </s> </s> B </s>"),
+        ("tokenizer.json", {"added_tokens": [{"id": 7, "content": "<s>"}]}, "must have its id"),
+        ("tokenizer.json", {"model": {"type": "Unigram", "vocab": 3}}, "must hold pieces with scores"),
+        ("tokenizer.json", {"model": {"type": "Unigram", "vocab": [], "byte_fallback": True}}, "byte_fallback"),
+    ],
+)  # fmt: skip
+def test_refused(name, values, text, written):
+    folder, _ = written
+    change(folder / name, **values)
+    with pytest.raises(CheckpointError, match=text):
+        load_tokenizer(folder)
+
+
+def test_damaged_model(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "xlm-roberta"}))
+    (tmp_path / "sentencepiece.bpe.model").write_bytes(b"\x0a\xff\xff")
+    with pytest.raises(CheckpointError, match="must be a SentencePiece model"):
+        load_tokenizer(tmp_path)
+
+
+def test_saved_with_a_model(proto, tmp_path):
+    """A BERT over SentencePiece, such as paraphrase-multilingual-MiniLM, goes out and comes back."""
+    tokenizer = tokenizer_of(proto, "xlm-roberta")
+    size = tokenizer.vocabulary_size()
+    config = kbl.BertConfig(vocabulary_size=size, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+    task = kbl.BertSentenceEncoder(kbl.BertBackbone(config), preprocessor=kbl.BertPreprocessor(tokenizer, 16))
+    kbl.save_huggingface(task, tmp_path / "out")
+    loaded = kbl.load_task(tmp_path / "out")
+    assert isinstance(loaded.preprocessor.tokenizer, SentencePieceTokenizer)
+    assert abs(loaded.predict(TEXTS, verbose=0) - task.predict(TEXTS, verbose=0)).max() < 1e-6
+    with pytest.raises(ValueError, match="must be a BertTokenizer"):
+        kbl.save_google(task.backbone, tmp_path / "google", preprocessor=task.preprocessor)
+
+
+def test_two_files_that_name_other_tokens_are_refused(written):
+    folder, _ = written
+    change(folder / "tokenizer_config.json", pad_token="<pad>")
+    (folder / "special_tokens_map.json").write_text(json.dumps({"pad_token": "[PAD]"}), "utf-8")
+    with pytest.raises(CheckpointError, match=r"special_tokens_map.json: `pad_token` must be '<pad>'"):
+        load_tokenizer(folder)
+    change(folder / "tokenizer_config.json", added_tokens_decoder={})  # transformers does not read the map then
+    assert load_tokenizer(folder).pad_id == 1

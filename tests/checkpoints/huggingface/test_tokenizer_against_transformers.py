@@ -1,0 +1,76 @@
+"""What tokenizer files give, against transformers on the same directory: ids, offsets, pairs and truncation."""
+
+import warnings
+
+import pytest
+
+from keras_bert_layers import load_preprocessor
+
+pytestmark = pytest.mark.peers
+
+BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = ["a", "b", "foo", "bar", "##bar", "Foo", "x", "中", "国", "##x", ".", "<", ">", "-", "[", "]"]
+ROLES = {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>", "mask_token": "<mask>"}
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+TEXTS = [
+    "Foo foo [MASK] 中国 x<e>y <E> new NEW newbar <mask> </s> <s>a b[SEP]",
+    "",
+    "é <ent> a  <e>  b",
+    "[PAD] q",
+    "foo\n<x>.",
+]
+PAIR = ("a b foo bar", "x a b x a foo x bar")
+DECODER = {
+    "4": {"content": "[MASK]", **FLAGS, "lstrip": True},
+    "22": {"content": "<e>", **FLAGS, "lstrip": True, "rstrip": True},
+    "21": {"content": "new", **FLAGS, "normalized": True, "special": False},
+}
+
+
+@pytest.mark.parametrize(
+    ("lines", "files"),
+    [
+        ([*BERT, *WORDS], {}),
+        ([*BERT, *WORDS], {"tokenizer_config": {"tokenizer_class": "ElectraTokenizerFast", "do_lower_case": False}}),
+        ([*BERT, *WORDS], {"added_tokens": {"new": 22, "<e>": 21}}),
+        ([*BERT, *WORDS], {"added_tokens": {"<e>": 40}, "special_tokens_map": {"additional_special_tokens": ["<e>"]}}),
+        ([*BERT, *WORDS], {"tokenizer_config": {"additional_special_tokens": ["<e>", "<x>"]}}),
+        ([*BERT, *WORDS], {"tokenizer_config": {"extra_special_tokens": {"e_token": "<e>"}, "bos_token": "<s>"}}),
+        ([*BERT, *WORDS], {"tokenizer_config": {"added_tokens_decoder": DECODER}}),
+        ([*BERT, *WORDS], {"tokenizer_config": {"truncation_side": "left", "never_split": ["Foo"]}}),
+        ([*ROLES.values(), *WORDS], {"tokenizer_config": ROLES}),
+        ([*ROLES.values(), *WORDS], {"special_tokens_map": ROLES}),
+        ([*BERT[:4], *WORDS], {}),
+        ([*BERT[1:4], *WORDS], {"added_tokens": {"new": 19}}),
+        ([*BERT, "foo", "", *WORDS, "a"], {"added_tokens": {"new": 24}}),
+        ([*BERT, *WORDS[:-1], "bar \t", ""], {}),
+    ],
+)
+def test_equal_to_transformers(lines, files, huggingface, tmp_path, transformers):
+    config = {
+        "model_type": "bert",
+        "vocab_size": 60,
+        "hidden_size": 4,
+        "num_attention_heads": 1,
+        "num_hidden_layers": 1,
+    }
+    more = {"intermediate_size": 4, "hidden_act": "gelu", "max_position_embeddings": 64, "type_vocab_size": 2}
+    for name, values in {**files, "config": {**config, **more}}.items():
+        huggingface.write_json(tmp_path / f"{name}.json", values)
+    (tmp_path / "vocab.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        reference = transformers.AutoTokenizer.from_pretrained(tmp_path)
+        preprocessor = load_preprocessor(tmp_path, max_length=8)
+    ids, starts, ends = preprocessor.tokenizer.tokenize_with_offsets(TEXTS)
+    expected = [reference(text, add_special_tokens=False, return_offsets_mapping=True) for text in TEXTS]
+    assert ids.to_list() == [encoding["input_ids"] for encoding in expected]
+    for text, encoding, *rows in zip(TEXTS, expected, starts.to_list(), ends.to_list(), strict=True):
+        offsets = [tuple(len(text[:place].encode()) for place in pair) for pair in encoding["offset_mapping"]]
+        assert list(zip(*rows, strict=True)) == offsets
+    for texts in (("a b foo bar x a b x a foo",), PAIR):
+        inputs = preprocessor(tuple([text] for text in texts) if len(texts) > 1 else list(texts))
+        found = reference(*texts, truncation=True, max_length=8, return_token_type_ids=True)
+        assert inputs["token_ids"].numpy()[0].tolist() == found["input_ids"]
+        assert inputs["segment_ids"].numpy()[0].tolist() == found["token_type_ids"]
+    assert preprocessor.tokenizer.pad_id == reference.pad_token_id

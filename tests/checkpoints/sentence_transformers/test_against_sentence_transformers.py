@@ -1,0 +1,140 @@
+"""Directories of sentence-transformers, read here with equal outputs; and ours, read there."""
+
+import contextlib
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+from keras_bert_layers import (
+    BertBackbone,
+    BertCrossEncoder,
+    BertDualEncoder,
+    BertSentenceEncoder,
+    load_task,
+    save_huggingface,
+)
+
+pytestmark = pytest.mark.peers
+
+# What two float32 implementations of these small models may differ by.
+TOLERANCE = 1e-5
+PROMPTS = {"query": "good : ", "document": "film ", "other": "a night."}
+# Keyword arguments of our sentence encoder, and what the chain of modules becomes.
+ENCODERS = {
+    "cls": {"pooling": "cls"},
+    "mean_sqrt_len_tokens": {"pooling": "mean_sqrt_len_tokens", "normalize": False},
+    "weightedmean": {"pooling": "weightedmean"},
+    "lasttoken": {"pooling": "lasttoken"},
+    "flags": {"pooling": ("cls", "max", "mean", "lasttoken")},
+    "order": {"pooling": ("weightedmean", "max", "cls")},
+    "dense": {"projection_dim": 7, "projection_activation": "gelu_erf"},
+    "several_dense": {
+        "pooling": ("cls", "mean"),
+        "projection_dim": (9, 7),
+        "projection_activation": ("linear", "silu"),
+    },
+    "cut": {"truncate_dim": 5},
+    "cut_dense": {"projection_dim": 7, "normalize": False, "truncate_dim": 3},
+    "prompts": {"prompts": PROMPTS},
+    "default_prompt": {"prompts": PROMPTS, "default_prompt": "other", "truncate_dim": 4},
+    "one_prompt": {"prompts": {"query": "good : "}, "default_prompt": "query"},
+}
+ACTIVATIONS = ("sigmoid", "linear", "tanh", "relu", "relu6", "silu", "mish", "gelu_erf")
+
+
+@contextlib.contextmanager
+def foreign_warnings():
+    """Another project's warnings are not ours to mend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.fixture(scope="module")
+def peer():
+    with foreign_warnings():
+        return pytest.importorskip("sentence_transformers")
+
+
+def eager(task):
+    task.compile(run_eagerly=True)  # a trace takes longer than these few texts
+    return task
+
+
+def assert_equal_vectors(task, model, texts):
+    """Of every way that texts may be read."""
+    close = {"rtol": 0, "atol": TOLERANCE}
+    np.testing.assert_allclose(task.predict(texts, verbose=0), model.encode(texts), **close)
+    np.testing.assert_allclose(task.encode_queries(texts, verbose=0), model.encode_query(texts), **close)
+    np.testing.assert_allclose(task.encode_documents(texts, verbose=0), model.encode_document(texts), **close)
+    for name in task.prompts or {}:
+        theirs = model.encode(texts, prompt_name=name)
+        np.testing.assert_allclose(task.predict(texts, verbose=0, prompt=name), theirs, **close)
+    theirs = model.encode(texts, prompt="bad ")
+    np.testing.assert_allclose(task.predict(texts, verbose=0, prompt="bad "), theirs, **close)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_sentence_encoders_both_ways(peer, our_models, tmp_path, name):
+    backbone, preprocessor = BertBackbone(our_models.CONFIG), our_models.preprocessor()
+    task = BertSentenceEncoder(backbone, preprocessor=preprocessor, **ENCODERS[name])
+    task = eager(our_models.randomised(task))
+    save_huggingface(task, tmp_path / "ours")
+    with foreign_warnings():
+        model = peer.SentenceTransformer(str(tmp_path / "ours"), device="cpu")
+        assert_equal_vectors(task, model, our_models.TEXTS)
+        model.save_pretrained(str(tmp_path / "theirs"))
+    again = eager(load_task(tmp_path / "theirs"))
+    assert again.truncate_dim == task.truncate_dim
+    assert again.default_prompt == task.default_prompt
+    assert_equal_vectors(again, model, our_models.TEXTS)
+
+
+@pytest.mark.parametrize("options", [{"activation": name} for name in ACTIVATIONS] + [{"prompts": PROMPTS}], ids=str)
+def test_cross_encoders_both_ways(peer, our_models, tmp_path, options):
+    if "prompts" in options:
+        options = {**options, "default_prompt": "other", "activation": "tanh"}
+    task = BertCrossEncoder(BertBackbone(our_models.CONFIG), our_models.preprocessor(), **options)
+    save_huggingface(eager(our_models.randomised(task)), tmp_path / "ours")
+    pairs = our_models.TEXTS, our_models.TEXTS[::-1]
+    with foreign_warnings():
+        model = peer.CrossEncoder(str(tmp_path / "ours"), device="cpu")
+        theirs = model.predict(list(zip(*pairs, strict=True)))
+        ranks = model.rank("good film", our_models.TEXTS)
+        model.save_pretrained(str(tmp_path / "theirs"))
+    again = load_task(tmp_path / "theirs")
+    assert (again.activation, again.prompts) == (task.activation, task.prompts)
+    for ours in (task, eager(again)):
+        np.testing.assert_allclose(ours.answer(pairs)["score"], theirs, rtol=0, atol=TOLERANCE)
+        found = ours.rank("good film", our_models.TEXTS)
+        np.testing.assert_allclose([row["score"] for row in found], [row["score"] for row in ranks], atol=TOLERANCE)
+
+
+def test_dual_encoder(peer, our_models, tmp_path):
+    prompts = {side: PROMPTS[side] for side in ("query", "document")}
+    task = BertDualEncoder(BertBackbone(our_models.CONFIG), prompts=prompts, preprocessor=our_models.preprocessor())
+    save_huggingface(eager(our_models.randomised(task)), tmp_path / "x")
+    with foreign_warnings():
+        model = peer.SentenceTransformer(str(tmp_path / "x"), device="cpu")
+        queries, documents = model.encode_query(our_models.TEXTS), model.encode_document(our_models.TEXTS)
+    np.testing.assert_allclose(task.encode_queries(our_models.TEXTS, verbose=0), queries, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(task.encode_documents(our_models.TEXTS, verbose=0), documents, rtol=0, atol=TOLERANCE)
+    assert load_task(tmp_path / "x", "dual_encoder").prompts == prompts
+
+
+@pytest.mark.parametrize("name", ["Identity", "Tanh"])
+@pytest.mark.parametrize("key", ["sbert_ce_default_activation_function", "sentence_transformers"])
+def test_cross_encoders_of_older_releases(peer, our_models, tmp_path, key, name):
+    task = our_models.randomised(BertCrossEncoder(BertBackbone(our_models.CONFIG), our_models.preprocessor()))
+    config = save_huggingface(task, tmp_path / "x") / "config.json"
+    path = f"torch.nn.modules.{'linear' if name == 'Identity' else 'activation'}.{name}"
+    values = {name: value for name, value in json.loads(config.read_text()).items() if name != "sentence_transformers"}
+    values[key] = {"version": "4.0.1", "activation_fn": path} if key == "sentence_transformers" else path
+    config.write_text(json.dumps(values))
+    pairs = our_models.TEXTS, our_models.TEXTS[::-1]
+    with foreign_warnings():
+        theirs = peer.CrossEncoder(str(tmp_path / "x"), device="cpu").predict(list(zip(*pairs, strict=True)))
+    scores = eager(load_task(tmp_path / "x")).answer(pairs)["score"]
+    np.testing.assert_allclose(scores, theirs, rtol=0, atol=TOLERANCE)

@@ -1,0 +1,285 @@
+"""DistilBERT, ELECTRA and XLM-RoBERTa: what transformers writes, read here, and what is written here, read by it."""
+
+import dataclasses
+import json
+import logging
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from keras_bert_layers import load_backbone, load_task, save_huggingface
+from keras_bert_layers.checkpoints import load_report
+
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore:.*has no pooler")]
+
+# pytest -o log_cli=true --log-cli-level=INFO shows the differences themselves.
+logger = logging.getLogger(__name__)
+# What two float32 implementations may differ by; the project's promise.
+TOLERANCE = 2e-5
+NUM_CHOICES = 2
+
+# Every size is its own, so that a swapped axis does not fit. The usual 0.02 would leave every output near its bias.
+BERT_SIZES = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 50,
+    "max_position_embeddings": 19,
+    "initializer_range": 0.3,
+}
+DISTILBERT = {
+    "vocab_size": 61,
+    "dim": 24,
+    "n_layers": 2,
+    "n_heads": 4,
+    "hidden_dim": 50,
+    "max_position_embeddings": 19,
+    "initializer_range": 0.3,
+    "seq_classif_dropout": 0.35,
+}
+ELECTRA = {**BERT_SIZES, "type_vocab_size": 3, "layer_norm_eps": 1e-7, "classifier_dropout": 0.25}
+ROBERTA = {**ELECTRA, "max_position_embeddings": 21, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "pad_token_id": 1}
+# Name -> the beginning of the classes in transformers, the one that we write, and the config.
+RELATIVES = {
+    "distilbert": ("DistilBert", "DistilBert", DISTILBERT),
+    "distilbert_sinusoidal": ("DistilBert", "DistilBert", {**DISTILBERT, "sinusoidal_pos_embds": True}),
+    "distilbert_relu": ("DistilBert", "DistilBert", {**DISTILBERT, "activation": "relu"}),
+    "electra": ("Electra", "Electra", {**ELECTRA, "embedding_size": 10, "summary_last_dropout": 0.15}),
+    "electra_wide": ("Electra", "Electra", {**ELECTRA, "embedding_size": 24, "hidden_act": "gelu_new"}),
+    "xlm_roberta": ("XLMRoberta", "XLMRoberta", ROBERTA),
+    "xlm_roberta_segments": (
+        "XLMRoberta",
+        "XLMRoberta",
+        {**ROBERTA, "type_vocab_size": 3, "hidden_act": "relu", "pad_token_id": 0},
+    ),
+    "camembert": ("Camembert", "XLMRoberta", ROBERTA),
+    "roberta": ("Roberta", "XLMRoberta", ROBERTA),
+}
+TASKS = {
+    "Model": None,
+    "ForSequenceClassification": "classifier",
+    "ForTokenClassification": "token_classifier",
+    "ForQuestionAnswering": "question_answerer",
+    "ForMultipleChoice": "multiple_choice",
+    "ForMaskedLM": "masked_lm",
+}
+# All heads of three; of the others, the heads that read what they change.
+CASES = [
+    *((name, head) for name in ("distilbert", "electra", "xlm_roberta") for head in TASKS),
+    *(("electra_wide", head) for head in ("Model", "ForSequenceClassification", "ForMaskedLM")),
+    *(("xlm_roberta_segments", head) for head in ("Model", "ForMaskedLM", "ForSequenceClassification")),
+    *((name, "Model") for name in ("distilbert_sinusoidal", "distilbert_relu", "camembert", "roberta")),
+    *(("distilbert_relu", "ForMaskedLM"), ("camembert", "ForSequenceClassification"), ("roberta", "ForMaskedLM")),
+]
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    """A padded batch and a row of one token; the id of padding stands in a text too, as if a user had written it."""
+    rng = np.random.default_rng(4)
+    mask = np.arange(19) < np.array([[19], [7], [1], [12]])
+    return {
+        "token_ids": rng.integers(2, 61, mask.shape),
+        "segment_ids": rng.integers(0, 3, mask.shape) * mask,
+        "padding_mask": mask,
+    }
+
+
+def batch_for(config, inputs):
+    """The inputs with the padding of a config, and with its segments."""
+    mask = inputs["padding_mask"]
+    token_ids = np.where(mask, inputs["token_ids"], config.pad_token_id)
+    token_ids[3, 4] = config.pad_token_id
+    segment_ids = inputs["segment_ids"]
+    if getattr(config, "type_vocab_size", 3) == 1 and not any(
+        "Question" in name for name in config.architectures or ()
+    ):
+        segment_ids = 0 * segment_ids
+    return {
+        name: value.astype("int32")
+        for name, value in {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": mask}.items()
+    }
+
+
+def randomised(torch, model):
+    """Gives norms and biases numbers of their own too: fresh ones are 1 and 0 and hide what is swapped."""
+    torch.manual_seed(3)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter.copy_(torch.randn_like(parameter) * 0.3 + parameter)
+    return model.eval()
+
+
+def their_outputs(torch, model, batch):
+    names = {"token_ids": "input_ids", "segment_ids": "token_type_ids", "padding_mask": "attention_mask"}
+    tensors = {theirs: torch.tensor(batch[ours]) for ours, theirs in names.items()}
+    if getattr(model.config, "type_vocab_size", 1) == 1:  # a question answerer finds the context by segment 1
+        del tensors["token_type_ids"]
+    if type(model).__name__.endswith("MultipleChoice"):
+        tensors = {name: tensor.reshape(-1, NUM_CHOICES, tensor.shape[-1]) for name, tensor in tensors.items()}
+    with torch.no_grad():
+        return {name: value.numpy() for name, value in model(**tensors).items()}
+
+
+def our_outputs(head, model, batch):
+    if head == "ForMultipleChoice":
+        shape = (-1, NUM_CHOICES, batch["token_ids"].shape[-1])
+        return {"logits": model.predict({name: ids.reshape(shape) for name, ids in batch.items()}, verbose=0)}
+    if head == "ForMaskedLM":
+        positions = np.tile(np.arange(19, dtype="int32"), (4, 1))
+        return {"logits": model.predict({**batch, "mask_positions": positions}, verbose=0)}
+    outputs = model.predict(batch, verbose=0)
+    if head == "Model":
+        return {"last_hidden_state": outputs["sequence_output"], "pooler_output": outputs["pooled_output"]}
+    return outputs if head == "ForQuestionAnswering" else {"logits": outputs}
+
+
+def assert_same(ours, theirs, batch):
+    """Equal at all real positions; of spans, where an answer may stand."""
+    real = batch["padding_mask"].astype(bool)
+    differences = {}
+    for name in ours.keys() & theirs.keys():
+        mine, yours = ours[name], theirs[name]
+        where = real & (mine > -1e4) if "_logits" in name else real if mine.ndim == 3 else np.ones(mine.shape, bool)
+        assert where.any()
+        differences[name] = float(np.abs(mine - yours)[where].max())
+    logger.info("largest differences: %s", differences)
+    assert differences
+    assert max(differences.values()) <= TOLERANCE, differences
+
+
+def make_theirs(torch, transformers, name, head):
+    beginning, _, values = RELATIVES[name]
+    labels = {"num_labels": 3} if head in ("ForSequenceClassification",) else {}
+    if head == "ForTokenClassification":
+        labels = {"id2label": {0: "O", 1: "B-place", 2: "I-place"}}
+    config = getattr(transformers, f"{beginning}Config")(**values, **labels)
+    return randomised(torch, getattr(transformers, beginning + head)(config))
+
+
+@pytest.mark.parametrize(("name", "head"), CASES)
+def test_both_ways(torch, transformers, inputs, tmp_path, name, head):
+    model = make_theirs(torch, transformers, name, head)
+    model.save_pretrained(tmp_path / "theirs")
+    batch = batch_for(model.config, inputs)
+    expected = their_outputs(torch, model, batch)
+    ours = load_backbone(tmp_path / "theirs") if head == "Model" else load_task(tmp_path / "theirs", preprocessor=None)
+    assert_same(our_outputs(head, ours, batch), expected, batch)
+
+    save_huggingface(ours, tmp_path / "ours")
+    reader = getattr(transformers, RELATIVES[name][1] + head)
+    again, loading = reader.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not any(loading.values()), loading
+    assert type(transformers.AutoConfig.from_pretrained(tmp_path / "ours")) is type(again.config)
+    before, after = model.state_dict(), again.state_dict()
+    assert before.keys() == after.keys()
+    assert [key for key, value in before.items() if not torch.equal(value, after[key])] == []
+    assert_same(their_outputs(torch, again.eval(), batch), expected, batch)
+    read_again = json.loads((tmp_path / "ours" / "config.json").read_text())
+    for key in ("seq_classif_dropout", "summary_last_dropout", "classifier_dropout", "pad_token_id"):
+        if key in read_again:
+            assert read_again[key] == getattr(model.config, key)
+
+
+def make_ours(our_models, name, kind):
+    """A small random model of a relative with a WordPiece tokenizer, of one of the kinds of `our_models`."""
+    from keras_bert_layers import BertBackbone
+
+    changes = {
+        "distilbert": {"num_segments": 0, "pooler_activation": "relu", "layer_norm_epsilon": 1e-12},
+        "electra": {"embedding_dim": 6, "pooler_activation": "gelu_erf", "activation": "gelu_erf"},
+        "xlm_roberta": {"position_offset": 1},
+    }
+    config = dataclasses.replace(our_models.CONFIG, **changes[name])
+    return our_models.randomised(our_models.MAKERS[kind](BertBackbone(config), our_models.preprocessor()))
+
+
+@pytest.mark.parametrize("kind", ["classifier", "cross_encoder"])
+@pytest.mark.parametrize("name", ["distilbert", "electra", "xlm_roberta"])
+def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
+    task = make_ours(our_models, name, kind)
+    directory = save_huggingface(task, tmp_path / "ours")
+    texts = our_models.TEXTS if kind == "classifier" else (our_models.TEXTS, our_models.TEXTS[::-1])
+    pair = [texts] if kind == "classifier" else [list(part) for part in texts]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(directory)
+    batch = tokenizer(*pair, padding=True, truncation=True, return_tensors="pt")
+    with torch.no_grad():
+        theirs = model.eval()(**batch).logits.numpy()
+    np.testing.assert_allclose(task.predict(texts, verbose=0), theirs, rtol=0, atol=TOLERANCE)
+    again = load_task(directory)
+    np.testing.assert_array_equal(again.predict(texts, verbose=0), task.predict(texts, verbose=0))
+
+
+@pytest.mark.parametrize("name", ["distilbert", "electra", "xlm_roberta"])
+def test_sentence_encoders(our_models, tmp_path, name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of another project
+        peer = pytest.importorskip("sentence_transformers")
+        task = make_ours(our_models, name, "sentence_encoder")
+        model = peer.SentenceTransformer(str(save_huggingface(task, tmp_path / "x")), device="cpu")
+        theirs = model.encode(our_models.TEXTS)
+        model.save_pretrained(str(tmp_path / "theirs"))
+    np.testing.assert_allclose(task.predict(our_models.TEXTS, verbose=0), theirs, rtol=0, atol=TOLERANCE)
+    again = load_task(tmp_path / "theirs")
+    np.testing.assert_allclose(again.predict(our_models.TEXTS, verbose=0), theirs, rtol=0, atol=TOLERANCE)
+
+
+SERVE = """
+import sys, numpy as np, tensorflow as tf, tensorflow_text
+assert "keras_bert_layers" not in sys.modules
+texts = tf.constant(np.load(sys.argv[2]).tolist())
+outputs = tf.saved_model.load(sys.argv[1]).signatures["serving_default"](text=texts)
+np.save(sys.argv[3], outputs["probabilities"].numpy())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["distilbert", "electra"])
+def test_saved_model_in_a_fresh_process(torch, transformers, our_models, tmp_path, name):
+    """Strings in, transformers' probabilities out, in a process without Keras and this package."""
+    directory = save_huggingface(make_ours(our_models, name, "classifier"), tmp_path / "x")
+    load_task(directory).export(tmp_path / "served")
+    np.save(tmp_path / "texts.npy", our_models.TEXTS)
+    files = [str(tmp_path / part) for part in ("served", "texts.npy", "probabilities.npy")]
+    subprocess.run(
+        [sys.executable, "-c", SERVE, *files], check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": ""}
+    )
+    tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(directory)
+    with torch.no_grad():
+        logits = model.eval()(**tokenizer(our_models.TEXTS, padding=True, truncation=True, return_tensors="pt")).logits
+    served = np.load(tmp_path / "probabilities.npy")
+    np.testing.assert_allclose(served, torch.softmax(logits, -1).numpy(), rtol=0, atol=TOLERANCE)
+
+
+def test_generators_and_discriminators(torch, transformers, inputs, tmp_path):
+    """The discriminator is an encoder; its own head is left out by name."""
+    config = transformers.ElectraConfig(**ELECTRA, embedding_size=10)
+    model = randomised(torch, transformers.ElectraForPreTraining(config))
+    model.save_pretrained(tmp_path)
+    batch = batch_for(config, inputs)
+    ours = load_backbone(tmp_path)
+    expected = their_outputs(torch, model.electra, batch)
+    assert_same({"last_hidden_state": ours.predict(batch, verbose=0)["sequence_output"]}, expected, batch)
+    assert set(load_report(ours).ignored.values()) == {"the head that finds replaced tokens"}
+
+
+def test_a_pooler_beside_a_classification_head(torch, transformers, inputs, tmp_path):
+    """Old files have both; transformers reads the head's own layer, and so do we."""
+    model = make_theirs(torch, transformers, "xlm_roberta", "ForSequenceClassification")
+    model.config.save_pretrained(tmp_path)
+    pooler = {"roberta.pooler.dense.weight": torch.ones(24, 24), "roberta.pooler.dense.bias": torch.ones(24)}
+    torch.save({**model.state_dict(), **pooler}, tmp_path / "pytorch_model.bin")
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": [type(model).__name__]}))
+    batch = batch_for(model.config, inputs)
+    task = load_task(tmp_path, preprocessor=None)
+    assert_same({"logits": task.predict(batch, verbose=0)}, their_outputs(torch, model, batch), batch)
+    assert set(load_report(task).ignored) >= pooler.keys()
