@@ -15,7 +15,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers.export import Signature, write_saved_model
 from keras_bert_layers.export._dtype_copy import copy_in_dtype
-from keras_bert_layers.export._text_bound import bounded_texts, check_max_bytes
+from keras_bert_layers.export._text_bound import check_max_bytes, with_bound
 from keras_bert_layers.export.saved_model import check_destination
 
 # One text of a row may be long: longer than a model reads at once, with something to find in it. The others must fit
@@ -44,7 +44,7 @@ def export_task(
     check_destination(filepath, version)
     model = task if dtype is None else copy_in_dtype(task, dtype)
     with _padding_skipped(model):
-        signatures = [_with_bound(signature, max_bytes) for signature in model.signatures()]
+        signatures = [with_bound(signature, max_bytes) for signature in model.signatures()]
         folder = write_saved_model(
             filepath,
             signatures,
@@ -68,22 +68,6 @@ def _padding_skipped(task: Any) -> Iterator[None]:
     finally:
         for backbone, padding_free in before:
             backbone.padding_free = padding_free
-
-
-def _with_bound(signature: Signature, max_bytes: int | None) -> Signature:
-    """A signature that reads `max_bytes` of each text; the same one for None, or if it takes no texts."""
-    kinds = [dtype for _, dtype in signature.inputs.values()]
-    if max_bytes is None or "string" not in kinds:
-        return signature
-
-    def serve(*inputs: Any) -> dict[str, Any]:
-        bounded = [
-            bounded_texts(tensor, max_bytes) if kind == "string" else tensor
-            for tensor, kind in zip(inputs, kinds, strict=True)
-        ]
-        return signature.function(*bounded)
-
-    return Signature(signature.name, serve, signature.inputs)
 
 
 def _requests(task: Any, signatures: Sequence[Signature]) -> dict[str, list[dict[str, np.ndarray]]]:

@@ -43,7 +43,11 @@ def masked_inputs(backbone: BertBackbone) -> dict[str, Any]:
 
 
 def masked_lm_head(
-    backbone: BertBackbone, *, activation: str | None = None, layer_norm_epsilon: float | None = None
+    backbone: BertBackbone,
+    *,
+    activation: str | None = None,
+    layer_norm_epsilon: float | None = None,
+    tie_weights: bool = True,
 ) -> MaskedLMHead:
     """A newly initialized head; what is None is taken from the backbone's config."""
     config = backbone.config
@@ -51,6 +55,7 @@ def masked_lm_head(
         backbone,
         activation=config.activation if activation is None else activation,
         layer_norm_epsilon=config.layer_norm_epsilon if layer_norm_epsilon is None else layer_norm_epsilon,
+        tie_weights=tie_weights,
         **head_options(backbone, "masked_lm_head"),
     )
 
@@ -59,12 +64,12 @@ def fill_masks(task: Any, *texts: Any) -> tuple[Any, dict[str, Any]]:
     """The outputs of a task for a batch of texts or of pairs, and the most probable tokens for the masks in them."""
     tokenizer = task.preprocessor.tokenizer
     _check_top_k(task.data.owner, task.top_k, tokenizer.vocabulary_size())
-    masks = read_masks(task.data.tokens(*texts), tokenizer.mask_id, texts)
+    masks = read_masks(task.data.tokens(*texts), task.preprocessor, texts)
     outputs = task.run(masks.ids)
     filled = decode_masks(
         outputs["masked_lm"] if isinstance(outputs, dict) else outputs,
         masks.columns,
-        tokenizer.get_config()["vocabulary"],
+        tokenizer.all_tokens(),
         num_columns=masks.num_columns,
         top_k=task.top_k,
     )

@@ -30,12 +30,13 @@ class BertClassifier(Task):
       `(batch,)` and `probabilities` `(batch, classes)`.
     - `"multi_label_classification"`: a list of names a text, or 0 and 1 `(rows, classes)`; binary cross entropy. The
       exported model returns `label` `(batch, labels)`, the most probable first, padded with `""`, and `probabilities`.
-    - `"regression"`: a number a text; squared error. The exported model returns `score` `(batch,)`.
+    - `"regression"`: a number a text, or `num_classes` numbers `(rows, num_classes)`; squared error. The exported model
+      returns `score` `(batch,)`, or `(batch, num_classes)`.
 
     Args:
         backbone: a `BertBackbone`.
-        num_classes: how many classes there are, at least 2; may be left out where `class_names` are given, and in a
-            regression.
+        num_classes: how many classes there are, at least 2; may be left out where `class_names` are given. In a
+            regression, how many numbers a text has; 1 if None.
         class_names: one name a class. Labels may then be names, and the exported model returns names. Without them, the
             names are `"0"`, `"1"` and so on, and labels are integers.
         problem_type: the kind of the labels; see above.
@@ -48,7 +49,7 @@ class BertClassifier(Task):
 
     Returns:
         A call on ids and `predict` return float32 logits `(batch, classes)`; a regression returns its numbers
-        `(batch, 1)`.
+        `(batch, num_classes)`.
 
     Raises:
         TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary; a generator to `fit`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -11,9 +11,11 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks._parts import check_parts, head_options
+from keras_bert_layers.tasks._prompts import Prompts
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.inputs._columns import as_columns
 from keras_bert_layers.tasks.labels import Relevance
@@ -33,11 +35,16 @@ class BertCrossEncoder(Task):
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text. Its
             `truncation` applies to pairs that are too long; `"only_second"` never shortens the query.
         dropout: the share of pooled features dropped in training before the dense layer; the backbone's if None.
+        activation: turns the logit into the score, one of `config.ACTIVATIONS`; `"linear"` leaves it as it is. The loss
+            is that of the logit under every activation.
+        prompts: texts that the model was trained to read before the query, by name.
+        default_prompt: the name of the prompt before every query, in training too; None for none.
         name: the model's name.
 
     Returns:
         A call on ids and `predict` return float32 logits `(batch, 1)`. The score of `rank`, `answer` and the exported
-        model is their logistic function, in [0, 1].
+        model is their activation: by default the logistic function, in [0, 1]. The exported model has a signature for
+        each prompt, by its name.
 
     Raises:
         TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary; a generator to `fit`.
@@ -64,17 +71,47 @@ class BertCrossEncoder(Task):
         preprocessor: BertPreprocessor | None = None,
         *,
         dropout: float | None = None,
+        activation: str = "sigmoid",
+        prompts: Mapping[str, str] | None = None,
+        default_prompt: str | None = None,
         name: str | None = None,
     ):
         check_parts("BertCrossEncoder", backbone, preprocessor)
         dropout = backbone.config.dropout if dropout is None else dropout
         head = ClassificationHead(1, dropout=dropout, **head_options(backbone, "classification_head"))
         outputs = head(backbone(backbone.input)["pooled_output"])
-        self._labels = Relevance()
-        data = TextInputs("BertCrossEncoder", preprocessor, self._labels, pairs=True)
+        labels, all_prompts = Relevance(activation), Prompts("BertCrossEncoder", prompts, default_prompt)
+        data = TextInputs("BertCrossEncoder", preprocessor, labels, pairs=True).prompted(all_prompts.text())
         super().__init__(backbone, data, outputs=outputs, name=name)
+        self._labels, self._prompts = labels, all_prompts
         self.dropout = dropout
         self.compile()
+
+    @property
+    def activation(self) -> str:
+        """Turns the logit into the score."""
+        return self._labels.activation
+
+    @property
+    def prompts(self) -> dict[str, str] | None:
+        """The prompts by name; None for none."""
+        return dict(self._prompts.by_name) or None
+
+    @property
+    def default_prompt(self) -> str | None:
+        """The name of the prompt before every query; None for none."""
+        return self._prompts.default
+
+    def predict(self, x: Any, *args: Any, prompt: str | None = None, **kwargs: Any) -> Any:
+        """The logits as NumPy arrays, as `Task.predict`.
+
+        Args:
+            x: a tuple of queries and documents; see `Task.predict`.
+            *args: as in `Task.predict`.
+            prompt: is put before the queries instead of the default one: a name of `prompts`, or a text; `""` for none.
+            **kwargs: as in `Task.predict`.
+        """
+        return self._predict(self._prompts.data(self, prompt, x), x, *args, **kwargs)
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the relevance and the logistic function of the logit."""
@@ -88,6 +125,14 @@ class BertCrossEncoder(Task):
         """Queries and documents to `score`."""
         return self._labels.decode(self.run(self.data.tokens(*texts)))
 
+    def serve_prompted(self, prompt: str, *texts: Any) -> dict[str, Any]:
+        """Queries, read after the text of a prompt, and documents to `score`."""
+        return self._labels.decode(self.run(self.data.prompted(prompt).tokens(*texts)))
+
+    def signatures(self) -> list[Signature]:
+        """The signatures of all tasks, and one for each prompt."""
+        return super().signatures() + ([] if self.preprocessor is None else self._prompts.signatures(self))
+
     def rank(
         self,
         query: str,
@@ -97,6 +142,7 @@ class BertCrossEncoder(Task):
         return_documents: bool = False,
         batch_size: int | None = None,
         verbose: Any = 0,
+        prompt: str | None = None,
     ) -> list[dict[str, Any]]:
         """Ranks documents from the best to the worst answer to a query.
 
@@ -107,10 +153,11 @@ class BertCrossEncoder(Task):
             return_documents: whether each result holds its text too.
             batch_size: the most pairs a step; None lets `predict` choose.
             verbose: Keras's progress bar: 1 shows it, 0 does not.
+            prompt: as in `predict`.
 
         Returns:
-            One dictionary a document: `"corpus_id"`, its index in `documents`; `"score"`, in [0, 1]; and `"text"` if
-            asked for. Documents with equal scores keep their order.
+            One dictionary a document: `"corpus_id"`, its index in `documents`; `"score"`, by default in [0, 1]; and
+            `"text"` if asked for. Documents with equal scores keep their order.
 
         Raises:
             TypeError: a query that is not one string; documents that are not strings.
@@ -122,8 +169,8 @@ class BertCrossEncoder(Task):
         self.data.is_raw([query])
         candidates = as_columns("BertCrossEncoder", documents)
         queries = np.array([query] * len(candidates), object)
-        logits = self.predict((queries, candidates), batch_size, verbose=verbose)[:, 0]
-        scores = keras.ops.convert_to_numpy(keras.ops.sigmoid(logits))
-        order = np.argsort(-logits, kind="stable")[:top_k]
+        logits = self.predict((queries, candidates), batch_size, verbose=verbose, prompt=prompt)[:, 0]
+        scores = np.asarray(self._labels.scores(logits))
+        order = np.argsort(-scores, kind="stable")[:top_k]
         found: list[dict[str, Any]] = [{"corpus_id": int(row), "score": float(scores[row])} for row in order]
         return [{**row, "text": documents[row["corpus_id"]]} for row in found] if return_documents else found

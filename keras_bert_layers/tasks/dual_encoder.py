@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -14,8 +15,10 @@ from keras_bert_layers.export import Signature
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _contrastive as contrastive
 from keras_bert_layers.tasks._parts import check_parts, check_sizes
+from keras_bert_layers.tasks._projections import as_given
+from keras_bert_layers.tasks._prompts import Prompts
 from keras_bert_layers.tasks._setting import Setting
-from keras_bert_layers.tasks._vectors import id_inputs, text_encoder
+from keras_bert_layers.tasks._vectors import Pooling, id_inputs, text_encoder
 from keras_bert_layers.tasks.inputs import QueryInputs
 from keras_bert_layers.tasks.inputs.queries import DOCUMENT, QUERY, SIDES
 from keras_bert_layers.tasks.task import Task
@@ -37,11 +40,14 @@ class BertDualEncoder(Task):
     Args:
         backbone: the `BertBackbone` of the queries, and of the documents too if they have no other.
         document_backbone: the `BertBackbone` of the documents, of the same width; None shares the one of the queries.
-        pooling: `"mean"`, `"cls"` or `"max"` over the real tokens.
+        pooling: `"mean"`, `"cls"`, `"max"`, or another mode of a `SequencePooling`, or a sequence of modes, whose
+            vectors are put side by side.
         normalize: whether vectors have Euclidean length 1, so that their dot product is the cosine.
         temperature: divides the dot products in the loss. None is 0.05 for normalized vectors and 1 for others.
         symmetric: whether the loss also finds each document's own query among the queries of the batch, and is the mean
             of both directions.
+        prompts: texts that the model reads before every query and before every document, in training too:
+            `{"query": text, "document": text}`, or one of them.
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text.
         document_preprocessor: the `BertPreprocessor` of the documents, for another `max_length`; None shares the
             one of the queries.
@@ -85,10 +91,11 @@ class BertDualEncoder(Task):
         backbone: BertBackbone,
         document_backbone: BertBackbone | None = None,
         *,
-        pooling: str = "mean",
+        pooling: Pooling = "mean",
         normalize: bool = True,
         temperature: float | None = None,
         symmetric: bool = False,
+        prompts: Mapping[str, str] | None = None,
         preprocessor: BertPreprocessor | None = None,
         document_preprocessor: BertPreprocessor | None = None,
         name: str | None = None,
@@ -106,15 +113,24 @@ class BertDualEncoder(Task):
             encoders[DOCUMENT] = text_encoder(document_backbone, pooling, normalize, name="document_encoder")
         inputs = {side: id_inputs(side) for side in SIDES}
         outputs = {side: encoders[side](inputs[side]) for side in SIDES}
-        data = QueryInputs(owner, preprocessor, document_preprocessor)
+        by_side = Prompts(owner, prompts).by_name
+        for side in by_side:
+            checks.one_of(owner, "prompts", side, SIDES)
+        data = QueryInputs(owner, preprocessor, document_preprocessor, by_side)
         super().__init__(backbone, data, inputs=inputs, outputs=outputs, parts=encoders, name=name)
         self.document_backbone = document_backbone
         self.document_preprocessor = document_preprocessor
-        self.pooling = pooling
+        self.pooling = as_given(pooling)
+        self._prompts = by_side
         self.normalize = normalize
         self.temperature = (0.05 if normalize else 1.0) if temperature is None else temperature
         self.symmetric = symmetric
         self.compile()
+
+    @property
+    def prompts(self) -> dict[str, str] | None:
+        """What is read before every query and every document; None for nothing."""
+        return dict(self._prompts) or None
 
     document_preprocessor = Setting(holder="data", doc="The preprocessor of the documents; None for the other one.")
 

@@ -40,6 +40,8 @@ class BertMaskedLM(Task):
         masking: which tokens are masked, and by what; `Masking()` if None.
         head_activation: the activation of the head, if it is not the backbone's: a KerasHub model has two.
         head_layer_norm_epsilon: the epsilon of the head's LayerNorm, if it is not the backbone's.
+        tie_weights: whether the head predicts with the backbone's token embedding. If not, it has a matrix of its own,
+            which some checkpoints have.
         name: the model's name.
         **keywords: the fields of `Masking`, instead of `masking`: `mask_selection_rate`, `mask_selection_length`,
             `mask_token_rate`, `random_token_rate`, `whole_words` and `seed`.
@@ -80,6 +82,7 @@ class BertMaskedLM(Task):
         masking: Masking | None = None,
         head_activation: str | None = None,
         head_layer_norm_epsilon: float | None = None,
+        tie_weights: bool = True,
         name: str | None = None,
         **keywords: Any,
     ):
@@ -87,7 +90,12 @@ class BertMaskedLM(Task):
             "BertMaskedLM", backbone, preprocessor, top_k=top_k, masking=masking, keywords=keywords
         )
         inputs = masked_inputs(backbone)
-        head = masked_lm_head(backbone, activation=head_activation, layer_norm_epsilon=head_layer_norm_epsilon)
+        head = masked_lm_head(
+            backbone,
+            activation=head_activation,
+            layer_norm_epsilon=head_layer_norm_epsilon,
+            tie_weights=tie_weights,
+        )
         outputs = head(backbone(backbone.input)["sequence_output"], inputs[POSITIONS])
         data = MaskedInputs("BertMaskedLM", preprocessor, masking)
         super().__init__(backbone, data, inputs=inputs, outputs=outputs, name=name)
@@ -95,6 +103,7 @@ class BertMaskedLM(Task):
         self.masking = masking
         self.head_activation = head_activation
         self.head_layer_norm_epsilon = head_layer_norm_epsilon
+        self.tie_weights = tie_weights
         self.compile()
 
     top_k = Setting(checks.positive_integer, doc="How many tokens an answer has for each mask.")

@@ -43,6 +43,8 @@ class BertPretrainer(Task):
             one, `fit` and `evaluate` take documents, and `predict` takes pairs of texts.
         top_k: how many tokens an answer has for each mask.
         masking: which tokens are masked, and by what; `Masking()` if None.
+        tie_weights: whether the head predicts with the backbone's token embedding. If not, it has a matrix of its own,
+            which some checkpoints have.
         name: the model's name.
         **keywords: the fields of `Masking`, instead of `masking`: `mask_selection_rate`, `mask_selection_length`,
             `mask_token_rate`, `random_token_rate`, `whole_words` and `seed`.
@@ -79,6 +81,7 @@ class BertPretrainer(Task):
         *,
         top_k: int = 5,
         masking: Masking | None = None,
+        tie_weights: bool = True,
         name: str | None = None,
         **keywords: Any,
     ):
@@ -89,13 +92,14 @@ class BertPretrainer(Task):
         encoded = backbone(backbone.input)
         next_sentence_head = NextSentenceHead(**head_options(backbone, "next_sentence_head"))
         outputs = {
-            MASKED_LM: masked_lm_head(backbone)(encoded["sequence_output"], inputs[POSITIONS]),
+            MASKED_LM: masked_lm_head(backbone, tie_weights=tie_weights)(encoded["sequence_output"], inputs[POSITIONS]),
             NEXT_SENTENCE: next_sentence_head(encoded["pooled_output"]),
         }
         data = DocumentInputs("BertPretrainer", preprocessor, masking)
         super().__init__(backbone, data, inputs=inputs, outputs=outputs, name=name)
         self.top_k = top_k
         self.masking = masking
+        self.tie_weights = tie_weights
         self.compile()
 
     top_k = Setting(checks.positive_integer, doc="How many tokens an answer has for each mask.")

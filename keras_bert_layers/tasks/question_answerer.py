@@ -116,7 +116,7 @@ class BertQuestionAnswerer(Task):
         check_parts(owner, backbone, preprocessor, preprocessor_class=SpanPreprocessor)
         head = SpanHead(**head_options(backbone, "span_head"))
         inputs = backbone.input
-        hidden = backbone(inputs)["sequence_output"]
+        hidden = backbone(_encoder_inputs(backbone, preprocessor))["sequence_output"]
         start_logits, end_logits = head(hidden, answer_mask=_answer_mask(inputs))
         data = QuestionInputs(owner, preprocessor, fill_value=MASKED_LOGIT)
         super().__init__(backbone, data, outputs={START: start_logits, END: end_logits}, name=name)
@@ -221,6 +221,15 @@ class BertQuestionAnswerer(Task):
             num_best=self.n_best,
             max_answer_length=self.max_answer_length,
         )
+
+
+def _encoder_inputs(backbone: BertBackbone, preprocessor: SpanPreprocessor | None) -> dict[str, Any]:
+    """The inputs; with segment 0 only for an encoder with one segment, or a tokenizer that gives no other to pairs."""
+    inputs: dict[str, Any] = backbone.input
+    tokenizer = getattr(preprocessor, "tokenizer", None)
+    if backbone.config.num_segments != 1 and getattr(tokenizer, "second_segment", 1) != 0:
+        return inputs
+    return {**inputs, "segment_ids": ops.zeros_like(inputs["segment_ids"])}
 
 
 def _answer_mask(inputs: dict[str, Any]) -> Any:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.config import ACTIVATIONS
-from keras_bert_layers.layers.activations import activation_function
-from keras_bert_layers.layers.initializers import truncated_normal
+from keras_bert_layers.export import Signature
 from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _contrastive as contrastive
 from keras_bert_layers.tasks._parts import check_parts
-from keras_bert_layers.tasks._vectors import pooled_vectors
+from keras_bert_layers.tasks._projections import as_given, projection_layers
+from keras_bert_layers.tasks._prompts import Prompts
+from keras_bert_layers.tasks._vectors import Pooling, pooled_vectors
 from keras_bert_layers.tasks.inputs import ComparedInputs
 from keras_bert_layers.tasks.inputs.compared import SIMILARITY
 from keras_bert_layers.tasks.task import Task
@@ -38,10 +40,17 @@ class BertSentenceEncoder(Task):
 
     Args:
         backbone: a `BertBackbone`.
-        pooling: `"mean"`, `"cls"` or `"max"` over the real tokens.
+        pooling: `"mean"`, `"cls"`, `"max"`, or another mode of a `SequencePooling`, or a sequence of modes, whose
+            vectors are put side by side.
         normalize: whether vectors have Euclidean length 1, so that their dot product is the cosine.
-        projection_dim: the width of a dense layer after the pooling, and so of the vectors; None for no such layer.
-        projection_activation: the dense layer's activation, one of `config.ACTIVATIONS`.
+        projection_dim: the width of a dense layer after the pooling, and so of the vectors; a sequence for several
+            layers in a row; None for no such layer.
+        projection_activation: the dense layer's activation, one of `config.ACTIVATIONS`, or one for each layer.
+        truncate_dim: how many of the first features of a vector are kept, for models that were trained for it
+            (Matryoshka); None keeps all. The cut comes last, so a normalized vector gets shorter than 1: compare cut
+            vectors by their cosine.
+        prompts: texts that the model was trained to read before every text, by name.
+        default_prompt: the name of the prompt before every text, in training too; None for none.
         temperature: divides the cosines in the loss of pairs without similarities.
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text.
         name: the model's name.
@@ -49,7 +58,7 @@ class BertSentenceEncoder(Task):
     Returns:
         A call on ids and `predict` on texts return float32 `(batch, vector_dim)`, as wide as the backbone or the
         projection. `predict` on pairs, a tuple of two lists of texts or a dataset of such tuples, returns their cosine
-        similarities, float32 `(rows,)`.
+        similarities, float32 `(rows,)`. The exported model has a signature for each prompt, by its name.
 
     Raises:
         TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary; a generator to `fit`.
@@ -80,11 +89,14 @@ class BertSentenceEncoder(Task):
     def __init__(
         self,
         backbone: BertBackbone,
-        pooling: str = "mean",
+        pooling: Pooling = "mean",
         *,
         normalize: bool = True,
-        projection_dim: int | None = None,
-        projection_activation: str = "tanh",
+        projection_dim: int | Sequence[int] | None = None,
+        projection_activation: str | Sequence[str] = "tanh",
+        truncate_dim: int | None = None,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt: str | None = None,
         temperature: float = 0.05,
         preprocessor: BertPreprocessor | None = None,
         name: str | None = None,
@@ -92,20 +104,55 @@ class BertSentenceEncoder(Task):
         check_parts("BertSentenceEncoder", backbone, preprocessor)
         checks.boolean("BertSentenceEncoder", "normalize", normalize)
         checks.positive_number("BertSentenceEncoder", "temperature", temperature)
-        projection = _projection(projection_dim, projection_activation, backbone)
-        outputs = pooled_vectors(backbone, pooling, normalize, projection)
-        data = ComparedInputs("BertSentenceEncoder", preprocessor, outputs.shape[-1])
+        layers = projection_layers("BertSentenceEncoder", projection_dim, projection_activation, backbone.config)
+        outputs = _cut(pooled_vectors(backbone, pooling, normalize, layers), truncate_dim)
+        all_prompts = Prompts("BertSentenceEncoder", prompts, default_prompt)
+        data = ComparedInputs("BertSentenceEncoder", preprocessor, outputs.shape[-1]).prompted(all_prompts.text())
         super().__init__(backbone, data, outputs=outputs, name=name)
-        self.pooling = pooling
+        self._prompts = all_prompts
+        self.pooling = as_given(pooling)
         self.normalize = normalize
-        self.projection_dim = projection_dim
-        self.projection_activation = projection_activation
+        self.projection_dim = as_given(projection_dim)
+        self.projection_activation = as_given(projection_activation)
+        self.truncate_dim = truncate_dim
         self.temperature = temperature
         # Beside the compiled metrics; each is for one kind of data.
         self._correlation = SpearmanCorrelation()
         self._accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
         self._hidden_metrics: tuple[str, ...] = (self._correlation.name, self._accuracy.name)
         self.compile()
+
+    @property
+    def prompts(self) -> dict[str, str] | None:
+        """The prompts by name; None for none."""
+        return dict(self._prompts.by_name) or None
+
+    @property
+    def default_prompt(self) -> str | None:
+        """The name of the prompt before every text; None for none."""
+        return self._prompts.default
+
+    def predict(self, x: Any, *args: Any, prompt: str | None = None, **kwargs: Any) -> Any:
+        """The vectors of texts, or the cosines of pairs, as NumPy arrays; see `Task.predict`.
+
+        Args:
+            x: texts or pairs of texts; see `Task.predict`.
+            *args: as in `Task.predict`.
+            prompt: is put before the texts instead of the default one: a name of `prompts`, or a text; `""` for none.
+            **kwargs: as in `Task.predict`.
+        """
+        return self._predict(self._prompts.data(self, prompt, x), x, *args, **kwargs)
+
+    def encode_queries(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
+        """Encodes queries: `predict` with the prompt `"query"`, or without a prompt if there is none of that name.
+
+        sentence-transformers' `encode_query` has the same rule: the default prompt does not apply.
+        """
+        return self.predict(texts, batch_size, prompt=self._prompts.by_name.get("query", ""), **kwargs)
+
+    def encode_documents(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
+        """Encodes documents: `predict` with the prompt `"document"`, or without a prompt; as `encode_queries`."""
+        return self.predict(texts, batch_size, prompt=self._prompts.by_name.get("document", ""), **kwargs)
 
     def default_loss(self) -> keras.losses.Loss:
         """The squared difference between the cosine of a pair and its similarity, or between two vectors.
@@ -181,17 +228,20 @@ class BertSentenceEncoder(Task):
         """Strings to `embedding`."""
         return {self.output_name: self.run(self.data.tokens(*texts))}
 
+    def serve_prompted(self, prompt: str, *texts: Any) -> dict[str, Any]:
+        """Strings, read after the text of a prompt, to `embedding`."""
+        return {self.output_name: self.run(self.data.prompted(prompt).tokens(*texts))}
 
-def _projection(width: int | None, activation: str, backbone: BertBackbone) -> Any:
-    """The dense layer after the pooling, in float32 like the vectors; None without a width."""
-    owner = "BertSentenceEncoder"
-    checks.one_of(owner, "projection_activation", activation, ACTIVATIONS)
-    if width is None:
-        return None
-    return keras.layers.Dense(
-        checks.positive_integer(owner, "projection_dim", width),
-        activation=activation_function(owner, activation),
-        kernel_initializer=truncated_normal(backbone.config.initializer_range),
-        dtype="float32",
-        name="dense_projection",
-    )
+    def signatures(self) -> list[Signature]:
+        """The signatures of all tasks, and one for each prompt."""
+        return super().signatures() + ([] if self.preprocessor is None else self._prompts.signatures(self))
+
+
+def _cut(vectors: Any, truncate_dim: int | None) -> Any:
+    """The first features of symbolic vectors."""
+    if truncate_dim is None:
+        return vectors
+    owner, width = "BertSentenceEncoder", vectors.shape[-1]
+    if checks.positive_integer(owner, "truncate_dim", truncate_dim) > width:
+        raise ValueError(checks.message(owner, "truncate_dim", f"be at most the vectors' {width}", truncate_dim))
+    return vectors[:, :truncate_dim]

@@ -10,20 +10,25 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert_layers._internal import checks
+from keras_bert_layers._internal import checks, whole_file
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
-from keras_bert_layers._internal.whole_file import whole_file
+from keras_bert_layers._internal.untracked import Untracked
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export._batching import refuse_foreign_padding
+from keras_bert_layers.export._text_bound import DEFAULT_MAX_BYTES
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks import _saving as saving
 from keras_bert_layers.tasks._export import export_task
 from keras_bert_layers.tasks._losses import on_logits
+from keras_bert_layers.tasks._metrics import metrics_on_logits
 from keras_bert_layers.tasks._parts import check_sizes
+from keras_bert_layers.tasks._training_place import TrainingPlace
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.inputs._epochs import Epochs
+from keras_bert_layers.tasks.inputs._id_arrays import IdArrays
 from keras_bert_layers.tasks.inputs._row_order import RowOrder
 from keras_bert_layers.tasks.prediction import Predictor
 
@@ -69,10 +74,16 @@ class Task(keras.Model):
     ):
         super().__init__(inputs=backbone.input if inputs is None else inputs, outputs=outputs, name=name)
         self._predictor = Predictor(self, parts)
+        self._place = Untracked(TrainingPlace(self))
         self.data = data
         self.backbone = backbone
         self.preprocessor = data.preprocessor
         self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
+
+    @property
+    def _training_place(self) -> TrainingPlace:
+        """Where training is; Keras saves it with the weights, under this name."""
+        return self._place.value
 
     @property
     def preprocessor(self) -> Any:
@@ -145,7 +156,8 @@ class Task(keras.Model):
             loss: `"auto"` is `default_loss()`. The outputs are logits: a cross-entropy by name is made with
                 `from_logits=True`; an object with `from_logits=False` is refused.
             loss_weights: as in Keras.
-            metrics: `"auto"` is `default_metrics()`. Metrics of masked tokens count the masked positions only.
+            metrics: `"auto"` is `default_metrics()`. Metrics of masked tokens count the masked positions only. Keras's
+                metrics of probabilities are made for logits if they are given by name; objects are refused.
             weighted_metrics: as in Keras.
             run_eagerly: as in Keras.
             steps_per_execution: as in Keras.
@@ -155,14 +167,19 @@ class Task(keras.Model):
         """
         for backbone in self._backbones():
             backbone.padding_free = jit_compile is not True
-        if _is_auto(metrics):
+        owner, default_loss = type(self).__name__, self.default_loss()
+        loss = default_loss if (is_default := _is_auto(loss)) else on_logits(owner, loss)
+        weighted_metrics = metrics_on_logits(owner, weighted_metrics, [loss, default_loss])
+        if not _is_auto(metrics):
+            metrics = metrics_on_logits(owner, metrics, [loss, default_loss])
+        else:
             metrics = None if self.weighs_metrics and weighted_metrics is not None else self.default_metrics()
         if self.weighs_metrics and weighted_metrics is None:
             metrics, weighted_metrics = None, metrics
         super().compile(
             optimizer=adamw() if _is_auto(optimizer) else optimizer,
-            loss=self.default_loss() if _is_auto(loss) else on_logits(type(self).__name__, loss),
-            loss_weights=self.default_loss_weights if _is_auto(loss) and loss_weights is None else loss_weights,
+            loss=loss,
+            loss_weights=self.default_loss_weights if is_default and loss_weights is None else loss_weights,
             metrics=metrics,
             weighted_metrics=weighted_metrics,
             run_eagerly=run_eagerly,
@@ -209,6 +226,8 @@ class Task(keras.Model):
     ) -> Any:
         """Trains, as `keras.Model.fit`; arguments that are not listed here are Keras's.
 
+        With `keras.callbacks.BackupAndRestore`, a training that was interrupted goes on to the same weights.
+
         Args:
             x: with a preprocessor, a list, array or tensor of strings `(rows,)`; a tuple of two of them for pairs; or
                 a batched `tf.data.Dataset` of `(text, y)`. Without one, or if it holds `"token_ids"`, what Keras takes.
@@ -218,6 +237,9 @@ class Task(keras.Model):
                 `validation_data`.
             validation_data: `(x, y)`, `(x, y, sample_weight)` or a dataset, like the above.
             shuffle: whether every epoch has its own order.
+            initial_epoch: the epoch to begin with, counted from 0; if the task was loaded from a file that was saved
+                after as many epochs, this training is that one.
+            steps_per_epoch: steps an epoch; texts are then gone round as often as it takes.
             class_weight: how much the loss of each class counts; a classifier takes class names too.
             sample_weight: one number a text.
             validation_batch_size: `batch_size` if None.
@@ -231,7 +253,8 @@ class Task(keras.Model):
             TypeError, ValueError: text that is not strings (the message names the row), no text, lengths that differ,
                 a generator or a `PyDataset` where there is a preprocessor.
         """
-        owner, data = type(self).__name__, self.data
+        owner, data, place = type(self).__name__, self.data, self._training_place
+        callbacks = place.callbacks(callbacks, initial_epoch=initial_epoch, steps_per_epoch=steps_per_epoch)
         if class_weight is not None:
             class_weight = data.class_weight(x, class_weight)
         options = {
@@ -247,14 +270,17 @@ class Task(keras.Model):
         if not data.is_raw(x):
             if group_by_length:
                 raise ValueError(checks.message(owner, "group_by_length", "be False for ids", group_by_length))
-            options |= {"validation_split": validation_split, "validation_batch_size": validation_batch_size}
-            options |= {"validation_data": validation_data, "sample_weight": sample_weight, "shuffle": shuffle}
-            return super().fit(x, y, batch_size=batch_size, **options)
+            if not shuffle or not IdArrays.are_here((x, y, sample_weight)):
+                options |= {"validation_split": validation_split, "validation_batch_size": validation_batch_size}
+                options |= {"validation_data": validation_data, "sample_weight": sample_weight, "shuffle": shuffle}
+                return super().fit(x, y, batch_size=batch_size, **options)
+            data = IdArrays(owner, None)
         order = RowOrder.of(owner, x, shuffle=shuffle, group_by_length=group_by_length)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = data.split(x, y, sample_weight, validation_split)
         with data.fitting(x):
-            batches = data.batches(x, y, sample_weight, batch_size=batch_size, order=order, training=True)
+            drawn = Epochs(order, place.now, are_endless=steps_per_epoch is not None)
+            batches = data.batches(x, y, sample_weight, batch_size=batch_size, epochs=drawn)
             if self.loss is not None:
                 data.check_labels(x, y)
             if validation_data is not None:
@@ -342,14 +368,30 @@ class Task(keras.Model):
         Raises:
             TypeError, ValueError: text that is not strings (the message names the row), or of another kind.
         """
+        return self._predict(
+            self.data, x, batch_size, verbose, steps, callbacks, max_tokens_per_batch=max_tokens_per_batch
+        )
+
+    def _predict(
+        self,
+        data: Inputs,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        *,
+        max_tokens_per_batch: int | None = None,
+    ) -> Any:
+        """`predict` with texts read as `data` reads them."""
         options = {"batch_size": batch_size, "verbose": verbose, "steps": steps, "callbacks": callbacks}
-        if self.data.is_raw(x):
-            return self._predictor.predict(self.data, x, max_tokens_per_batch=max_tokens_per_batch, **options)
+        if data.is_raw(x):
+            return self._predictor.predict(data, x, max_tokens_per_batch=max_tokens_per_batch, **options)
         if max_tokens_per_batch is not None:
             owner, cure = type(self).__name__, "Ids are computed in the batches that they come in."
             rule = "be None for ids"
             raise ValueError(checks.message(owner, "max_tokens_per_batch", rule, max_tokens_per_batch, cure))
-        return keras.Model.predict(self._model_for(x), self.data.model_inputs(x), **options)
+        return keras.Model.predict(self._model_for(x), data.model_inputs(x), **options)
 
     def predict_stream(
         self,
@@ -395,6 +437,8 @@ class Task(keras.Model):
 
     def answer(self, x: Any, batch_size: int = 32) -> dict[str, np.ndarray]:
         """The answers of the exported model's `serving_default`, without exporting it.
+
+        All of a text is read: there is no bound as `max_bytes` of `export`, and no answer `"bytes_cut"`.
 
         Args:
             x: texts as in `predict`: a list, array or tensor, or a tuple with one of them for each text input.
@@ -464,7 +508,7 @@ class Task(keras.Model):
         *,
         dtype: str | None = None,
         version: int | str | None = None,
-        max_bytes: int | None = None,
+        max_bytes: int | None = DEFAULT_MAX_BYTES,
         warm_up: bool = True,
     ) -> Path:
         """Writes a TensorFlow SavedModel that takes strings, with the vocabulary inside; the task stays unchanged.
@@ -477,8 +521,11 @@ class Task(keras.Model):
                 LayerNorm and all answers in float32), `"float32"`, or None for that of the task.
             version: write to the folder `filepath/version`, as TensorFlow Serving wants it: a whole number that does
                 not exist yet, or `"next"` for one more than the largest.
-            max_bytes: how many bytes of a text the exported model reads, at least 16; the rest is cut off, as after
-                `max_length`. None tokenizes all of it, in time and memory that grow with the text.
+            max_bytes: how many bytes of each text the exported model reads: 100,000 by default, at least 16. The rest
+                is cut off, after a whole character. Answers then have the output `"bytes_cut"`, int32 `(batch,)`: how
+                many bytes of a row's texts were not read, 0 if all were. What `max_length` leaves out is not counted,
+                and the ids of `tokenize` have no such output. None sets no bound: time and memory then grow with the
+                text.
             warm_up: whether to write requests that TensorFlow Serving runs before it serves the model: a few texts, one
                 long and one empty, for each signature. A model that fails one is not served.
 
@@ -497,25 +544,8 @@ class Task(keras.Model):
 
     # `.keras` files.
 
-    def save(
-        self, filepath: str | PathLike[str], overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
-    ) -> None:
-        """Writes a `.keras` file, as `keras.Model.save`; a file there is replaced when the new one is complete."""
-        with whole_file(type(self).__name__, filepath, overwrite=overwrite) as path:
-            super().save(path, overwrite=overwrite, zipped=zipped, **kwargs)
-
-    def save_weights(
-        self, filepath: str | PathLike[str], overwrite: bool = True, max_shard_size: float | None = None
-    ) -> None:
-        """Writes the weights, as `keras.Model.save_weights`; a file there is replaced when the new one is complete.
-
-        Several files, under `max_shard_size`, are written in place, as Keras does.
-        """
-        if max_shard_size is not None:
-            super().save_weights(filepath, overwrite=overwrite, max_shard_size=max_shard_size)
-            return
-        with whole_file(type(self).__name__, filepath, overwrite=overwrite) as path:
-            super().save_weights(path, overwrite=overwrite)
+    save = whole_file.save
+    save_weights = whole_file.save_weights
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, from the attribute of its name."""

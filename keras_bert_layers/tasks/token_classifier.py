@@ -11,18 +11,20 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert_layers._internal import bio_tags, checks
+from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.tag_scheme import check_tag_names, tag_scheme
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_entities
 from keras_bert_layers.layers import ConditionalRandomField, TokenClassificationHead
 from keras_bert_layers.metrics import EntityF1
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor, padded_width
-from keras_bert_layers.preprocessing.word_aligner import NO_WORD, check_stride
+from keras_bert_layers.preprocessing.word_aligner import NO_WORD, AlignedWords, check_stride
 from keras_bert_layers.tasks._parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs import WordInputs
 from keras_bert_layers.tasks.inputs._tag_labels import IGNORED
+from keras_bert_layers.tasks.prediction._pieces import AGGREGATIONS, TaggedWords, tags_of_pieces
 from keras_bert_layers.tasks.prediction._window_parts import in_parts
 from keras_bert_layers.tasks.task import Task
 
@@ -39,12 +41,14 @@ class BertTokenClassifier(Task):
     **Answers.** `predict_tags(words)` returns one tag name for each given word. `answer(texts)` and the exported model
     take raw text and return `entity_label`, `entity_text`, `entity_start`, `entity_end` (bytes) and `entity_score`,
     each `(batch, entities)`, with rows of fewer entities padded with `""` and -1. An entity's text is cut from the
-    original, and its score is the mean over its words of the probability of the tag.
+    original, and its score is the mean over its words of the probability of the tag. Where tags are no spans, such as
+    parts of speech, every word is one entry.
 
     **Words.** The tokenizer splits at whitespace and punctuation, and each part is a word to the model: "@user" is two,
-    "don't" three. If a given word is several to the tokenizer, the first has its tag, and the others are inside the
-    same entity (or outside all), so that text that was never split into words is tagged in the same way. Only the first
-    counts in the metric, and gives the tag of the given word. Pieces after the first of a word do not count.
+    "don't" three. If a given word is several to the tokenizer, the first begins its entity, and the others are inside
+    the same entity (or outside all), so that text that was never split into words is tagged in the same way. Only the
+    first counts in the metric, and gives the tag of the given word (in BIOES and BILOU, the last tells whether the
+    entity ends). Pieces after the first of a word do not count.
 
     **Length.** Texts longer than the preprocessor's `max_length` are read through windows that share `stride` tokens,
     in training and in prediction. Every word is tagged in the window in which it has most context, and entities are
@@ -52,10 +56,19 @@ class BertTokenClassifier(Task):
 
     Args:
         backbone: a `BertBackbone`.
-        tag_names: "O" and, for each label, "B-label" and "I-label", in the order of their ids.
-        crf: whether a `ConditionalRandomField` scores the tags of a row together. It never predicts an "I-" tag without
-            a "B-" or "I-" of its label before it. Without it, every word is tagged by itself, and an "I-" after "O" or
-            another label begins an entity.
+        tag_names: the names of the tags in the order of their ids, such as "O" and, for each label, "B-label" and
+            "I-label".
+        scheme: what the names say about entities: `"bio"`; `"iob1"`, with "B-" only between two entities of a label;
+            `"io"`, with one tag a label; `"bioes"`, with "E-" for the last word and "S-" for the only one; `"bilou"`,
+            with "L-" and "U-" for them; or `"labels"`, tags that are no spans. None finds it out from the names, which
+            may also be "label-B", "B_label", "b-label" or "B". The attribute `scheme` tells it.
+        aggregation: what tags a word in `answer` and in the exported model: `"first"`, its first piece; `"average"`,
+            the mean of the probabilities of its pieces; `"max"`, the piece with the highest probability. With
+            `"simple"`, every piece is tagged by itself, so that an entity may begin and end inside a word. May be
+            changed at any time.
+        crf: whether a `ConditionalRandomField` scores the tags of a row together. It predicts only rows that the scheme
+            allows: in BIO, no "I-" tag without a "B-" or "I-" of its label before it. Without it, every word is tagged
+            by itself, and an "I-" after "O" or another label begins an entity. It needs `aggregation="first"`.
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take words and raw text.
         stride: the number of tokens that two windows of a long text share; a quarter of `max_length` if None.
         dropout: the share of each token's vector dropped in training before the dense layer; the backbone's if None.
@@ -96,6 +109,8 @@ class BertTokenClassifier(Task):
         backbone: BertBackbone,
         tag_names: Sequence[str],
         *,
+        scheme: str | None = None,
+        aggregation: str = "first",
         crf: bool = False,
         preprocessor: BertPreprocessor | None = None,
         stride: int | None = None,
@@ -103,7 +118,8 @@ class BertTokenClassifier(Task):
         name: str | None = None,
     ):
         check_parts("BertTokenClassifier", backbone, preprocessor)
-        tag_names = bio_tags.check_tag_names("BertTokenClassifier", tag_names)
+        tag_names = check_tag_names("BertTokenClassifier", tag_names)
+        found = tag_scheme("BertTokenClassifier", tag_names, scheme)
         checks.boolean("BertTokenClassifier", "crf", crf)
         if preprocessor is not None:
             check_stride("BertTokenClassifier", stride, preprocessor.max_length)
@@ -112,17 +128,35 @@ class BertTokenClassifier(Task):
             len(tag_names), dropout=dropout, **head_options(backbone, "token_classification_head")
         )
         outputs = head(backbone(backbone.input)["sequence_output"])
-        data = WordInputs("BertTokenClassifier", preprocessor, tag_names, stride=stride)
+        data = WordInputs("BertTokenClassifier", preprocessor, tag_names, scheme=found, stride=stride)
         super().__init__(backbone, data, outputs=outputs, name=name)
         self.tag_names = tag_names
+        self.scheme = found.name
         self.crf = None
         if crf:
-            self.crf = ConditionalRandomField(len(tag_names), tag_names=tag_names, name="conditional_random_field")
+            self.crf = ConditionalRandomField(
+                len(tag_names), tag_names=tag_names, scheme=found.name, name="conditional_random_field"
+            )
             self.crf.build(outputs.shape)
+        self.aggregation = aggregation
         self.stride = stride
         self.dropout = dropout
         self._scope_of_step: Callable[[], Any] = nullcontext
         self.compile()
+
+    @property
+    def aggregation(self) -> str:
+        """What tags a word in answers: "first", "average", "max" or "simple"."""
+        return self._aggregation
+
+    @aggregation.setter
+    def aggregation(self, aggregation: str) -> None:
+        checks.one_of("BertTokenClassifier", "aggregation", aggregation, AGGREGATIONS)
+        if self.crf is not None and aggregation != "first":
+            rule = 'be "first" with crf=True, which scores words'
+            raise ValueError(checks.message("BertTokenClassifier", "aggregation", rule, aggregation))
+        self._aggregation = aggregation
+        self.forget_traces()
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the tags, the mean over the words; with `crf`, of whole rows, divided by the words."""
@@ -130,7 +164,7 @@ class BertTokenClassifier(Task):
 
     def default_metrics(self) -> list[keras.metrics.Metric]:
         """F1 of whole entities, named `"f1"`."""
-        return [EntityF1(self.tag_names)]
+        return [EntityF1(self.tag_names, scheme=self.scheme)]
 
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
@@ -198,6 +232,7 @@ class BertTokenClassifier(Task):
             TypeError: texts instead of rows of words; ask `answer` for their entities.
         """
         self.data.is_raw(words)
+        of_whole = self.data.scheme.of_whole
 
         def compute(columns: Any, run: Callable[..., Any]) -> list[list[str]]:
             self.data.require_words(columns)
@@ -205,7 +240,8 @@ class BertTokenClassifier(Task):
             specs = (tf.TensorSpec([None, None, len(self.tag_names)]), tf.TensorSpec([None, None], tf.bool))
             decode = self._predictor.traced_once(self._decode, specs)
             tags = ops.convert_to_numpy(decode(found.logits, found.is_word)[0])
-            return [[self.tag_names[tag] for tag in row[kept]] for row, kept in zip(tags, found.is_given, strict=True)]
+            rows = zip(tags, found.is_given, found.is_last, strict=True)
+            return [[self.tag_names[tag] for tag in of_whole[row[first], row[last]]] for row, first, last in rows]
 
         options = {"batch_size": batch_size, "verbose": 0, **kwargs}
         return list(itertools.chain.from_iterable(self._predictor.blocks(self.data, words, compute=compute, **options)))
@@ -221,13 +257,25 @@ class BertTokenClassifier(Task):
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to entities."""
-        words = self.data.aligner().align(texts[0])
-        logits = tf.reshape(self._run_windows(words.inputs), [-1, len(self.tag_names)])
-        logits = tf.gather(logits, tf.maximum(words.places, 0))  # (batch, words, tags)
-        tags, scores = self._decode_in_tensorflow(logits, words.places != NO_WORD)
-        return decode_entities(
-            texts[0], tags, scores=scores, starts=words.starts, ends=words.ends, tag_names=self.tag_names
-        )
+        aligner = self.data.aligner()
+        words = (aligner.align if self.aggregation == "first" else aligner.align_pieces)(texts[0])
+        logits = self._run_windows(words.inputs)
+        if self.aggregation in ("average", "max"):
+            found = tags_of_pieces(logits, words, aggregation=self.aggregation)
+        else:
+            found = TaggedWords(*self._tags_of_words(logits, words), words.starts, words.ends)
+        return decode_entities(texts[0], **found._asdict(), tag_names=self.tag_names, scheme=self.scheme)
+
+    def _tags_of_words(self, logits: Any, words: AlignedWords) -> tuple[Any, Any]:
+        """The tags of words and the probability of each, `(batch, words)`, from the logits of windows."""
+        places = tf.maximum(words.places, 0)
+        if self.crf is not None:
+            logits = tf.gather(tf.reshape(logits, [-1, len(self.tag_names)]), places)  # (batch, words, tags)
+            return self._decode_in_tensorflow(logits, words.places != NO_WORD)
+        # In the windows, whose number grows with the text. The rows of words are all as wide as the longest: their
+        # logits would take the memory of a long text once for each text of the batch.
+        tags, scores = self._decode_in_tensorflow(logits, words.inputs["padding_mask"])
+        return tf.gather(tf.reshape(tags, [-1]), places), tf.gather(tf.reshape(scores, [-1]), places)
 
     def _run_windows(self, windows: dict[str, Any]) -> Any:
         """The logits of any number of windows, `(windows, sequence, tags)`."""

@@ -1,9 +1,13 @@
 """What the tests of tasks share."""
 
+import itertools
+
 import keras
 import pytest
 
 from keras_bert_layers import BertBackbone, BertConfig
+from keras_bert_layers.tasks.inputs._epochs import Epochs
+from keras_bert_layers.tasks.inputs._row_order import RowOrder
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +47,19 @@ def trains_and_evaluates_eagerly():
         return task
 
     return eager
+
+
+@pytest.fixture(scope="session")
+def make_epochs():
+    """Makes the epochs of a `fit`: each pass over a dataset is the next epoch."""
+
+    def make(seed=3, order=RowOrder.SHUFFLED):
+        numbers = itertools.count()
+
+        def place():
+            number = next(numbers)
+            return seed, number, number
+
+        return Epochs(order, place)
+
+    return make

@@ -324,12 +324,19 @@ class TestFiles:
     @pytest.mark.parametrize("batch", [TEXTS, [""], ["\0 \t"], [b"\xff bad"], ["good " * 5_000, "bad"], []])
     def test_export_answers_what_keras_answers(self, classifier, served, batch):
         answer = served["serving_default"](text=tf.constant(batch, shape=[len(batch)], dtype=tf.string))
-        assert set(answer) == {"label", "probabilities"}
+        assert set(answer) == {"label", "probabilities", "bytes_cut"}
         logits = classifier.predict_on_batch(batch) if batch else np.zeros([0, 2])
         np.testing.assert_allclose(answer["probabilities"], keras.ops.softmax(logits), atol=TRACE_TOLERANCE)
         assert [label.decode() for label in answer["label"].numpy()] == [NAMES[row.argmax()] for row in logits]
         ids = served["tokenize"](text=tf.constant(batch, shape=[len(batch)], dtype=tf.string))
         np.testing.assert_allclose(served["token_ids"](**ids)["logits"], logits, atol=TRACE_TOLERANCE)
+
+    def test_export_reads_100_000_bytes_unless_told_otherwise(self, classifier, served):
+        texts = ["good " * 30_000, "bad", "é" * 50_001]
+        answer = served["serving_default"](text=tf.constant(texts))
+        assert answer["bytes_cut"].numpy().tolist() == [50_000, 0, 2]
+        assert "bytes_cut" not in classifier.answer(texts[:1])
+        assert set(served["tokenize"](text=tf.constant(texts))) == {"token_ids", "segment_ids", "padding_mask"}
 
     def test_label_without_names_is_the_number(self, backbone, preprocessor):
         answer = BertClassifier(backbone, 3, preprocessor=preprocessor).answer(TEXTS)

@@ -192,6 +192,17 @@ class TestRegression:
         assert scorer.answer(TEXTS[:2])["score"].dtype == np.float32
 
 
+def test_regression_of_several_numbers(make):
+    model = make(num_classes=2, class_names=["x", "y"], problem_type="regression")
+    labels = np.stack([SCORES, SCORES], axis=1)
+    history = model.fit(TEXTS, labels, verbose=0).history
+    assert set(history) == {"loss", "mean_absolute_error"}
+    assert model.evaluate(TEXTS, labels, verbose=0)[0] == pytest.approx(np.square(outputs(model) - labels).mean(), 1e-4)
+    np.testing.assert_allclose(model.answer(TEXTS)["score"], outputs(model), atol=1e-5)
+    with pytest.raises(ValueError, match=r"`y` must hold 2 numbers a text, \(rows, 2\)"):
+        model.fit(TEXTS, SCORES)
+
+
 class TestRegressionErrors:
     def test_names(self, scorer):
         with pytest.raises(TypeError, match="`y` must hold numbers. .*float"):
@@ -212,9 +223,7 @@ class TestRegressionErrors:
             scorer.fit(TEXTS, SCORES, class_weight={0: 2.0})
 
     def test_classes(self, make):
-        with pytest.raises(ValueError, match="`num_classes` must be 1 in a regression. Received: num_classes=3"):
-            make(num_classes=3, problem_type="regression")
-        with pytest.raises(ValueError, match="`class_names` must be None in a regression"):
+        with pytest.raises(ValueError, match="`class_names` must be None in a regression of one number"):
             make(class_names=NAMES, problem_type="regression")
 
 

@@ -1,9 +1,12 @@
+import math
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertCrossEncoder, BertPreprocessor, BertTokenizer
+from keras_bert_layers.tasks.labels import Relevance
 
 QUERIES = ["good ?", "bad ?", "good ?", "bad ?", "night ?"]
 DOCUMENTS = ["a good film", "a good film", "bad", "bad", "a night ! a night"]
@@ -95,6 +98,40 @@ def test_rank(encoder):
     assert [(row["corpus_id"], row["text"]) for row in best] == [(place, documents[place]) for place in places[:2]]
 
 
+ACTIVATIONS = {
+    "linear": lambda x: x,
+    "tanh": np.tanh,
+    "sigmoid": sigmoid,
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "silu": lambda x: x * sigmoid(x),
+    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    "gelu_erf": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
+    "gelu_tanh": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+}
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_activations(activation):
+    logits = np.linspace(-9, 9, 37)
+    found = Relevance(activation).decode(tf.constant(logits[:, None], tf.float32))["score"]
+    np.testing.assert_allclose(found, ACTIVATIONS[activation](logits), atol=TOLERANCE)
+
+
+def test_scores_without_a_sigmoid(encoder, logits):
+    """The loss stays that of the logit."""
+    task = BertCrossEncoder(encoder.backbone, encoder.preprocessor, activation="linear")
+    task.compile(run_eagerly=True)
+    task.set_weights(encoder.get_weights())
+    serve = task.signatures()[0].function
+    np.testing.assert_allclose(serve(tf.constant(QUERIES), tf.constant(DOCUMENTS))["score"], logits, atol=TOLERANCE)
+    ranks = task.rank(QUERIES[0], [DOCUMENTS[0], DOCUMENTS[2]])
+    np.testing.assert_allclose([row["score"] for row in ranks], sorted(logits[[0, 2]], reverse=True), atol=TOLERANCE)
+    losses = [model.test_on_batch((QUERIES, DOCUMENTS), RELEVANCES)[0] for model in (task, encoder)]
+    assert losses[0] == pytest.approx(losses[1], abs=TOLERANCE)
+    assert task.get_config()["activation"] == "linear"
+
+
 def test_rank_nothing(encoder):
     assert encoder.rank("good", []) == []
 
@@ -168,6 +205,10 @@ class TestErrors:
             encoder.rank("good", "film")
         with pytest.raises(ValueError, match="`preprocessor` must be given for raw text"):
             BertCrossEncoder(encoder.backbone).rank("good", DOCUMENTS)
+
+    def test_activation(self, encoder):
+        with pytest.raises(ValueError, match="`activation` must be one of .* Received: activation='gelu'"):
+            BertCrossEncoder(encoder.backbone, activation="gelu")
 
     def test_dropout(self, encoder):
         with pytest.raises(ValueError, match="`dropout` must be at least 0 and less than 1. Received: dropout=1"):

@@ -193,6 +193,7 @@ def test_export(encoder, served, embed):
         np.testing.assert_allclose(
             served[name](text=tf.constant(QUERIES))["embedding"], expected[side], atol=TOLERANCE, err_msg=name
         )
+        assert served[name](text=tf.constant(["a" * 100_003]))["bytes_cut"].numpy().tolist() == [3]
     for prefix, side in [("", "query"), ("document_", "document")]:
         ids = served[f"{prefix}tokenize"](text=tf.constant(QUERIES))
         found = served[f"{prefix}token_ids"](**ids)["embedding"]

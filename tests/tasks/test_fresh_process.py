@@ -546,6 +546,7 @@ def test_answers_equal_those_of_keras(served):
     for number, index in enumerate(served.batches):
         rows = slice(number * BATCH_SIZE, (number + 1) * BATCH_SIZE)
         expected = served.task.answer(one_or_more(served.inputs("serving_default", rows)))
+        expected["bytes_cut"] = np.zeros(len(next(iter(expected.values()))), np.int32)
         largest = max(largest, assert_same(served.answers[index], expected, tolerance=TOLERANCE, hint=f"in {rows}"))
     print(f"largest difference of floats: {largest:.1e}")
 

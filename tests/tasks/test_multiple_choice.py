@@ -128,13 +128,15 @@ def test_ids_pass_through(chooser, logits, served):
 def test_served_answers_are_those_of_keras(chooser, logits, served):
     assert set(served) == {"serving_default", "token_ids", "tokenize"}
     answer = served["serving_default"](prompt=tf.constant(PROMPTS), choices=dense(CHOICES))
-    assert set(answer) == {"choice", "choice_index", "probabilities"}
+    assert set(answer) == {"choice", "choice_index", "probabilities", "bytes_cut"}
     np.testing.assert_allclose(answer["probabilities"], softmax(logits), atol=TOLERANCE)
     assert (answer["probabilities"].numpy()[~PRESENT] == 0).all()
     assert answer["choice_index"].numpy().tolist() == LABELS
     assert [choice.decode() for choice in answer["choice"].numpy()] == [
         row[label] for row, label in zip(CHOICES, LABELS, strict=True)
     ]
+    long = served["serving_default"](prompt=tf.constant(["a" * 100_003]), choices=tf.constant([["b" * 100_001, ""]]))
+    assert long["bytes_cut"].numpy().tolist() == [4]
     asked = chooser.answer(COLUMNS, batch_size=2)
     np.testing.assert_allclose(asked["probabilities"], answer["probabilities"], atol=TOLERANCE)
     assert asked["choice"].tolist() == answer["choice"].numpy().tolist()

@@ -7,7 +7,6 @@ from keras_bert_layers import BertPreprocessor, BertQuestionAnswerer, BertTokeni
 from keras_bert_layers.decoding import decode_spans
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.preprocessing import SpanPreprocessor
-from keras_bert_layers.tasks.inputs._row_order import RowOrder
 from keras_bert_layers.tasks.prediction import _window_parts
 
 QUESTIONS = ["good ?", "", "a film", "bad night ?", "film"]
@@ -88,6 +87,8 @@ def serve(answerer, x=X):
 
 def ask(served, signature, questions, contexts):
     found = served.signatures[signature](question=tf.constant(questions), context=tf.constant(contexts))
+    if signature != "tokenize":
+        assert found.pop("bytes_cut").numpy().tolist() == [0] * len(questions)
     return {name: tensor.numpy() for name, tensor in found.items()}
 
 
@@ -144,10 +145,10 @@ class TestTraining:
         first = np.concatenate([ids["token_ids"][:, :5] for ids, _ in steps])
         np.testing.assert_array_equal(first, windows["token_ids"][:, :5])
 
-    def test_shuffled_steps_hold_the_same_windows(self, answerer, windows):
+    def test_shuffled_steps_hold_the_same_windows(self, answerer, windows, make_epochs):
         found = [
             row[mask > 0].tolist()
-            for ids, _ in answerer.data.batches(X, Y, batch_size=4, order=RowOrder.SHUFFLED).as_numpy_iterator()
+            for ids, _ in answerer.data.batches(X, Y, batch_size=4, epochs=make_epochs()).as_numpy_iterator()
             for row, mask in zip(ids["token_ids"], ids["padding_mask"], strict=True)
         ]
         expected = [
@@ -268,6 +269,11 @@ class TestFiles:
         check_equal(ask(served, "serving_default", *X), answers)
         check_equal(ask(served, "n_best", *X), answerer.best_answers(X))
 
+    @pytest.mark.parametrize("signature", ["serving_default", "n_best"])
+    def test_what_is_cut_is_told(self, served, signature):
+        found = served.signatures[signature](question=tf.constant(["good"]), context=tf.constant(["x" * 100_007]))
+        assert found["bytes_cut"].numpy().tolist() == [7]
+
     def test_odd_texts(self, answerer, served):
         contexts = [text for text in ODD_TEXTS for _ in range(2)]
         questions = ["good ?", *ODD_TEXTS[:-1]] * 2
@@ -350,3 +356,24 @@ class TestErrors:
             BertQuestionAnswerer(backbone, no_answer_threshold=threshold)
         with pytest.raises(TypeError, match="`no_answer_threshold` must be a finite number or None"):
             answerer.no_answer_threshold = threshold
+
+
+@pytest.mark.parametrize("num_segments", [1, 2])
+def test_an_encoder_or_a_tokenizer_with_one_segment(num_segments, new_backbone, vocabulary, monkeypatch):
+    """The segments still mark the context; the encoder sees zeros."""
+    preprocessor = SpanPreprocessor(BertTokenizer(vocabulary), MAX_LENGTH, stride=STRIDE)
+    if num_segments > 1:
+        monkeypatch.setattr(preprocessor.tokenizer, "second_segment", 0, raising=False)
+    backbone = new_backbone(seed=13, max_sequence_length=MAX_LENGTH, num_segments=num_segments)
+    answerer = BertQuestionAnswerer(backbone, preprocessor)
+    token_ids = np.array([[5, 6, 3, 7, 8, 3, 0]], "int32")
+    ids = {"token_ids": token_ids, "segment_ids": np.array([[0, 0, 0, 1, 1, 1, 0]], "int32")}
+    ids["padding_mask"] = (token_ids > 0).astype("int32")
+    hidden = backbone({**ids, "segment_ids": 0 * token_ids})["sequence_output"]
+    kernel, bias = (np.asarray(weight) for weight in answerer.get_layer("span_head").weights)
+    logits = answerer(ids)
+    expected = np.asarray(hidden) @ kernel + bias
+    for column, side in enumerate(SIDES):
+        allowed = np.asarray(logits[side])[0] > MASKED_LOGIT / 2
+        assert allowed.tolist() == [True, False, False, True, True, False, False]
+        np.testing.assert_allclose(np.asarray(logits[side])[0, allowed], expected[0, allowed, column], atol=TOLERANCE)

@@ -312,11 +312,41 @@ def test_projection(make, tmp_path):
     np.testing.assert_allclose(again.predict(TEXTS, verbose=0), task.predict(TEXTS, verbose=0), atol=TOLERANCE)
 
 
+def test_layers_in_a_row_and_a_cut(make, tmp_path):
+    """The cut comes last: cut vectors are shorter than 1, and their cosine is that of what is left."""
+    task = make(pooling=["cls", "max"], projection_dim=[9, 7], projection_activation=["relu", "linear"], truncate_dim=4)
+    task.compile(run_eagerly=True)
+    hidden = [np.asarray(task.backbone(task.preprocessor([text]))["sequence_output"])[0] for text in TEXTS]
+    expected = np.stack([np.concatenate([tokens[0], tokens.max(0)]) for tokens in hidden])
+    for layer in (task.get_layer("dense_projection"), task.get_layer("dense_projection_1")):
+        expected = np.asarray(
+            layer.activation(expected @ np.asarray(layer.kernel.value) + np.asarray(layer.bias.value))
+        )
+    expected = (expected / np.linalg.norm(expected, axis=-1, keepdims=True))[:, :4]
+    vectors = task.predict(TEXTS, verbose=0)
+    np.testing.assert_allclose(vectors, expected, atol=TOLERANCE)
+    cosines = np.sum(contrastive.unit(vectors[:2]) * contrastive.unit(vectors[2:]), axis=-1)
+    np.testing.assert_allclose(task.predict((TEXTS[:2], TEXTS[2:]), verbose=0), cosines, atol=TOLERANCE)
+    assert np.isfinite(task.train_on_batch(TEXTS, np.eye(4))).all()
+    task.save(tmp_path / "x.keras")
+    again = keras.models.load_model(tmp_path / "x.keras")
+    assert again.get_config() == task.get_config()
+    assert (again.pooling, again.projection_dim, again.truncate_dim) == (("cls", "max"), (9, 7), 4)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"projection_dim": 0}, "`projection_dim` must be at least 1"),
         ({"projection_activation": "gelu"}, "`projection_activation` must be one of"),
+        ({"projection_dim": (7, 0)}, "`projection_dim` must be at least 1"),
+        (
+            {"projection_dim": 7, "projection_activation": ["relu"] * 2},
+            "`projection_activation` must be one activation",
+        ),
+        ({"truncate_dim": 0}, "`truncate_dim` must be at least 1"),
+        ({"truncate_dim": 16}, "`truncate_dim` must be at most the vectors' 15"),
+        ({"projection_dim": 7, "truncate_dim": 8}, "`truncate_dim` must be at most the vectors' 7"),
     ],
 )
 def test_bad_projection(make, options, message):

@@ -55,6 +55,7 @@ class TestClasses:
             "train_step",
             "test_step",
             "get_metrics_result",
+            "predict",  # of encoders, with `prompt`
         }
 
     def test_every_argument_is_in_the_config(self, task):

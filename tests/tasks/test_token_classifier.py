@@ -271,6 +271,16 @@ class TestAnswers:
             places = np.cumsum([0, *(len(word) + 1 for word in text.split())])
             assert starts == sorted(places[first] for _, first, _ in entities_of(row))
 
+    def test_a_long_text_does_not_take_memory_once_for_each_short_one_beside_it(self, softmax, monkeypatch):
+        decoded, decode = [], softmax._decode
+        monkeypatch.setattr(
+            softmax, "_decode", lambda logits, mask: decoded.append(logits.shape) or decode(logits, mask)
+        )
+        softmax.serve(tf.constant(["good " * 400, *["bad"] * 30]))
+        windows, sequence, tags = decoded[0]
+        assert sequence <= MAX_LENGTH
+        assert windows * sequence * tags < 3 * 400 * len(NAMES)
+
 
 class TestFitted:
     def test_it_learned(self, fitted):
@@ -301,7 +311,8 @@ class TestFitted:
         texts = tf.constant(batch, tf.string, shape=[len(batch)])
         answer = served["serving_default"](text=texts)
         expected = fitted[0].answer(batch)
-        assert set(answer) == set(expected) == {f"entity_{part}" for part in ("label", "text", "start", "end", "score")}
+        assert set(expected) == {f"entity_{part}" for part in ("label", "text", "start", "end", "score")}
+        assert set(answer) == {*expected, "bytes_cut"}
         for name, values in expected.items():
             if name == "entity_score":
                 np.testing.assert_allclose(answer[name], values, atol=TRACE_TOLERANCE)
@@ -316,6 +327,7 @@ class TestFitted:
         together = served["serving_default"](text=tf.constant(texts))
         for row, text in enumerate(texts):
             alone = served["serving_default"](text=tf.constant([text]))
+            assert alone.pop("bytes_cut").numpy().tolist() == [0]
             size = alone["entity_text"].shape[1]
             for name, values in alone.items():
                 found = together[name].numpy()[row]
@@ -364,10 +376,16 @@ def test_validation_split_takes_the_last_rows(softmax):
 
 class TestErrors:
     def test_tag_names(self, backbone):
-        with pytest.raises(ValueError, match='`BertTokenClassifier`: `tag_names` must hold "O" and at least one'):
-            BertTokenClassifier(backbone, ["B-a", "I-a"])
-        with pytest.raises(ValueError, match='must hold a "B-" for each "I-"'):
-            BertTokenClassifier(backbone, ["O", "I-a"])
+        with pytest.raises(ValueError, match="`BertTokenClassifier`: `tag_names` must hold at least one name, each"):
+            BertTokenClassifier(backbone, ["O", "O"])
+        with pytest.raises(ValueError, match="`BertTokenClassifier`: `scheme` must be one of .*'bioes'"):
+            BertTokenClassifier(backbone, NAMES, scheme="no")
+
+    def test_aggregation(self, backbone):
+        with pytest.raises(ValueError, match="`BertTokenClassifier`: `aggregation` must be one of .*'average'"):
+            BertTokenClassifier(backbone, NAMES, aggregation="last")
+        with pytest.raises(ValueError, match='`aggregation` must be "first" with crf=True'):
+            BertTokenClassifier(backbone, NAMES, crf=True, aggregation="max")
 
     def test_other_arguments(self, backbone, preprocessor):
         with pytest.raises(TypeError, match="`BertTokenClassifier`: `crf` must be True or False"):

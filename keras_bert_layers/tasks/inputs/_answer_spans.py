@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.asserted import asserted
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.span_preprocessor import NO_OFFSET
+from keras_bert_layers.tasks.inputs._epochs import Epochs
 from keras_bert_layers.tasks.inputs._row_order import RowOrder
 
 START, END = "start_logits", "end_logits"
@@ -164,26 +164,17 @@ def window_labels(windows: dict[str, tf.Tensor], spans: tf.Tensor) -> dict[str, 
     }
 
 
-def as_steps(
-    windows: tf.data.Dataset, batch_size: int, *, order: RowOrder, trim: Callable[..., Any]
-) -> tf.data.Dataset:
+def as_steps(windows: tf.data.Dataset, batch_size: int, epochs: Epochs | None) -> tf.data.Dataset:
     """Steps of `batch_size` windows, from batches of other sizes.
 
     Args:
         windows: yields tuples of tensors, windows first, all of the same width.
         batch_size: windows a step.
-        order: whether windows are shuffled, so that those of one question are not all in one step.
-        trim: removes the padding that no window of a step needs.
-
-    Returns:
-        The dataset.
+        epochs: whether windows are shuffled, so that those of one question are not all in one step.
     """
-    if order.is_shuffled:
-        windows = windows.unbatch().shuffle(SHUFFLED_WINDOWS, reshuffle_each_iteration=True)
-        windows = order.batches(windows, batch_size, lengths=_window_lengths)
-    else:
-        windows = windows.rebatch(batch_size)
-    return windows.map(trim, num_parallel_calls=tf.data.AUTOTUNE)
+    if epochs is None or epochs.order is RowOrder.AS_GIVEN:
+        return windows.rebatch(batch_size)
+    return epochs.batches(windows.unbatch(), batch_size, lengths=_window_lengths, buffer=SHUFFLED_WINDOWS)
 
 
 def _window_lengths(ids: dict[str, tf.Tensor], *_: Any) -> tf.Tensor:

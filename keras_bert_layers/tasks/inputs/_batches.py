@@ -8,11 +8,11 @@ from typing import Any
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.inputs import _arrays as arrays
 from keras_bert_layers.tasks.inputs import _columns as columns_of
-from keras_bert_layers.tasks.inputs._row_order import RowOrder
+from keras_bert_layers.tasks.inputs._epochs import Epochs, of_length
 
 
 def batches_of_rows(
-    rows: tuple[Any, Any, Any], *, batch_size: int, order: RowOrder, lengths: Callable[..., tf.Tensor]
+    rows: tuple[Any, Any, Any], *, batch_size: int, lengths: Callable[..., tf.Tensor], epochs: Epochs | None
 ) -> tf.data.Dataset:
     """Batches of `(x,)`, `(x, y)` or `(x, y, sample_weight)`, with y None where weights come without labels.
 
@@ -20,8 +20,8 @@ def batches_of_rows(
         rows: columns, labels and weights with equally many rows: arrays or ragged tensors, or tuples of such. Labels
             and weights may be None.
         batch_size: rows a batch.
-        order: which rows come together.
         lengths: as in `RowOrder.batches`.
+        epochs: which rows come together in each epoch; None leaves them in their order.
     """
     size = columns_of.num_rows(rows[0])
     parts = tf.nest.map_structure(arrays.as_tensor, rows)
@@ -32,12 +32,12 @@ def batches_of_rows(
         return lengths(arrays.rows_of(parts[0], chosen))
 
     indices = tf.data.Dataset.range(size)
-    if order.is_shuffled:
-        indices = indices.shuffle(size, reshuffle_each_iteration=True)
-    batches = order.batches(indices, batch_size, lengths=lengths_of)
-    batches = batches.map(lambda chosen: arrays.rows_of(parts, chosen))
+    if epochs is None:
+        batches = indices.batch(batch_size)
+    else:
+        batches = epochs.batches(indices, batch_size, lengths=lengths_of, buffer=size)
+    batches = of_length(batches, -(-size // batch_size), epochs)
     options = tf.data.Options()
     # They rewrite the graph at each start, which takes a tenth of a second, and find nothing here to improve.
     options.experimental_optimization.apply_default_optimizations = False
-    batches = batches.apply(tf.data.experimental.assert_cardinality(-(-size // batch_size)))
-    return batches.with_options(options)
+    return batches.map(lambda chosen: arrays.rows_of(parts, chosen)).with_options(options)

@@ -211,7 +211,7 @@ def as_table(owner: str, x: Any, *, first_row: int = 0) -> np.ndarray:
 
 def num_rows(columns: Any) -> int:
     """How many rows there are, dense or ragged."""
-    column = columns[0] if isinstance(columns, tuple) else columns
+    column, *_ = tf.nest.flatten(columns) if isinstance(columns, tuple | dict) else [columns]
     return int(column.nrows()) if hasattr(column, "nrows") else len(column)
 
 
@@ -234,4 +234,6 @@ def split_rows(owner: str, share: float, *columns: Any) -> tuple[tuple[Any, ...]
 def _cut(column: Any, rows: slice) -> Any:
     if isinstance(column, tuple):
         return tuple(_cut(side, rows) for side in column)
+    if isinstance(column, dict):
+        return {name: _cut(side, rows) for name, side in column.items()}
     return None if column is None else column[rows]

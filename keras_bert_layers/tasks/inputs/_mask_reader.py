@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.decoding import find_masks
+from keras_bert_layers.preprocessing.added_token import AddedToken
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
-from keras_bert_layers.preprocessing.vocabulary import MASK
 
 
 class MaskTokenizer(BertTokenizer):
     """A tokenizer that finds `[MASK]` in a text, whatever its reference does."""
 
-    def _written_special_tokens(self) -> dict[str, int]:
-        return {**super()._written_special_tokens(), MASK: self.token_to_id(MASK)}
+    def _written_tokens(self) -> list[AddedToken]:
+        return [*super()._written_tokens(), AddedToken(self.special_tokens["mask"], special=True)]
 
 
 class Masks(NamedTuple):
@@ -38,26 +38,37 @@ def preprocessor_with_masks(given: BertPreprocessor) -> BertPreprocessor:
     tokenizer = given.tokenizer
     if tokenizer.reference == "huggingface":  # it finds [MASK] by itself
         return given
-    options = {"padding": given.padding, "truncation": given.truncation}
+    options = {name: getattr(given, name) for name in ("padding", "truncation", "truncation_side")}
     return BertPreprocessor(MaskTokenizer(**tokenizer.get_config()), given.max_length, **options)
 
 
-def read_masks(ids: dict[str, Any], mask_id: int, texts: Sequence[tf.Tensor]) -> Masks:
+def read_masks(ids: dict[str, Any], preprocessor: BertPreprocessor, texts: Sequence[tf.Tensor]) -> Masks:
     """The masks of a batch of texts or pairs, and the column of the answer to each.
 
     Args:
         ids: what `preprocessor_with_masks` makes of the texts.
-        mask_id: the id of `[MASK]`.
+        preprocessor: the preprocessor.
         texts: strings `[B]`, one tensor or two.
     """
-    positions, counts = find_masks(ids["token_ids"], mask_id)
-    written = [tf.cast(tf.strings.split(text, MASK).row_lengths(), tf.int32) - 1 for text in texts]  # [B] each
+    tokenizer = preprocessor.tokenizer
+    positions, counts = find_masks(ids["token_ids"], tokenizer.mask_id)
+    # [B] each
+    written = [tf.cast(tf.strings.split(text, tokenizer.mask_token).row_lengths(), tf.int32) - 1 for text in texts]
     order = tf.range(tf.shape(positions)[1])
-    # Truncation cuts at the end of each text, so the masks that are left are its first.
-    is_second = tf.gather(ids["segment_ids"], positions, batch_dims=1)
+    # Truncation cuts at the end of each text, so the masks that are left are its first; on the left, its last.
+    segments = ids["segment_ids"]
+    if not tokenizer.second_segment and len(texts) > 1:
+        is_separator = tf.cast(ids["token_ids"] == tokenizer.separator_id, tf.int32)
+        segments = tf.minimum(tf.cumsum(is_separator, axis=1), 1)
+    is_second = tf.gather(segments, positions, batch_dims=1)
     is_mask = order < counts[:, None]
     num_first = tf.reduce_sum(tf.cast(is_mask & (is_second == 0), tf.int32), axis=-1, keepdims=True)
-    columns = tf.where(is_mask, order + is_second * (written[0][:, None] - num_first), -1)
+    moved = is_second * (written[0][:, None] - num_first)
+    if preprocessor.truncation_side == "left":
+        num_second = counts[:, None] - num_first
+        lost = [number[:, None] - left for number, left in zip(written, (num_first, num_second), strict=False)]
+        moved += tf.where(is_second == 1, lost[-1], lost[0])
+    columns = tf.where(is_mask, order + moved, -1)
     # The maximum over no rows, or no masks, is the smallest integer.
     num_columns = tf.maximum(tf.maximum(tf.reduce_max(tf.add_n(written)), tf.reduce_max(columns) + 1), 0)
     return Masks({**ids, "mask_positions": positions}, columns, num_columns)

@@ -23,11 +23,6 @@ class RowOrder(enum.Enum):
     #: Shuffled, with rows of similar length in each batch.
     BY_LENGTH = "by length"
 
-    @property
-    def is_shuffled(self) -> bool:
-        """Whether every epoch has its own order, drawn from TensorFlow's global seed."""
-        return self is not RowOrder.AS_GIVEN
-
     @classmethod
     def of(cls, owner: str, x: Any, *, shuffle: bool, group_by_length: bool) -> RowOrder:
         """The order of `fit`'s arguments; ValueError where they do not go together."""
@@ -41,18 +36,25 @@ class RowOrder(enum.Enum):
             return cls.BY_LENGTH
         raise ValueError(checks.message(owner, "group_by_length", rule, group_by_length))
 
-    def batches(self, rows: tf.data.Dataset, batch_size: int, *, lengths: Callable[..., tf.Tensor]) -> tf.data.Dataset:
+    def batches(
+        self, rows: tf.data.Dataset, batch_size: int, *, lengths: Callable[..., tf.Tensor], buffer: int, seed: tf.Tensor
+    ) -> tf.data.Dataset:
         """Batches of rows.
 
         Args:
-            rows: yields one row at a time, already shuffled if this order is.
+            rows: yields one row at a time.
             batch_size: rows a batch.
             lengths: maps the elements of a batch of rows to the rows' lengths, integers `(rows,)`.
+            buffer: how many rows are shuffled at a time; as in `tf.data.Dataset.shuffle`.
+            seed: an int64 scalar, which determines the order.
 
         Returns:
             The dataset. `BY_LENGTH` sorts the rows of 50 batches, cuts them into batches and shuffles these.
         """
-        if self is not RowOrder.BY_LENGTH:
+        if self is RowOrder.AS_GIVEN:
+            return rows.batch(batch_size)
+        rows = rows.shuffle(buffer, seed=seed, reshuffle_each_iteration=False)
+        if self is RowOrder.SHUFFLED:
             return rows.batch(batch_size)
 
         def cut(*element: Any) -> tf.data.Dataset:
@@ -63,7 +65,7 @@ class RowOrder(enum.Enum):
             return starts.map(lambda start: arrays.rows_of(parts, order[start : start + batch_size]))
 
         groups = rows.batch(batch_size * GROUPED_BATCHES).flat_map(cut)
-        return groups.shuffle(GROUPED_BATCHES, reshuffle_each_iteration=True)
+        return groups.shuffle(GROUPED_BATCHES, seed=seed, reshuffle_each_iteration=False)
 
 
 def token_counts(tokenizer: Any, x: Any) -> tf.Tensor:

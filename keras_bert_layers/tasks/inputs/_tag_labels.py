@@ -9,53 +9,51 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from keras_bert_layers._internal import bio_tags
 from keras_bert_layers._internal.asserted import asserted
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.tag_scheme import NO_TAG, TagScheme
 from keras_bert_layers.preprocessing.word_aligner import NO_WORD, AlignedWords
 
-# The label of words that do not count, the same as in torch's cross entropy.
-IGNORED = -100
+IGNORED = NO_TAG
 FAR = np.iinfo(np.int32).max
-
-
-def labels_of(tag_names: Sequence[str]) -> list[str]:
-    """The labels of the entities, in the order of their first tags."""
-    return list(dict.fromkeys(bio_tags.label_of(name) for name in tag_names if name != bio_tags.OUTSIDE))
 
 
 def begins_given_word(word_ids: tf.Tensor) -> tf.Tensor:
     """Whether each of the model's words `[B, U]` is the first part of a given word."""
-    before = tf.pad(word_ids, [[0, 0], [1, 0]], constant_values=NO_WORD)[:, :-1]
-    return (word_ids != before) & (word_ids != NO_WORD)
+    return (word_ids != _neighbour(word_ids, 0)) & (word_ids != NO_WORD)
 
 
-def tags_of_words(owner: str, tags: tf.RaggedTensor, word_ids: tf.Tensor, tag_names: Sequence[str]) -> tf.Tensor:
+def ends_given_word(word_ids: tf.Tensor) -> tf.Tensor:
+    """Whether each of the model's words `[B, U]` is the last part of a given word."""
+    return (word_ids != _neighbour(word_ids, 1)) & (word_ids != NO_WORD)
+
+
+def tags_of_words(
+    owner: str, tags: tf.RaggedTensor, word_ids: tf.Tensor, tag_names: Sequence[str], scheme: TagScheme
+) -> tf.Tensor:
     """The tag of each of the model's words, int32 `[B, U]`, from the tags of given words, ragged `[B, (W)]`.
 
-    The first part of a given word has its tag. The other parts of a word in an entity are inside that entity.
+    The parts of a given word are one entity, or a part of one, if the word is: in BIO, the first has its tag, and the
+    others are inside.
     """
     if tags.dtype == tf.string:
         tags = tags.with_flat_values(_indices_in(owner, "tag", tags.flat_values, list(tag_names)))
     ids = _checked_ids(owner, tf.cast(tags, tf.int32), word_ids, tag_names)
     given = tf.pad(ids.to_tensor(IGNORED), [[0, 0], [0, 1]], constant_values=IGNORED)  # at least one column
     given = tf.gather(given, tf.maximum(word_ids, 0), batch_dims=1)  # [B, U]
-    inside = [tag if tag == bio_tags.OUTSIDE else bio_tags.INSIDE + bio_tags.label_of(tag) for tag in tag_names]
-    others = tf.where(given == IGNORED, IGNORED, tf.gather(_tag_ids(inside, tag_names), tf.maximum(given, 0)))
-    found = tf.where(begins_given_word(word_ids), given, others)
-    return tf.where(word_ids == NO_WORD, IGNORED, found)
+    found = _at(scheme.of_parts, tf.maximum(given, 0), begins_given_word(word_ids), ends_given_word(word_ids))
+    return tf.where((word_ids == NO_WORD) | (given == IGNORED), IGNORED, found)
 
 
 def tags_of_spans(
-    owner: str, texts: tf.Tensor, spans: tuple[tf.RaggedTensor, ...], words: AlignedWords, tag_names: Sequence[str]
+    owner: str, texts: tf.Tensor, spans: tuple[tf.RaggedTensor, ...], words: AlignedWords, scheme: TagScheme
 ) -> tf.Tensor:
     """The tag of each word of a text, int32 `[B, U]`, from spans in characters: starts, ends, labels, `[B, (E)]`.
 
-    A word that shares a byte with a span belongs to it; the first such word begins the entity.
+    A word that shares a byte with a span belongs to it; the first such word begins the entity, and the last ends it.
     """
     starts, ends, labels = spans
-    names = labels_of(tag_names)
-    label_ids = _indices_in(owner, "label", labels.flat_values, names)
+    label_ids = _indices_in(owner, "label", labels.flat_values, scheme.labels)
     starts, ends = (_in_bytes(texts, offsets) for offsets in (starts, ends))
     in_order = tf.reduce_all((starts < ends).flat_values) & tf.reduce_all((starts[:, 1:] >= ends[:, :-1]).flat_values)
     rule = f"`{owner}`: the spans of a text must not be empty, and come in order without overlap."
@@ -64,19 +62,26 @@ def tags_of_spans(
     ends = tf.pad(ends.to_tensor(FAR), [[0, 0], [0, 1]], constant_values=FAR)
     span = tf.searchsorted(ends, words.starts, side="right")  # [B, U], the first that ends after the word's start
     is_in = tf.gather(starts, span, batch_dims=1) < words.ends
-    before = tf.pad(tf.where(is_in, span, -1), [[0, 0], [1, 0]], constant_values=-1)[:, :-1]
     label = tf.pad(labels.with_flat_values(label_ids).to_tensor(0), [[0, 0], [0, 1]])
     label = tf.gather(label, span, batch_dims=1)
-    first = _tag_ids([bio_tags.BEGIN + name for name in names], tag_names)
-    inside = _tag_ids([bio_tags.INSIDE + name for name in names], tag_names)
-    tags = tf.where(span == before, tf.gather(inside, label), tf.gather(first, label))
-    tags = tf.where(is_in, tags, list(tag_names).index(bio_tags.OUTSIDE))
-    return tf.where(words.word_ids == NO_WORD, IGNORED, tags)
+    span, label_in = tf.where(is_in, span, NO_WORD), tf.where(is_in, label, NO_WORD)
+    is_first, is_last = span != _neighbour(span, 0), span != _neighbour(span, 1)
+    tags = _at(scheme.of_spans, label, is_first, is_last, is_first & (label_in == _neighbour(label_in, 0)))
+    return tf.where(words.word_ids == NO_WORD, IGNORED, tf.where(is_in, tags, scheme.outside))
 
 
-def _tag_ids(tags: Sequence[str], tag_names: Sequence[str]) -> tf.Tensor:
-    """The ids of tags, int32; `IGNORED` for one that is not among the names."""
-    return tf.constant([list(tag_names).index(tag) if tag in tag_names else IGNORED for tag in tags], tf.int32)
+def _neighbour(values: tf.Tensor, side: int) -> tf.Tensor:
+    """The value before each of `[B, U]`, or with `side` 1 after it; `NO_WORD` at the edge."""
+    padded = tf.pad(values, [[0, 0], [1 - side, side]], constant_values=NO_WORD)
+    return padded[:, 1:] if side else padded[:, :-1]
+
+
+def _at(table: np.ndarray, *indices: tf.Tensor) -> tf.Tensor:
+    """The values of a table at indices of its axes."""
+    places = tf.zeros_like(indices[0], tf.int32)
+    for size, index in zip(table.shape, indices, strict=True):
+        places = places * size + tf.cast(index, tf.int32)
+    return tf.gather(tf.constant(table.reshape(-1)), places)
 
 
 def _checked_ids(owner: str, ids: tf.RaggedTensor, word_ids: tf.Tensor, tag_names: Sequence[str]) -> tf.RaggedTensor:

@@ -12,7 +12,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.inputs import _columns as columns_of
-from keras_bert_layers.tasks.inputs._tag_labels import IGNORED, labels_of
+from keras_bert_layers.tasks.inputs._tag_labels import IGNORED
 
 
 def holds_words(x: Any) -> bool:
@@ -79,7 +79,7 @@ def as_tags(owner: str, y: Any, words: tf.RaggedTensor, tag_names: Sequence[str]
     return _ragged(found, tf.int32)
 
 
-def as_spans(owner: str, y: Any, texts: Any, tag_names: Sequence[str]) -> tuple[tf.RaggedTensor, ...]:
+def as_spans(owner: str, y: Any, texts: Any, labels: list[str]) -> tuple[tf.RaggedTensor, ...]:
     """Rows of `(start, end, label)` as ragged starts, ends and labels `(rows, spans)`, checked and in order.
 
     Raises:
@@ -91,7 +91,6 @@ def as_spans(owner: str, y: Any, texts: Any, tag_names: Sequence[str]) -> tuple[
         return y
     rows, texts = as_list(y), [text.decode() if isinstance(text, bytes) else text for text in np.asarray(texts)]
     _check_num_rows(owner, rows, len(texts))
-    labels = labels_of(tag_names)
     found = [
         _checked_spans(owner, row, text, labels, number)
         for number, (row, text) in enumerate(zip(rows, texts, strict=True))

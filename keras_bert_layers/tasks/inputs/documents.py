@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.sentence_pairs import SentencePairs, check_documents
 from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.inputs._epochs import Epochs, of_length
 from keras_bert_layers.tasks.inputs._row_order import RowOrder
 from keras_bert_layers.tasks.inputs.inputs import TEXT
 from keras_bert_layers.tasks.inputs.masked import MaskedInputs
@@ -51,46 +51,45 @@ class DocumentInputs(MaskedInputs):
         return inputs, labels, {MASKED_LM: weights * by_pair[:, None], NEXT_SENTENCE: by_pair}
 
     def batches_of(
-        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder, training: bool
+        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None
     ) -> tf.data.Dataset:
         """A dataset of masked pairs, from documents or from columns."""
         if isinstance(x, tuple):
-            return super().batches_of(x, y, sample_weight, batch_size=batch_size, order=order, training=training)
+            return super().batches_of(x, y, sample_weight, batch_size=batch_size, epochs=epochs)
         for name, value in (("y", y), ("sample_weight", sample_weight)):
             if value is not None:
                 rule = "be None where `x` is a list of documents"
                 raise ValueError(checks.message(self.owner, name, rule, type(value)))
-        if order is RowOrder.BY_LENGTH:
+        if epochs is not None and epochs.order is RowOrder.BY_LENGTH:
             rule, cure = "be False for documents", "Pairs made of them are about as long as `max_length` allows."
             raise ValueError(checks.message(self.owner, "group_by_length", rule, True, cure))
-        draws = (self.generator.draw_seed() for _ in itertools.count())
-        seeds = draws if training else itertools.repeat(self.generator.seed or 0)
-        return self._pairs_of_documents(x, seeds, batch_size=batch_size, shuffle=training and order.is_shuffled)
+        return self._pairs_of_documents(x, batch_size, epochs)
 
-    def _pairs_of_documents(
-        self, documents: Any, seeds: Iterator[int], *, batch_size: int | None, shuffle: bool
-    ) -> tf.data.Dataset:
-        """Masked pairs from documents; every epoch takes the next of the seeds."""
+    def _pairs_of_documents(self, documents: Any, batch_size: int | None, epochs: Epochs | None) -> tf.data.Dataset:
+        """Masked pairs from documents."""
         check_documents(self.owner, documents)
         preprocessor = self.bucketed()
         pairs = SentencePairs(documents, preprocessor.tokenizer, max_length=preprocessor.max_length)
         size = 32 if batch_size is None else checks.positive_integer(self.owner, "batch_size", batch_size)
         # Some epochs would have a few more pairs than others; Keras wants equally many steps in each.
-        num_rows = len(pairs.draw(self.generator.seed or 0))
+        seed = self.masking.seed
+        num_rows = len(pairs.draw(seed or 0))
+        shuffle = epochs is not None and epochs.order is not RowOrder.AS_GIVEN
 
-        def epoch() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            rows, mask_seeds = _epoch(pairs, next(seeds), num_rows=num_rows, shuffle=shuffle)
-            for start in range(0, num_rows, size):
-                yield rows[start : start + size], mask_seeds[start : start + size]
+        def batches() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+            for of_epoch in [seed or 0] if epochs is None else epochs.seeded(seed).seeds():
+                rows, mask_seeds = _epoch(pairs, of_epoch, num_rows=num_rows, shuffle=shuffle)
+                for start in range(0, num_rows, size):
+                    yield rows[start : start + size], mask_seeds[start : start + size]
 
         def masked(rows: Any, mask_seeds: Any) -> tuple[Any, ...]:
             ids = preprocessor._pack(list(pairs.segments(rows)))
             return self.with_labels(self.generator(ids, seed=mask_seeds), rows[:, 4], None)
 
         specs = tf.TensorSpec([None, 5], tf.int64), tf.TensorSpec([None], tf.int64)
-        batches = tf.data.Dataset.from_generator(epoch, output_signature=specs)
-        batches = batches.apply(tf.data.experimental.assert_cardinality(-(-num_rows // size)))
-        return batches.map(masked, num_parallel_calls=tf.data.AUTOTUNE)
+        dataset = tf.data.Dataset.from_generator(batches, output_signature=specs)
+        dataset = of_length(dataset, -(-num_rows // size), epochs)
+        return dataset.map(masked, num_parallel_calls=tf.data.AUTOTUNE)
 
     def split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The first and the last documents, or rows."""

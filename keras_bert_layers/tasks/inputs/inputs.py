@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -16,7 +17,8 @@ from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.tasks.inputs import _arrays as arrays
 from keras_bert_layers.tasks.inputs import _columns as columns_of
 from keras_bert_layers.tasks.inputs._batches import batches_of_rows
-from keras_bert_layers.tasks.inputs._row_order import RowOrder, token_counts
+from keras_bert_layers.tasks.inputs._epochs import Epochs
+from keras_bert_layers.tasks.inputs._row_order import token_counts
 
 #: Shape and dtype of one string a row, as signatures of exported models have them.
 TEXT = ((None,), "string")
@@ -34,6 +36,7 @@ class Inputs:
         preprocessor: turns text into ids; None for a task that takes ids only.
         most_texts: the most columns of text a row may have.
         part: the part of the model that computes the outputs; None for the whole model.
+        prompt: is put before every text, of a pair before the first one.
     """
 
     #: Fills an array of outputs where a row is narrower than the widest.
@@ -41,11 +44,29 @@ class Inputs:
     #: How many rows `predict` sorts by length at a time.
     block_rows = 4096
 
-    def __init__(self, owner: str, preprocessor: Any, *, most_texts: int = 2, part: str | None = None):
+    def __init__(
+        self, owner: str, preprocessor: Any, *, most_texts: int = 2, part: str | None = None, prompt: str = ""
+    ):
         self.owner = owner
         self.preprocessor = preprocessor
         self.most_texts = most_texts
         self.part = part
+        self.prompt = prompt
+
+    def prompted(self, prompt: str) -> Inputs:
+        """The same kind of data with another prompt."""
+        other = copy.copy(self)
+        other.prompt = prompt
+        other.forget_traces()
+        return other
+
+    def _with_prompt(self, texts: Any) -> Any:
+        """Texts, or a tuple of columns of texts, with the prompt before each (first) one; in graph."""
+        if not self.prompt:
+            return texts
+        if isinstance(texts, tuple):
+            return (self._with_prompt(texts[0]), *(tf.convert_to_tensor(column) for column in texts[1:]))
+        return tf.strings.join([self.prompt, texts])
 
     @property
     def preprocessor(self) -> Any:
@@ -126,7 +147,7 @@ class Inputs:
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)`, in graph; what is None at the end is left out."""
-        return without_none(self.bucketed()(x), y, sample_weight)
+        return without_none(self.bucketed()(self._with_prompt(x)), y, sample_weight)
 
     def batches(
         self,
@@ -135,8 +156,7 @@ class Inputs:
         sample_weight: Any = None,
         *,
         batch_size: int | None = None,
-        order: RowOrder = RowOrder.AS_GIVEN,
-        training: bool = False,
+        epochs: Epochs | None = None,
     ) -> tf.data.Dataset:
         """A dataset of encoded batches, from columns or from a dataset of batches.
 
@@ -145,29 +165,28 @@ class Inputs:
             y: labels; None beside a dataset.
             sample_weight: one number a row; None beside a dataset.
             batch_size: rows a batch, 32 if None; None beside a dataset.
-            order: which rows come together.
-            training: whether they are for training, where data may differ from epoch to epoch.
+            epochs: the epochs of training, which have their own order and other random choices; None for evaluation.
         """
         if columns_of.is_dataset(x):
             columns_of.refuse_beside_dataset(self.owner, y=y, sample_weight=sample_weight, batch_size=batch_size)
             self.check_dataset(x)
             rows = x if isinstance(x.element_spec, tuple) else x.map(lambda text: (text,))
-            batches = self.encoded(rows, training=training)
+            batches = self.encoded(rows, epochs)
         else:
-            batches = self.batches_of(x, y, sample_weight, batch_size=batch_size, order=order, training=training)
+            batches = self.batches_of(x, y, sample_weight, batch_size=batch_size, epochs=epochs)
         return batches.prefetch(tf.data.AUTOTUNE)
 
     def batches_of(
-        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder, training: bool
+        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None
     ) -> tf.data.Dataset:
         """`batches` from what a user holds that is not a dataset."""
         rows = self.checked(x, y, sample_weight)
-        batches = batches_of_rows(rows, batch_size=batch_size or 32, order=order, lengths=self.lengths)
-        return self.encoded(batches, training=training)
+        batches = batches_of_rows(rows, batch_size=batch_size or 32, lengths=self.lengths, epochs=epochs)
+        return self.encoded(batches, epochs)
 
-    def encoded(self, rows: tf.data.Dataset, *, training: bool) -> tf.data.Dataset:
+    def encoded(self, rows: tf.data.Dataset, epochs: Epochs | None) -> tf.data.Dataset:
         """A dataset of checked batches `(x, y, sample_weight)`, encoded."""
-        return rows.map(self.traced(self._encode_for(training)), num_parallel_calls=tf.data.AUTOTUNE)
+        return rows.map(self.traced(self._encode_for(epochs is not None)), num_parallel_calls=tf.data.AUTOTUNE)
 
     def checked(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Columns of at least one row, with as many labels and weights."""
@@ -262,7 +281,7 @@ class Inputs:
 
     def tokens(self, *texts: Any) -> dict[str, Any]:
         """The ids for a batch of strings, one tensor for each of `text_inputs`, in graph."""
-        return traced_once(self.preprocessor, texts if len(texts) > 1 else texts[0])
+        return traced_once(self.preprocessor, self._with_prompt(texts if len(texts) > 1 else texts[0]))
 
     def bucketed(self, preprocessor: Any = None) -> Any:
         """The preprocessor, or another one; on JAX, which compiles each length, one that pads to few lengths."""

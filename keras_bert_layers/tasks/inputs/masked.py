@@ -15,6 +15,7 @@ from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.masked_lm_generator import MaskedLMGenerator
 from keras_bert_layers.preprocessing.masking import Masking
 from keras_bert_layers.tasks.inputs._arrays import on_host
+from keras_bert_layers.tasks.inputs._epochs import Epochs
 from keras_bert_layers.tasks.inputs._mask_reader import preprocessor_with_masks
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 
@@ -82,12 +83,13 @@ class MaskedInputs(Inputs):
         seeds = tf.strings.to_hash_bucket_fast(text, 2**62) + (self.generator.seed or 0)
         return self.encode(x, y, sample_weight, seed=seeds)
 
-    def encoded(self, rows: tf.data.Dataset, *, training: bool) -> tf.data.Dataset:
+    def encoded(self, rows: tf.data.Dataset, epochs: Epochs | None) -> tf.data.Dataset:
         """A dataset of masked batches; for training with new masks in every epoch."""
-        if not training:
-            return super().encoded(rows, training=training)
+        if epochs is None:
+            return super().encoded(rows, epochs)
         # A stream of seeds, and not a stateful draw in `map`, whose parallel calls run in any order.
-        seeds = tf.data.Dataset.random(self.generator.draw_seed(), rerandomize_each_iteration=True)
+        seeds = epochs.seeded(self.masking.seed).dataset(tf.data.Dataset.random)
+        seeds = seeds.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
         encode = self.traced(self.encode)
         return tf.data.Dataset.zip(rows, seeds).map(
             lambda parts, seed: encode(*parts, seed=seed), num_parallel_calls=tf.data.AUTOTUNE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,16 +24,19 @@ class QueryInputs(Inputs):
         owner: the task's class, for errors.
         preprocessor: the `BertPreprocessor` of the queries, or None.
         document_preprocessor: the one of the documents; None for the same.
+        prompts: what is put before every query and every document.
     """
 
-    def __init__(self, owner: str, preprocessor: Any, document_preprocessor: Any):
-        super().__init__(owner, preprocessor, most_texts=3)
+    def __init__(self, owner: str, preprocessor: Any, document_preprocessor: Any, prompts: Mapping[str, str]):
+        super().__init__(owner, preprocessor, most_texts=3, prompt=prompts.get(QUERY, ""))
+        self._prompts = prompts
         self.document_preprocessor = document_preprocessor
 
     def side(self, side: str) -> Inputs:
         """Single texts for one of the two encoders, `"query"` or `"document"`."""
         own = self.document_preprocessor if side == DOCUMENT else None
-        return self.made_once(Inputs, self.owner, own or self.preprocessor, most_texts=1, part=side)
+        prompt = self._prompts.get(side, "")
+        return self.made_once(Inputs, self.owner, own or self.preprocessor, most_texts=1, part=side, prompt=prompt)
 
     def holds_ids(self, x: Any) -> bool:
         """Whether `x` is, or yields, the ids of both encoders or of one."""

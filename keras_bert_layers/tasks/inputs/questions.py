@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,6 +18,7 @@ from keras_bert_layers.tasks.inputs import _answer_spans as answer_spans
 from keras_bert_layers.tasks.inputs import _arrays as arrays
 from keras_bert_layers.tasks.inputs import _columns as columns_of
 from keras_bert_layers.tasks.inputs._batches import batches_of_rows
+from keras_bert_layers.tasks.inputs._epochs import Epochs, of_length
 from keras_bert_layers.tasks.inputs._row_order import RowOrder
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs, without_none
 
@@ -70,19 +72,20 @@ class QuestionInputs(Inputs):
         """All windows of one batch of rows, with the positions of their answers; `y` holds bytes."""
         return _as_windows(self.bucketed(), x, y, sample_weight)
 
-    def encoded(self, rows: tf.data.Dataset, *, training: bool) -> tf.data.Dataset:
+    def encoded(self, rows: tf.data.Dataset, epochs: Epochs | None) -> tf.data.Dataset:
         """All windows of each batch of a dataset."""
         return rows.map(self.traced(self._encode_characters), num_parallel_calls=tf.data.AUTOTUNE)
 
     def batches_of(
-        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, order: RowOrder, training: bool
+        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None
     ) -> tf.data.Dataset:
         """A dataset of `batch_size` windows a step."""
         batch_size = batch_size or 32
         parts = self.checked(x, y, sample_weight)
-        # The windows are what is sorted by length, later.
-        rows_order = RowOrder.SHUFFLED if order.is_shuffled else order
-        rows = batches_of_rows(parts, batch_size=batch_size, order=rows_order, lengths=self.lengths)
+        by_rows = epochs
+        if epochs is not None and epochs.order is RowOrder.BY_LENGTH:  # the windows are what is sorted, later
+            by_rows = dataclasses.replace(epochs, order=RowOrder.SHUFFLED)
+        rows = batches_of_rows(parts, batch_size=batch_size, lengths=self.lengths, epochs=by_rows)
         windows = rows.map(self.traced(self._encode_wide), num_parallel_calls=tf.data.AUTOTUNE)
         padding = self.bucketed().padding
 
@@ -90,9 +93,8 @@ class QuestionInputs(Inputs):
             needed = self.width(tf.reduce_sum(ids["padding_mask"], axis=1), padding)
             return {name: tensor[:, :needed] for name, tensor in ids.items()}, *others
 
-        steps = answer_spans.as_steps(windows, batch_size, order=order, trim=trim)
-        # Keras warns of a dataset of unknown length that ends.
-        return steps.apply(tf.data.experimental.assert_cardinality(-(-self._num_windows(parts[0]) // batch_size)))
+        steps = answer_spans.as_steps(windows, batch_size, epochs).map(trim, num_parallel_calls=tf.data.AUTOTUNE)
+        return of_length(steps, -(-self._num_windows(parts[0]) // batch_size), epochs)
 
     def _encode_wide(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """As `encode`, with all windows as wide as `max_length`."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers.tasks.inputs import _columns as columns_of
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
 
@@ -47,6 +48,13 @@ class TextInputs(Inputs):
         if self.pairs is not None and is_pair != self.pairs:
             wants, came = ("pairs of texts", "single texts") if self.pairs else ("single texts", "pairs of texts")
             raise ValueError(f"`{self.owner}`: this model takes {wants}. Received: {came}.")
+
+    def answer_columns(self, x: Any) -> list[Any]:
+        """A column of strings for each of `text_inputs`."""
+        if self.pairs is None and columns_of.is_pair(x):
+            cure = "Set `task.pairs = True`, or give `pairs=True` where the task is made or loaded."
+            raise ValueError(checks.message(self.owner, "pairs", "be True for answers to pairs of texts", None, cure))
+        return super().answer_columns(x)
 
     def labels(self, columns: Any, y: Any) -> Any:
         """Labels as the loss takes them, checked row by row; tensors unchanged."""

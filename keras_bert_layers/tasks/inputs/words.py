@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.tag_scheme import TagScheme
 from keras_bert_layers.preprocessing.word_aligner import NO_WORD, WordAligner
 from keras_bert_layers.tasks.inputs import _arrays as arrays
 from keras_bert_layers.tasks.inputs import _columns as columns_of
@@ -23,12 +24,14 @@ class WordLogits(NamedTuple):
     Attributes:
         logits: float32 `(rows, words, tags)`.
         is_word: bool `(rows, words)`, False for padding.
-        is_given: bool `(rows, words)`, whether the first piece of a given word stands there.
+        is_given: bool `(rows, words)`, whether the first part of a given word stands there.
+        is_last: bool `(rows, words)`, whether its last part does.
     """
 
     logits: np.ndarray
     is_word: np.ndarray
     is_given: np.ndarray
+    is_last: np.ndarray
 
 
 class WordInputs(Inputs):
@@ -40,13 +43,17 @@ class WordInputs(Inputs):
     Args:
         owner: the task's class, for errors.
         preprocessor: a `BertPreprocessor`, or None.
-        tag_names: "O" and, for each label, "B-label" and "I-label".
+        tag_names: the names of the tags.
+        scheme: what they say about entities.
         stride: tokens that two windows of a long row share; None for a quarter of `max_length`.
     """
 
-    def __init__(self, owner: str, preprocessor: Any, tag_names: Sequence[str], *, stride: int | None):
+    def __init__(
+        self, owner: str, preprocessor: Any, tag_names: Sequence[str], *, scheme: TagScheme, stride: int | None
+    ):
         super().__init__(owner, preprocessor)
         self._tag_names = tag_names
+        self.scheme = scheme
         self._stride = stride
 
     def aligner(self, preprocessor: Any = None) -> WordAligner:
@@ -66,8 +73,9 @@ class WordInputs(Inputs):
 
     def labels(self, columns: Any, y: Any) -> Any:
         """Tags of words, or spans of texts, as ragged columns, checked row by row."""
-        to_labels = words_and_tags.as_tags if columns_of.is_ragged(columns) else words_and_tags.as_spans
-        return to_labels(self.owner, y, columns, self._tag_names)
+        if columns_of.is_ragged(columns):
+            return words_and_tags.as_tags(self.owner, y, columns, self._tag_names)
+        return words_and_tags.as_spans(self.owner, y, columns, self.scheme.labels)
 
     def checked(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Columns of at least one row, with as many labels and weights; one weight a row."""
@@ -92,9 +100,9 @@ class WordInputs(Inputs):
         by_word = {"positions": words.places, "word_ids": words.word_ids}
         if y is not None:
             if isinstance(x, tf.RaggedTensor):
-                tags = tag_labels.tags_of_words(self.owner, y, words.word_ids, self._tag_names)
+                tags = tag_labels.tags_of_words(self.owner, y, words.word_ids, self._tag_names, self.scheme)
             else:
-                tags = tag_labels.tags_of_spans(self.owner, x, y, words, self._tag_names)
+                tags = tag_labels.tags_of_spans(self.owner, x, y, words, self.scheme)
             is_given = tag_labels.begins_given_word(words.word_ids)
             by_word |= {"tags": tags, "given_tags": tf.where(is_given, tags, tag_labels.IGNORED)}
         return without_none(words.inputs, by_word, sample_weight)
@@ -111,8 +119,10 @@ class WordInputs(Inputs):
         positions = words["positions"].numpy()
         # Positions count in windows as wide as they were made; these may be wider than the longest needs.
         window, position = np.divmod(np.maximum(positions, 0), max(inputs["token_ids"].shape[1], 1))
-        is_given = tag_labels.begins_given_word(words["word_ids"]).numpy()
-        return WordLogits(logits[window, position], positions != NO_WORD, is_given)
+        is_given, is_last = (
+            ends(words["word_ids"]).numpy() for ends in (tag_labels.begins_given_word, tag_labels.ends_given_word)
+        )
+        return WordLogits(logits[window, position], positions != NO_WORD, is_given, is_last)
 
     def join(self, blocks: list[Any]) -> np.ndarray:
         """Float32 `(rows, words, tags)`, 0 after the last word of a row."""

@@ -15,11 +15,14 @@ OWNER = "BertClassifier"
 class Classes:
     """The number of classes, and their names."""
 
+    #: The fewest there may be.
+    least = 2
+
     def __init__(self, num_classes: int | None, class_names: Sequence[str] | None):
         if num_classes is None and class_names is not None:
             num_classes = len(class_names)
         self.num_classes = checks.positive_integer(OWNER, "num_classes", num_classes)
-        if self.num_classes < 2:
+        if self.num_classes < self.least:
             cure = 'For one number a text: problem_type="regression".'
             raise ValueError(checks.message(OWNER, "num_classes", "be at least 2", num_classes, cure))
         self.class_names = class_names

@@ -1,4 +1,4 @@
-"""One number a text."""
+"""One or more numbers a text."""
 
 from __future__ import annotations
 
@@ -11,39 +11,44 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.metrics import PearsonCorrelation
-from keras_bert_layers.tasks.labels.classes import OWNER, no_class_weight
+from keras_bert_layers.tasks.labels.classes import OWNER, Classes, no_class_weight
 
 
-class Regression:
-    """One number a text: mean squared error."""
+class Regression(Classes):
+    """One number a text, or one for each name: mean squared error."""
 
-    num_classes = 1
-    class_names = None
     threshold = None
+    least = 1
 
     def __init__(self, num_classes: int | None, class_names: Sequence[str] | None):
-        if num_classes not in (None, 1):
-            raise ValueError(checks.message(OWNER, "num_classes", "be 1 in a regression", num_classes))
-        if class_names is not None:
-            raise ValueError(checks.message(OWNER, "class_names", "be None in a regression", class_names))
+        if class_names is not None and num_classes in (None, 1):
+            cure = "To name several numbers, give `num_classes` too."
+            rule = "be None in a regression of one number"
+            raise ValueError(checks.message(OWNER, "class_names", rule, class_names, cure))
+        super().__init__(1 if num_classes is None else num_classes, class_names)
 
     def loss(self) -> keras.losses.Loss:
         """The mean squared error."""
         return keras.losses.MeanSquaredError()
 
     def metrics(self) -> list[keras.metrics.Metric]:
-        """The mean absolute error, and Pearson's correlation."""
-        return [keras.metrics.MeanAbsoluteError(name="mean_absolute_error"), PearsonCorrelation()]
+        """The mean absolute error, and of single numbers Pearson's correlation."""
+        error = keras.metrics.MeanAbsoluteError(name="mean_absolute_error")
+        return [error, PearsonCorrelation()] if self.num_classes == 1 else [error]
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        """Numbers `(rows,)` as float32, checked row by row."""
+        """Numbers `(rows,)`, or `(rows, numbers)` of several, as float32, checked row by row."""
         if y.dtype.kind not in "biuf":
             cure = "For numbers in strings: `[float(label) for label in labels]`."
             raise TypeError(checks.message(OWNER, "y", "hold numbers", str(y.dtype), cure))
-        if y.ndim != 1 and y.shape[1:] != (1,):
-            raise ValueError(checks.message(OWNER, "y", "hold one number a text", y.shape))
-        y = y.reshape(-1).astype(np.float32)
-        checks.every_row(OWNER, "every label must be a finite number", y, np.isfinite(y))
+        number = self.num_classes
+        if y.shape[1:] != (number,) and (number > 1 or y.ndim != 1):
+            rule = "hold one number a text" if number == 1 else f"hold {number} numbers a text, (rows, {number})"
+            raise ValueError(checks.message(OWNER, "y", rule, y.shape))
+        y = y.reshape(-1, number).astype(np.float32) if number > 1 else y.reshape(-1).astype(np.float32)
+        checks.every_row(
+            OWNER, "every label must be a finite number", y, np.isfinite(y.reshape(len(y), number)).all(axis=1)
+        )
         return y
 
     def encode_in_graph(self, y: Any) -> Any:
@@ -57,5 +62,6 @@ class Regression:
         raise no_class_weight("a regression has no classes")
 
     def decode(self, logits: Any) -> dict[str, tf.Tensor]:
-        """`score`."""
-        return {"score": tf.cast(logits, tf.float32)[:, 0]}
+        """`score`, `(batch,)`, or `(batch, numbers)` of several."""
+        scores = tf.cast(logits, tf.float32)
+        return {"score": scores[:, 0] if self.num_classes == 1 else scores}

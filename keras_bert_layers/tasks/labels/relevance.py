@@ -10,12 +10,34 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.config import ACTIVATIONS
 
 OWNER = "BertCrossEncoder"
 
 
+def _activate(activation: str, logits: Any) -> Any:
+    """An activation of `config.ACTIVATIONS`, of TensorFlow tensors: answers are, under every backend of Keras."""
+    match activation:
+        case "linear":
+            return tf.identity(logits)
+        case "gelu_erf" | "gelu_tanh":
+            return tf.nn.gelu(logits, approximate=activation == "gelu_tanh")
+        case "mish":
+            return logits * tf.tanh(tf.math.softplus(logits))
+        case "sigmoid" | "tanh":
+            return getattr(tf, activation)(logits)
+    return getattr(tf.nn, activation)(logits)
+
+
 class Relevance:
-    """One relevance in [0, 1] a row: logistic function, binary cross entropy."""
+    """One relevance in [0, 1] a row: logistic function, binary cross entropy.
+
+    Args:
+        activation: turns a logit into a score, one of `config.ACTIVATIONS`; the loss is that of the logit.
+    """
+
+    def __init__(self, activation: str = "sigmoid"):
+        self.activation = checks.one_of(OWNER, "activation", activation, ACTIVATIONS)
 
     def loss(self) -> keras.losses.Loss:
         """Cross entropy of the relevance and the logistic function of the logit."""
@@ -46,5 +68,9 @@ class Relevance:
         return class_weight
 
     def decode(self, logits: Any) -> dict[str, tf.Tensor]:
-        """`score` in [0, 1]."""
-        return {"score": tf.sigmoid(logits[:, 0])}
+        """`score`: the activation of the logit."""
+        return {"score": self.scores(logits[:, 0])}
+
+    def scores(self, logits: Any) -> Any:
+        """The scores of logits of any shape, as a TensorFlow tensor."""
+        return _activate(self.activation, logits)

@@ -3,15 +3,14 @@ import tensorflow as tf
 
 from keras_bert_layers.tasks.inputs import _words_and_tags as words_and_tags
 from keras_bert_layers.tasks.inputs._batches import batches_of_rows
-from keras_bert_layers.tasks.inputs._row_order import RowOrder
 
 NAMES = ["O", "B-p", "I-p"]
 WORDS = words_and_tags.as_words("Owner", [[str(n)] * n for n in range(7)])
 TAGS = words_and_tags.as_tags("Owner", [[n % 3] * n for n in range(7)], WORDS, NAMES)
 
 
-def batches(rows, order=RowOrder.AS_GIVEN):
-    return list(batches_of_rows(rows, batch_size=3, order=order, lengths=tf.size))
+def batches(rows, epochs=None):
+    return list(batches_of_rows(rows, batch_size=3, lengths=tf.size, epochs=epochs))
 
 
 def test_batches_hold_the_same_rows_of_every_column():
@@ -28,12 +27,9 @@ def test_columns_that_are_none():
     assert (x.numpy().tolist(), y, weight.numpy().tolist()) == ([b"a", b"b"], None, [1.0, 2.0])
 
 
-def test_shuffled():
-    tf.random.set_seed(1)
-    orders = [
-        np.concatenate([batch[2] for batch in batches((WORDS, TAGS, np.arange(7)), RowOrder.SHUFFLED)])
-        for _ in range(2)
-    ]
+def test_shuffled(make_epochs):
+    epochs = make_epochs()
+    orders = [np.concatenate([batch[2] for batch in batches((WORDS, TAGS, np.arange(7)), epochs)]) for _ in range(2)]
     for order in orders:
         assert sorted(order) == list(range(7))
     assert orders[0].tolist() != list(range(7))

@@ -5,10 +5,14 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertTokenizer
+from keras_bert_layers._internal.tag_scheme import tag_scheme
 from keras_bert_layers.preprocessing import WordAligner
 from keras_bert_layers.tasks.inputs import _tag_labels as tag_labels
 
 NAMES = ["B-p", "O", "I-p", "B-q"]  # no I-q
+SCHEME = tag_scheme("Owner", NAMES)
+BIOES = ["O", "B-p", "I-p", "E-p", "S-p"]
+IOB1 = ["O", "I-p", "B-p"]
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"new york ##ark ' s don t @ user in .".split()]
 
 
@@ -17,8 +21,8 @@ def aligner():
     return WordAligner(BertPreprocessor(BertTokenizer(VOCABULARY), max_length=6))
 
 
-def named(tags):
-    return [[NAMES[tag] if tag >= 0 else {-100: "-"}[tag] for tag in row] for row in tags.numpy().tolist()]
+def named(tags, names=NAMES):
+    return [[names[tag] if tag >= 0 else {-100: "-"}[tag] for tag in row] for row in tags.numpy().tolist()]
 
 
 def test_tags_of_words(aligner):
@@ -32,7 +36,7 @@ def test_tags_of_words(aligner):
     ]
     ids = [[NAMES.index(tag) for tag in row] for row in tags]
     for given in (tf.ragged.constant(tags), tf.ragged.constant(ids), tf.ragged.constant(ids, tf.int64)):
-        assert named(tag_labels.tags_of_words("Owner", given, word_ids, NAMES)) == expected
+        assert named(tag_labels.tags_of_words("Owner", given, word_ids, NAMES, SCHEME)) == expected
     assert tag_labels.begins_given_word(word_ids).numpy().astype(int).tolist() == [
         [1, 1, 0, 0, 1, 0, 1],
         [0] * 7,
@@ -40,9 +44,45 @@ def test_tags_of_words(aligner):
     ]
 
 
+@pytest.mark.parametrize(
+    ("names", "scheme", "tags", "expected"),
+    [
+        (BIOES, None, "S-p B-p E-p O", "B-p I-p E-p B-p I-p I-p I-p E-p O"),
+        (IOB1, "iob1", "I-p B-p I-p O", "I-p I-p I-p B-p I-p I-p I-p I-p O"),
+        (["NOUN", "VERB", "X"], None, "NOUN VERB X X", "NOUN NOUN NOUN VERB VERB VERB X X X"),
+        (["p", "O"], None, "p p O O", "p p p p p p O O O"),
+    ],
+)
+def test_tags_of_words_of_other_schemes(aligner, names, scheme, tags, expected):
+    word_ids = aligner.align(tf.ragged.constant([["Newark's", "don't", "'s", "."]])).word_ids
+    found = tag_labels.tags_of_words(
+        "Owner", tf.ragged.constant([tags.split()]), word_ids, names, tag_scheme("Owner", names, scheme)
+    )
+    assert named(found, names) == [expected.split()]
+    assert tag_labels.ends_given_word(word_ids).numpy().astype(int).tolist() == [[0, 0, 1, 0, 0, 1, 0, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("names", "scheme", "expected"),
+    [
+        (BIOES, None, "O S-p S-p B-p E-p B-p I-p E-p"),
+        (IOB1, "iob1", "O I-p B-p B-p I-p B-p I-p I-p"),
+        (["O", "p"], None, "O p p p p p p p"),
+        (["p", "q"], None, "- p p p p p p p"),
+    ],
+)
+def test_tags_of_spans_of_other_schemes(aligner, names, scheme, expected):
+    texts = tf.constant(["in new new new york don't"])
+    spans = spans_of([[(3, 6, "p"), (7, 10, "p"), (11, 19, "p"), (20, 25, "p")]])
+    found = tag_labels.tags_of_spans("Owner", texts, spans, aligner.align(texts), tag_scheme("Owner", names, scheme))
+    assert named(found, names) == [expected.split()]
+
+
 def test_words_may_go_without_a_tag(aligner):
     word_ids = aligner.align(tf.ragged.constant([["in", "don't"]])).word_ids
-    assert named(tag_labels.tags_of_words("Owner", tf.ragged.constant([[1, -100]]), word_ids, NAMES)) == [["O", *"---"]]
+    assert named(tag_labels.tags_of_words("Owner", tf.ragged.constant([[1, -100]]), word_ids, NAMES, SCHEME)) == [
+        ["O", *"---"]
+    ]
 
 
 def test_wrong_tags_in_graph(aligner):
@@ -53,7 +93,7 @@ def test_wrong_tags_in_graph(aligner):
         (tf.ragged.constant([["O", "I-q"]]), "`Owner`: every tag must be one of"),
     ]:
         with pytest.raises(tf.errors.InvalidArgumentError, match=text):
-            tag_labels.tags_of_words("Owner", tags, word_ids, NAMES)
+            tag_labels.tags_of_words("Owner", tags, word_ids, NAMES, SCHEME)
 
 
 def spans_of(rows):
@@ -73,7 +113,7 @@ def test_tags_of_spans(aligner):
         [],
     ]
     words = aligner.align(texts)
-    found = tag_labels.tags_of_spans("Owner", tf.constant(texts), spans_of(rows), words, NAMES)
+    found = tag_labels.tags_of_spans("Owner", tf.constant(texts), spans_of(rows), words, SCHEME)
     assert named(found) == [
         ["O", "B-q", "O", "B-p", "I-p", "O"],
         ["B-p", "B-p", "B-p", "I-p", "-", "-"],
@@ -93,7 +133,7 @@ def test_random_spans(aligner):
         texts.append(text)
         rows.append([(start, end, "p") for start, end in zip(edges[0::2], edges[1::2], strict=True)])
     words = aligner.align(texts)
-    found = named(tag_labels.tags_of_spans("Owner", tf.constant(texts), spans_of(rows), words, NAMES))
+    found = named(tag_labels.tags_of_spans("Owner", tf.constant(texts), spans_of(rows), words, SCHEME))
     for text, spans, tags, starts, ends in zip(
         texts, rows, found, words.starts.numpy(), words.ends.numpy(), strict=True
     ):
@@ -115,10 +155,10 @@ def test_wrong_spans_in_graph(aligner, rows):
     with pytest.raises(
         tf.errors.InvalidArgumentError, match="`Owner`: the spans of a text must not be empty, and come in"
     ):
-        tag_labels.tags_of_spans("Owner", texts, spans_of(rows), aligner.align(texts), NAMES)
+        tag_labels.tags_of_spans("Owner", texts, spans_of(rows), aligner.align(texts), SCHEME)
 
 
 def test_unknown_label_in_graph(aligner):
     texts = tf.constant(["new york"])
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"`Owner`: every label must be one of \['p', 'q'\]"):
-        tag_labels.tags_of_spans("Owner", texts, spans_of([[(0, 3, "r")]]), aligner.align(texts), NAMES)
+        tag_labels.tags_of_spans("Owner", texts, spans_of([[(0, 3, "r")]]), aligner.align(texts), SCHEME)

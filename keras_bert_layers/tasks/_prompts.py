@@ -1,0 +1,75 @@
+"""Prompts: texts that a model was trained to read before every text."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.export import Signature
+
+# What looks like a name and is none is a mistake, not a prompt.
+_NAME = re.compile(r"[\w.-]+", re.ASCII)
+_OWN_SIGNATURES = ("serving_default", "token_ids", "tokenize")
+
+
+class Prompts:
+    """The prompts of a model by name, and the name of the default one.
+
+    Args:
+        owner: the task's class, for errors.
+        prompts: name -> text; None for none.
+        default: the name of the prompt that applies where none is asked for; None for no prompt.
+
+    Raises:
+        TypeError: names or texts that are not strings.
+        ValueError: `default` is not one of the names; a name is that of another signature.
+    """
+
+    def __init__(self, owner: str, prompts: Mapping[str, str] | None, default: str | None = None):
+        self._owner = owner
+        self.by_name = {} if prompts is None else dict(prompts)
+        self.default = default
+        if not all(isinstance(part, str) for parts in self.by_name.items() for part in parts):
+            raise TypeError(checks.message(owner, "prompts", "be strings by name", prompts))
+        for name in _OWN_SIGNATURES:
+            if name in self.by_name:
+                rule = f"have names other than {list(_OWN_SIGNATURES)}, which are signatures"
+                raise ValueError(checks.message(owner, "prompts", rule, prompts))
+        if default is not None and default not in self.by_name:
+            rule = f"be None or the name of a prompt, one of {list(self.by_name)}"
+            raise ValueError(checks.message(owner, "default_prompt", rule, default))
+
+    def text(self, prompt: str | None = None) -> str:
+        """The text of a prompt.
+
+        Args:
+            prompt: a name, a text with more than letters, digits and `_ . -` (or the empty one), or None for the
+                default.
+        """
+        prompt = self.default if prompt is None else checks.instance(self._owner, "prompt", prompt, str)
+        if prompt is None:
+            return ""
+        if _NAME.fullmatch(prompt) and prompt not in self.by_name:
+            cure = "A prompt without a name ends as it was trained, with a blank or a colon."
+            rule = f"be a text, or the name of a prompt, one of {list(self.by_name)}"
+            raise ValueError(checks.message(self._owner, "prompt", rule, prompt, cure))
+        return self.by_name.get(prompt, prompt)
+
+    def data(self, task: Any, prompt: str | None, x: Any) -> Any:
+        """How a task reads `x`: its inputs object, with another prompt if one is asked for."""
+        if prompt is None:
+            return task.data
+        if not task.data.is_raw(x):
+            cure = "Ids are made by `preprocessor(texts)`, where you put it before the texts yourself."
+            raise ValueError(checks.message(self._owner, "prompt", "be None for ids", prompt, cure))
+        return task.data.prompted(self.text(prompt))
+
+    def signatures(self, task: Any) -> list[Signature]:
+        """A signature for each prompt, by its name; `task.serve_prompted` takes the prompt's text and the texts."""
+        inputs = task.text_inputs()
+        return [
+            Signature(name, functools.partial(task.serve_prompted, text), inputs) for name, text in self.by_name.items()
+        ]

@@ -1,0 +1,176 @@
+"""A training that is interrupted and started again ends with the weights of one that is not."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import keras
+import numpy as np
+import pytest
+from trainings import EPOCHS, KINDS, STEPS, After, make_task, train
+
+PROGRAM = Path(__file__).with_name("trainings.py")
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def trained(*callbacks, kind="texts", task=None, **options):
+    """A task that was trained, and its history up to the interrupt."""
+    task = task or make_task(kind, run_eagerly=True)
+    try:
+        history = train(task, kind, callbacks, **options)
+    except KeyboardInterrupt:
+        history = {}
+    return task, history
+
+
+def assert_equal(first, second):
+    for expected, found in zip(first.get_weights(), second.get_weights(), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def assert_goes_on(undisturbed, found):
+    """Equal weights, and equal logs of the epochs that were computed again or at last."""
+    assert_equal(undisturbed[0], found[0])
+    for name, values in found[1].items():
+        assert values == undisturbed[1][name][-len(values) :]
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return trained()
+
+
+@pytest.mark.parametrize(
+    ("save_freq", "after"),
+    [
+        pytest.param("epoch", 7, marks=pytest.mark.slow, id="epochs"),
+        pytest.param(2, 8, id="within an epoch"),
+        pytest.param(3, 13, marks=pytest.mark.slow, id="within the last epoch"),
+        pytest.param(STEPS, STEPS, marks=pytest.mark.slow, id="after the last step of an epoch"),
+    ],
+)
+def test_backup_and_restore(save_freq, after, undisturbed, tmp_path):
+    def backup():
+        return keras.callbacks.BackupAndRestore(tmp_path, save_freq=save_freq)
+
+    trained(backup(), After(after, interrupt))
+    assert_goes_on(undisturbed, trained(backup(), seed=2))
+
+
+@pytest.mark.slow
+def test_twice_in_one_epoch(undisturbed, tmp_path):
+    """Keras's own file says epoch 0 after the second; see `BackupAndRestore._current_epoch`."""
+
+    def backup():
+        return keras.callbacks.BackupAndRestore(tmp_path, save_freq=2)
+
+    trained(backup(), After(13, interrupt))
+    trained(backup(), After(4, interrupt), seed=2)
+    task, history = trained(backup(), seed=3)
+    assert_goes_on(undisturbed, (task, history))
+    train(task, "texts", epochs=1)
+    assert task.optimizer.iterations == STEPS * (EPOCHS + 1)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    path = tmp_path_factory.mktemp("checkpoints") / "2.keras"
+    trained(keras.callbacks.ModelCheckpoint(path), epochs=2)
+    return path
+
+
+def test_model_checkpoint(undisturbed, checkpoint):
+    task = keras.models.load_model(checkpoint)
+    with pytest.raises(ValueError, match="equally many|one row for each text"):
+        task.fit(["good"], [0, 1], initial_epoch=2)  # a mistake loses nothing
+    assert_goes_on(undisturbed, trained(task=task, seed=2, initial_epoch=2))
+
+
+@pytest.mark.slow
+def test_a_new_training_has_its_own_seed(checkpoint):
+    """What a model was trained with before must not make trainings with other seeds equal."""
+
+    def task_of(seed):
+        keras.utils.set_random_seed(seed)
+        return trained(task=keras.models.load_model(checkpoint), seed=seed, epochs=1)[0]
+
+    first, second, third = map(task_of, (4, 4, 5))
+    assert_equal(first, second)
+    with pytest.raises(AssertionError, match="not equal"):
+        assert_equal(first, third)
+
+
+@pytest.mark.slow
+def test_masks_of_a_model_that_was_read_again(tmp_path):
+    """With its own seed, each epoch of its life has other masks."""
+    task = make_task("masks")
+    task._training_place.num_epochs = 3
+    task.save(tmp_path / "task.keras")
+    read = keras.models.load_model(tmp_path / "task.keras")
+    *_, last = read._training_place.callbacks(None, initial_epoch=0, steps_per_epoch=None)
+    last.on_train_begin()
+    assert read._training_place.now()[1:] == (0, 3)
+
+
+def test_weights_without_a_place(undisturbed, tmp_path):
+    """Files of earlier versions have none; and a plain Keras model reads ours."""
+    task, _ = undisturbed
+    path = tmp_path / "task.weights.h5"
+    task.save_weights(path)
+    keras.Model(task.inputs, task.outputs).load_weights(path)
+    with h5py.File(path, "a") as file:
+        del file["_training_place"]
+    other = make_task("texts")
+    other.optimizer.build(other.trainable_variables)
+    other.load_weights(path)
+    assert_equal(task, other)
+
+
+@pytest.mark.slow
+def test_files_that_keras_did_not_finish(undisturbed, tmp_path):
+    """It writes the epoch after the weights, and removes both one after the other when training has ended."""
+    metadata = tmp_path / "training_metadata.json"
+    trained(keras.callbacks.BackupAndRestore(tmp_path), After(7, interrupt))
+    metadata.write_text("")
+    assert_goes_on(undisturbed, trained(keras.callbacks.BackupAndRestore(tmp_path), seed=2))
+    tmp_path.mkdir(exist_ok=True)
+    metadata.write_text('{"epoch": 3, "batch": 0}')
+    assert_goes_on(undisturbed, trained(keras.callbacks.BackupAndRestore(tmp_path)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind", ["sorted by length", "endless", "ids", "masks", "documents", "words", "windows", "sentences"]
+)
+def test_every_kind_of_data(kind, tmp_path):
+    trained(keras.callbacks.BackupAndRestore(tmp_path, save_freq=2), After(5, interrupt), kind=kind)
+    found = trained(keras.callbacks.BackupAndRestore(tmp_path, save_freq=2), kind=kind, seed=2)
+    assert_goes_on(trained(kind=kind), found)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_ten_times(kind, tmp_path):
+    """Each process goes on from the last backup of the one before."""
+
+    def run(seed, after, *, folder):
+        weights = tmp_path / f"{folder}.npz"
+        command = [sys.executable, PROGRAM, kind, tmp_path / folder, weights, str(seed), str(after)]
+        code = subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode
+        return code, weights
+
+    code, expected = run(1, 0, folder="undisturbed")
+    assert code == 0
+    generator = np.random.default_rng(len(kind))
+    codes = [run(seed, generator.integers(1, 10), folder="killed")[0] for seed in range(1, 11)]
+    code, found = run(11, 0, folder="killed")
+    assert (codes, code) == ([-9] * 10, 0)
+    with np.load(expected) as first, np.load(found) as second:
+        for name in first:
+            np.testing.assert_array_equal(second[name], first[name])

@@ -1,0 +1,93 @@
+"""Trainings of every task, whose data, dropout and masks are random; and a program that kills itself within one.
+
+`python trainings.py KIND FOLDER WEIGHTS SEED STEPS` trains with a backup in FOLDER every two steps, ends itself with
+SIGKILL after STEPS steps (0 for never), and writes the weights at the end to WEIGHTS.
+"""
+
+import os
+import signal
+import sys
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import keras_bert_layers as kbl
+
+TEXTS = ["good film " * (row % 4) + word for row, word in enumerate(["bad", "night", "a", "unhappy", "!"] * 7)]
+LABELS = [row % 2 for row in range(len(TEXTS))]
+DOCUMENTS = [["good film", "bad night", "a night !"], ["unhappy film", "good good"], ["bad", "film", "night"]] * 2
+VOCABULARY = [*"[PAD] [UNK] [CLS] [SEP] [MASK]".split(), *sorted(set(" ".join(TEXTS).split()))]
+STEPS, EPOCHS = 5, 3  # 35 texts in batches of 7
+
+CLASSES = {"num_classes": 2}
+TAGS = {"tag_names": ["O", "B-a", "I-a"]}
+WORDS = [text.split() for text in TEXTS]
+#: The task, its arguments, `x` and `y`, and the arguments of `fit`.
+KINDS = {
+    "texts": (kbl.BertClassifier, CLASSES, TEXTS, LABELS, {}),
+    "sorted by length": (kbl.BertClassifier, CLASSES, TEXTS, LABELS, {"group_by_length": True}),
+    "in order": (kbl.BertClassifier, CLASSES, TEXTS, LABELS, {"shuffle": False}),
+    "endless": (kbl.BertClassifier, CLASSES, TEXTS, LABELS, {"steps_per_epoch": 4}),
+    "steps at once": (kbl.BertClassifier, CLASSES, TEXTS, LABELS, {}),
+    "ids": (kbl.BertClassifier, CLASSES, TEXTS, LABELS, {}),
+    "dataset": (kbl.BertClassifier, CLASSES, TEXTS, LABELS, {"batch_size": None}),
+    "masks": (kbl.BertMaskedLM, {}, TEXTS, None, {}),
+    "documents": (kbl.BertPretrainer, {}, DOCUMENTS, None, {"batch_size": 2}),
+    "words": (kbl.BertTokenClassifier, TAGS, WORDS, [["O"] * len(words) for words in WORDS], {}),
+    "windows": (kbl.BertQuestionAnswerer, {}, (["film ?"] * 35, TEXTS), ([0] * 35, [text[:3] for text in TEXTS]), {}),
+    "choices": (kbl.BertMultipleChoice, {}, (TEXTS, [["good", "bad"]] * 35), LABELS, {}),
+    "sentences": (kbl.BertSentenceEncoder, {}, (TEXTS, TEXTS[::-1]), None, {}),
+    "queries": (kbl.BertDualEncoder, {}, (TEXTS, TEXTS[::-1]), None, {}),
+    "pairs": (kbl.BertCrossEncoder, {}, (TEXTS, TEXTS[::-1]), LABELS, {}),
+}
+
+
+def make_task(kind, *, run_eagerly=False):
+    """A task with the same initial weights each time."""
+    make, arguments, *_ = KINDS[kind]
+    sizes = {"hidden_dim": 15, "num_layers": 1, "num_heads": 3, "intermediate_dim": 21, "max_sequence_length": 13}
+    keras.utils.set_random_seed(11)
+    backbone = kbl.BertBackbone(kbl.BertConfig(vocabulary_size=len(VOCABULARY), initializer_range=0.3, **sizes))
+    preprocessor = kbl.BertPreprocessor(kbl.BertTokenizer(VOCABULARY), max_length=9)
+    task = make(backbone, preprocessor=preprocessor, **arguments)
+    task.compile(run_eagerly=run_eagerly, steps_per_execution=2 if kind == "steps at once" else 1)
+    return task
+
+
+def train(task, kind, callbacks=(), *, seed=1, **options):
+    """Trains in a process that has some seed; returns the history."""
+    *_, x, y, of_kind = KINDS[kind]
+    if kind == "ids":
+        x, y = {name: np.asarray(ids) for name, ids in task.preprocessor(x).items()}, np.array(y)
+    elif kind == "dataset":
+        x, y = tf.data.Dataset.from_tensor_slices((x, y)).batch(7), None
+    keras.utils.set_random_seed(seed)
+    options = {"batch_size": 7, "epochs": EPOCHS, "verbose": 0, **of_kind, **options}
+    return task.fit(x, y, callbacks=list(callbacks), **options).history
+
+
+class After(keras.callbacks.Callback):
+    """Calls a function after so many steps, those that are left out included."""
+
+    def __init__(self, steps, function):
+        super().__init__()
+        self.left = steps
+        self.function = function
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.left -= 1
+        if not self.left:
+            self.function()
+
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    kind, folder, weights, seed, steps = sys.argv[1:]
+    task = make_task(kind)
+    callbacks = [keras.callbacks.BackupAndRestore(folder, save_freq=2), After(int(steps), kill)]
+    train(task, kind, callbacks, seed=int(seed), epochs=4 * EPOCHS)
+    np.savez(weights, *task.get_weights())
