@@ -117,6 +117,7 @@ _REGISTERED = {
     "SelfAttention": "layers",
     "SequencePooling": "layers",
     "SpanHead": "layers",
+    "SentencePieceTokenizer": "preprocessing",
     "SpanPreprocessor": "preprocessing",
     "SpearmanCorrelation": "metrics",
     "TokenClassificationHead": "layers",

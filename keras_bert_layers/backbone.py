@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import Any
 
 import keras
 
-from keras_bert_layers._internal import checks
+from keras_bert_layers._internal import checks, whole_file
 from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers._internal.whole_file import whole_file
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.layers import BertEmbedding, Pooler, TransformerEncoderBlock
 
@@ -82,7 +80,12 @@ class BertBackbone(keras.Model):
         names = ("token_ids", "segment_ids", "padding_mask")
         inputs = {key: keras.Input(shape=(None,), dtype="int32", name=key) for key in names}
         hidden_states, attention_scores, first = _encode(config, policy, inputs, return_attention_scores)
-        pooler = Pooler(initializer_range=config.initializer_range, dtype=policy, name="pooler")
+        pooler = Pooler(
+            activation=config.pooler_activation,
+            initializer_range=config.initializer_range,
+            dtype=policy,
+            name="pooler",
+        )
         outputs: dict[str, Any] = {"sequence_output": hidden_states[-1], "pooled_output": pooler(first)}
         if return_hidden_states:
             outputs["hidden_states"] = hidden_states
@@ -96,25 +99,8 @@ class BertBackbone(keras.Model):
         self.dtype_policy = policy
         self.trainable = trainable  # after the layers exist, to which Keras passes it on
 
-    def save(
-        self, filepath: str | PathLike[str], overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
-    ) -> None:
-        """Writes a `.keras` file, as `keras.Model.save`; a file there is replaced when the new one is complete."""
-        with whole_file(type(self).__name__, filepath, overwrite=overwrite) as path:
-            super().save(path, overwrite=overwrite, zipped=zipped, **kwargs)
-
-    def save_weights(
-        self, filepath: str | PathLike[str], overwrite: bool = True, max_shard_size: float | None = None
-    ) -> None:
-        """Writes the weights, as `keras.Model.save_weights`; a file there is replaced when the new one is complete.
-
-        Several files, under `max_shard_size`, are written in place, as Keras does.
-        """
-        if max_shard_size is not None:
-            super().save_weights(filepath, overwrite=overwrite, max_shard_size=max_shard_size)
-            return
-        with whole_file(type(self).__name__, filepath, overwrite=overwrite) as path:
-            super().save_weights(path, overwrite=overwrite)
+    save = whole_file.save
+    save_weights = whole_file.save_weights
 
     @property
     def padding_free(self) -> bool:
@@ -170,6 +156,7 @@ def _encode(
         max_sequence_length=config.max_sequence_length,
         num_segments=config.num_segments,
         embedding_dim=config.embedding_dim,
+        position_offset=config.position_offset,
         dtype=policy,
         name="embedding",
         **shared,

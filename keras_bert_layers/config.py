@@ -21,8 +21,9 @@ _TWO_GELUS = (
 _CHECKS: dict[Any, tuple[str, ...]] = {
     checks.positive_integer: (
         *("vocabulary_size", "hidden_dim", "num_layers", "num_heads", "intermediate_dim"),
-        *("max_sequence_length", "num_segments"),
+        "max_sequence_length",
     ),
+    checks.whole_number: ("num_segments", "position_offset"),
     checks.fraction: ("dropout", "attention_dropout"),
     checks.positive_number: ("layer_norm_epsilon", "initializer_range"),
 }
@@ -47,10 +48,15 @@ class BertConfig:
         dropout: dropout rate on the embeddings and on the output of each sub-layer, in [0, 1).
         attention_dropout: dropout rate on the attention probabilities, in [0, 1).
         max_sequence_length: number of positions, which is the length of the longest text in tokens.
-        num_segments: number of segment ids.
+        num_segments: number of segment ids; 0 for an encoder without segment embeddings, such as DistilBERT, which
+            ignores segment ids.
         layer_norm_epsilon: added to the variance in LayerNorm.
         embedding_dim: width of the embeddings if it is smaller than `hidden_dim`; they are then projected.
         initializer_range: standard deviation of newly initialized weights.
+        position_offset: 0 for BERT, whose first token has position 0. Otherwise the position of the first token, as in
+            RoBERTa (2); see `layers.BertEmbedding`.
+        pooler_activation: activation of the pooler, one of `ACTIVATIONS`: "tanh" for BERT and RoBERTa, "gelu_erf" for
+            ELECTRA, "relu" for DistilBERT.
 
     Raises:
         ValueError: if a value is out of its range, or `num_heads` does not divide `hidden_dim`.
@@ -81,12 +87,15 @@ class BertConfig:
     layer_norm_epsilon: float = 1e-12
     embedding_dim: int | None = None
     initializer_range: float = 0.02
+    position_offset: int = 0
+    pooler_activation: str = "tanh"
 
     def __post_init__(self) -> None:
         for check, names in _CHECKS.items():
             for name in names:
                 self._check(check, name)
         check_activation("BertConfig", self.activation)
+        check_activation("BertConfig", self.pooler_activation, "pooler_activation")
         checks.divides("BertConfig", "num_heads", self.num_heads, "hidden_dim", self.hidden_dim)
         if self.embedding_dim is not None:
             self._check(checks.positive_integer, "embedding_dim")
@@ -121,17 +130,19 @@ class BertConfig:
         return cls(**values)
 
     @classmethod
-    def from_huggingface(cls, values: Mapping[str, Any]) -> BertConfig:
+    def from_huggingface(cls, values: Mapping[str, Any], *, strict: bool = False) -> BertConfig:
         """Creates a config from a HuggingFace `config.json`.
 
         Every key is honoured, or is known not to change the encoder (special token ids, labels, settings of text
-        generation, ...), or is refused. Older files have no `model_type`; they are read as BERT.
+        generation, ...); a warning names all others. Older files have no `model_type`; they are read as BERT.
 
         Args:
             values: the parsed `config.json`; keys that may be absent default as in transformers.
+            strict: whether unknown keys are an error.
 
         Raises:
-            ValueError: if a key is missing, unknown, or has a value that this encoder does not implement.
+            ValueError: if a key is missing, or has a value that this encoder does not implement; if a key is unknown
+                and `strict` is True.
 
         Examples:
             >>> values = {"model_type": "bert", "vocab_size": 30522, "hidden_size": 128, "num_hidden_layers": 2,
@@ -140,7 +151,10 @@ class BertConfig:
             >>> BertConfig.from_huggingface(values).activation
             'gelu_tanh'
         """
-        return cls(**_config_keys("huggingface").read_fields(values))
+        keys_module = _config_keys("huggingface")
+        fields = keys_module.read_fields(values)
+        keys_module.check_unknown("BertConfig.from_huggingface", values, strict=strict)
+        return cls(**fields)
 
     def to_huggingface(self) -> dict[str, Any]:
         """Returns the encoder's part of a HuggingFace `config.json`; `from_huggingface` reads it back without loss.
@@ -175,7 +189,7 @@ class BertConfig:
         narrower embedding, which Google's own code does not have.
 
         Raises:
-            ValueError: if Google's code does not have the activation.
+            ValueError: if Google's code does not have the activation, or the config is of a relative of BERT.
 
         Examples:
             >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=7)
@@ -203,14 +217,15 @@ class BertConfig:
         KerasHub's BERT has no `activation`, `layer_norm_epsilon`, `attention_dropout` or `initializer_range`.
 
         Raises:
-            ValueError: if `embedding_dim` is set or the activation is not a GELU: KerasHub has no such BERT.
+            ValueError: if `embedding_dim` is set, the activation is not a GELU, or the config is of a relative of BERT:
+                KerasHub has no such BERT.
         """
         return _config_keys("kerashub").written_values(self)
 
 
-def check_activation(owner: str, activation: Any) -> str:
+def check_activation(owner: str, activation: Any, argument: str = "activation") -> str:
     """`activation` if it is one of `ACTIVATIONS`; ValueError otherwise."""
-    return checks.one_of(owner, "activation", activation, ACTIVATIONS, _TWO_GELUS if activation == "gelu" else "")
+    return checks.one_of(owner, argument, activation, ACTIVATIONS, _TWO_GELUS if activation == "gelu" else "")
 
 
 def _config_keys(dialect: str) -> Any:

@@ -16,6 +16,15 @@ def message(owner: str, argument: str, rule: str, value: object, cure: str = "")
     return f"{text} {cure}" if cure else text
 
 
+class Shown(str):
+    """A summary of a long value for errors, shown without the quotes of a string."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def every_row(owner: str, rule: str, values: Any, is_right: Any, cure: str = "") -> None:
     """ValueError with the first row that is not right.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -19,13 +20,27 @@ def check_mapping(owner: str, values: Any) -> None:
 
 
 def check_known(owner: str, values: Mapping[str, Any], known: Collection[str]) -> None:
-    """ValueError for a key that is not among `known`, with the closest of them."""
-    for key, value in values.items():
-        if key not in known:
-            close = difflib.get_close_matches(key, sorted(known), n=1)
-            hint = f"Did you mean {close[0]!r}? " if close else ""
-            cure = f"{hint}If it does not change the encoder, remove it from the dictionary and call again."
-            raise ValueError(checks.message(owner, key, "be a known key", value, cure))
+    """ValueError for keys that are not among `known`: it names them all, each with the closest known one."""
+    unknown = {key: value for key, value in values.items() if key not in known}
+    if unknown:
+        raise ValueError(
+            f"`{owner}`: every key must be known. Received: {described(unknown, known)}. "
+            "Remove those that do not change the encoder from the config."
+        )
+
+
+def described(unknown: Mapping[str, Any], known: Collection[str]) -> str:
+    """Unknown keys with their values, and the known key that each may be meant for.
+
+    Examples:
+        >>> described({"num_layer": 2, "language": "de"}, ["num_layers", "num_heads"])
+        "num_layer=2 (did you mean 'num_layers'?), language='de'"
+    """
+    words = []
+    for key, value in unknown.items():
+        close = difflib.get_close_matches(str(key), sorted(known), n=1)
+        words.append(f"{key}={reprlib.repr(value)}" + (f" (did you mean {close[0]!r}?)" if close else ""))
+    return ", ".join(words)
 
 
 def check_present(owner: str, values: Mapping[str, Any], required: Sequence[str]) -> None:
@@ -36,9 +51,14 @@ def check_present(owner: str, values: Mapping[str, Any], required: Sequence[str]
         raise ValueError(checks.message(owner, "values", rule, sorted(values)))
 
 
-def check_only(owner: str, values: Mapping[str, Any], only: Mapping[str, tuple[Any, ...]]) -> None:
-    """ValueError if a key has another value than the allowed ones; keys may be absent."""
+def check_only(
+    owner: str,
+    values: Mapping[str, Any],
+    only: Mapping[str, tuple[Any, ...]],
+    reasons: Mapping[str, str] | None = None,
+) -> None:
+    """ValueError if a key has another value than the allowed ones, with the key's reason; keys may be absent."""
     for key, allowed in only.items():
         if key in values and values[key] not in allowed:
             rule = f"be {' or '.join(repr(value) for value in allowed)}"
-            raise ValueError(checks.message(owner, key, rule, values[key], OTHER_MODEL))
+            raise ValueError(checks.message(owner, key, rule, values[key], (reasons or {}).get(key, OTHER_MODEL)))

@@ -20,7 +20,8 @@ def answer_lines(
     """One JSON object per row, which does not depend on the other rows of the batch.
 
     Padding is removed: `""` and -1 after the last entity or the last mask, and the probabilities of choices that the
-    row does not have. float32 values are written with as many digits as they need.
+    row does not have. `bytes_cut` of an exported model is left out where it is 0. float32 values are written with as
+    many digits as they need.
 
     Args:
         answers: name -> array, rows first, strings as bytes.
@@ -44,6 +45,8 @@ def answer_lines(
             if num_axes > 1 and "probabilities" in values:
                 num_choices = max(number for number, text in enumerate(texts, start=1) if text)
                 values["probabilities"] = values["probabilities"][:num_choices]
+        if values.get("bytes_cut") == 0:
+            del values["bytes_cut"]
         yield json.dumps(values, ensure_ascii=False)
 
 

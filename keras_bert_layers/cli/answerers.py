@@ -27,7 +27,8 @@ def open_answerer(source: str, task: str | None, *, owner: str) -> TaskAnswerer 
         owner: the command, for errors.
 
     Returns:
-        An object with `inputs` and `answer`. Both kinds give the same answers.
+        An object with `inputs` and `answer`. Both kinds give the same answers; a SavedModel that has a bound on the
+        size of texts also tells `bytes_cut`.
 
     Raises:
         CheckpointError, ValueError: the source cannot be read, or does not answer.

@@ -26,8 +26,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from keras_bert_layers._internal.written_whole import written_whole
 from keras_bert_layers.checkpoints.task_table import TASKS
-from keras_bert_layers.cli.destination import destination
+from keras_bert_layers.cli.destination import check_destination
 from keras_bert_layers.cli.models import ENCODER, LoadedModel, load_model
 from keras_bert_layers.cli.terminal import progress, report
 
@@ -56,13 +57,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"`{OWNER}`: DEST must end in .keras for --to keras. Received: {arguments.dest}.")
     from keras_bert_layers.checkpoints.weights.progress import watched
 
-    with destination(arguments.dest, replace=arguments.force) as path:
-        loaded = load_model(arguments.source, arguments.task, owner=OWNER, tokenizer=not arguments.no_tokenizer)
-        size = loaded.model.count_params() * 4
-        with progress(f"Writing {arguments.dest}", size, unit="B") as advance, watched(advance):
-            write(loaded, path, arguments.to)
+    dest, replace = arguments.dest, arguments.force
+    check_destination(dest, replace=replace)
+    loaded = load_model(arguments.source, arguments.task, owner=OWNER, tokenizer=not arguments.no_tokenizer)
+    size = loaded.model.count_params() * 4
+    with (
+        written_whole(dest, owner=OWNER, argument="DEST", replace=replace) as path,
+        progress(f"Writing {dest}", size, unit="B") as advance,
+        watched(advance),
+    ):
+        write(loaded, path, arguments.to)
     kind = type(loaded.model).__name__
-    sys.stdout.write(f"{arguments.dest}: {kind}, {loaded.model.count_params():,} parameters\n")
+    sys.stdout.write(f"{dest}: {kind}, {loaded.model.count_params():,} parameters\n")
     return 0
 
 

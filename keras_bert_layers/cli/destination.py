@@ -1,35 +1,26 @@
-"""`destination`: where a conversion writes, and how it replaces what is there."""
+"""`check_destination`: whether a conversion may write to a path, and replace what is there."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.written_whole import written_whole
 
 _OWNER = "convert"
 # Every checkpoint and every SavedModel has one of these files.
 _MODEL_FILES = ("config.json", "bert_config.json", "modules.json", "saved_model.pb")
 
 
-@contextlib.contextmanager
-def destination(path: Path, *, replace: bool) -> Iterator[Path]:
-    """A path to write a model to, which is moved to `path` when the block ends without an error.
+def check_destination(path: Path, *, replace: bool) -> None:
+    """Refuses a path where a conversion may not write.
 
     Args:
         path: a path that does not exist, an empty directory, or a model to replace.
         replace: whether a model at `path` may be replaced: a `.keras` file, a checkpoint's directory, or a SavedModel.
 
-    Yields:
-        A free path of the same name, in a hidden directory beside `path`. After any exception, an interrupt included,
-        it is removed, and `path` is as before.
-
     Raises:
         ValueError: `path` is not local.
         FileExistsError: `path` exists and may not be replaced.
-        OSError: `path` is not writable.
     """
     if "://" in str(path) or str(path).startswith(("gs:/", "hf:/", "s3:/")):
         cure = "Write to a local path, and copy it from there."
@@ -40,8 +31,6 @@ def destination(path: Path, *, replace: bool) -> Iterator[Path]:
             raise FileExistsError(f"`{_OWNER}`: DEST must be new. {path} exists; --force replaces it.")
         if not _is_model(path):
             raise FileExistsError(f"`{_OWNER}`: --force replaces models only. {path} is not a model.")
-    with written_whole(path) as unfinished:
-        yield unfinished
 
 
 def _is_model(path: Path) -> bool:

@@ -55,7 +55,8 @@ def _error_noted(problems: dict[str, str], name: str) -> Iterator[None]:
 
 
 def _tokenizer_facts(options: Mapping[str, Any], max_length: int) -> dict[str, Any]:
-    facts = {name: value for name, value in options.items() if name != "vocabulary"}
+    long = ("vocabulary", "scores", "character_map")
+    facts = {name: value for name, value in options.items() if name not in long}
     return {"vocabulary_size": len(options["vocabulary"]), **facts, "max_length": max_length}
 
 
@@ -63,7 +64,7 @@ def _weight_facts(checkpoint: Any) -> dict[str, Any]:
     """The weights of the encoder and of every trained head, with their tensors."""
     from keras_bert_layers.checkpoints.weights.table import backbone_rows
 
-    infos = checkpoint.open_weights().infos
+    infos = checkpoint.weights.infos
     names = checkpoint.stored_names(infos)
     heads = [row for task in checkpoint.trained_heads() for row in task.rows]
     weights, known = [], set()
@@ -80,6 +81,8 @@ def _weight_facts(checkpoint: Any) -> dict[str, Any]:
     for name, stored in names.items():
         if stored not in read:
             reason = "a duplicate of a weight" if name in known else checkpoint.ignored_reason(name)
+            if reason is None and not checkpoint.changes_numbers(stored):
+                reason = "unknown: loading warns"
             others.append({"stored": stored, **infos[stored]._asdict(), "reason": reason})
     parameters = sum(math.prod(infos[stored].shape) for stored in read)
     return {"weights": weights, "other_tensors": others, "parameters": parameters}
@@ -135,5 +138,5 @@ def _hdf5_tensors(file: Any) -> Iterator[dict[str, Any]]:
     with h5py.File(file, "r") as tree:
         tree.visititems(lambda name, node: found.append((name, node)) if isinstance(node, h5py.Dataset) else None)
         for name, node in found:
-            if not name.startswith("optimizer/"):
+            if not name.startswith(("optimizer/", "_training_place/")):
                 yield {"ours": None, "part": None, "stored": name, "dtype": str(node.dtype), "shape": node.shape}

@@ -59,22 +59,24 @@ def _checkpoint_model(source: str, task: str | None, *, owner: str, tokenizer: b
     from keras_bert_layers.checkpoints import load_backbone, load_preprocessor, load_task
     from keras_bert_layers.checkpoints.hub import resolve
     from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
+    from keras_bert_layers.checkpoints.task_loader import own_head
     from keras_bert_layers.checkpoints.weights.progress import watched
 
     directory = resolve(source, owner=owner)  # once, as it compares every file's hash
     checkpoint = open_checkpoint(directory, owner=owner)
-    trained = [kind.name for kind in checkpoint.trained_heads()]
-    wanted = task or next(iter(trained), ENCODER)
+    heads = checkpoint.trained_heads()
+    trained = list(dict.fromkeys(head.name for head in heads))
+    wanted = task or (own_head(checkpoint, heads).name if heads else ENCODER)
     if wanted not in (*trained, ENCODER) and TASKS[wanted].head:  # any BERT can do a task without a head
         raise ValueError(
             f"`{owner}`: --task must be one that the checkpoint was trained for: {', '.join([*trained, ENCODER])}. "
             f"Received: {wanted}. To train a new head, use `load_task` in Python."
         )
-    infos = checkpoint.open_weights().infos.values()
+    infos = checkpoint.weights.infos.values()
     total = sum(math.prod(info.shape) for info in infos) * _FLOAT_BYTES
     with progress(f"Reading {source}", total, unit="B") as advance, watched(advance):
         if wanted != ENCODER:
-            options = {} if tokenizer else {"preprocessor": None}
+            options: dict[str, Any] = {} if tokenizer else {"preprocessor": None}
             model = load_task(directory, wanted, **options)
             return LoadedModel(model, model.preprocessor, wanted)
         return LoadedModel(load_backbone(directory), load_preprocessor(directory) if tokenizer else None, None)

@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from keras_bert_layers._internal import bio_tags
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.tag_scheme import tag_scheme
 
 NO_NUMBER = -1
 
 
 def decode_entities(
-    texts: Any, tags: Any, *, scores: Any, starts: Any, ends: Any, tag_names: Sequence[str]
+    texts: Any,
+    tags: Any,
+    *,
+    scores: Any,
+    starts: Any,
+    ends: Any,
+    tag_names: Sequence[str],
+    scheme: str | None = None,
 ) -> dict[str, tf.Tensor]:
     """Finds the named entities of each text from the tags of its words.
 
-    A tag "B-person" starts an entity. "I-person" continues it; after "O" or another label it starts one too, as in
-    conlleval and seqeval's default mode. An entity extends from the start of its first word to the end of its last, and
-    its score is the mean score of its words.
+    A tag "B-person" or "S-person" starts an entity. "I-person", "E-person" or "person" continues it; after "O", another
+    label, an "E-" or an "S-" it starts one too, as in conlleval and seqeval's default mode. An entity extends from the
+    start of its first word to the end of its last, and its score is the mean score of its words. Where tags are no
+    spans, such as parts of speech, every word is an entity.
 
     Args:
         texts: strings `(batch,)`.
@@ -28,7 +34,8 @@ def decode_entities(
         scores: float `(batch, words)`, the score of each tag.
         starts: int `(batch, words)`, the byte of the text at which a word starts; -1 after a row's last word.
         ends: int `(batch, words)`, the byte after its last byte.
-        tag_names: "O", "B-person", "I-person" and so on.
+        tag_names: "O", "B-person", "I-person" and so on, of any scheme.
+        scheme: the scheme of the tags, as for `BertTokenClassifier`; None finds it out.
 
     Returns:
         Tensors `(batch, entities)`, with padding in rows with fewer entities: `"entity_label"` and `"entity_text"`,
@@ -49,15 +56,13 @@ def decode_entities(
     References:
         Tjong Kim Sang and De Meulder 2003, https://aclanthology.org/W03-0419, section 2.3.
     """
-    names = bio_tags.check_tag_names("decode_entities", tag_names)
-    labels = sorted({bio_tags.label_of(name) for name in names} - {""})
-    label_ids = np.array([labels.index(bio_tags.label_of(name)) if name != bio_tags.OUTSIDE else -1 for name in names])
-    begins = np.array([name.startswith(bio_tags.BEGIN) for name in names])
-
+    found = tag_scheme("decode_entities", tag_names, scheme)
     starts, tags = tf.convert_to_tensor(starts, tf.int32), tf.convert_to_tensor(tags, tf.int32)
-    label = tf.where(starts == NO_NUMBER, -1, tf.gather(tf.constant(label_ids, tf.int32), tags))  # [B, U]
-    before = tf.pad(label, [[0, 0], [1, 0]], constant_values=-1)[:, :-1]
-    is_first = (label >= 0) & (tf.gather(tf.constant(begins), tags) | (label != before))
+    label = tf.where(starts == NO_NUMBER, -1, tf.gather(tf.constant(found.label_ids), tags))  # [B, U]
+    is_first = tf.gather(tf.constant(found.begins), tags) | (label != _before(label, -1))
+    if found.ends.any():
+        is_first |= _before(tf.gather(tf.constant(found.ends), tags), False)
+    is_first &= label >= 0
     entity = tf.cumsum(tf.cast(tf.boolean_mask(is_first, label >= 0), tf.int32)) - 1  # [words in entities]
     num_entities = tf.reduce_sum(tf.cast(is_first, tf.int32))
 
@@ -76,10 +81,15 @@ def decode_entities(
 
     start, end = by_text(start, NO_NUMBER), by_text(end, NO_NUMBER)  # [B, entities]
     return {
-        "entity_label": by_text(tf.gather(tf.constant(labels), tf.boolean_mask(label, is_first)), ""),
+        "entity_label": by_text(tf.gather(tf.constant(found.labels, tf.string), tf.boolean_mask(label, is_first)), ""),
         # The op broadcasts the single column: no text is copied for each of its entities.
         "entity_text": tf.strings.substr(texts[:, None], tf.maximum(start, 0), end - start),
         "entity_start": start,
         "entity_end": end,
         "entity_score": by_text(score, float(NO_NUMBER)),
     }
+
+
+def _before(values: tf.Tensor, first: Any) -> tf.Tensor:
+    """The value of the word before each word `(batch, words)`; `first` for the first ones."""
+    return tf.pad(values, [[0, 0], [1, 0]], constant_values=first)[:, :-1]

@@ -47,8 +47,8 @@ def read_model_card(path: str | PathLike[str]) -> dict[str, Any]:
 
         - `"task"`: its class; `"options"`: its constructor's arguments, labels among them; `"backbone"`: its config;
           `"dtype"`;
-        - with a preprocessor, `"preprocessing"`: `"max_length"`, `"max_bytes"`, `"vocabulary_size"`,
-          `"vocabulary_sha256"` and the tokenizer's arguments.
+        - with a preprocessor, `"preprocessing"`: `"max_length"` in tokens, `"max_bytes"` of a text that are read (None
+          for all of them), `"vocabulary_size"`, `"vocabulary_sha256"` and the tokenizer's arguments.
 
     Raises:
         FileNotFoundError: there is no such file.

@@ -53,6 +53,7 @@ def write_saved_model(
         ValueError: `path` is on another machine, such as `gs://`; the server does not have an operation; a tensor has
             no batch axis.
         FileExistsError: `path` is a file, or a folder that is not a SavedModel; the version exists.
+        OSError: the folder cannot be written; the disk is full, for example. What was there is unchanged.
         ModuleNotFoundError: `warm_up` needs tensorflow-serving-api, which is not installed.
 
     References:
@@ -62,7 +63,7 @@ def write_saved_model(
     folder = check_destination(path, version)
     operations.check_serving_version(serving_version)
     try:
-        with written_whole(folder, replace=version is None) as unfinished:
+        with written_whole(folder, owner="export", argument="path", replace=version is None) as unfinished:
             _write(unfinished, signatures, serving_version, warm_up, facts or {})
     except FileExistsError:
         if version != NEXT:

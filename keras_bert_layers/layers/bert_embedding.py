@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.arguments import constructor_arguments
+from keras_bert_layers._internal.asserted import asserted
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._dense import dense
 from keras_bert_layers.layers._layer_norm import LayerNorm
@@ -22,7 +23,10 @@ class BertEmbedding(PaddingFreeLayer):
     """The sum of token, segment and position embeddings, with LayerNorm and dropout.
 
     `dropout(LayerNorm(token[t] + segment[s] + position[p]))`, followed by a projection to `hidden_dim` if
-    `embedding_dim` is another width.
+    `embedding_dim` is another width. Without segments (`num_segments=0`, as in DistilBERT), `token[t] + position[p]`.
+
+    Positions are 0, 1, 2, ... With a `position_offset` they are RoBERTa's: the first token has the position
+    `position_offset`, and the id before it, `position_offset - 1`, is the padding's, which takes no position.
 
     The layer takes ids of any rank: `(batch, sequence)` and, with `position_ids`, `(tokens,)` too.
 
@@ -34,19 +38,21 @@ class BertEmbedding(PaddingFreeLayer):
     Args:
         vocabulary_size: rows of the token embedding matrix.
         hidden_dim: width of the output.
-        max_sequence_length: rows of the position embedding matrix, in tokens.
-        num_segments: rows of the segment embedding matrix.
+        max_sequence_length: length of the longest sequence, in tokens. The position embedding matrix has
+            `position_offset` more rows.
+        num_segments: rows of the segment embedding matrix; 0 for none, and then segment ids are ignored.
         embedding_dim: width of the three matrices; None for `hidden_dim`, without a projection.
         dropout: dropout rate after LayerNorm, in [0, 1).
         layer_norm_epsilon: added to the variance in LayerNorm.
         initializer_range: standard deviation of the initial weights.
+        position_offset: position of the first token; 2 in RoBERTa.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
         token_ids: int `(..., sequence)`.
         segment_ids: int, of the shape of `token_ids`; None for segment 0 everywhere.
-        position_ids: int, of the shape of `token_ids` or one that broadcasts to it; None for 0, 1, 2, ... along the
-            last axis.
+        position_ids: int, of the shape of `token_ids` or one that broadcasts to it; None for positions
+            counted along the last axis.
         padding_mask: int or bool `(batch, sequence)`, 1 = real token. With a mask, and without `position_ids`, padding
             is not embedded in TensorFlow's graphs; the output there has no meaning.
 
@@ -65,7 +71,8 @@ class BertEmbedding(PaddingFreeLayer):
 
     References:
         Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3 and figure 2. The factorised embedding: Lan et
-        al. 2019, https://arxiv.org/abs/1909.11942, section 3.1.
+        al. 2019, https://arxiv.org/abs/1909.11942, section 3.1. Positions from 2: `make_positions` in
+        facebookresearch/fairseq, utils.py.
     """
 
     def __init__(
@@ -79,6 +86,7 @@ class BertEmbedding(PaddingFreeLayer):
         dropout: float = 0.1,
         layer_norm_epsilon: float = 1e-12,
         initializer_range: float = 0.02,
+        position_offset: int = 0,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -86,11 +94,12 @@ class BertEmbedding(PaddingFreeLayer):
         self.vocabulary_size = checks.positive_integer(owner, "vocabulary_size", vocabulary_size)
         self.hidden_dim = checks.positive_integer(owner, "hidden_dim", hidden_dim)
         self.max_sequence_length = checks.positive_integer(owner, "max_sequence_length", max_sequence_length)
-        self.num_segments = checks.positive_integer(owner, "num_segments", num_segments)
+        self.num_segments = checks.whole_number(owner, "num_segments", num_segments)
         self.embedding_dim = checks.optional(checks.positive_integer, owner, "embedding_dim", embedding_dim)
         self.dropout = checks.fraction(owner, "dropout", dropout)
         self.layer_norm_epsilon = checks.positive_number(owner, "layer_norm_epsilon", layer_norm_epsilon)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
+        self.position_offset = checks.whole_number(owner, "position_offset", position_offset)
         policy = self.dtype_policy
         self.layer_norm = LayerNorm(epsilon=self.layer_norm_epsilon, dtype=policy, name="layer_norm")
         self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=policy, name="dropout")
@@ -99,11 +108,14 @@ class BertEmbedding(PaddingFreeLayer):
             self.projection = dense(self.hidden_dim, self.initializer_range, dtype=policy, name="projection")
 
     def build(self, input_shape: Any) -> None:
-        """Creates the three matrices, and the weights of LayerNorm and the projection."""
+        """Creates the matrices, and the weights of LayerNorm and the projection."""
         width = self.embedding_dim or self.hidden_dim
         self.token_embedding = self._add_matrix("token_embedding", self.vocabulary_size, width)
-        self.segment_embedding = self._add_matrix("segment_embedding", self.num_segments, width)
-        self.position_embedding = self._add_matrix("position_embedding", self.max_sequence_length, width)
+        self.segment_embedding: Any = None
+        if self.num_segments:
+            self.segment_embedding = self._add_matrix("segment_embedding", self.num_segments, width)
+        num_positions = self.position_offset + self.max_sequence_length
+        self.position_embedding = self._add_matrix("position_embedding", num_positions, width)
         self.layer_norm.build((None, None, width))
         if self.projection is not None:
             self.projection.build((None, None, width))
@@ -119,21 +131,36 @@ class BertEmbedding(PaddingFreeLayer):
 
     def call(self, token_ids: Any, segment_ids: Any = None, position_ids: Any = None, padding_mask: Any = None) -> Any:
         """Embeds ids; see the class."""
-        positions = (
-            self._first_positions(token_ids) if position_ids is None else _rows(self.position_embedding, position_ids)
-        )
+        segment_ids = self._of_one_segment(segment_ids)
         if position_ids is not None or not self._packs(padding_mask):
+            if position_ids is None and not self.position_offset:
+                positions = self._first_positions(token_ids)  # [S, E]
+            else:
+                ids = self._counted_positions(token_ids) if position_ids is None else position_ids
+                positions = _rows(self.position_embedding, ids)  # [..., S, E]
             return self._finished(self._sum(token_ids, segment_ids, positions))  # [..., S, H]
         packing = packing_of(padding_mask)
-        positions = packing.at_positions(positions)  # [T, E]
+        if self.position_offset:
+            positions = _rows(self.position_embedding, packing.pack(self._counted_positions(token_ids)))
+        else:
+            positions = packing.at_positions(self._first_positions(token_ids))  # [T, E]
         segment_ids = None if segment_ids is None else packing.pack(segment_ids)
         embedded = self._sum(packing.pack(token_ids), segment_ids, positions)
         return unpacked(packing, self._finished(embedded))
 
     def _sum(self, token_ids: Any, segment_ids: Any, positions: Any) -> Any:
         embedded = _rows(self.token_embedding, token_ids)  # [..., E]
-        embedded += self.segment_embedding[0] if segment_ids is None else _rows(self.segment_embedding, segment_ids)
+        if self.segment_embedding is not None:
+            embedded += self.segment_embedding[0] if segment_ids is None else _rows(self.segment_embedding, segment_ids)
         return embedded + positions
+
+    def _of_one_segment(self, segment_ids: Any) -> Any:
+        """Refuses, on TensorFlow, other segments where there is only one: TensorFlow's own error names no cause."""
+        if self.num_segments != 1 or segment_ids is None or keras.backend.backend() != "tensorflow":
+            return segment_ids
+        rule = "`BertEmbedding`: `segment_ids` must be 0, as the encoder has one segment (`type_vocab_size` 1)."
+        cure = "Received: others, as of the second text of a pair. Give single texts, or ids with segment_ids of zeros."
+        return asserted(segment_ids, ops.all(ops.equal(segment_ids, 0)), [f"{rule} {cure}"])
 
     def _finished(self, embedded: Any) -> Any:
         hidden = self.dropout_layer(self.layer_norm(embedded))
@@ -145,6 +172,15 @@ class BertEmbedding(PaddingFreeLayer):
         matrix = ops.convert_to_tensor(self.position_embedding)
         # If a dynamic length is too long, `matrix[:length]` would return fewer rows; this raises.
         return ops.slice(matrix, (0, 0), (length, matrix.shape[1]))  # [S, E]
+
+    def _counted_positions(self, token_ids: Any) -> Any:
+        """RoBERTa's position ids `[..., S]`: `position_offset`, ... without the padding, which has the id before."""
+        self._check_length(token_ids.shape)
+        counted = ops.arange(self.position_offset, self.position_offset + self.max_sequence_length, dtype="int32")
+        counted = ops.slice(counted, (0,), (ops.shape(token_ids)[-1],))  # [S]; raises as above
+        is_padding = token_ids == self.position_offset - 1
+        num_skipped = ops.cumsum(ops.cast(is_padding, "int32"), axis=-1)
+        return ops.where(is_padding, self.position_offset - 1, counted - num_skipped)
 
     def _check_length(self, shape: Any) -> None:
         if isinstance(shape[-1], int) and shape[-1] > self.max_sequence_length:

@@ -9,8 +9,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert_layers._internal import bio_tags, checks
+from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.tag_scheme import check_tag_names, tag_scheme
 from keras_bert_layers.layers._chain import along, best_backward_scores, marginals, total_backward_scores
 
 # The score of a forbidden transition. Its exponential is 0 in float32, and sums of it over any length stay finite, so
@@ -34,7 +35,9 @@ class ConditionalRandomField(keras.layers.Layer):
     Args:
         num_tags: the number of tags, at least 2.
         tag_names: None, or one name a tag in the order of their ids: "O", "B-person", "I-person" and so on. With names,
-            an "I-" is possible only after a "B-" or an "I-" of the same label.
+            only rows of tags that their scheme allows are possible: in BIO, an "I-" only after a "B-" or an "I-" of the
+            same label.
+        scheme: the scheme of `tag_names`, as for `BertTokenClassifier`; None finds it out.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -48,7 +51,7 @@ class ConditionalRandomField(keras.layers.Layer):
 
     Raises:
         TypeError: `tag_names` is not a list of strings.
-        ValueError: `num_tags` is below 2, or `tag_names` is not a list of `num_tags` names of that form.
+        ValueError: `num_tags` is below 2, or `tag_names` is not a list of `num_tags` names; the scheme is unknown.
 
     Examples:
         >>> field = ConditionalRandomField(3, tag_names=["O", "B-person", "I-person"])
@@ -60,14 +63,23 @@ class ConditionalRandomField(keras.layers.Layer):
         Lafferty et al. 2001, Conditional Random Fields; Rabiner 1989, A Tutorial on Hidden Markov Models, section III.
     """
 
-    def __init__(self, num_tags: int, *, tag_names: Sequence[str] | None = None, **kwargs: Any):
+    def __init__(
+        self, num_tags: int, *, tag_names: Sequence[str] | None = None, scheme: str | None = None, **kwargs: Any
+    ):
         super().__init__(autocast=False, **kwargs)
         owner = type(self).__name__
         self.num_tags = checks.integer(owner, "num_tags", num_tags, smallest=2)
-        self.tag_names = None if tag_names is None else bio_tags.check_tag_names(owner, tag_names)
+        self.tag_names = None if tag_names is None else check_tag_names(owner, tag_names)
         if self.tag_names is not None and len(self.tag_names) != self.num_tags:
             raise ValueError(checks.message(owner, "tag_names", f"be {self.num_tags} names", self.tag_names))
-        self._penalties = _penalties(self.num_tags, self.tag_names)
+        self.scheme = scheme
+        # 0 for what may follow, and as the last tag, and a large negative value for the rest; rows as in `_scores`.
+        self._penalties = np.zeros((self.num_tags + 1, self.num_tags), "float32")
+        self._end_penalties = np.zeros(self.num_tags, "float32")
+        if self.tag_names is not None:
+            found = tag_scheme(owner, self.tag_names, scheme)
+            self._penalties[~found.may_follow] = _FORBIDDEN
+            self._end_penalties[~found.may_end] = _FORBIDDEN
 
     def build(self, input_shape: Any) -> None:
         """Creates the scores of transitions, of the first tag and of the last."""
@@ -156,7 +168,7 @@ class ConditionalRandomField(keras.layers.Layer):
         return ops.cast(scores, dtype) + ops.cast(self._penalties, dtype)
 
     def _ends(self, dtype: str) -> Any:
-        return ops.cast(ops.convert_to_tensor(self.ends), dtype)
+        return ops.cast(ops.convert_to_tensor(self.ends), dtype) + ops.cast(self._end_penalties, dtype)
 
     def _start_row(self, emissions: Any) -> Any:
         """The row of `_scores` for the first tag, once for each row of the batch; int32 `[B]`."""
@@ -178,12 +190,4 @@ class ConditionalRandomField(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {**super().get_config(), "num_tags": self.num_tags, "tag_names": self.tag_names}
-
-
-def _penalties(num_tags: int, tag_names: Sequence[str] | None) -> np.ndarray:
-    """0 for allowed transitions and a large negative value for forbidden ones; rows and columns as in `_scores`."""
-    if tag_names is None:
-        return np.zeros((num_tags + 1, num_tags), "float32")
-    allowed = [[bio_tags.may_follow(previous, tag) for tag in tag_names] for previous in (*tag_names, None)]
-    return np.where(allowed, 0, _FORBIDDEN).astype("float32")
+        return {**super().get_config(), "num_tags": self.num_tags, "tag_names": self.tag_names, "scheme": self.scheme}

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import contextvars
 from collections.abc import Iterator
+from typing import Any
 
 import keras
+
+from keras_bert_layers._internal.shared_memory import aligned_zeros, shared_tensor
 
 _are_replaced = contextvars.ContextVar("_are_replaced", default=False)
 
@@ -37,5 +40,15 @@ def truncated_normal(initializer_range: float) -> keras.initializers.Initializer
         `create_initializer` in google-research/bert, modeling.py.
     """
     if _are_replaced.get():
-        return keras.initializers.Zeros()
+        return _ReplacedZeros()
     return keras.initializers.TruncatedNormal(stddev=initializer_range)
+
+
+class _ReplacedZeros(keras.initializers.Zeros):
+    """Zeros that take no memory on TensorFlow, so that a model is not in memory before its weights are."""
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """Zeros of a shape and a dtype."""
+        if dtype != "float32" or keras.backend.backend() != "tensorflow":
+            return super().__call__(shape, dtype)
+        return shared_tensor(aligned_zeros(tuple(shape)))

@@ -15,6 +15,7 @@ from keras_bert_layers.layers._layer_norm import LayerNorm
 from keras_bert_layers.layers._packing import at_indices, of_each_token
 from keras_bert_layers.layers.activations import activation_function
 from keras_bert_layers.layers.bert_embedding import BertEmbedding
+from keras_bert_layers.layers.initializers import truncated_normal
 
 
 @register
@@ -25,7 +26,8 @@ class MaskedLMHead(keras.layers.Layer):
     masked positions are selected first, because the product with the vocabulary is the largest of the whole model.
 
     E stays a weight of the encoder, and the head's gradients train it too. It is not a weight of the head, so it is
-    counted and saved once, and freezing the head does not freeze it.
+    counted and saved once, and freezing the head does not freeze it. With `tie_weights=False`, E is a matrix of the
+    head's own.
 
     Args:
         encoder: a `BertBackbone`, or another model whose layer "embedding" is a `BertEmbedding`; or a `BertEmbedding`.
@@ -33,7 +35,8 @@ class MaskedLMHead(keras.layers.Layer):
             layer by layer, so a copied head gets an encoder of its own.
         activation: the config's, one of `config.ACTIVATIONS`.
         layer_norm_epsilon: added to the variance in LayerNorm.
-        initializer_range: standard deviation of the initial W; b and c start at zero.
+        tie_weights: whether E is the encoder's token embedding.
+        initializer_range: standard deviation of the initial W, and of the head's own E; b and c start at zero.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -69,6 +72,7 @@ class MaskedLMHead(keras.layers.Layer):
         *,
         activation: str = "gelu_erf",
         layer_norm_epsilon: float = 1e-12,
+        tie_weights: bool = True,
         initializer_range: float = 0.02,
         **kwargs: Any,
     ):
@@ -81,6 +85,7 @@ class MaskedLMHead(keras.layers.Layer):
         self.activation = activation
         self.activate = activation_function(owner, activation)
         self.layer_norm_epsilon = checks.positive_number(owner, "layer_norm_epsilon", layer_norm_epsilon)
+        self.tie_weights = checks.boolean(owner, "tie_weights", tie_weights)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
 
     @property
@@ -102,7 +107,14 @@ class MaskedLMHead(keras.layers.Layer):
         self.bias = self.add_weight(
             name="bias", shape=(embedding.vocabulary_size,), initializer="zeros", dtype="float32", autocast=False
         )
-        if not embedding.built:
+        if not self.tie_weights:
+            self.decoder = self.add_weight(
+                name="decoder",
+                shape=(embedding.vocabulary_size, width),
+                initializer=truncated_normal(self.initializer_range),
+                autocast=False,  # as the embedding's
+            )
+        elif not embedding.built:
             embedding.build((None, None))
 
     def call(self, hidden: Any, mask_positions: Any = None) -> Any:
@@ -116,7 +128,7 @@ class MaskedLMHead(keras.layers.Layer):
         # One product of two matrices: the gradient of a product of three axes and two takes twice as long.
         rows = ops.reshape(hidden, (-1, hidden.shape[-1]))
         rows = self.layer_norm(self.activate(self.dense(rows)))
-        matrix = ops.convert_to_tensor(self.token_embedding.token_embedding)  # [V, E]
+        matrix = ops.convert_to_tensor(self.token_embedding.token_embedding if self.tie_weights else self.decoder)
         logits = ops.matmul(ops.cast(rows, matrix.dtype), ops.transpose(matrix))
         return ops.reshape(ops.cast(logits, "float32") + self.bias, (*axes, matrix.shape[0]))  # [B, M, V]
 
@@ -132,6 +144,7 @@ class MaskedLMHead(keras.layers.Layer):
             "encoder": keras.saving.serialize_keras_object(self._encoder.value),
             "activation": self.activation,
             "layer_norm_epsilon": self.layer_norm_epsilon,
+            "tie_weights": self.tie_weights,
             "initializer_range": self.initializer_range,
         }
 

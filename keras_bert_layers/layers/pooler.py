@@ -7,6 +7,7 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._dense import DenseLayer, dense
+from keras_bert_layers.layers.activations import activation_function
 
 
 @register
@@ -15,9 +16,12 @@ class Pooler(DenseLayer):
 
     `tanh(x[0] W + b)`
 
+    With another activation it is the first layer of the classification heads of DistilBERT ("relu") and of ELECTRA
+    ("gelu_erf").
+
     Args:
-        initializer_range: standard deviation of the initial weights.
-        **kwargs: `name`, `dtype`, `trainable`.
+        activation: activation of the layer, one of `config.ACTIVATIONS`.
+        **kwargs: `initializer_range`, the standard deviation of the initial weights; `name`, `dtype`, `trainable`.
 
     Call arguments:
         hidden: float `(batch, sequence, hidden_dim)`; or `(batch, hidden_dim)`, of the first tokens only.
@@ -26,7 +30,8 @@ class Pooler(DenseLayer):
         Float `(batch, hidden_dim)`.
 
     Raises:
-        ValueError: if `initializer_range` is not above 0, or `hidden` has neither 2 nor 3 axes.
+        ValueError: if `activation` is unknown, `initializer_range` is not above 0, or `hidden` has neither 2 nor 3
+            axes.
 
     Examples:
         >>> import keras
@@ -37,12 +42,17 @@ class Pooler(DenseLayer):
         `BertModel` in google-research/bert, modeling.py, scope "pooler".
     """
 
+    def __init__(self, *, activation: str = "tanh", **kwargs: Any):
+        super().__init__(**kwargs)
+        self.activation = activation
+        self.activate = activation_function(type(self).__name__, activation)
+
     def build(self, input_shape: Any) -> None:
         """Creates the dense layer, as wide as the input."""
         if len(input_shape) not in (2, 3):
             rule = "be (batch, sequence, hidden_dim) or (batch, hidden_dim)"
             raise ValueError(checks.message(type(self).__name__, "hidden.shape", rule, tuple(input_shape)))
-        self.dense = dense(input_shape[-1], self.initializer_range, activation="tanh", dtype=self.dtype_policy)
+        self.dense = dense(input_shape[-1], self.initializer_range, activation=self.activate, dtype=self.dtype_policy)
         self.dense.build((input_shape[0], input_shape[-1]))
 
     def call(self, hidden: Any) -> Any:
@@ -52,3 +62,7 @@ class Pooler(DenseLayer):
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the input, without the axis of the sequence."""
         return (input_shape[0], input_shape[-1])
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {**super().get_config(), "activation": self.activation}

@@ -1,7 +1,8 @@
-"""`SequencePooling`: first-token, mean or max pooling."""
+"""`SequencePooling`: a sequence pooled into one vector, by one mode or by several side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -11,15 +12,28 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._packing import Packing, first_tokens, known_tokens
 
-MODES = ("cls", "mean", "max")
+MODES = ("cls", "mean", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
+
+
+def checked_modes(owner: str, argument: str, mode: str | Sequence[str]) -> tuple[str, ...]:
+    """The modes of one mode or a sequence of them; ValueError for an unknown one, or none."""
+    modes = (mode,) if isinstance(mode, str) else tuple(mode) if isinstance(mode, list | tuple) else ()
+    if not modes or not all(mode in MODES for mode in modes):
+        rule = f"be one of {list(MODES)}, or a sequence of them"
+        raise ValueError(checks.message(owner, argument, rule, mode))
+    return modes
 
 
 @register
 class SequencePooling(keras.layers.Layer):
     """Pools a sequence into one vector: the first token, or the mean or maximum of the real tokens.
 
+    Several modes give their vectors side by side, in the order of the modes.
+
     Args:
-        mode: "cls" for the first token, "mean" or "max" over the real tokens.
+        mode: "cls" for the first token, "lasttoken" for the last real one; over the real tokens, "mean", "max",
+            "mean_sqrt_len_tokens" (the sum divided by the square root of their number) or "weightedmean" (a mean with
+            the weights 1, 2, 3, ... from the first token on). Or a sequence of these.
         **kwargs: `name`, `dtype`.
 
     Call arguments:
@@ -27,41 +41,65 @@ class SequencePooling(keras.layers.Layer):
         padding_mask: int or bool `(batch, sequence)`, 1 = real token; None if all are real. "cls" ignores it.
 
     Returns:
-        Float `(batch, hidden_dim)`; zeros for a row without real tokens under "mean" and "max". The mean is computed in
-        float32 under every dtype policy.
+        Float `(batch, hidden_dim)`, or `(batch, modes * hidden_dim)`; zeros for a row without real tokens under any
+        mode but "cls". Sums are computed in float32 under every dtype policy.
 
     Raises:
-        ValueError: if `mode` is not one of the three.
+        ValueError: if `mode` is not one of the six, nor a sequence of them.
 
     Examples:
         >>> hidden = keras.ops.convert_to_tensor([[[1.0], [3.0], [8.0]]])
         >>> SequencePooling("mean")(hidden, padding_mask=keras.ops.convert_to_tensor([[1, 1, 0]])).numpy().tolist()
         [[2.0]]
+        >>> SequencePooling(("cls", "max"))(hidden).numpy().tolist()
+        [[1.0, 8.0]]
 
     References:
-        Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084, section 3.
+        Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084, section 3; `Pooling` of sentence-transformers has
+        the same modes under the same names. Muennighoff 2022, https://arxiv.org/abs/2202.08904, for "weightedmean".
     """
 
-    def __init__(self, mode: str = "mean", **kwargs: Any):
+    def __init__(self, mode: str | Sequence[str] = "mean", **kwargs: Any):
         super().__init__(**kwargs)
-        self.mode = checks.one_of(type(self).__name__, "mode", mode, MODES)
+        self._modes = checked_modes(type(self).__name__, "mode", mode)
+        self.mode = self._modes[0] if isinstance(mode, str) else self._modes
 
     def call(self, hidden: Any, padding_mask: Any = None) -> Any:
         """Pools; see the class."""
-        if self.mode == "cls":
+        pooled = [self._pooled(mode, hidden, padding_mask) for mode in self._modes]
+        return pooled[0] if len(pooled) == 1 else ops.concatenate(pooled, axis=-1)
+
+    def _pooled(self, mode: str, hidden: Any, padding_mask: Any) -> Any:
+        if mode == "cls":
             return first_tokens(hidden)
         known = known_tokens(hidden, padding_mask)
-        if known is not None and self.mode == "mean":
+        if known is not None and mode == "mean":
             return self._mean_of_tokens(*known)
         if padding_mask is None:
             padding_mask = ops.ones(ops.shape(hidden)[:2], dtype="bool")
         real = ops.cast(ops.expand_dims(padding_mask, -1), "bool")  # [B, S, 1]
-        return self._mean(hidden, real) if self.mode == "mean" else self._maximum(hidden, real)
+        if mode == "max":
+            return self._maximum(hidden, real)
+        return self._mean(hidden, real) if mode == "mean" else self._weighted_mean(mode, hidden, real)
 
     def _mean(self, hidden: Any, real: Any) -> Any:
         dtype = keras.backend.result_type(hidden.dtype, "float32")
         count = ops.maximum(ops.sum(ops.cast(real, dtype), axis=1), 1)  # [B, 1]
         total = ops.sum(ops.where(real, ops.cast(hidden, dtype), 0), axis=1)  # [B, H]
+        return ops.cast(total / count, self.compute_dtype)
+
+    def _weighted_mean(self, mode: str, hidden: Any, real: Any) -> Any:
+        dtype = keras.backend.result_type(hidden.dtype, "float32")
+        places = ops.expand_dims(ops.arange(1, ops.shape(hidden)[1] + 1, dtype=dtype), -1)  # [S, 1]
+        weights = ops.cast(real, dtype)  # [B, S, 1]
+        if mode != "mean_sqrt_len_tokens":
+            weights = weights * places
+        if mode == "lasttoken":
+            last = ops.max(weights, axis=1, keepdims=True)  # 0 without a real token
+            weights = ops.cast(ops.logical_and(real, ops.equal(weights, last)), dtype)
+        total = ops.sum(ops.where(real, ops.cast(hidden, dtype), 0) * weights, axis=1)  # [B, H]
+        count = ops.maximum(ops.sum(weights, axis=1), 1)  # [B, 1]
+        count = ops.sqrt(count) if mode == "mean_sqrt_len_tokens" else count
         return ops.cast(total / count, self.compute_dtype)
 
     def _mean_of_tokens(self, packing: Packing, tokens: Any) -> Any:
@@ -78,9 +116,9 @@ class SequencePooling(keras.layers.Layer):
         return ops.max(ops.where(real, hidden, ops.cast(fill, hidden.dtype)), axis=1)  # [B, H]
 
     def compute_output_spec(self, hidden: Any, padding_mask: Any = None) -> Any:
-        """The shape of the input, without the axis of the sequence."""
-        return keras.KerasTensor((hidden.shape[0], hidden.shape[-1]), dtype=self.compute_dtype)
+        """The shape of the input, without the axis of the sequence and with a vector for each mode."""
+        return keras.KerasTensor((hidden.shape[0], len(self._modes) * hidden.shape[-1]), dtype=self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {**super().get_config(), "mode": self.mode}
+        return {**super().get_config(), "mode": self.mode if isinstance(self.mode, str) else list(self.mode)}

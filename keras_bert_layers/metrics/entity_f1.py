@@ -11,20 +11,24 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.tag_scheme import check_tag_names, tag_scheme
 from keras_bert_layers.metrics._positions import IGNORED
-from keras_bert_layers.metrics._tags import OUTSIDE, is_break, parse_tag
+from keras_bert_layers.metrics._tags import break_table
 
 
 @register
 class EntityF1(keras.metrics.Metric):
-    """The micro-averaged F1 of named entities; an entity is right if its type, first and last word are right.
+    """The micro-averaged F1 of named entities; an entity is right if its label, first and last word are right.
 
     `f1 = 2 * correct / (gold + predicted)`, counted over all batches; 0 if there are no entities. Tags are read as in
-    seqeval's default mode and conlleval: `I-` after `O`, or after another type, starts an entity.
+    seqeval's default mode and conlleval: `I-` after `O`, or after another label, starts an entity. So the result is
+    that of seqeval's strict modes too, wherever the rows of tags keep to their scheme. Where tags are no spans, such as
+    parts of speech, every word is an entity, and F1 is the accuracy.
 
     Args:
-        tag_names: one name for each tag, in the order of the ids: "O", or one of "B-", "I-", "E-", "S-" and a type.
+        tag_names: one name for each tag, in the order of the ids, of any scheme.
         name: the metric's name.
+        scheme: the scheme of the tags, as for `BertTokenClassifier`; None finds it out.
         dtype: the dtype of the counts; float32 counts exactly up to 16,777,216.
 
     Call arguments:
@@ -36,7 +40,7 @@ class EntityF1(keras.metrics.Metric):
     tag id that is not in `tag_names`.
 
     Raises:
-        TypeError, ValueError: tag names that repeat or are not tags; other shapes.
+        TypeError, ValueError: tag names that repeat or are not strings; an unknown scheme; other shapes.
 
     Examples:
         >>> metric = EntityF1(["O", "B-person", "I-person"])
@@ -48,14 +52,14 @@ class EntityF1(keras.metrics.Metric):
         Tjong Kim Sang and De Meulder 2003, https://aclanthology.org/W03-0419; `seqeval.metrics.f1_score`.
     """
 
-    def __init__(self, tag_names: Sequence[str], name: str = "f1", *, dtype: Any = None):
+    def __init__(self, tag_names: Sequence[str], name: str = "f1", *, scheme: str | None = None, dtype: Any = None):
         super().__init__(name=name, dtype=dtype)
-        self.tag_names = _check_names(tag_names)
-        parsed = [*(parse_tag("EntityF1", "tag_names", tag) for tag in self.tag_names), (OUTSIDE, "")]
-        types = sorted({tag[1] for tag in parsed if tag[0] != OUTSIDE})
+        self.tag_names = check_tag_names("EntityF1", tag_names)
+        self.scheme = scheme
+        found = tag_scheme("EntityF1", self.tag_names, scheme)
         # After the last tag there is one more, for positions outside of the row.
-        self._breaks = np.array([[is_break(before, tag) for tag in parsed] for before in parsed]).reshape(-1)
-        self._types = np.array([0 if tag[0] == OUTSIDE else 1 + types.index(tag[1]) for tag in parsed], "int32")
+        self._breaks = break_table(found).reshape(-1)
+        self._types = np.append(found.label_ids + 1, 0).astype("int32")
         self.correct = self.add_variable((), "zeros", name="correct")
         self.gold = self.add_variable((), "zeros", name="gold")
         self.predicted = self.add_variable((), "zeros", name="predicted")
@@ -124,20 +128,10 @@ class EntityF1(keras.metrics.Metric):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {**super().get_config(), "tag_names": list(self.tag_names)}
+        return {**super().get_config(), "tag_names": list(self.tag_names), "scheme": self.scheme}
 
 
 def _kept_first(kept: Any) -> Any:
     """For each row, the indices where `kept` is true, in order, and then the others."""
     position = ops.cumsum(ops.ones_like(kept, dtype="int32"), axis=1)
     return ops.argsort(ops.where(kept, position, position + ops.shape(kept)[1]), axis=1)
-
-
-def _check_names(tag_names: Any) -> list[str]:
-    """The names as a list; TypeError or ValueError unless they are a list of different names."""
-    if isinstance(tag_names, str | bytes) or not isinstance(tag_names, Sequence | np.ndarray):
-        raise TypeError(checks.message("EntityF1", "tag_names", "be a list of tag names", tag_names))
-    names = list(tag_names)
-    if not names or len(set(names)) != len(names):
-        raise ValueError(checks.message("EntityF1", "tag_names", "be different names, at least one", names))
-    return names

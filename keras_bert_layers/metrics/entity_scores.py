@@ -7,17 +7,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.metrics._tags import parse_tag, read_entities
+from keras_bert_layers._internal.tag_scheme import tag_scheme
+from keras_bert_layers.metrics._tags import break_table, read_entities
 
 
-def entity_scores(gold_tags: Sequence[Sequence[str]], predicted_tags: Sequence[Sequence[str]]) -> dict[str, Any]:
+def entity_scores(
+    gold_tags: Sequence[Sequence[str]], predicted_tags: Sequence[Sequence[str]], *, scheme: str | None = None
+) -> dict[str, Any]:
     """Precision, recall and F1 of whole entities, overall and for each type.
 
     Tags are read as in `EntityF1`; an entity is right if its type, first and last word are right.
 
     Args:
-        gold_tags: for each text one tag a word: "O", or one of "B-", "I-", "E-", "S-" and a type.
+        gold_tags: for each text one tag a word, of any scheme.
         predicted_tags: as many texts, of the same lengths.
+        scheme: the scheme of the tags, as for `BertTokenClassifier`; None finds it out from all tags of both.
 
     Returns:
         `"precision"`, `"recall"`, `"f1"`, each from 0 to 1, and 0 in place of 0 / 0; `"num_gold"` and
@@ -25,7 +29,7 @@ def entity_scores(gold_tags: Sequence[Sequence[str]], predicted_tags: Sequence[S
 
     Raises:
         TypeError: a tag that is not a string.
-        ValueError: a string that is not a tag; different numbers of texts, or of tags in a text.
+        ValueError: different numbers of texts, or of tags in a text; an unknown scheme.
 
     Examples:
         >>> scores = entity_scores([["B-person", "I-person", "O", "B-place"]], [["B-person", "I-person", "O", "O"]])
@@ -37,23 +41,34 @@ def entity_scores(gold_tags: Sequence[Sequence[str]], predicted_tags: Sequence[S
     """
     rule = f"hold one list for each of the {len(gold_tags)} texts"
     checks.length("entity_scores", "predicted_tags", predicted_tags, len(gold_tags), rule=rule, unit="lists")
-    gold, predicted, correct = Counter[str](), Counter[str](), Counter[str]()
     for row, (gold_row, predicted_row) in enumerate(zip(gold_tags, predicted_tags, strict=True)):
         if len(gold_row) != len(predicted_row):
             raise ValueError(
                 f"`entity_scores`: `predicted_tags[{row}]` must hold {len(gold_row)} tags, as `gold_tags[{row}]` does. "
                 f"Received: {len(predicted_row)} tags."
             )
-        ours = _entities(f"gold_tags[{row}]", gold_row)
-        theirs = _entities(f"predicted_tags[{row}]", predicted_row)
-        for count, found in ((gold, ours), (predicted, theirs), (correct, ours & theirs)):
-            count.update(kind for kind, _, _ in found)
+    ids = _tag_ids(gold_tags=gold_tags, predicted_tags=predicted_tags)
+    found = tag_scheme("entity_scores", list(ids) or ["O"], scheme)
+    breaks = break_table(found)
+    gold, predicted, correct = Counter[str](), Counter[str](), Counter[str]()
+    for rows in zip(gold_tags, predicted_tags, strict=True):
+        ours, theirs = (set(read_entities([ids[tag] for tag in row], found, breaks)) for row in rows)
+        for count, entities in ((gold, ours), (predicted, theirs), (correct, ours & theirs)):
+            count.update(kind for kind, _, _ in entities)
     types = {kind: _scores(correct[kind], gold[kind], predicted[kind]) for kind in sorted({*gold, *predicted})}
     return {**_scores(correct.total(), gold.total(), predicted.total()), "by_type": types}
 
 
-def _entities(argument: str, tags: Sequence[str]) -> set[tuple[str, int, int]]:
-    return set(read_entities([parse_tag("entity_scores", argument, tag) for tag in tags]))
+def _tag_ids(**rows_of_tags: Sequence[Sequence[str]]) -> dict[str, int]:
+    """A number for each tag in use; TypeError for a tag that is not a string."""
+    ids: dict[str, int] = {}
+    for argument, rows in rows_of_tags.items():
+        for row, tags in enumerate(rows):
+            for tag in tags:
+                if not isinstance(tag, str):
+                    raise TypeError(checks.message("entity_scores", f"{argument}[{row}]", "hold strings", tag))
+                ids.setdefault(tag, len(ids))
+    return ids
 
 
 def _scores(correct: int, gold: int, predicted: int) -> dict[str, float]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.written_whole import written_whole
 from keras_bert_layers.visualization import _html
 from keras_bert_layers.visualization._figures import draw
 
@@ -49,23 +50,26 @@ class Picture(ABC):
         """Writes the page or the figure to a file.
 
         Args:
-            path: a file that ends in `.html`, or in `.pdf`, `.png` or `.svg` for the figure. Its folder must exist.
+            path: a file that ends in `.html`, or in `.pdf`, `.png` or `.svg` for the figure. A file that is there is
+                replaced when the new one is complete.
 
         Returns:
             The path.
 
         Raises:
             ValueError: the name of the file ends in something else.
+            OSError: the file cannot be written; one that was there is kept.
             ModuleNotFoundError: a figure needs matplotlib, which is not installed.
         """
         path = Path(path)
         suffix = path.suffix.lower()
         if suffix not in _SUFFIXES:
             raise ValueError(checks.message(type(self).__name__, "path", f"end in one of {list(_SUFFIXES)}", str(path)))
-        if suffix == ".html":
-            path.write_text(self.html(), encoding="utf-8")
-        else:
-            self.figure().savefig(path)
+        with written_whole(path, owner=type(self).__name__, argument="path") as unfinished:
+            if suffix == ".html":
+                unfinished.write_text(self.html(), encoding="utf-8")
+            else:
+                self.figure().savefig(unfinished)
         return path
 
     def _repr_html_(self) -> str:

@@ -1,0 +1,167 @@
+"""What the tags of words say about entities: the scheme of a model's tag names, found out or given, as arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.tag_names import BEGIN, END, INSIDE, SINGLE, WORD, Tag, parse_tags
+
+#: The tag of a word that does not count, the same as in torch's cross entropy.
+NO_TAG = -100
+
+# Which kind of tag a word of an entity has, by whether it is the first and the last; the first kind that there is.
+_KINDS = {(True, True): (SINGLE, BEGIN, END, INSIDE, WORD), (True, False): (BEGIN, INSIDE, WORD)}
+_KINDS |= {(False, True): (END, INSIDE, WORD), (False, False): (INSIDE, WORD)}
+
+
+@dataclasses.dataclass(frozen=True)
+class TagScheme:
+    """The meaning of each tag of a model; arrays of C tags and L labels, so that no other code asks for a scheme.
+
+    Args:
+        name: "bio", "iob1", "io", "bioes", "bilou" or "labels".
+        tags: what each tag says, in the order of their ids.
+    """
+
+    name: str
+    tags: tuple[Tag, ...]
+
+    @functools.cached_property
+    def labels(self) -> list[str]:
+        """The labels of the entities, in the order of their first tags."""
+        return list(dict.fromkeys(tag.label for tag in self.tags if tag.kind))
+
+    @functools.cached_property
+    def label_ids(self) -> np.ndarray:
+        """The label of each tag, an index into `labels`; -1 outside of all entities. Int32 `(C,)`."""
+        return np.array([self.labels.index(tag.label) if tag.kind else -1 for tag in self.tags], "int32")
+
+    @functools.cached_property
+    def begins(self) -> np.ndarray:
+        """Whether a word with this tag never continues the entity before it, bool `(C,)`."""
+        return self._is((BEGIN, SINGLE, WORD))
+
+    @functools.cached_property
+    def ends(self) -> np.ndarray:
+        """Whether no word continues the entity of a word with this tag, bool `(C,)`."""
+        return self._is((END, SINGLE, WORD))
+
+    @functools.cached_property
+    def outside(self) -> int:
+        """The tag of words outside of all entities; `NO_TAG` if there is none."""
+        return next((index for index, tag in enumerate(self.tags) if not tag.kind), NO_TAG)
+
+    @functools.cached_property
+    def of_spans(self) -> np.ndarray:
+        """The tag of a word in a span, or `NO_TAG`, int32 `(L, 2, 2, 2)`.
+
+        By its label, whether it is the first word, whether it is the last, and whether the word before is in another
+        span of the same label: only there begins IOB1 with a "B".
+        """
+        found = np.full((max(len(self.labels), 1), 2, 2, 2), NO_TAG, "int32")
+        for label, first, last, touches in np.ndindex(found.shape):
+            begins = first and (touches or self.name != "iob1")
+            found[label, first, last, touches] = self._tag(label, _KINDS[bool(begins), bool(last)])
+        return found
+
+    @functools.cached_property
+    def of_parts(self) -> np.ndarray:
+        """The tag of a part of a word with a tag, int32 `(C, 2, 2)`: whether it is the first part, and the last."""
+        found = np.empty((len(self.tags), 2, 2), "int32")
+        for index, first, last in np.ndindex(found.shape):
+            begins = first and self.tags[index].kind in (BEGIN, SINGLE)
+            ends = last and self.tags[index].kind in (END, SINGLE)
+            is_whole = self.label_ids[index] < 0 or (first and last)
+            kinds = _KINDS[bool(begins), bool(ends)]
+            found[index, first, last] = index if is_whole else self._tag(int(self.label_ids[index]), kinds)
+        return found
+
+    @functools.cached_property
+    def of_whole(self) -> np.ndarray:
+        """The tag of a word by those of its first and of its last part, int32 `(C, C)`."""
+        found = np.repeat(np.arange(len(self.tags), dtype="int32")[:, None], len(self.tags), axis=1)
+        for index in np.flatnonzero(self._is((BEGIN, INSIDE))):
+            label = int(self.label_ids[index])
+            closing = self._is((END,)) & (self.label_ids == label)
+            found[index, closing] = self._tag(label, _KINDS[self.tags[index].kind == BEGIN, True])
+        return found
+
+    @functools.cached_property
+    def may_follow(self) -> np.ndarray:
+        """Whether a tag may follow another in a row of tags, bool `(C + 1, C)`; the last line is for the first tag."""
+        goes_on = np.append(self._is((BEGIN, INSIDE)), False)  # [C + 1]
+        label_before = np.append(self.label_ids, -1)
+        continued = (label_before[:, None] == self.label_ids) & goes_on[:, None] & (self.label_ids >= 0)
+        must_continue = np.array([self._must_continue(tag) for tag in self.tags])
+        must_go_on = np.append(~self.may_end, False)
+        return np.where(must_go_on[:, None], continued & self._is((INSIDE, END)), ~must_continue | continued)
+
+    @functools.cached_property
+    def may_end(self) -> np.ndarray:
+        """Whether a tag may be the last of a row, bool `(C,)`."""
+        return ~np.array([self._must_go_on(tag) for tag in self.tags])
+
+    def _must_continue(self, tag: Tag) -> bool:
+        """Whether a tag stands only after one of the same entity, or in IOB1 for a "B" after one of its label."""
+        kinds = self._kinds[tag.label] if tag.kind else set()
+        if self.name == "iob1":
+            return tag.kind == BEGIN
+        return (tag.kind == INSIDE and BEGIN in kinds) or (tag.kind == END and bool(kinds & {BEGIN, SINGLE}))
+
+    def _must_go_on(self, tag: Tag) -> bool:
+        """Whether a tag stands only before one of the same entity."""
+        kinds = self._kinds[tag.label] if tag.kind else set()
+        return (tag.kind == INSIDE and END in kinds) or (tag.kind == BEGIN and {END, SINGLE} <= kinds)
+
+    @functools.cached_property
+    def _kinds(self) -> dict[str, set[str]]:
+        """The kinds of tags of each label."""
+        return {label: {tag.kind for tag in self.tags if tag.label == label} for label in self.labels}
+
+    def _is(self, kinds: Sequence[str]) -> np.ndarray:
+        return np.array([tag.kind in kinds for tag in self.tags], bool)
+
+    @functools.cached_property
+    def _ids(self) -> dict[tuple[int, str], int]:
+        """The first tag of each label and kind."""
+        found: dict[tuple[int, str], int] = {}
+        for index, (label, tag) in enumerate(zip(self.label_ids, self.tags, strict=True)):
+            found.setdefault((int(label), tag.kind), index)
+        return found
+
+    def _tag(self, label: int, kinds: Sequence[str]) -> int:
+        """The tag of a label with the first of some kinds that there is; `NO_TAG` without any."""
+        return next((self._ids[label, kind] for kind in kinds if (label, kind) in self._ids), NO_TAG)
+
+
+def tag_scheme(owner: str, tag_names: Any, scheme: str | None = None) -> TagScheme:
+    """The scheme of tag names.
+
+    Args:
+        owner: the class to name in errors.
+        tag_names: one name for each tag, in the order of their ids.
+        scheme: its name; None finds it out.
+
+    Raises:
+        TypeError: not a list of strings.
+        ValueError: no name, or a name twice; an unknown scheme.
+    """
+    return TagScheme(*parse_tags(owner, check_tag_names(owner, tag_names), scheme))
+
+
+def check_tag_names(owner: str, tag_names: Any) -> list[str]:
+    """Checks tag names, and returns them as a list; TypeError or ValueError as `tag_scheme`."""
+    if isinstance(tag_names, str | bytes) or not isinstance(tag_names, Sequence | np.ndarray):
+        raise TypeError(checks.message(owner, "tag_names", "be a list of strings", tag_names))
+    names = list(tag_names)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(checks.message(owner, "tag_names", "be a list of strings", names))
+    if not names or len(set(names)) != len(names):
+        raise ValueError(checks.message(owner, "tag_names", "hold at least one name, each once", names))
+    return [str(name) for name in names]

@@ -1,0 +1,84 @@
+"""The wire format of protocol buffers: the integers and fields that checkpoints and SentencePiece models use."""
+
+from __future__ import annotations
+
+import struct
+
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+_VARINT, _BYTES, _FIXED32 = 0, 2, 5
+_MAX_VARINT_BYTES = 10
+
+
+def varint(number: int) -> bytes:
+    r"""Encodes an integer with seven bits in each byte, the lowest first.
+
+    Examples:
+        >>> varint(300)
+        b'\xac\x02'
+    """
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Reads the integer at a position; returns it and the position after it.
+
+    Raises:
+        ValueError: the data ends inside it, or it takes more than 10 bytes.
+    """
+    number = 0
+    for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
+        if at >= len(data):
+            raise ValueError("the data ends inside an integer")
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, at
+    raise ValueError("an integer takes more than 10 bytes")
+
+
+def field(number: int, value: int | bytes) -> bytes:
+    r"""Encodes a field of a message: an integer, or bytes, which may be a message themselves.
+
+    Examples:
+        >>> field(1, 3), field(2, b"ab")
+        (b'\x08\x03', b'\x12\x02ab')
+    """
+    if isinstance(value, bytes):
+        return varint(number << 3 | _BYTES) + varint(len(value)) + value
+    return varint(number << 3 | _VARINT) + varint(value)
+
+
+def fixed32_field(number: int, value: int) -> bytes:
+    """Encodes a field with four bytes."""
+    return varint(number << 3 | _FIXED32) + value.to_bytes(4, "little")
+
+
+def float_field(number: int, value: float) -> bytes:
+    """Encodes a field with a number in float32."""
+    return fixed32_field(number, int.from_bytes(struct.pack("<f", value), "little"))
+
+
+def read_fields(message: bytes) -> list[tuple[int, int | bytes]]:
+    """Reads the fields of a message in their order: number and value.
+
+    Raises:
+        ValueError: the bytes are not a message.
+
+    Examples:
+        >>> read_fields(field(1, 3) + field(2, b"ab"))
+        [(1, 3), (2, b'ab')]
+    """
+    try:
+        fields = UnknownFieldSet(Empty.FromString(message))  # a message that knows no field keeps all as unknown
+    except DecodeError as error:
+        raise ValueError("a message is damaged") from error
+    return [(entry.field_number, entry.data) for entry in fields]
