@@ -210,6 +210,16 @@ def token_classifier(found):
     found["tags:moved"] = np.array([np.abs(new - old).max() for new, old in zip(after, before, strict=True)])
 
 
+def relative(found):
+    """Without segments, and with positions that skip padding."""
+    sizes = {"vocabulary_size": 29, "hidden_dim": 12, "num_layers": 1, "num_heads": 3, "intermediate_dim": 20}
+    options = {"max_sequence_length": 11, "num_segments": 0, "position_offset": 2, "pooler_activation": "relu"}
+    backbone = keras_bert_layers.BertBackbone(keras_bert_layers.BertConfig(**sizes, **options))
+    randomise(backbone)
+    found.update({f"relative:weight:{weight.path}": to_numpy(weight) for weight in backbone.weights})
+    found.update({f"relative:{key}": to_numpy(value) for key, value in backbone(inputs()).items()})
+
+
 def main(path):
     found = {}
     backbone = backbone_outputs(found)
@@ -219,6 +229,7 @@ def main(path):
     dual_encoder(found)
     token_classifier(found)
     wrong_id(found)
+    relative(found)
     google_files(found, backbone)
     backend = os.environ["KERAS_BACKEND"]
     if backend != "tensorflow" and any(name.split(".")[0].startswith("tensorflow") for name in sys.modules):

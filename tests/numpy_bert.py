@@ -49,13 +49,17 @@ def softmax(x):
     return powers / powers.sum()
 
 
-def embed(weights, name, token_ids, segment_ids, epsilon):
-    token, segment, position = (
-        weights[f"{name}/{kind}_embedding"].astype("float64") for kind in ("token", "segment", "position")
-    )
+def embed(weights, name, token_ids, segment_ids, epsilon, position_offset=0):
+    token, position = (weights[f"{name}/{kind}_embedding"].astype("float64") for kind in ("token", "position"))
+    segment = weights.get(f"{name}/segment_embedding", np.zeros((99, 1)))
     rows = []
     for ids, segments in zip(token_ids, segment_ids, strict=True):
-        rows.append([token[t] + segment[s] + position[p] for p, (t, s) in enumerate(zip(ids, segments, strict=True))])
+        rows.append([])
+        next_position = position_offset
+        for t, s in zip(ids, segments, strict=True):
+            is_padding = position_offset and t == position_offset - 1
+            rows[-1].append(token[t] + segment[s] + position[position_offset - 1 if is_padding else next_position])
+            next_position += not is_padding
     hidden = layer_norm(weights, f"{name}/layer_norm", np.array(rows), epsilon)
     return dense(weights, f"{name}/projection", hidden) if f"{name}/projection/kernel" in weights else hidden
 
@@ -106,9 +110,20 @@ def encode(weights, name, hidden, padding_mask, *, num_heads, activation, epsilo
     return layer_norm(weights, second, hidden + transformed, epsilon), scores
 
 
-def bert(weights, inputs, *, num_layers, num_heads, activation="gelu_erf", epsilon=1e-12):
+def bert(
+    weights,
+    inputs,
+    *,
+    num_layers,
+    num_heads,
+    activation="gelu_erf",
+    epsilon=1e-12,
+    position_offset=0,
+    pooler_activation="tanh",
+):
     """The whole encoder: all outputs of a backbone."""
-    hidden_states = [embed(weights, "embedding", inputs["token_ids"], inputs["segment_ids"], epsilon)]
+    ids = inputs["token_ids"], inputs["segment_ids"]
+    hidden_states = [embed(weights, "embedding", *ids, epsilon, position_offset)]
     attention_scores = []
     for index in range(num_layers):
         hidden, scores = encode(
@@ -122,9 +137,10 @@ def bert(weights, inputs, *, num_layers, num_heads, activation="gelu_erf", epsil
         )
         hidden_states.append(hidden)
         attention_scores.append(scores)
+    pooled = dense(weights, "pooler/dense", hidden_states[-1][:, 0])
     return {
         "sequence_output": hidden_states[-1],
-        "pooled_output": np.tanh(dense(weights, "pooler/dense", hidden_states[-1][:, 0])),
+        "pooled_output": ACTIVATIONS[pooler_activation](pooled),
         "hidden_states": hidden_states,
         "attention_scores": attention_scores,
     }

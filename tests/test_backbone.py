@@ -30,6 +30,10 @@ CONFIG = BertConfig(
     initializer_range=0.3,
 )
 FACTORISED = BertConfig.from_dict({**CONFIG.to_dict(), "embedding_dim": 5, "activation": "gelu_tanh"})
+DISTILBERT = BertConfig.from_dict({**CONFIG.to_dict(), "num_segments": 0, "pooler_activation": "relu"})
+ROBERTA = BertConfig.from_dict({**CONFIG.to_dict(), "position_offset": 2})
+ELECTRA = BertConfig.from_dict({**FACTORISED.to_dict(), "pooler_activation": "gelu_erf"})
+RELATIVES = {"distilbert": DISTILBERT, "roberta": ROBERTA, "electra": ELECTRA}
 MASK = np.array([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0]], "int32")
 
 
@@ -67,13 +71,13 @@ def flat(outputs):
     return [np.asarray(keras.ops.cast(output, "float32")) for output in keras.tree.flatten(outputs)]
 
 
-@pytest.mark.parametrize("config", [CONFIG, FACTORISED], ids=["plain", "factorised"])
+@pytest.mark.parametrize("config", [CONFIG, FACTORISED, *RELATIVES.values()], ids=["plain", "factorised", *RELATIVES])
 def test_values(config, inputs, numpy_bert):
     backbone = make(config, return_hidden_states=True, return_attention_scores=True)
     weights = {weight.path: np.asarray(weight.value) for weight in backbone.weights}
-    expected = numpy_bert.bert(
-        weights, inputs, num_layers=2, num_heads=3, activation=config.activation, epsilon=config.layer_norm_epsilon
-    )
+    names = ("num_layers", "num_heads", "activation", "position_offset", "pooler_activation")
+    settings = {name: getattr(config, name) for name in names}
+    expected = numpy_bert.bert(weights, inputs, epsilon=config.layer_norm_epsilon, **settings)
     outputs = backbone(inputs)
     assert set(outputs) == set(expected)
     assert len(outputs["hidden_states"]) == 3
@@ -127,8 +131,13 @@ def test_dtype_policies(dtype, inputs):
     assert half.dtype_policy.name == dtype
 
 
-@pytest.mark.parametrize("config", [CONFIG, FACTORISED], ids=["plain", "factorised"])
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    ("config", "dtype"),
+    [
+        *[(config, dtype) for config in (CONFIG, FACTORISED) for dtype in ("float32", "mixed_bfloat16")],
+        *[(config, "mixed_bfloat16") for config in RELATIVES.values()],
+    ],
+)
 def test_saving(config, dtype, inputs, tmp_path):
     backbone = make(config, dtype=dtype, return_attention_scores=True, name="encoder")
     backbone.save(tmp_path / "backbone.keras")

@@ -90,6 +90,16 @@ def test_layers_without_weights(found, numpy_bert):
     assert np.isfinite(found["block"]).all()
 
 
+def test_relative(found, inputs, numpy_bert):
+    prefix = "relative:weight:"
+    weights = {key.removeprefix(prefix): value for key, value in found.items() if key.startswith(prefix)}
+    options = {"position_offset": 2, "pooler_activation": "relu"}
+    expected = numpy_bert.bert(weights, inputs, num_layers=1, num_heads=3, **options)
+    for key in ("sequence_output", "pooled_output"):
+        rows = REAL[key]
+        np.testing.assert_allclose(found[f"relative:{key}"][rows], expected[key][rows], atol=EQUAL)
+
+
 def test_training(found):
     assert np.isfinite(found["training:loss"]).all()
     assert np.isfinite(found["training:moved"]).all()

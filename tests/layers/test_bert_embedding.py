@@ -37,6 +37,38 @@ def test_values(embedding_dim, numpy_bert, named_weights):
     np.testing.assert_allclose(np.asarray(layer(TOKENS, SEGMENTS)), expected, atol=FLOAT32)
 
 
+# The id 1 is the padding's: at the start, in the middle and at the end of a row.
+PADDED = np.array([[3, 16, 1, 5, 9], [1, 4, 7, 1, 1]], "int32")
+
+
+@pytest.mark.parametrize("num_segments", [0, 1])
+def test_relatives_contract(num_segments, check_layer, tmp_path):
+    check_layer(
+        lambda **kwargs: make(num_segments=num_segments, position_offset=2, **kwargs),
+        {"token_ids": PADDED, "segment_ids": 0 * SEGMENTS},
+        output_shape=(2, 5, 7),
+        num_weights=4 + num_segments,
+        tmp_path=tmp_path,
+    )
+
+
+@pytest.mark.parametrize(("num_segments", "position_offset"), [(0, 0), (3, 2), (0, 1)])
+def test_relatives_values(num_segments, position_offset, numpy_bert, named_weights):
+    layer = make(num_segments=num_segments, position_offset=position_offset, layer_norm_epsilon=0.01)
+    layer.build(TOKENS.shape)
+    assert tuple(layer.position_embedding.shape) == (6 + position_offset, 7)
+    weights = named_weights(layer, "embedding")
+    expected = numpy_bert.embed(weights, "embedding", PADDED, SEGMENTS, 0.01, position_offset)
+    np.testing.assert_allclose(np.asarray(layer(PADDED, SEGMENTS)), expected, atol=FLOAT32)
+    flat = layer(PADDED[0], SEGMENTS[0])
+    np.testing.assert_allclose(np.asarray(flat), expected[0], atol=FLOAT32)
+
+
+def test_without_segments_their_ids_are_ignored():
+    layer = make(num_segments=0)
+    np.testing.assert_array_equal(np.asarray(layer(TOKENS, SEGMENTS + 7)), np.asarray(layer(TOKENS)))
+
+
 def test_segments_default_to_zero():
     layer = make()
     np.testing.assert_array_equal(np.asarray(layer(TOKENS)), np.asarray(layer(TOKENS, np.zeros_like(TOKENS))))
@@ -86,10 +118,12 @@ def test_too_long_a_sequence():
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
-@pytest.mark.parametrize("max_sequence_length", [1, 6])
-def test_too_long_a_sequence_in_a_graph_that_does_not_know_the_length(max_sequence_length, jit_compile):
+@pytest.mark.parametrize(("max_sequence_length", "position_offset"), [(1, 0), (6, 0), (6, 2)])
+def test_too_long_a_sequence_in_a_graph_that_does_not_know_the_length(
+    max_sequence_length, position_offset, jit_compile
+):
     tf = pytest.importorskip("tensorflow")
-    layer = make(max_sequence_length=max_sequence_length)
+    layer = make(max_sequence_length=max_sequence_length, position_offset=position_offset)
     layer.build((None, None))
     graph = tf.function(layer, input_signature=[tf.TensorSpec((None, None), "int32")], jit_compile=jit_compile)
     assert graph(np.zeros((2, max_sequence_length), "int32")).shape == (2, max_sequence_length, 7)
@@ -121,6 +155,8 @@ def test_ids_out_of_range_under_xla(ids, kind):
     [
         ({"max_sequence_length": 0}, ValueError, "`max_sequence_length` must be at least 1"),
         ({"num_segments": "two"}, TypeError, "`num_segments` must be an integer. Received: num_segments='two'"),
+        ({"num_segments": -1}, ValueError, "`num_segments` must be at least 0"),
+        ({"position_offset": -1}, ValueError, "`position_offset` must be at least 0"),
         ({"embedding_dim": 0}, ValueError, "`embedding_dim` must be at least 1"),
         ({"dropout": 1.0}, ValueError, "`dropout` must be at least 0 and less than 1"),
         ({"layer_norm_epsilon": 0}, ValueError, "`layer_norm_epsilon` must be greater than 0"),

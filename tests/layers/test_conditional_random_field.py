@@ -12,6 +12,7 @@ from keras_bert_layers.layers import ConditionalRandomField
 NUM_TAGS = 5
 LENGTH = 6
 TAG_NAMES = ["O", "B-a", "I-a", "B-b", "I-b"]
+BIOES_NAMES = ["O", "B-a", "I-a", "E-a", "S-a"]
 # Sums of some twenty float32 numbers of size 1, against float64.
 FLOAT32 = 1e-5
 # The same behind 512 steps, each with probabilities that are rounded.
@@ -23,7 +24,7 @@ MASK = np.array(
 )
 
 
-@pytest.fixture(params=[None, TAG_NAMES], ids=["free", "names"])
+@pytest.fixture(params=[None, TAG_NAMES, BIOES_NAMES], ids=["free", "bio", "bioes"])
 def field(request):
     return randomised(ConditionalRandomField(NUM_TAGS, tag_names=request.param))
 
@@ -49,7 +50,7 @@ def all_rows(field, emissions):
     scores = starts[rows[:, 0]] + ends[rows[:, -1]] + emissions[np.arange(len(emissions)), rows].sum(axis=1)
     scores += transitions[rows[:, :-1], rows[:, 1:]].sum(axis=1)
     if field.tag_names is not None:
-        scores += FORBIDDEN * np.array([num_violations([TAG_NAMES[tag] for tag in row]) for row in rows])
+        scores += FORBIDDEN * np.array([num_violations(row, field.tag_names) for row in rows])
     return rows, scores
 
 
@@ -57,10 +58,16 @@ def logsumexp(scores):
     return scores.max() + np.log(np.exp(scores - scores.max()).sum())
 
 
-def num_violations(names):
-    return sum(
-        name[0] == "I" and (position == 0 or names[position - 1][1:] != name[1:]) for position, name in enumerate(names)
-    )
+def num_violations(row, field_names):
+    """Neighbours that do not fit: in BIOES what opens an entity goes on, in BIO an "I" follows its own label."""
+
+    def fits(before, name):
+        if field_names == BIOES_NAMES:
+            return (before[0] in "BI") == (name[0] in "IE")
+        return name[0] != "I" or before[1:] == name[1:]
+
+    names = [field_names[tag] for tag in row]
+    return sum(not fits(before, name) for before, name in itertools.pairwise(["O", *names, "O"]))
 
 
 def test_contract(check_layer, draw, tmp_path):
@@ -126,11 +133,12 @@ def test_fresh_weights_are_a_softmax(emissions):
     np.testing.assert_allclose(field(emissions), keras.ops.softmax(emissions), atol=FLOAT32)
 
 
-def test_what_names_rule_out_never_comes(draw):
-    field = randomised(ConditionalRandomField(NUM_TAGS, tag_names=TAG_NAMES))
+@pytest.mark.parametrize(("names", "seldom"), [(TAG_NAMES, {2, 4}), (BIOES_NAMES, {1, 2, 3})])
+def test_what_names_rule_out_never_comes(draw, names, seldom):
+    field = randomised(ConditionalRandomField(NUM_TAGS, tag_names=names))
     tags = np.asarray(field.viterbi(draw(40, 9, NUM_TAGS) * 30))
-    assert sum(num_violations([TAG_NAMES[tag] for tag in row]) for row in tags) == 0
-    assert {2, 4} <= set(tags.ravel())
+    assert sum(num_violations(row, names) for row in tags) == 0
+    assert seldom <= set(tags.ravel())
 
 
 def likelihood_and_gradients(field, emissions, tags, mask=None, **options):
@@ -230,7 +238,9 @@ def test_errors():
         ConditionalRandomField(1)
     with pytest.raises(ValueError, match="`ConditionalRandomField`: `tag_names` must be 4 names"):
         ConditionalRandomField(4, tag_names=TAG_NAMES)
-    with pytest.raises(ValueError, match='`ConditionalRandomField`: `tag_names` must hold "O"'):
-        ConditionalRandomField(2, tag_names=["B-a", "I-a"])
+    with pytest.raises(ValueError, match="`ConditionalRandomField`: `tag_names` must hold at least one name, each"):
+        ConditionalRandomField(2, tag_names=["B-a", "B-a"])
+    with pytest.raises(ValueError, match="`ConditionalRandomField`: `scheme` must be one of"):
+        ConditionalRandomField(2, tag_names=["O", "a"], scheme="no")
     with pytest.raises(ValueError, match=r"`emissions.shape` must be \(batch, sequence, 5\). Received: .*\(2, 3, 4\)"):
         ConditionalRandomField(5).viterbi(np.zeros((2, 3, 4), "float32"))

@@ -39,6 +39,17 @@ def test_values(activation, embedding_dim, hidden, numpy_bert, named_weights):
     np.testing.assert_allclose(np.asarray(head(hidden[:, 0])), everywhere[:, 0], atol=FLOAT32)
 
 
+def test_a_matrix_of_its_own(hidden, numpy_bert, named_weights):
+    head = make(tie_weights=False)
+    head.token_embedding.build((None, None))
+    head(hidden)
+    tied = expected_logits(head, hidden, numpy_bert, named_weights)
+    assert np.abs(np.asarray(head(hidden)) - tied).max() > 1
+    head.decoder.assign(head.token_embedding.token_embedding)
+    np.testing.assert_allclose(np.asarray(head(hidden)), tied, atol=FLOAT32)
+    assert [weight.path.rpartition("/")[2] for weight in head.trainable_weights].count("decoder") == 1
+
+
 def test_no_masks_no_logits(hidden):
     assert make()(hidden, np.zeros((2, 0), "int32")).shape == (2, 0, 17)
 

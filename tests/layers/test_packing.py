@@ -41,11 +41,11 @@ def both_ways(model, function, *arrays):
     return found
 
 
-def make_backbone(**changes):
+def make_backbone(config=None, **changes):
     keras.utils.set_random_seed(3)
     values = {"num_layers": 2, "num_heads": 3, "intermediate_dim": 22, "initializer_range": 0.3, "dropout": 0.0}
     values |= {"vocabulary_size": 31, "hidden_dim": 12, "max_sequence_length": 9, "attention_dropout": 0.0}
-    return BertBackbone(BertConfig(**values), **changes)
+    return BertBackbone(BertConfig(**values | (config or {})), **changes)
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +112,14 @@ def test_first_token_without_a_mask():
     first, first_scores = block(hidden, first_token_only=True, return_attention_scores=True)
     np.testing.assert_allclose(np.asarray(first), np.asarray(everything)[:, 0], atol=FLOAT32)
     np.testing.assert_allclose(np.asarray(first_scores), np.asarray(scores)[:, :, :1], atol=FLOAT32)
+
+
+@pytest.mark.parametrize("config", [{"num_segments": 0, "pooler_activation": "relu"}, {"position_offset": 2}])
+def test_relatives(config, ids):
+    backbone = make_backbone(config)
+    free, padded = both_ways(backbone, call(backbone), *ids)
+    np.testing.assert_allclose(free["sequence_output"][REAL], padded["sequence_output"][REAL], atol=FLOAT32)
+    np.testing.assert_allclose(free["pooled_output"][[0, 1, 3]], padded["pooled_output"][[0, 1, 3]], atol=FLOAT32)
 
 
 def test_backbone(ids):

@@ -28,6 +28,16 @@ def test_values(draw, numpy_bert, named_weights):
     np.testing.assert_allclose(np.asarray(layer(hidden[:, 0])), expected, atol=FLOAT32)
 
 
+@pytest.mark.parametrize("activation", ["relu", "gelu_erf"])
+def test_other_activations(activation, draw, numpy_bert, named_weights):
+    layer = Pooler(activation=activation)
+    hidden = draw(3, 5, 7)
+    layer.build(hidden.shape)
+    product = numpy_bert.dense(named_weights(layer, "pooler"), "pooler/dense", hidden[:, 0])
+    np.testing.assert_allclose(np.asarray(layer(hidden)), numpy_bert.ACTIVATIONS[activation](product), atol=FLOAT32)
+    assert Pooler.from_config(layer.get_config()).activation == activation
+
+
 def test_only_the_first_token_counts(draw):
     layer = Pooler()
     hidden = draw(3, 5, 7)
@@ -39,5 +49,7 @@ def test_only_the_first_token_counts(draw):
 def test_errors(draw):
     with pytest.raises(ValueError, match="`Pooler`: `initializer_range` must be greater than 0"):
         Pooler(initializer_range=0)
+    with pytest.raises(ValueError, match=re.escape("`Pooler`: `activation` must be one of ['gelu_erf', 'gelu_tanh'")):
+        Pooler(activation="gelu")
     with pytest.raises(ValueError, match=re.escape("`hidden.shape` must be (batch, sequence, hidden_dim) or")):
         Pooler()(draw(3, 5, 7, 2))

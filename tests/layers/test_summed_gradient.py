@@ -1,4 +1,4 @@
-"""Rows that are selected several times have one gradient, so that every optimizer of Keras is right on embeddings."""
+"""Rows that are selected several times have one gradient; tests/optimizers/test_on_embeddings.py shows what for."""
 
 import keras
 import numpy as np
@@ -8,11 +8,6 @@ import tensorflow as tf
 from keras_bert_layers.layers import BertEmbedding, MaskedLMHead
 
 IDS = np.array([[3, 1, 1, 4, 1], [3, 3, 2, 1, 3]])
-OPTIMIZERS = "SGD RMSprop Adam AdamW Adadelta Adagrad Adamax Adafactor Nadam Ftrl Lion Lamb Muon".split()
-STEPS = 3
-RATE = 0.01
-# One float32 rounding of values near 1, in each of a few steps.
-ROUNDING = 1e-6
 
 
 @pytest.fixture
@@ -45,28 +40,3 @@ def test_so_it_is_beside_a_tied_head(embedding):
     head = MaskedLMHead(embedding)
     head.build((None, None, 4))
     assert not any(isinstance(gradient, tf.IndexedSlices) for gradient in gradient_of_rows(embedding, head))
-
-
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_moves_rows_as_it_moves_a_dense_weight(name, compiled, embedding):
-    matrix = embedding.token_embedding
-    plain = keras.Variable(matrix.numpy(), name=matrix.name)
-    ours, theirs = (getattr(keras.optimizers, name)(RATE) for _ in range(2))
-    ours.build([matrix])
-    theirs.build([plain])
-    slopes = np.random.default_rng(1).normal(size=(2, 5, 4)).astype("float32")
-    dense = np.zeros(matrix.shape, "float32")
-    np.add.at(dense, IDS, slopes)
-
-    def step():
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(slopes * embedding._sum(tf.constant(IDS), None, 0.0))
-        ours.apply([tape.gradient(loss, matrix.value)], [matrix])
-
-    step = tf.function(step) if compiled else step
-    for _ in range(STEPS):
-        step()
-        theirs.apply([tf.constant(dense)], [plain])
-    np.testing.assert_allclose(matrix.numpy(), plain.numpy(), atol=ROUNDING)
-    assert np.abs(matrix.numpy()[1] - embedding.position_embedding.numpy()[1]).max() > 0

@@ -122,6 +122,71 @@ def test_random_cases_against_a_walk_along_each_row(found):
         np.testing.assert_allclose(result, expected, atol=FLOAT32)
 
 
+# The form of tags in seqeval, the scheme that tests it strictly, and the same in ours.
+SCHEMES = {
+    "bio": ("IOB2", "{letter}-{label}", "BI"),
+    "iob1": ("IOB1", "{letter}-{label}", "BI"),
+    "ioe": ("IOE2", "{letter}-{label}", "IE"),
+    "bioes": ("IOBES", "{letter}-{label}", "BIES"),
+    "bilou": ("BILOU", "{letter}-{label}", "BILU"),
+    "suffixes": ("IOBES", "{label}-{letter}", "BIES"),
+}
+
+
+def row_of_entities(generator, scheme, form):
+    """A row of tags that keeps to its scheme."""
+    tags, before = [], None
+    while len(tags) < 9:
+        label, size = generator.choice(["a", "b", "c"]), int(generator.integers(1, min(3, 9 - len(tags)) + 1))
+        if generator.random() < 0.4:
+            tags, before = [*tags, "O"], None
+            continue
+        letters = {
+            "bio": "B" + "I" * (size - 1),
+            "iob1": ("B" if before == label else "I") + "I" * (size - 1),
+            "ioe": "I" * (size - 1) + "E",
+            "bioes": "S" if size == 1 else "B" + "I" * (size - 2) + "E",
+            "bilou": "U" if size == 1 else "B" + "I" * (size - 2) + "L",
+        }["bioes" if scheme == "suffixes" else scheme]
+        tags, before = [*tags, *(form.format(letter=letter, label=label) for letter in letters)], label
+    return tags
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_rows_of_each_scheme_against_seqevals_strict_mode(scheme):
+    seqeval = pytest.importorskip("seqeval.metrics")
+    strict, form, letters = SCHEMES[scheme]
+    names = ["O", *(form.format(letter=letter, label=label) for label in "abc" for letter in letters)]
+    generator = np.random.default_rng(4)
+    gold, other = ([row_of_entities(generator, scheme, form) for _ in range(60)] for _ in range(2))
+    predicted = [ours if generator.random() < 0.3 else theirs for ours, theirs in zip(gold, other, strict=True)]
+    metric = EntityF1(names)
+    metric.update_state(*([[names.index(tag) for tag in tags] for tags in rows] for rows in (gold, predicted)))
+    options = {"mode": "strict", "scheme": getattr(pytest.importorskip("seqeval.scheme"), strict)}
+    expected = seqeval.f1_score(gold, predicted, suffix=scheme == "suffixes", **options)
+    assert 0.2 < expected < 0.9
+    assert float(metric.result()) == pytest.approx(expected, abs=FLOAT32)
+
+
+@pytest.mark.parametrize(
+    ("names", "scheme", "gold", "predicted", "correct", "num_gold", "num_predicted"),
+    [
+        ("O B-a I-a L-a U-a", None, "B-a L-a U-a", "B-a I-a U-a", 2, 2, 2),
+        ("O a b", None, "a a b", "a b b", 0, 2, 2),
+        ("NOUN VERB", None, "NOUN NOUN VERB", "NOUN VERB VERB", 2, 3, 3),
+        ("NOUN VERB", "io", "NOUN NOUN VERB", "NOUN NOUN NOUN", 0, 2, 1),
+        ("O X B-a I-a", None, "B-a X I-a", "B-a O I-a", 2, 2, 2),
+    ],
+)
+def test_hand_checked_rows_of_other_schemes(names, scheme, gold, predicted, correct, num_gold, num_predicted):
+    names = names.split()
+    metric = EntityF1(names, scheme=scheme)
+    metric.update_state(*([[names.index(tag) for tag in tags.split()]] for tags in (gold, predicted)))
+    counts = [float(count.value) for count in (metric.correct, metric.gold, metric.predicted)]
+    assert counts == [correct, num_gold, num_predicted]
+
+
 @pytest.mark.peers
 def test_random_cases_against_seqeval(found):
     metrics = pytest.importorskip("seqeval.metrics")
@@ -164,11 +229,10 @@ def test_nothing_gives_zero():
 @pytest.mark.parametrize(
     ("names", "error", "text"),
     [
-        (["O", "person"], ValueError, '`tag_names` must hold tags such as "B-person", "I-person" and "O". Received'),
-        (["O", "B-a", "O"], ValueError, "`tag_names` must be different names, at least one. Received"),
-        ([], ValueError, "`tag_names` must be different names, at least one. Received: tag_names=[]."),
-        (["O", 3], TypeError, "`tag_names` must hold strings. Received: tag_names=3."),
-        ("O", TypeError, "`tag_names` must be a list of tag names. Received: tag_names='O'."),
+        (["O", "B-a", "O"], ValueError, "`tag_names` must hold at least one name, each once. Received"),
+        ([], ValueError, "`tag_names` must hold at least one name, each once. Received: tag_names=[]."),
+        (["O", 3], TypeError, "`tag_names` must be a list of strings. Received: tag_names=['O', 3]."),
+        ("O", TypeError, "`tag_names` must be a list of strings. Received: tag_names='O'."),
     ],
 )
 def test_errors_of_names(names, error, text):

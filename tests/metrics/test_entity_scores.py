@@ -71,6 +71,14 @@ def test_random_cases_against_seqeval():
             )
 
 
+def test_tags_of_other_schemes():
+    found = entity_scores([["person-B", "person-E", "place-S"]], [["person-B", "person-I", "place-S"]])
+    assert {kind: scores["f1"] for kind, scores in found["by_type"].items()} == {"person": 1, "place": 1}
+    found = entity_scores([["NOUN", "NOUN"]], [["NOUN", "VERB"]])
+    assert (found["f1"], found["num_gold"]) == (0.5, 2)
+    assert entity_scores([["NOUN", "NOUN"]], [["NOUN", "VERB"]], scheme="io")["num_gold"] == 1
+
+
 def test_nothing_gives_zero():
     assert entity_scores([], [])["f1"] == 0
     assert entity_scores([["O"]], [["O"]]) == {
@@ -88,14 +96,11 @@ def test_nothing_gives_zero():
             ValueError,
             "`predicted_tags[1]` must hold 2 tags, as `gold_tags[1]` does. Received: 1 tags.",
         ),
-        (
-            ([["person"]], [["O"]]),
-            ValueError,
-            '`gold_tags[0]` must hold tags such as "B-person", "I-person" and "O". Received: gold_tags[0]=\'person\'.',
-        ),
+        (([["O"]], [["O"]], "no"), ValueError, "`scheme` must be one of ["),
         (([["O"]], [[1]]), TypeError, "`predicted_tags[0]` must hold strings. Received: predicted_tags[0]=1."),
     ],
 )
 def test_errors(arguments, error, text):
+    gold, predicted, *scheme = arguments
     with pytest.raises(error, match=re.escape(f"`entity_scores`: {text}")):
-        entity_scores(*arguments)
+        entity_scores(gold, predicted, scheme=scheme[0] if scheme else None)

@@ -34,6 +34,7 @@ def test_classifier_equals_keras(classifier, server, asked_as_keras):
 def test_answers_equal_answer(classifier, server, texts):
     """`answer` sorts by length and cuts into batches; the server is asked for all at once."""
     found = server.ask("serving_default", {"text": texts}).outputs
+    assert found.pop("bytes_cut").tolist() == [0] * len(texts)
     assert_same(found, classifier.task.answer(texts, batch_size=4), tolerance=TOLERANCE)
 
 
@@ -105,6 +106,7 @@ def test_a_question_without_room_fails_alone(signature, served_task, start, text
     assert (good.outputs["no_answer_probability"] >= 0).all()
     assert answer.outputs["no_answer_probability"][4] == -1
     assert (answer.outputs["score"][4] == -1).all()
+    assert (answer.outputs["bytes_cut"] == 0).all()
     assert set(answer.outputs["answer"][4:5].ravel()) == {b""}
 
 
@@ -119,5 +121,6 @@ def test_real_weights(dtype, minilm, start, texts, tmp_path):
     with start(tmp_path / "model", older=True) as server:
         found = server.ask("serving_default", {"text": texts})
     expected = copy_in_dtype(encoder, dtype).answer(texts, batch_size=len(texts))
+    expected["bytes_cut"] = np.zeros(len(texts), np.int32)
     largest = assert_same(found.outputs, expected, tolerance={"float32": TOLERANCE, "bfloat16": BFLOAT16}[dtype])
     print(f"{dtype}: largest difference {largest:.1e}, at most {found.peak_bytes / 1e6:.0f} MB")

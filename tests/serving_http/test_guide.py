@@ -57,7 +57,7 @@ def test_commands(commands, models, tmp_path):
             time.sleep(0.5)
         family = psutil.Process(server.pid).children(recursive=True)
         outputs = json.loads(run(ask, tmp_path))["outputs"]
-        assert sorted(outputs) == ["label", "probabilities"]
+        assert sorted(outputs) == ["bytes_cut", "label", "probabilities"]
         assert json.loads(run(client, tmp_path)) == outputs
     finally:
         server.terminate()

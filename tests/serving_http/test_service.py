@@ -71,7 +71,7 @@ def check_refusals(server):
         response = requests.post(address, data=body, headers={"Content-Type": "application/json"}, timeout=10)
         assert response.status_code == 400, body
     response = requests.post(address, json={"instances": [{"text": "a"}, {"text": "b"}]}, timeout=10)
-    assert [sorted(row) for row in response.json()["predictions"]] == [["label", "probabilities"]] * 2
+    assert [sorted(row) for row in response.json()["predictions"]] == [["bytes_cut", "label", "probabilities"]] * 2
 
 
 def check_bad_rows_among_good_ones(server, client):

@@ -69,7 +69,7 @@ def test_commands(commands, models, versions, tmp_path):
             time.sleep(0.5)
         family = psutil.Process(server.pid).children(recursive=True)
         outputs = json.loads(reader.run(ask))["outputs"]
-        assert sorted(outputs) == ["label", "probabilities"]
+        assert sorted(outputs) == ["bytes_cut", "label", "probabilities"]
         assert json.loads(reader.run(client)) == outputs
         assert states(reader.run(state)) == {"1": "AVAILABLE"}
         shutil.copytree(versions / "second", tmp_path / "half")

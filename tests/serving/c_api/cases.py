@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_bert_layers as kbl
+from keras_bert_layers.export._text_bound import DEFAULT_MAX_BYTES, with_bound
 from keras_bert_layers.preprocessing import SpanPreprocessor
 
 SEED = 23
@@ -126,7 +127,8 @@ class ServedTask:
         self.task = make(backbone, preprocessor)
         self.model = folder / name
         self.task.export(self.model)
-        self.signatures = {signature.name: signature for signature in self.task.signatures()}
+        bounded = (with_bound(signature, DEFAULT_MAX_BYTES) for signature in self.task.signatures())
+        self.signatures = {signature.name: signature for signature in bounded}
         self._answers: dict[tuple[str, bytes], dict[str, np.ndarray]] = {}
 
     def inputs(self, signature: str, column: np.ndarray) -> dict[str, np.ndarray]:
