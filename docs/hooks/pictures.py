@@ -1,46 +1,59 @@
-"""Runs the Python blocks of pages with `pictures: true`, and shows the picture that a notebook would show after each.
+"""Shows, after the Python blocks of a page with `pictures: true`, the pictures that a notebook would show.
 
-The blocks of a page run in order in one namespace, as in the tests of the documentation. If the last statement of a
-block is an expression whose value has `_repr_html_`, the HTML is inserted after the block. Printed output is already on
-the page, and the tests check it. An error stops the build.
+The build runs nothing. `docs/pictures/make_page_pictures.py` runs the blocks of a page and keeps their pictures beside
+it, in `PAGE.pictures.html`: their style, then for each block a comment with the hash of the page's code up to its end,
+and the picture, if the block has one. Code that changed has another hash; the build then warns, and `--strict` fails.
 """
 
-import ast
-import contextlib
-import functools
-import io
-import os
+import hashlib
+import logging
 import re
-import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 BLOCK = re.compile(r"^```python\n(?P<source>.*?)^```\n", re.MULTILINE | re.DOTALL)
+CURE = "run `python3 docs/pictures/make_page_pictures.py`"
+
+log = logging.getLogger(f"mkdocs.hooks.{__name__}")
 
 
 def on_page_markdown(markdown: str, *, page: Any, **kwargs: Any) -> str:
     """Called by mkdocs for each page, before it becomes HTML."""
-    return with_pictures(markdown) if page.meta.get("pictures") else markdown
+    if not page.meta.get("pictures"):
+        return markdown
+    path = Path(page.file.abs_src_path)
+    style, pictures = read_pictures(path)
+    hashes = [block for block, _ in blocks(markdown)]
+    changed = [block for block in hashes if block not in pictures]
+    if changed:
+        log.warning("%s: %d blocks changed after their pictures were made: %s", path.name, len(changed), CURE)
+    shown = (f"\n{pictures[block]}\n" if pictures.get(block) else "" for block in hashes)
+    return f"{style}\n{BLOCK.sub(lambda block: block[0] + next(shown), markdown)}"
 
 
-@functools.cache  # `mkdocs serve` runs only the pages that changed
-def with_pictures(markdown: str) -> str:
-    """The page, with a picture after each block that returns one."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-
-    def run_block(block: re.Match[str]) -> str:
-        picture = run(block["source"], namespace)
-        return block[0] if picture is None else f"{block[0]}\n{picture}\n"
-
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        return BLOCK.sub(run_block, markdown)
+def blocks(markdown: str) -> Iterator[tuple[str, str]]:
+    """Hash and source of each Python block."""
+    before = hashlib.sha256()
+    for block in BLOCK.finditer(markdown):
+        before.update(block["source"].encode())
+        yield before.hexdigest()[:16], block["source"]
 
 
-def run(source: str, namespace: dict[str, Any]) -> str | None:
-    """Runs one block, and returns the HTML of its last value, if it has any."""
-    program = ast.parse(source)
-    last = program.body.pop() if isinstance(program.body[-1], ast.Expr) else None
-    with contextlib.redirect_stdout(io.StringIO()):
-        exec(compile(program, "<block>", "exec"), namespace)
-        value = None if last is None else eval(compile(ast.Expression(last.value), "<block>", "eval"), namespace)
-    return value._repr_html_() if hasattr(value, "_repr_html_") else None
+def pictures_of(page: Path) -> Path:
+    """The file with the pictures of a page."""
+    return page.with_suffix(".pictures.html")
+
+
+def read_pictures(page: Path) -> tuple[str, dict[str, str]]:
+    """The style of a page's pictures, and the hash of each block with its picture, which may be empty."""
+    path = pictures_of(page)
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    style, *parts = re.split(r"^<!-- (\w+) -->\n", text, flags=re.MULTILINE)
+    return style, dict(zip(parts[::2], (part.strip() for part in parts[1::2]), strict=True))
+
+
+def write_pictures(page: Path, style: str, pictures: dict[str, str]) -> None:
+    """Keeps the pictures of a page."""
+    lines = (line for block, picture in pictures.items() for line in (f"<!-- {block} -->", picture) if line)
+    pictures_of(page).write_text(style + "\n".join(lines) + "\n", encoding="utf-8")
