@@ -271,6 +271,7 @@ def test_dropout_only_in_training(inputs):
     np.testing.assert_array_equal(flat(backbone(inputs, training=False))[1], quiet[1])
 
 
+@pytest.mark.slow
 def test_every_weight_learns(inputs):
     backbone = make(FACTORISED)
     before = [np.array(value) for value in backbone.get_weights()]

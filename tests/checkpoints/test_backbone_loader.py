@@ -237,6 +237,7 @@ def test_relu_and_the_tanh_form_are_read(checkpoint, huggingface):
         assert load_backbone(checkpoint).config.activation == ours
 
 
+@pytest.mark.slow
 def test_loading_twice_gives_two_equal_models(checkpoint):
     first, second = load_backbone(checkpoint), load_backbone(checkpoint)
     ids = np.array([[2, 5, 6, 7, 3, 0]])

@@ -22,6 +22,7 @@ def test_the_same(run, classifier, keras_file, texts, capsys):
     assert found["largest_differences"] == {"logits": 0.0}
 
 
+@pytest.mark.slow
 def test_other_weights(run, encoder, huggingface, texts, tmp_path, capsys):
     tensors = huggingface.random_tensors()
     tensors["pooler.dense.bias"][3] += 0.5

@@ -21,6 +21,7 @@ def with_head(huggingface, path, architecture, head):
     return huggingface.write(path, config={**huggingface.CONFIG, "architectures": [architecture]}, tensors=tensors)
 
 
+@pytest.mark.slow
 def test_three_kinds_of_model_give_the_same_lines(run, classifier, keras_file, saved_model, capsys):
     shown = []
     for model in (classifier, keras_file, saved_model):

@@ -145,6 +145,7 @@ def test_bfloat16_is_as_near_to_float32(ids):
     assert 0 < np.abs(free[REAL] - expected).mean() < 1.1 * np.abs(padded[REAL] - expected).mean()
 
 
+@pytest.mark.slow
 def test_gradients(ids):
     import tensorflow as tf
 

@@ -58,7 +58,8 @@ CLOSE = 1e-6
 @pytest.mark.slow
 def test_two_devices_train_as_one_does():
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     differences = [float(line) for line in done.stdout.splitlines()]
     assert len(differences) == 2

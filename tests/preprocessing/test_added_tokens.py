@@ -89,6 +89,7 @@ def test_many_random_sets(letters, hard_texts):
     check_random_sets(4, 400, 250, letters, hard_texts)
 
 
+@pytest.mark.slow
 def test_flags_together():
     tokens = [
         AddedToken("<e>", special=True, rstrip=True),

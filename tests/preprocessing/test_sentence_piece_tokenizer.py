@@ -109,6 +109,7 @@ def test_ids_and_tokens(tokenizer):
     assert tokenizer.detokenize([[5, 4, 6, 1], [4, 6, 1, 1]]).numpy().tolist() == [b"good night", b"night"]
 
 
+@pytest.mark.slow
 def test_config_and_pickle(pair):
     tokenizer, _ = pair
     text = ["Some <mask> ﬁne téxt", "aaaa"]
@@ -143,6 +144,7 @@ def test_words(tokenizer):
     assert given.places.numpy().tolist() == [[1, 2], [7, -1]]
 
 
+@pytest.mark.slow
 def test_saved_in_a_keras_file(tokenizer, tmp_path):
     config = kbl.BertConfig(vocabulary_size=12, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
     task = kbl.BertClassifier(kbl.BertBackbone(config), 2, preprocessor=kbl.BertPreprocessor(tokenizer, max_length=16))
@@ -152,6 +154,7 @@ def test_saved_in_a_keras_file(tokenizer, tmp_path):
     np.testing.assert_allclose(loaded.predict(["good night"], verbose=0), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_masks_are_filled(tokenizer):
     config = kbl.BertConfig(vocabulary_size=12, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
     masked_lm = kbl.BertMaskedLM(kbl.BertBackbone(config), kbl.BertPreprocessor(tokenizer, max_length=16), top_k=2)

@@ -86,6 +86,7 @@ def test_every_kind_of_column_is_the_same_data(classifier, logits, kind):
     np.testing.assert_allclose(classifier.predict_on_batch(kind(TEXTS)), logits, atol=TRACE_TOLERANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [LABELS, LABEL_NAMES], ids=["integers", "names"])
 def test_dataset_of_text(still, labels):
     dataset = tf.data.Dataset.from_tensor_slices((TEXTS, labels)).batch(3)
@@ -124,6 +125,7 @@ def test_validation_split_takes_the_last_rows(still):
     assert history["val_loss"][0] == pytest.approx(expected[4:].mean(), abs=TRACE_TOLERANCE)
 
 
+@pytest.mark.slow
 def test_validation_data_and_weights(still):
     """Validation data go before a validation split."""
     weights = [1.0, 0.0, 2.0, 1.0, 1.0, 0.5, 1.0]
@@ -193,6 +195,7 @@ class TestClassWeight:
             still.fit(TEXTS, LABELS, class_weight={"neutral": 1.0})
 
 
+@pytest.mark.slow
 def test_fit_shuffles_and_the_seed_repeats_it(backbone, preprocessor):
     classifier = make_still(backbone, preprocessor, num_classes=9)
     seen = []
@@ -292,6 +295,7 @@ class TestFiles:
         again = BertClassifier.from_config(config)
         assert again.get_config() == classifier.get_config()
 
+    @pytest.mark.slow
     def test_training_goes_on_as_before(self, new_backbone, preprocessor, tmp_path):
         """What is frozen stays frozen, the optimizer has its state, and biases and norms stay undecayed."""
         classifier = BertClassifier(new_backbone(), class_names=NAMES, preprocessor=preprocessor)

@@ -192,6 +192,7 @@ class TestRegression:
         assert scorer.answer(TEXTS[:2])["score"].dtype == np.float32
 
 
+@pytest.mark.slow
 def test_regression_of_several_numbers(make):
     model = make(num_classes=2, class_names=["x", "y"], problem_type="regression")
     labels = np.stack([SCORES, SCORES], axis=1)

@@ -142,6 +142,7 @@ def test_a_right_answer_is_never_a_wrong_one(encoder, embed):
     assert result["loss"] == pytest.approx(np.mean(cross_entropy(logits)), abs=LOSS_TOLERANCE)
 
 
+@pytest.mark.slow
 def test_training_in_both_directions(trained, embed):
     encoder, history, _ = trained
     assert history["loss"][-1] < 0.5 * history["loss"][0]
@@ -154,12 +155,14 @@ def test_training_in_both_directions(trained, embed):
     assert found["loss"] == pytest.approx(expected, abs=LOSS_TOLERANCE)
 
 
+@pytest.mark.slow
 def test_training_leaves_the_poolers_alone(trained):
     encoder, _, before = trained
     for backbone, weights in zip(encoder._backbones(), before, strict=True):
         np.testing.assert_array_equal(backbone.get_layer("pooler").weights[0], weights)
 
 
+@pytest.mark.slow
 def test_keras_round_trip_of_two_towers(trained, tmp_path):
     encoder, _, _ = trained
     encoder.save(tmp_path / "model.keras")
@@ -170,6 +173,7 @@ def test_keras_round_trip_of_two_towers(trained, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_one_tower(new_backbone, vocabulary, tmp_path):
     """Under bfloat16, with one step of training."""
     backbone = new_backbone(seed=13, dtype="mixed_bfloat16", attention_dropout=0.1)

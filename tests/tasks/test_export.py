@@ -267,6 +267,7 @@ def test_versions_and_no_warm_up(backbone, tmp_path):
         task.export(tmp_path, version=2)
 
 
+@pytest.mark.slow
 def test_no_more_than_max_bytes_are_read(backbone, preprocessor, tmp_path):
     task = kbl.BertTokenClassifier(backbone, TAGS, preprocessor=preprocessor)
     task.export(tmp_path / "model", max_bytes=16, warm_up=False)

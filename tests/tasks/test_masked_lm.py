@@ -205,6 +205,7 @@ def trained(make_backbone, preprocessor):
     return task, history.history
 
 
+@pytest.mark.slow
 class TestTraining:
     def test_it_learns_what_is_missing(self, trained):
         task, history = trained
@@ -239,6 +240,7 @@ def test_half_precision(make_backbone, preprocessor):
     assert np.isfinite(task.answer(MASKED)["probability"]).all()
 
 
+@pytest.mark.slow
 def test_without_preprocessor(make_backbone, masked_lm, tmp_path):
     task = BertMaskedLM(make_backbone())
     task.compile(run_eagerly=True)

@@ -98,6 +98,7 @@ def test_every_kind_of_column_is_the_same_data(chooser, logits):
         np.testing.assert_allclose(chooser.predict_on_batch(columns), logits, atol=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_dataset(chooser, logits):
     ragged = tf.data.Dataset.from_tensor_slices(((PROMPTS, tf.ragged.constant(CHOICES)), LABELS)).batch(2)
     expected = chooser.evaluate(COLUMNS, LABELS, verbose=0)
@@ -178,6 +179,7 @@ def test_single_batches_and_bfloat16(make):
     np.testing.assert_allclose(answer["probabilities"].sum(axis=-1), 1, atol=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_validation_rows(make):
     chooser = make()
     chooser.compile(keras.optimizers.SGD(0.0), run_eagerly=True)  # so that the losses can be told beforehand

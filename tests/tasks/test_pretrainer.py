@@ -186,6 +186,7 @@ class TestFiles:
                 alone["is_next_probability"][0], together["is_next_probability"][row], atol=TRACE_TOLERANCE
             )
 
+    @pytest.mark.slow
     def test_keras_round_trip(self, trained, tmp_path):
         task, _ = trained
         task.save(tmp_path / "model.keras")
@@ -199,6 +200,7 @@ class TestFiles:
         np.testing.assert_array_equal(answer["is_next_probability"], expected["is_next_probability"])
 
 
+@pytest.mark.slow
 def test_it_learns_both(trained):
     task, history = trained
     assert {"val_loss", "val_masked_lm_perplexity", "val_next_sentence_accuracy"} <= set(history)

@@ -102,6 +102,7 @@ def check_equal(found, expected):
 
 
 class TestTraining:
+    @pytest.mark.slow
     def test_learns(self, answerer, answers):
         assert answerer.history["loss"][-1] < 0.7 * answerer.history["loss"][0]
         names = {"loss", *(f"{side}_{what}" for side in SIDES for what in ("loss", "accuracy"))}
@@ -240,6 +241,7 @@ class TestAnswers:
         finally:
             answerer.no_answer_threshold = tuned
 
+    @pytest.mark.slow
     def test_tune_threshold(self, answerer):
         before = answerer.no_answer_threshold
         threshold = answerer.tune_threshold(X, ANSWERS, metric="exact_match")

@@ -166,6 +166,7 @@ def test_a_row_may_have_several_negatives_or_none(encoder, embed):
     assert found["loss"] == pytest.approx(loss, abs=LOSS_TOLERANCE)
 
 
+@pytest.mark.slow
 def test_learns_from_every_kind_of_data(trained):
     _, histories, _ = trained
     for kind, history in histories.items():
@@ -177,6 +178,7 @@ def test_learns_from_every_kind_of_data(trained):
     assert histories["triplets"]["accuracy"][-1] > 0.7
 
 
+@pytest.mark.slow
 def test_validation_may_be_of_another_kind(trained):
     encoder, _, _ = trained
     history = encoder.fit((TEXTS, OTHERS), validation_data=((TEXTS, OTHERS), SCORES), verbose=0).history
@@ -184,6 +186,7 @@ def test_validation_may_be_of_another_kind(trained):
     assert set(history) == expected
 
 
+@pytest.mark.slow
 def test_training_leaves_the_pooler_alone(trained):
     encoder, _, before = trained
     pooler = encoder.backbone.get_layer("pooler")
@@ -191,6 +194,7 @@ def test_training_leaves_the_pooler_alone(trained):
     assert encoder.backbone.trainable_weights[-1] is pooler.weights[-1]
 
 
+@pytest.mark.slow
 def test_keras_round_trip(trained, tmp_path):
     encoder, _, _ = trained
     encoder.save(tmp_path / "model.keras")

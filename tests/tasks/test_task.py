@@ -98,6 +98,7 @@ class TestWhatChangesTheAnswers:
         with pytest.raises(ValueError, match="`threshold` must be at least 0 and less than 1"):
             classifier.threshold = 1.5
 
+    @pytest.mark.slow
     def test_top_k(self, backbone, preprocessor):
         masked_lm = kbl.BertMaskedLM(backbone, preprocessor, top_k=2)
         assert masked_lm.answer(["a [MASK]"])["token"].shape == (1, 1, 2)
@@ -107,6 +108,7 @@ class TestWhatChangesTheAnswers:
         with pytest.raises(ValueError, match="`top_k` must be at most .*, the vocabulary's size"):
             masked_lm.answer(["a [MASK]"])
 
+    @pytest.mark.slow
     def test_answers_to_questions(self, backbone, preprocessor):
         answerer = kbl.BertQuestionAnswerer(backbone, preprocessor, n_best=3)
         x = (["good ?"], ["a bad film , a good night"])
@@ -182,6 +184,7 @@ class TestArguments:
         assert classifier.optimizer.iterations == 6
         assert "val_loss" in history.history
 
+    @pytest.mark.slow
     def test_validation_has_the_batch_size_of_training(self, classifier):
         batches = []
         original = classifier.data.validation

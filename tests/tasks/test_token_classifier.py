@@ -366,6 +366,7 @@ def test_compiled_for_a_length(make):
     assert np.isfinite([loss, f1]).all()
 
 
+@pytest.mark.slow
 def test_validation_split_takes_the_last_rows(softmax):
     weights = softmax.get_weights()
     history = softmax.fit(WORDS, TAGS, validation_split=0.4, verbose=0).history

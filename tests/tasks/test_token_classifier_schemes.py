@@ -152,6 +152,7 @@ def test_pieces_of_many_windows(make):
     assert together["entity_end"].max() > len(texts[0]) // 2
 
 
+@pytest.mark.slow
 def test_aggregation_may_be_changed(tagger):
     texts = ["unhappyness nights goodness"]
     numbers = {}

@@ -84,6 +84,7 @@ def checkpoint(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_model_checkpoint(undisturbed, checkpoint):
     task = keras.models.load_model(checkpoint)
     with pytest.raises(ValueError, match="equally many|one row for each text"):
@@ -117,6 +118,7 @@ def test_masks_of_a_model_that_was_read_again(tmp_path):
     assert read._training_place.now()[1:] == (0, 3)
 
 
+@pytest.mark.slow
 def test_weights_without_a_place(undisturbed, tmp_path):
     """Files of earlier versions have none; and a plain Keras model reads ours."""
     task, _ = undisturbed

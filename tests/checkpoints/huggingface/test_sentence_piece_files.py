@@ -85,6 +85,7 @@ def test_equal_ids_in_transformers(family, files, proto, tmp_path):
     assert inputs["token_ids"].numpy()[0].tolist() == theirs("ab cd", "é")["input_ids"]
 
 
+@pytest.mark.slow
 def test_generic_class_takes_the_file_as_it_is(written):
     folder, tokenizer = written
     change(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
@@ -122,6 +123,7 @@ def test_damaged_model(tmp_path):
         load_tokenizer(tmp_path)
 
 
+@pytest.mark.slow
 def test_saved_with_a_model(proto, tmp_path):
     """A BERT over SentencePiece, such as paraphrase-multilingual-MiniLM, goes out and comes back."""
     tokenizer = tokenizer_of(proto, "xlm-roberta")

@@ -188,6 +188,7 @@ class TestRoundTrip:
             )
         assert load_tokenizer(directory).get_config() == tokenizer.get_config()
 
+    @pytest.mark.slow
     def test_minilm(self, minilm, kerashub, tmp_path):
         backbone = load_backbone(minilm)
         with pytest.warns(
