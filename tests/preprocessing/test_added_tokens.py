@@ -81,7 +81,7 @@ def check_random_sets(seed, num_sets, num_texts, vocabulary, hard_texts):
 
 @pytest.mark.slow
 def test_random_sets(letters, hard_texts):
-    check_random_sets(3, 8, 150, letters, hard_texts)
+    check_random_sets(3, 3, 300, letters, hard_texts)
 
 
 @pytest.mark.exhaustive
@@ -108,7 +108,7 @@ def test_flags_together():
     assert differences(TOKENS, tokens, texts) == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("tokens", "texts"),
     [

@@ -60,9 +60,14 @@ def tagger(make):
     return classifier
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("scheme", "crf"), [*((scheme, False) for scheme in TAGS), ("iob1", True), ("bioes", True), ("labels", True)]
+    ("scheme", "crf"),
+    [
+        *(pytest.param(scheme, False, marks=pytest.mark.exhaustive) for scheme in TAGS),
+        pytest.param("iob1", True, marks=pytest.mark.exhaustive),
+        pytest.param("bioes", True, marks=pytest.mark.slow),
+        pytest.param("labels", True, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_it_learns_each_scheme(make, scheme, crf):
     classifier = make(NAMES[scheme], crf=crf)

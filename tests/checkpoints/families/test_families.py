@@ -27,22 +27,8 @@ NAMES = {"token_ids": "input_ids", "segment_ids": "token_type_ids", "padding_mas
 LOADS = [family for family in FAMILIES if family.refused is None]
 
 
-def cases(families, kind=lambda family: family.name):
-    """All of them; CI takes the first of each kind."""
-    seen, params = set(), []
-    for family in families:
-        marks = [pytest.mark.exhaustive] if kind(family) in seen else []
-        params.append(pytest.param(family, id=family.name, marks=marks))
-        seen.add(kind(family))
-    return pytest.mark.parametrize("family", params)
-
-
-def kind_of_text(family):
-    return family.config["model_type"], family.vocabulary, family.has_tokenizer_json
-
-
-def kind_of_weights(family):
-    return family.config["model_type"], family.task, family.weights_file, family.activation
+def cases(families):
+    return pytest.mark.parametrize("family", families, ids=[family.name for family in families])
 
 
 @pytest.fixture
@@ -94,7 +80,7 @@ def assert_same_ids(ours, theirs):
             np.testing.assert_array_equal(mine, values, err_msg=name)
 
 
-@cases([family for family in LOADS if family.vocabulary and not family.refused_text], kind_of_text)
+@cases([family for family in LOADS if family.vocabulary and not family.refused_text])
 def test_ids_are_transformers(torch, transformers, family, directory):
     tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
     preprocessor = preprocessor_of(family, directory)
@@ -199,7 +185,7 @@ def assert_same_outputs(ours, theirs, inputs):
 
 
 @pytest.mark.filterwarnings("ignore")
-@cases(LOADS, kind_of_weights)
+@cases(LOADS)
 def test_outputs_are_transformers(torch, transformers, family, directory, inputs):
     model = load(family, directory, preprocessor=None)
     theirs = their_outputs(torch, transformers, family, directory, inputs)
