@@ -11,11 +11,11 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.preprocessing import _engine
 from keras_bert_layers.preprocessing._character_map import read_character_map
 from keras_bert_layers.preprocessing._character_normalizer import MARKER, CharacterNormalizer
 from keras_bert_layers.preprocessing._ragged_tokens import ragged_tokens, tokens_of
 from keras_bert_layers.preprocessing._sentence_encoder import SentenceEncoder
-from keras_bert_layers.preprocessing._sentence_pieces import SentencePieces
 from keras_bert_layers.preprocessing._token_ids import TokenIds
 
 OWNER = "SentencePieceTokenizer"
@@ -119,7 +119,7 @@ class SentencePieceTokenizer:
         with tf.init_scope(), tf.device("CPU:0"):
             self._encoder = SentenceEncoder(
                 CharacterNormalizer(_decoded(character_map)),
-                SentencePieces(self._vocabulary, self._scores, unknown_id=self.unknown_id),
+                _engine.text_engine().SentencePieces(self._vocabulary, self._scores, unknown_id=self.unknown_id),
                 {token: self._ids.id_of(token) for token in self.special_tokens},
                 self.stripping_tokens,
             )
