@@ -3,7 +3,6 @@ from importlib import resources
 
 import pytest
 import tensorflow as tf
-import tensorflow_text as tf_text
 from tensorflow.python.framework import op_def_registry
 
 from keras_bert_layers.export import Signature, read_model_card, write_saved_model
@@ -19,6 +18,8 @@ def refused(folder, function, inputs, match, **options):
 
 
 def test_an_operation_that_servers_got_later(tmp_path):
+    tf_text = pytest.importorskip("tensorflow_text")
+
     def trim(text):
         return {"kept": tf_text.RoundRobinTrimmer(3).trim([tf.strings.split(text)])[0].to_tensor()}
 
