@@ -27,8 +27,8 @@ def pytest_sessionstart(session):
 # What is said where tensorflow-text is not installed, or hidden by tests/without_tensorflow_text.
 NEEDS_TENSORFLOW_TEXT = (
     "signatures of strings need tensorflow-text",
-    "No module named 'tensorflow_text",
-    "is hidden by",
+    "No module named 'tensorflow_text'",
+    "tensorflow-text is hidden by",
 )
 
 

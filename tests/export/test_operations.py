@@ -81,6 +81,7 @@ def test_an_unknown_server(tmp_path):
 
 
 def test_the_table_names_what_tensorflow_registers():
+    pytest.importorskip("tensorflow_text")
     table = json.loads((resources.files("keras_bert_layers") / "export" / "serving_ops.json").read_text("utf-8"))
     names = {name for names in table["operations"].values() for name in names}
     assert len(names) == sum(map(len, table["operations"].values()))

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert_layers import BertTokenizer
+from keras_bert_layers.preprocessing import _engine, tables
 from keras_bert_layers.preprocessing import _host_engine as host
-from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing._character_table import character_table
 from keras_bert_layers.preprocessing._patterns import WHITESPACE, any_of
 from keras_bert_layers.preprocessing._word_pieces import NEVER, SUFFIX
@@ -27,7 +28,7 @@ def tf_text_engine():
 def words(hard_texts):
     """Words of letters, marks, emoji and Chinese, as WordPiece gets them: no whitespace, no punctuation."""
     rng = np.random.default_rng(5)
-    letters = list("abcdeuné中文อ😀") + ["\u0301", "ß"]
+    letters = [*"abcdeuné中文อ😀ß", "\u0301"]
     return ["".join(rng.choice(letters, size)) for size in rng.integers(1, 13, 600)]
 
 
@@ -69,21 +70,8 @@ def test_no_texts():
 
 
 def test_word_pieces(words, tf_text_engine):
-    tokens = [
-        "a",
-        "ab",
-        f"{SUFFIX}b",
-        "un",
-        f"{SUFFIX}un",
-        "中",
-        f"{SUFFIX}文",
-        "é",
-        f"{SUFFIX}e\u0301",
-        "?",
-        "😀",
-        NEVER,
-    ]
-    tokens += [f"{SUFFIX}{letter}" for letter in "acdeuné"] + ["[UNK]"]
+    beginnings = ["a", "ab", "un", "中", "é", "?", "😀"]
+    tokens = [*beginnings, *(f"{SUFFIX}{text}" for text in ["un", "文", "e\u0301", *"abcdeuné"]), NEVER, "[UNK]"]
     options = {"max_word_length": 11, "unknown": "[UNK]", "splits_texts": False}
     made = [engine.WordPieceModel(tokens, **options) for engine in (host, tf_text_engine)]
     found, expected = (model.encode_words(tf.constant([w for w in words if len(w) < 12])) for model in made)
@@ -110,3 +98,27 @@ def test_split(boundary, kept, tf_text_engine):
     texts = ["", " ", ",", "a, b 中c", "  ,,a  ", "中", "a\xa0[SEP] [CLS][SEP]b", "[SEP]", b"\xff,\xe4 \xb8[CLS]"]
     arguments = tf.constant([*texts, ""]), boundary, kept or boundary
     assert_equal(host.split(*arguments), tf_text_engine.split(*arguments))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"reference": "google"},
+        {
+            "reference": "huggingface",
+            "lowercase": False,
+            "added_tokens": ["a b", {"content": "Σ", "lstrip": True}],
+        },
+    ],
+    ids=["google", "huggingface"],
+)
+def test_tokenizer(options, hard_texts, vocabulary, tf_text_engine, monkeypatch):
+    """Ids and offsets of whole texts, in a dataset: long words, final sigmas, added tokens, broken UTF-8."""
+    texts = [*hard_texts(7, 150), "A b, a bΣ ΑΣ a  Σ", "a" * 101, "é" * 201]
+    found = []
+    for engine in (host, tf_text_engine):
+        monkeypatch.setattr(_engine, "text_engine", lambda engine=engine: engine)
+        tokenizer = BertTokenizer([*vocabulary, "σ", "ς", "##ς", *"xyz"], **options)
+        dataset = tf.data.Dataset.from_tensor_slices([*texts, ""]).batch(64).map(tokenizer.tokenize_with_offsets)
+        found.append([[part.to_list() for part in batch] for batch in dataset])
+    assert found[0] == found[1]

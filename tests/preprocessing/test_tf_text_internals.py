@@ -5,7 +5,6 @@ import pytest
 
 from keras_bert_layers.preprocessing import _tf_text_internals as internals
 
-
 INTERNALS = [value for name, value in vars(internals).items() if name.isupper() and isinstance(value, tuple)]
 
 
