@@ -1,4 +1,4 @@
-"""The SentencePiece tokenizer of XLM-RoBERTa and CamemBERT, in the TensorFlow graph."""
+"""The SentencePiece tokenizer of XLM-RoBERTa and CamemBERT, for TensorFlow graphs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class SentencePieceTokenizer:
     The tokenizer finds special tokens in the text, replaces characters by the model's character map, splits at
     whitespace, puts the marker `▁` before each word, and takes the pieces with the largest sum of scores. It runs
     eagerly, in `tf.data.Dataset.map`, inside a `tf.function` and in an exported SavedModel, which includes the pieces.
-    It needs TensorFlow and tensorflow-text under every Keras backend.
+    It needs TensorFlow under every Keras backend. Without tensorflow-text, as on Windows, ids and offsets are the same,
+    but it cannot be exported.
 
     Every input has a result. An empty text has no tokens; bytes that are not UTF-8 are skipped; characters in no piece
     are unknown, and neighbouring ones are one token. A pair of texts is `<s> first </s></s> second </s>`, and all
