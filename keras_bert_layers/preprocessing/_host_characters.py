@@ -58,7 +58,7 @@ class _Table:
         codes = np.frombuffer("".join(decoded).encode("utf-32-le", "surrogatepass"), "<u4")  # [N], N characters
         values = self._values_of(codes)
         is_new = values >= REPLACED
-        sizes = np.where(values == REPLACED, np.where(_is_escaped(codes), 1, _size(codes)), _size(codes))
+        sizes = _sizes(codes)
         text_splits = _splits([len(text) for text in texts])
         starts = _splits(sizes)  # [N + 1], bytes of all texts
         lengths = np.where(is_new, values & MAX_REPLACEMENT_BYTES, sizes)
@@ -120,13 +120,10 @@ def _offset(unit: int) -> int:
     return unit >> 10 << ((unit & 1 << 9) >> 6)
 
 
-def _is_escaped(codes: np.ndarray) -> np.ndarray:
-    return (codes >= _ESCAPED.start) & (codes < _ESCAPED.stop)
-
-
-def _size(codes: np.ndarray) -> np.ndarray:
-    """The number of bytes of each character in UTF-8."""
-    return 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
+def _sizes(codes: np.ndarray) -> np.ndarray:
+    """The number of bytes of each character in UTF-8, and 1 for a byte that is none."""
+    sizes = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
+    return np.where((codes >= _ESCAPED.start) & (codes < _ESCAPED.stop), 1, sizes)
 
 
 def _splits(lengths: Any) -> np.ndarray:
