@@ -1,5 +1,6 @@
 """Fixtures that several test folders share."""
 
+import contextlib
 import gc
 import importlib.util
 import os
@@ -21,6 +22,58 @@ def pytest_sessionstart(session):
     if is_controller or importlib.util.find_spec("tensorflow") is None:
         return
     gc.set_threshold(100_000, 10, 100)
+
+
+# What is said where tensorflow-text is not installed, or hidden by tests/without_tensorflow_text.
+NEEDS_TENSORFLOW_TEXT = (
+    "signatures of strings need tensorflow-text",
+    "No module named 'tensorflow_text'",
+    "tensorflow-text is hidden by",
+)
+
+
+@contextlib.contextmanager
+def skipped_without_tensorflow_text():
+    """Skips a test of what only tensorflow-text can do, above all exports of strings, where there is none."""
+    try:
+        yield
+    except Exception as error:
+        causes = [error]
+        while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
+            causes.append(cause)
+        said = next((text for text in NEEDS_TENSORFLOW_TEXT if any(text in str(cause) for cause in causes)), None)
+        if said is None or _has_tensorflow_text():
+            raise
+        pytest.skip(f"needs tensorflow-text: {said}")
+
+
+def _has_tensorflow_text():
+    try:
+        import tensorflow_text  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    with skipped_without_tensorflow_text():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    with skipped_without_tensorflow_text():
+        return (yield)
+
+
+@pytest.fixture
+def host_engine(monkeypatch):
+    """Tokenizers that are made here read text as where there is no tensorflow-text."""
+    from keras_bert_layers.preprocessing import _engine, _host_engine
+
+    monkeypatch.setattr(_engine, "text_engine", lambda: _host_engine)
+    return _host_engine
 
 
 @pytest.fixture(autouse=True, scope="module")

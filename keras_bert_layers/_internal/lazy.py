@@ -79,8 +79,8 @@ if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_text as tf_text
 else:
-    # tensorflow-text installs the TensorFlow that it was built for.
-    tf = LazyModule("tensorflow", "tensorflow-text")
+    # tensorflow-text installs the TensorFlow that it was built for. There is none for Windows.
+    tf = LazyModule("tensorflow", "tensorflow" if sys.platform == "win32" else "tensorflow-text")
     tf_text = LazyModule("tensorflow_text", "tensorflow-text")
 
 __all__ = ["LazyModule", "make_lazy", "tf", "tf_text"]

@@ -79,9 +79,16 @@ class SavedModelAnswerer:
     """
 
     def __init__(self, source: str, *, owner: str):
-        with quiet_start():
-            import tensorflow as tf
-            import tensorflow_text  # noqa: F401  registers the tokenizer's operations
+        try:
+            with quiet_start():
+                import tensorflow as tf
+                import tensorflow_text  # noqa: F401  registers the tokenizer's operations
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"`{owner}`: {source} is a SavedModel of strings, which needs tensorflow-text. It is not installed; "
+                "there is none for Windows. Give the checkpoint or the `.keras` file that it was made from.",
+                name=error.name,
+            ) from error
         self._owner = owner
         try:
             self._model = tf.saved_model.load(source)  # kept: the signature does not keep its variables

@@ -72,7 +72,10 @@ def _version_of(node: Any, location: str, defaults: dict[tuple[str, str], Any]) 
     A server drops attributes that it does not know if they have their default; the others count too.
     """
     if node.op in _PYTHON:
-        cure = "Compute it with TensorFlow's operations, as `tf.py_function` and `tf.numpy_function` run here only."
+        cure = (
+            "Compute it with TensorFlow's operations, as `tf.py_function` and `tf.numpy_function` run here only. "
+            "Tokenizers need tensorflow-text for that."
+        )
         raise _error(f"{node.op!r} in {location}, which runs Python", cure)
     _refuse_compiled(node, location)
     operations, attributes = _known()

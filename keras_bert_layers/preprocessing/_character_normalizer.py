@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers._internal.lazy import tf, tf_text
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing import _engine
 from keras_bert_layers.preprocessing._character_map import MAX_KEY_BYTES
 from keras_bert_layers.preprocessing._character_table import character_table
 from keras_bert_layers.preprocessing._patterns import WHITESPACE
@@ -23,7 +24,7 @@ class CharacterNormalizer:
     """Replaces characters and short clusters of characters, and marks where words begin.
 
     Whitespace becomes a space, and a marker of words that a text holds gets a space before it, so that words can be
-    split at spaces. An op of tf.text replaces character by character. The library first looks for clusters of up to
+    split at spaces. The engine replaces character by character. The library first looks for clusters of up to
     five bytes: a character with its combining marks. It replaces a whole cluster by what its first characters give. So
     texts in which a cluster could matter are normalized again, cluster by cluster.
 
@@ -34,8 +35,7 @@ class CharacterNormalizer:
     def __init__(self, character_map: Mapping[str, str]):
         single = {key: text for key, text in character_map.items() if len(key) == 1}
         spaced = {key: _spaced(single.get(key, key)) for key in {*single, *WHITESPACE, MARKER}}
-        model = character_table(spaced)
-        self._normalizer = tf_text.FastBertNormalizer(model_buffer=tf.constant(np.frombuffer(model, np.uint8)))
+        self._replacer = _engine.text_engine().CharacterReplacer(character_table(spaced))
         self._classes = {name: np.array(ranges, np.int64) for name, ranges in _clusters().items()}
         self.care_pattern = _care_pattern(character_map, self._classes) if character_map else None
         keys = sorted((key for key in character_map if len(key) <= MAX_KEY_LENGTH), key=_packed)
@@ -50,7 +50,7 @@ class CharacterNormalizer:
         The position is that of the same byte if it was copied, or of the character's first byte if the character was
         replaced. Wrong for texts that match `care_pattern`.
         """
-        return self._normalizer.normalize_with_offsets(texts)
+        return self._replacer.replace_with_sources(texts)
 
     def normalize_clusters(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
         """As `normalize`, and right for all texts; positions from that of the first byte on."""

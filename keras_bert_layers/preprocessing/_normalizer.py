@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from keras_bert_layers._internal.lazy import tf, tf_text
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing import _engine
 from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, NormalizationTable
 
 CAPITAL_SIGMA = "Σ"
@@ -20,14 +19,13 @@ class Normalizer:
     """
 
     def __init__(self, table: NormalizationTable):
-        self.model = tf.constant(np.frombuffer(table.model, np.uint8))
-        self._normalizer = tf_text.FastBertNormalizer(model_buffer=self.model)
+        self._replacer = _engine.text_engine().CharacterReplacer(table.model)
         self._final_sigma = table.final_sigma
         self.marks_sigmas = table.final_sigma is not None
 
     def normalize(self, texts: tf.Tensor) -> tf.Tensor:
         """Normalized texts `[B]`, capital sigmas still marked."""
-        return self._normalizer.normalize(texts)
+        return self._replacer.replace(texts)
 
     def normalize_with_sources(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
         """Normalized texts `[B]`, capital sigmas still marked, and the origins of their bytes.
@@ -37,7 +35,7 @@ class Normalizer:
             `[B, bytes + 1]`: that of the same byte if it was copied, or of the character's first byte if the character
             was replaced.
         """
-        return self._normalizer.normalize_with_offsets(texts)
+        return self._replacer.replace_with_sources(texts)
 
     def has_sigma(self, texts: tf.Tensor) -> tf.Tensor:
         """Whether an original text contains a capital sigma, which normalization marks; bool `[B]`."""

@@ -44,10 +44,8 @@ class SentencePieces:
         # What no word can hold does not matter, but the smallest score does. The unknown piece is found in text by its
         # name too, as a piece of its own at the end of the model.
         values = np.array([*(0.0 if score is None else score for score in scores), scores[unknown_id] or 0.0])
-        names = [
-            NEVER.format(i) if score is None or not piece or "\0" in piece or i == unknown_id else piece
-            for i, (piece, score) in enumerate(zip(vocabulary, scores, strict=True))
-        ]
+        names = piece_names(vocabulary, scores)
+        names[unknown_id] = NEVER.format(unknown_id)
         names.append(vocabulary[unknown_id])
         self._unknown_id = unknown_id
         self._num_pieces = len(vocabulary)
@@ -92,6 +90,14 @@ class SentencePieces:
         differs = (tf.gather(rounded.ids, place) != exact.ids) | (exact.ids == self._num_pieces)
         num_different = tf.math.unsorted_segment_sum(tf.cast(differs, tf.int32), word, tf.size(lengths))
         return doubtful | (lengths != others) | (num_different > 0)
+
+
+def piece_names(vocabulary: Sequence[str], scores: Sequence[float | None]) -> list[str]:
+    """The pieces of a model, those that no word can hold under other names."""
+    return [
+        NEVER.format(index) if score is None or not piece or "\0" in piece else piece
+        for index, (piece, score) in enumerate(zip(vocabulary, scores, strict=True))
+    ]
 
 
 def _run(words: tf.Tensor, handle: tf.Tensor) -> Tokens:

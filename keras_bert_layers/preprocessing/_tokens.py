@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing import _tf_text_internals
+from keras_bert_layers.preprocessing import _engine
 
 # One token in every vocabulary, if only [UNK]. It is encoded in place of a span whose id is given.
 ONE_TOKEN_TEXT = "."
@@ -93,15 +93,14 @@ def cut(texts: tf.Tensor, boundary: str, kept_boundary: str) -> Spans:
     """Cuts texts `[B]` at every match of a pattern.
 
     Args:
-        texts: string `[B]`, without NUL, at which the op would stop.
+        texts: string `[B]`, without NUL, which the engines cannot hold.
         boundary: RE2 pattern.
         kept_boundary: RE2 pattern; boundaries that match it become spans of their own.
 
     Returns:
         Spans, none of them empty and none with an id.
     """
-    split = _tf_text_internals.find(_tf_text_internals.REGEX_SPLIT)
-    spans, starts, ends, row_splits = split(texts, f"({boundary})", f"({kept_boundary})")
+    spans, starts, ends, row_splits = _engine.text_engine().split(texts, boundary, kept_boundary)
     return Spans(spans, row_splits, starts, ends, tf.fill(tf.shape(spans), NOT_FORCED))
 
 

@@ -5,30 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.lazy import tf, tf_text
-from keras_bert_layers.preprocessing import _tf_text_internals
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing import _engine
 from keras_bert_layers.preprocessing._tokens import NOT_FORCED, Tokens, cut, encode_spans
 from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, NormalizationTable
 
 SUFFIX = "##"
-MAX_CHARACTER_BYTES = 4
 # tensorflow/text, `fast_wordpiece_tokenizer_utils.h`: a token's length is stored in eight bits.
 MAX_TOKEN_BYTES = 256
-# tensorflow/text, `fast_wordpiece_tokenizer_model.fbs`: the index of the field `max_bytes_per_token`.
-MAX_BYTES_FIELD = 4
 # Starts the substitute of a token that no text can match: both references drop this control character.
 NEVER = "\x01"
 
 
 class WordPieces:
-    """Greedy longest-match-first over a vocabulary, by an op of tf.text, with the reference's limit on word length.
+    """Greedy longest-match-first over a vocabulary, with the reference's limit on word length.
 
-    The references count the characters of a word, the op counts its bytes. So whole texts are encoded with the limit in
-    bytes. The result is right unless a word is longer than that; such a word is recognized, because the op turns it
-    into one [UNK]. Texts with such a word are encoded again word by word, with a limit that the op never reaches.
+    The references count the characters of a word, the op of tf.text counts its bytes. So whole texts are encoded with
+    the limit in bytes. The result is right unless a word is longer than that; such a word is recognized, because the op
+    turns it into one [UNK]. Texts with such a word are encoded again word by word, with a limit that the op never
+    reaches. An engine that cannot split texts encodes all of them word by word.
 
     Args:
         vocabulary: the tokens.
@@ -48,19 +44,18 @@ class WordPieces:
         unknown: str,
     ):
         tokens = list(_matchable(vocabulary, table, max_word_length))
-        max_bytes = max_word_length if split_chinese else MAX_CHARACTER_BYTES * max_word_length
-        model = _build_model(tokens, max_bytes, unknown, split_texts=split_chinese)
+        self._model = _engine.text_engine().WordPieceModel(
+            tokens, max_word_length=max_word_length, unknown=unknown, splits_texts=split_chinese
+        )
         self.unknown_id = tokens.index(unknown)
-        self.splits_texts = split_chinese
+        self.splits_texts = self._model.splits_texts
         self._max_word_length = max_word_length
-        self._model = tf.constant(np.frombuffer(model, np.uint8))
-        self._max_bytes_position = _field_position(model, MAX_BYTES_FIELD)
         boundaries = table.punctuation + (table.chinese if split_chinese else "")
         self._boundary, self._kept_boundary = f"[ {boundaries}]", f"[{boundaries}]"
 
     def encode_texts(self, normalized: tf.Tensor) -> Tokens:
         """The tokens of whole texts `[B]`; wrong for texts for which `has_long_word` is true."""
-        return _encode(normalized, self._model)
+        return self._model.encode_texts(normalized)
 
     def has_long_word(self, tokens: Tokens, num_texts: tf.Tensor) -> tf.Tensor:
         """Whether a text has a word of more bytes than the limit, bool `[B]`; `tokens` are from `encode_texts`."""
@@ -73,18 +68,7 @@ class WordPieces:
         words = cut(normalized, self._boundary, self._kept_boundary)
         is_long = tf.strings.length(words.texts, unit="UTF8_CHAR") > self._max_word_length
         words = words._replace(forced_ids=tf.where(is_long, self.unknown_id, NOT_FORCED))
-        model = self._model
-        if self.splits_texts:
-            limit = np.array([MAX_CHARACTER_BYTES * self._max_word_length], "<i4").view(np.uint8)
-            indices = np.arange(self._max_bytes_position, self._max_bytes_position + limit.size)
-            model = tf.tensor_scatter_nd_update(model, indices[:, None], limit)
-        return encode_spans(words, lambda texts: _encode(texts, model))
-
-
-def _encode(texts: tf.Tensor, model: tf.Tensor) -> Tokens:
-    tokenizer = tf_text.FastWordpieceTokenizer(model_buffer=model, token_out_type=tf.int32)
-    ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
-    return Tokens(ids.values, ids.row_splits, starts.values, ends.values)
+        return encode_spans(words, self._model.encode_words)
 
 
 def _matchable(vocabulary: Sequence[str], table: NormalizationTable, max_word_length: int) -> Iterator[str]:
@@ -112,22 +96,3 @@ def _matchable(vocabulary: Sequence[str], table: NormalizationTable, max_word_le
         else:
             yield token.translate(table.stand_ins)
     yield NEVER  # the op needs at least one token that is not punctuation
-
-
-def _build_model(tokens: list[str], max_bytes: int, unknown: str, *, split_texts: bool) -> bytes:
-    """The flatbuffer of the op's model, from the builder that `FastWordpieceTokenizer` uses."""
-    build = _tf_text_internals.find(_tf_text_internals.BUILD_WORDPIECE_MODEL)
-    return build(tokens, max_bytes, SUFFIX, unknown, not split_texts, False)
-
-
-def _field_position(model: bytes, field: int) -> int:
-    """The position of a scalar field of the root table in a flatbuffer.
-
-    References:
-        FlatBuffers, "Internals": the first four bytes are the root's position; a table starts with the distance back to
-        its list of fields, whose entries after the first two are distances from the table, two bytes each.
-    """
-    root = int.from_bytes(model[:4], "little")
-    fields = root - int.from_bytes(model[root : root + 4], "little", signed=True)
-    entry = fields + 2 * (2 + field)
-    return root + int.from_bytes(model[entry : entry + 2], "little")

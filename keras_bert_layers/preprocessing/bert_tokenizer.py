@@ -1,4 +1,4 @@
-"""BERT's WordPiece tokenizer, in the TensorFlow graph."""
+"""BERT's WordPiece tokenizer, for TensorFlow graphs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class BertTokenizer:
     The tokenizer cleans a text, optionally lower-cases it and strips accents, splits it at whitespace, punctuation and
     Chinese characters, and matches each word greedily with the longest pieces in the vocabulary. It runs eagerly, in
     `tf.data.Dataset.map`, inside a `tf.function` and in an exported SavedModel, which includes the vocabulary. It needs
-    TensorFlow and tensorflow-text under every Keras backend.
+    TensorFlow under every Keras backend. Without tensorflow-text, as on Windows, ids and offsets are the same, but it
+    cannot be exported.
 
     Every input has a result. An empty text has no tokens; bytes that are not UTF-8 are skipped; a word longer than the
     reference's limit is `[UNK]`. There is one difference from the references: where accents are stripped, neighbouring

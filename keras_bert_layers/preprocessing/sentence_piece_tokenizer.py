@@ -1,4 +1,4 @@
-"""The SentencePiece tokenizer of XLM-RoBERTa and CamemBERT, in the TensorFlow graph."""
+"""The SentencePiece tokenizer of XLM-RoBERTa and CamemBERT, for TensorFlow graphs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.preprocessing import _engine
 from keras_bert_layers.preprocessing._character_map import read_character_map
 from keras_bert_layers.preprocessing._character_normalizer import MARKER, CharacterNormalizer
 from keras_bert_layers.preprocessing._ragged_tokens import ragged_tokens, tokens_of
 from keras_bert_layers.preprocessing._sentence_encoder import SentenceEncoder
-from keras_bert_layers.preprocessing._sentence_pieces import SentencePieces
 from keras_bert_layers.preprocessing._token_ids import TokenIds
 
 OWNER = "SentencePieceTokenizer"
@@ -28,7 +28,8 @@ class SentencePieceTokenizer:
     The tokenizer finds special tokens in the text, replaces characters by the model's character map, splits at
     whitespace, puts the marker `▁` before each word, and takes the pieces with the largest sum of scores. It runs
     eagerly, in `tf.data.Dataset.map`, inside a `tf.function` and in an exported SavedModel, which includes the pieces.
-    It needs TensorFlow and tensorflow-text under every Keras backend.
+    It needs TensorFlow under every Keras backend. Without tensorflow-text, as on Windows, ids and offsets are the same,
+    but it cannot be exported.
 
     Every input has a result. An empty text has no tokens; bytes that are not UTF-8 are skipped; characters in no piece
     are unknown, and neighbouring ones are one token. A pair of texts is `<s> first </s></s> second </s>`, and all
@@ -119,7 +120,7 @@ class SentencePieceTokenizer:
         with tf.init_scope(), tf.device("CPU:0"):
             self._encoder = SentenceEncoder(
                 CharacterNormalizer(_decoded(character_map)),
-                SentencePieces(self._vocabulary, self._scores, unknown_id=self.unknown_id),
+                _engine.text_engine().SentencePieces(self._vocabulary, self._scores, unknown_id=self.unknown_id),
                 {token: self._ids.id_of(token) for token in self.special_tokens},
                 self.stripping_tokens,
             )

@@ -15,6 +15,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers.export import Signature, write_saved_model
 from keras_bert_layers.export._dtype_copy import copy_in_dtype
+from keras_bert_layers.export._strings import check_strings
 from keras_bert_layers.export._text_bound import check_max_bytes, with_bound
 from keras_bert_layers.export.saved_model import check_destination
 
@@ -42,6 +43,8 @@ def export_task(
     checks.boolean(owner, "warm_up", warm_up)
     check_max_bytes(owner, max_bytes)
     check_destination(filepath, version)
+    if task.preprocessor is not None:
+        check_strings()
     model = task if dtype is None else copy_in_dtype(task, dtype)
     with _padding_skipped(model):
         signatures = [with_bound(signature, max_bytes) for signature in model.signatures()]

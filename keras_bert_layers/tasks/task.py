@@ -533,7 +533,8 @@ class Task(keras.Model):
             The folder that holds the model: `filepath`, or the one of its version.
 
         Raises:
-            RuntimeError: Keras runs on a backend other than TensorFlow.
+            RuntimeError: Keras runs on a backend other than TensorFlow; the task takes strings, and tensorflow-text is
+                not installed.
             FileExistsError: the folder holds something that is not a SavedModel; the version exists.
             ValueError: another format or dtype; `max_bytes` is too small.
         """

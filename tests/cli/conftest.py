@@ -74,6 +74,7 @@ def keras_file(run, classifier, folder):
 @pytest.fixture(scope="session")
 def saved_model(run, classifier, folder):
     """The classifier as a SavedModel."""
+    pytest.importorskip("tensorflow_text")
     assert run("convert", classifier, folder / "exported", "--to", "saved-model") == 0
     return folder / "exported"
 

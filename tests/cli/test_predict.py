@@ -38,6 +38,15 @@ def test_three_kinds_of_model_give_the_same_lines(run, classifier, keras_file, s
     assert set(shown[0][0]) == {"label", "probabilities"}
 
 
+def test_a_saved_model_without_tensorflow_text(run, error_line, tmp_path, monkeypatch):
+    (tmp_path / "saved_model.pb").touch()
+    monkeypatch.setitem(sys.modules, "tensorflow_text", None)
+    assert run("predict", tmp_path, "a text") == 2
+    found = error_line()
+    assert f"`predict`: {tmp_path} is a SavedModel of strings, which needs tensorflow-text. It is not" in found
+    assert "Give the checkpoint or the `.keras` file that it was made from." in found
+
+
 def test_order_and_batches(run, answers, saved_model, tmp_path):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS * 3) + "\n", encoding="utf-8")
     assert run("predict", saved_model, "--file", tmp_path / "texts.txt", "--batch-size", "2") == 0

@@ -3,7 +3,6 @@ from importlib import resources
 
 import pytest
 import tensorflow as tf
-import tensorflow_text as tf_text
 from tensorflow.python.framework import op_def_registry
 
 from keras_bert_layers.export import Signature, read_model_card, write_saved_model
@@ -19,6 +18,8 @@ def refused(folder, function, inputs, match, **options):
 
 
 def test_an_operation_that_servers_got_later(tmp_path):
+    tf_text = pytest.importorskip("tensorflow_text")
+
     def trim(text):
         return {"kept": tf_text.RoundRobinTrimmer(3).trim([tf.strings.split(text)])[0].to_tensor()}
 
@@ -80,6 +81,7 @@ def test_an_unknown_server(tmp_path):
 
 
 def test_the_table_names_what_tensorflow_registers():
+    pytest.importorskip("tensorflow_text")
     table = json.loads((resources.files("keras_bert_layers") / "export" / "serving_ops.json").read_text("utf-8"))
     names = {name for names in table["operations"].values() for name in names}
     assert len(names) == sum(map(len, table["operations"].values()))

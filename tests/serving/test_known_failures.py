@@ -7,8 +7,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_text as tf_text
 from c_api.server_process import NOT_FOUND, OK, ServerDiedError, ServerProcess
+
+tf_text = pytest.importorskip("tensorflow_text")
 
 FLOATS = [tf.TensorSpec((None, 3), tf.float32, name="x")]
 STRINGS = [tf.TensorSpec((None,), tf.string, name="x")]
