@@ -8,6 +8,7 @@ import keras
 
 from keras_bert_layers._internal import checks, whole_file
 from keras_bert_layers._internal.arguments import constructor_arguments
+from keras_bert_layers._internal.cloned import run_through_graph
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.layers import BertEmbedding, Pooler, TransformerEncoderBlock
@@ -99,6 +100,7 @@ class BertBackbone(keras.Model):
         self.dtype_policy = policy
         self.trainable = trainable  # after the layers exist, to which Keras passes it on
 
+    _run_through_graph = run_through_graph
     save = whole_file.save
     save_weights = whole_file.save_weights
 

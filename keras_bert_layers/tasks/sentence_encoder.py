@@ -132,16 +132,37 @@ class BertSentenceEncoder(Task):
         """The name of the prompt before every text; None for none."""
         return self._prompts.default
 
-    def predict(self, x: Any, *args: Any, prompt: str | None = None, **kwargs: Any) -> Any:
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        *,
+        max_tokens_per_batch: int | None = None,
+        prompt: str | None = None,
+    ) -> Any:
         """The vectors of texts, or the cosines of pairs, as NumPy arrays; see `Task.predict`.
 
         Args:
             x: texts or pairs of texts; see `Task.predict`.
-            *args: as in `Task.predict`.
+            batch_size: as in `Task.predict`.
+            verbose: as in `Task.predict`.
+            steps: as in `Task.predict`.
+            callbacks: as in `Task.predict`.
+            max_tokens_per_batch: as in `Task.predict`.
             prompt: is put before the texts instead of the default one: a name of `prompts`, or a text; `""` for none.
-            **kwargs: as in `Task.predict`.
         """
-        return self._predict(self._prompts.data(self, prompt, x), x, *args, **kwargs)
+        return self._predict(
+            self._prompts.data(self, prompt, x),
+            x,
+            batch_size,
+            verbose,
+            steps,
+            callbacks,
+            max_tokens_per_batch=max_tokens_per_batch,
+        )
 
     def encode_queries(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes queries: `predict` with the prompt `"query"`, or without a prompt if there is none of that name.

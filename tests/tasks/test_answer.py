@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertClassifier
+from keras_bert_layers.tasks._answers import as_rows, as_text, is_single_row
 
 
 @pytest.fixture
@@ -17,7 +18,37 @@ def test_equals_the_softmax_of_predict(classifier):
     logits = classifier.predict(pairs, verbose=0)
     expected = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(answers["probabilities"], expected, atol=1e-6)  # float32 rounding of other batches
-    assert answers["label"].tolist() == [[b"bad", b"good"][column] for column in expected.argmax(axis=-1)]
+    assert answers["label"].tolist() == [["bad", "good"][column] for column in expected.argmax(axis=-1)]
+
+
+def test_a_single_row(classifier, backbone, preprocessor):
+    rows = classifier.answer((["a good film"], ["night"]))
+    answer = classifier.answer(("a good film", "night"))
+    assert type(answer["label"]) is str
+    assert answer["label"] == rows["label"][0]
+    np.testing.assert_allclose(answer["probabilities"], rows["probabilities"][0], atol=1e-6)
+    single = BertClassifier(backbone, num_classes=3, preprocessor=preprocessor)
+    assert single.answer("a good film")["label"] in {"0", "1", "2"}
+    assert single.answer(b"a good film")["probabilities"].shape == (3,)
+    with pytest.raises(ValueError, match="this model takes pairs of texts. Received: single texts"):
+        classifier.answer("a good film")
+    with pytest.raises(ValueError, match="this model takes single texts. Received: pairs of texts"):
+        BertClassifier(backbone, 2, preprocessor=preprocessor, pairs=False).answer(("a", "good"))
+
+
+def test_texts_are_str():
+    answers = {"label": np.array([["Kraków".encode(), b""], [b"\xff", b"a"]], object), "score": np.zeros((2, 1))}
+    found = as_text(answers)
+    assert found["label"].tolist() == [["Kraków", ""], ["\ufffd", "a"]]
+    assert found["score"] is answers["score"]
+    assert as_text({"label": np.zeros((0, 2), object)})["label"].shape == (0, 2)
+
+
+@pytest.mark.parametrize("x", [("Who?", "A man."), ("A man", ["sings.", "bakes."])])
+def test_a_single_row_as_columns(x):
+    assert is_single_row(x)
+    assert not is_single_row(as_rows(x))
+    assert as_rows(x) == tuple([part] for part in x)
 
 
 def test_no_texts(classifier):
