@@ -11,6 +11,7 @@ import keras
 
 from keras_bert_layers._internal import checks, whole_file
 from keras_bert_layers._internal.cloned import run_through_graph
+from keras_bert_layers._internal.hints import elsewhere
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers._internal.untracked import Untracked
@@ -23,7 +24,7 @@ from keras_bert_layers.tasks import _answers as answers
 from keras_bert_layers.tasks import _saving as saving
 from keras_bert_layers.tasks._export import export_task
 from keras_bert_layers.tasks._losses import on_logits
-from keras_bert_layers.tasks._metrics import metrics_on_logits
+from keras_bert_layers.tasks._metrics import metrics_for
 from keras_bert_layers.tasks._parts import check_sizes
 from keras_bert_layers.tasks._training_place import TrainingPlace
 from keras_bert_layers.tasks.inputs import Inputs
@@ -79,6 +80,8 @@ class Task(keras.Model):
         self.data = data
         self.backbone = backbone
         self.preprocessor = data.preprocessor
+        for encoder in self._backbones():
+            encoder._tasks.value.add(self)
         self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
 
     @property
@@ -103,6 +106,12 @@ class Task(keras.Model):
         """Drops all traced functions; called by whatever changes the model, its labels or its answers."""
         self._predictor.forget()
         self.data.forget_traces()
+
+    def weights_have_changed(self) -> None:
+        """Compiles again, if the task is compiled, for other weights to train; called by a backbone of it."""
+        if self.compiled:
+            self.compile_from_config(self.get_compile_config())
+        self.forget_traces()
 
     # What a subclass defines.
 
@@ -158,7 +167,8 @@ class Task(keras.Model):
                 `from_logits=True`; an object with `from_logits=False` is refused.
             loss_weights: as in Keras.
             metrics: `"auto"` is `default_metrics()`. Metrics of masked tokens count the masked positions only. Keras's
-                metrics of probabilities are made for logits if they are given by name; objects are refused.
+                metrics of probabilities are made for logits if they are given by name; objects are refused. For one
+                class a row, all of them get one-hot labels and probabilities.
             weighted_metrics: as in Keras.
             run_eagerly: as in Keras.
             steps_per_execution: as in Keras.
@@ -170,9 +180,9 @@ class Task(keras.Model):
             backbone.padding_free = jit_compile is not True
         owner, default_loss = type(self).__name__, self.default_loss()
         loss = default_loss if (is_default := _is_auto(loss)) else on_logits(owner, loss)
-        weighted_metrics = metrics_on_logits(owner, weighted_metrics, [loss, default_loss])
+        weighted_metrics = metrics_for(self, [loss, default_loss], weighted_metrics)
         if not _is_auto(metrics):
-            metrics = metrics_on_logits(owner, metrics, [loss, default_loss])
+            metrics = metrics_for(self, [loss, default_loss], metrics)
         else:
             metrics = None if self.weighs_metrics and weighted_metrics is not None else self.default_metrics()
         if self.weighs_metrics and weighted_metrics is None:
@@ -555,6 +565,7 @@ class Task(keras.Model):
 
     # `.keras` files.
 
+    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_task(source, task)`.")
     _run_through_graph = run_through_graph
     save = whole_file.save
     save_weights = whole_file.save_weights

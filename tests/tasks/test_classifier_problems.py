@@ -95,7 +95,7 @@ class TestSeveralLabels:
         answers = labeller.answer(TEXTS, batch_size=3)
         np.testing.assert_allclose(answers["probabilities"], probabilities, atol=TOLERANCE)
         for row, labels in zip(probabilities, answers["label"], strict=True):
-            expected = [NAMES[column].encode() for column in np.argsort(-row) if row[column] > 0.4]
+            expected = [NAMES[column] for column in np.argsort(-row) if row[column] > 0.4]
             assert [label for label in labels if label] == expected
 
     def test_round_trip_and_export(self, labeller, tmp_path):

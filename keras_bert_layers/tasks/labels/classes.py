@@ -49,6 +49,14 @@ class Classes:
         """The class names of the served model: `"0"`, `"1"` and so on where none were given."""
         return self.class_names or [str(index) for index in range(self.num_classes)]
 
+    def for_loss(self, y: Any, y_pred: Any, loss: Any) -> Any:
+        """Labels of a batch in the form that a compiled loss takes."""
+        return y
+
+    def for_metrics(self, y: Any, y_pred: Any, metrics: Any) -> Any:
+        """Labels of a batch in the form that compiled metrics take."""
+        return y
+
     def known_names(self) -> list[str]:
         """The class names; ValueError if there are none, for labels that are names."""
         if self.class_names is None:
