@@ -115,6 +115,26 @@ class BertClassifier(Task):
         """
         return self._labels.metrics()
 
+    def predict_labels(self, x: Any, batch_size: int = 32) -> Any:
+        """The predicted labels, as `fit` takes them.
+
+        Args:
+            x: as in `answer`: texts, pairs of texts, or a single row.
+            batch_size: rows a step.
+
+        Returns:
+            One class name a row, `str` in an array of objects, or int64 class indices `(rows,)` without `class_names`.
+            With several labels a text, a list of the names (or indices) of each row, the most probable first. For a
+            single row, its label or list alone.
+
+        Raises:
+            ValueError: a regression, which has no classes.
+        """
+        if "label" not in (answer := self.answer(x, batch_size)):
+            cure = "Ask `answer` or `predict` for the numbers."
+            raise ValueError(checks.message("BertClassifier", "problem_type", "have classes", self.problem_type, cure))
+        return self._labels.as_given(answer["label"])
+
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:

@@ -23,6 +23,7 @@ from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks import _answers as answers
 from keras_bert_layers.tasks import _saving as saving
 from keras_bert_layers.tasks._export import export_task
+from keras_bert_layers.tasks._interrupted import traced_anew_after_errors
 from keras_bert_layers.tasks._losses import on_logits
 from keras_bert_layers.tasks._metrics import metrics_for
 from keras_bert_layers.tasks._parts import check_sizes
@@ -214,6 +215,7 @@ class Task(keras.Model):
         super().quantize(*args, **kwargs)
         self._predictor.forget()
 
+    @traced_anew_after_errors
     def fit(
         self,
         x: Any = None,
@@ -304,6 +306,7 @@ class Task(keras.Model):
             # The dataset shuffles itself; Keras warns if it is asked to.
             return super().fit(batches, validation_data=validation_data, shuffle=False, **options)
 
+    @traced_anew_after_errors
     def evaluate(
         self,
         x: Any = None,
@@ -326,6 +329,7 @@ class Task(keras.Model):
             x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict=return_dict, **kwargs
         )
 
+    @traced_anew_after_errors
     def train_on_batch(
         self,
         x: Any,

