@@ -132,7 +132,7 @@ def measure(answerer: Any, data: Questions) -> None:
     for name, value in squad_scores(answers["answer"], data.answers).items():
         print(f"{name} on {len(data.questions):,} questions: {value:.1f}")
     for row, question in enumerate(data.questions[:3]):
-        print(f"  {question}: {answers['answer'][row].decode()!r} ({answers['score'][row]:.2f})")
+        print(f"  {question}: {answers['answer'][row]!r} ({answers['score'][row]:.2f})")
 
 
 def run(arguments: argparse.Namespace, output: Path) -> None:

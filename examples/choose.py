@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace, output: Path) -> None:
     print(f"wrote {output / 'chooser.keras'} and {output / 'saved_model'}")
     answers = chooser.answer((prompts[:3], choices[:3]))
     for prompt, choice, probabilities in zip(prompts, answers["choice"], answers["probabilities"], strict=False):
-        print(f"  {prompt} ... {choice.decode()}  ({max(probabilities):.2f})")
+        print(f"  {prompt} ... {choice}  ({max(probabilities):.2f})")
 
 
 if __name__ == "__main__":

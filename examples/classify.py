@@ -143,8 +143,8 @@ def metrics_of(kbl: Any, classifier: Any) -> list[Any]:
 
 def readable(answer: Any) -> Any:
     """An answer as short Python values."""
-    if isinstance(answer, bytes):
-        return answer.decode()
+    if isinstance(answer, str):
+        return answer
     return [readable(value) for value in answer] if getattr(answer, "shape", ()) else round(float(answer), 3)
 
 

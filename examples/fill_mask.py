@@ -128,7 +128,7 @@ def train(arguments: argparse.Namespace, output: Path) -> None:
     for text, tokens, probabilities in zip(questions, answers["token"], answers["probability"], strict=True):
         for best, shares in zip(tokens, probabilities, strict=True):
             if best[0]:
-                guesses = ", ".join(f"{token.decode()} {share:.3f}" for token, share in zip(best, shares, strict=True))
+                guesses = ", ".join(f"{token} {share:.3f}" for token, share in zip(best, shares, strict=True))
                 print(f"  {text!r}: {guesses}")
 
 

@@ -91,7 +91,7 @@ def show_entities(classifier: Any, texts: list[str]) -> None:
         columns = [answers[f"entity_{name}"][row] for name in ("label", "start", "end", "score", "text")]
         for label, start, end, score, entity in zip(*columns, strict=True):
             if label:
-                print(f"  {label.decode()}, bytes {start} to {end}, {score:.2f}: {entity.decode()!r}")
+                print(f"  {label}, bytes {start} to {end}, {score:.2f}: {entity!r}")
 
 
 def run(arguments: argparse.Namespace, output: Path) -> None:

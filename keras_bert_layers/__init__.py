@@ -111,6 +111,7 @@ _REGISTERED = {
     "MatthewsCorrelation": "metrics",
     "MultipleChoiceHead": "layers",
     "NextSentenceHead": "layers",
+    "OfClasses": "tasks._class_metrics",
     "PearsonCorrelation": "metrics",
     "Perplexity": "metrics",
     "Pooler": "layers",

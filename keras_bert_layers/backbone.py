@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import keras
 
 from keras_bert_layers._internal import checks, whole_file
 from keras_bert_layers._internal.arguments import constructor_arguments
+from keras_bert_layers._internal.cloned import run_through_graph
+from keras_bert_layers._internal.hints import elsewhere
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.untracked import Untracked
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.layers import BertEmbedding, Pooler, TransformerEncoderBlock
+from keras_bert_layers.layers._lora import enable_lora, is_lora
 
 
 @register
@@ -27,6 +32,8 @@ class BertBackbone(keras.Model):
         dtype: dtype policy of all layers, such as "mixed_bfloat16"; None for Keras's global policy.
         name: name of the model.
         trainable: whether training changes the weights.
+        lora_rank: the rank of LoRA, as after `enable_lora`; None for no LoRA.
+        lora_alpha: as in `enable_lora`.
 
     Call arguments:
         inputs: a dictionary of three int32 tensors `(batch, sequence)`: `"token_ids"`, `"segment_ids"` and
@@ -69,6 +76,8 @@ class BertBackbone(keras.Model):
         dtype: Any = None,
         name: str | None = None,
         trainable: bool = True,
+        lora_rank: int | None = None,
+        lora_alpha: float | None = None,
     ):
         owner = type(self).__name__
         cure = "Use BertConfig.from_dict, BertConfig.from_huggingface or BertConfig.from_google on a dictionary."
@@ -98,9 +107,56 @@ class BertBackbone(keras.Model):
         self.return_attention_scores = return_attention_scores
         self.dtype_policy = policy
         self.trainable = trainable  # after the layers exist, to which Keras passes it on
+        self.lora_rank: int | None = None
+        self.lora_alpha: float | None = None
+        self._tasks: Untracked[Any] = Untracked(weakref.WeakSet())
+        if lora_rank is not None:
+            self.enable_lora(lora_rank, lora_alpha)
 
+    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_backbone(source)`.")
+    _run_through_graph = run_through_graph
     save = whole_file.save
     save_weights = whole_file.save_weights
+
+    def enable_lora(self, rank: int, lora_alpha: float | None = None) -> None:
+        """Trains two small matrices beside each large one, instead of the large ones (LoRA), by Keras's own layers.
+
+        In every block the dense layers of attention (`query_key_value`, `output_projection`) and of the feed-forward
+        network (`intermediate`, `output_projection`) add `alpha / rank * x A B` to their outputs. All other weights of
+        the backbone are frozen; a task trains its head too. Outputs change only by training, as B starts with zeros.
+        Files, exports and `clone_model` include LoRA. A task that is made already gets a new optimizer state.
+
+        Args:
+            rank: the width between A and B, such as 8.
+            lora_alpha: scales what is added; `rank` if None.
+
+        Raises:
+            ValueError: LoRA is enabled already.
+
+        Examples:
+            >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+            >>> backbone = BertBackbone(config)
+            >>> backbone.enable_lora(2)
+            >>> len(backbone.trainable_weights)
+            8
+
+        References:
+            Hu et al. 2021, https://arxiv.org/abs/2106.09685, section 4.1.
+        """
+        owner = type(self).__name__
+        checks.positive_integer(owner, "rank", rank)
+        checks.optional(checks.positive_number, owner, "lora_alpha", lora_alpha)
+        if self.lora_rank is not None:
+            cure = "Make the backbone again, or load it, for another rank."
+            raise ValueError(checks.message(owner, "rank", "be given once", rank, cure))
+        for layer in self.layers:
+            if isinstance(layer, TransformerEncoderBlock):
+                enable_lora(layer, rank, lora_alpha)
+        for weight in self.weights:
+            weight.trainable = is_lora(weight)
+        self.lora_rank, self.lora_alpha = rank, lora_alpha
+        for task in self._tasks.value:
+            task.weights_have_changed()
 
     @property
     def padding_free(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_bert_layers._internal import checks, keys
+from keras_bert_layers._internal.hints import elsewhere, with_names_of_others
 
 ACTIVATIONS = ("gelu_erf", "gelu_tanh", "relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear")
 """Names of the activations; `layers.activations` has a function for each."""
@@ -29,6 +30,7 @@ _CHECKS: dict[Any, tuple[str, ...]] = {
 }
 
 
+@with_names_of_others
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BertConfig:
     """The hyperparameters of a BERT encoder.
@@ -60,7 +62,8 @@ class BertConfig:
 
     Raises:
         ValueError: if a value is out of its range, or `num_heads` does not divide `hidden_dim`.
-        TypeError: if a value is of the wrong type.
+        TypeError: if a value is of the wrong type; if an argument has another name, such as transformers' `vocab_size`:
+            the message tells the name here.
 
     Examples:
         >>> config = BertConfig(vocabulary_size=30522, hidden_dim=128, num_layers=2, num_heads=2, intermediate_dim=512)
@@ -89,6 +92,8 @@ class BertConfig:
     initializer_range: float = 0.02
     position_offset: int = 0
     pooler_activation: str = "tanh"
+
+    from_preset, from_pretrained = elsewhere("Use `presets.preset_config(name)` or `load_backbone(source).config`.")
 
     def __post_init__(self) -> None:
         for check, names in _CHECKS.items():

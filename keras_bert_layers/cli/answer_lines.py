@@ -24,7 +24,7 @@ def answer_lines(
     many digits as they need.
 
     Args:
-        answers: name -> array, rows first, strings as bytes.
+        answers: name -> array, rows first, strings as `str` or `bytes`.
         rows: the inputs.
         inputs: the names of the inputs, with their numbers of axes.
 
@@ -54,6 +54,8 @@ def _plain(value: Any) -> Any:
     """A value as JSON has it; JSON has no infinity and no NaN, so these become None."""
     if isinstance(value, np.ndarray):
         return [_plain(part) for part in value]
+    if isinstance(value, str):
+        return value
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, np.floating):

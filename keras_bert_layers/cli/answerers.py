@@ -60,7 +60,7 @@ class TaskAnswerer:
         self.inputs = {name: len(shape) for name, (shape, _) in task.text_inputs().items()}
 
     def answer(self, rows: Sequence[TextRow]) -> dict[str, np.ndarray]:
-        """The answers to some rows: name -> array, rows first, strings as bytes."""
+        """The answers to some rows: name -> array, rows first, strings as `str`."""
         return self._task.answer(columns_of(rows), batch_size=len(rows))
 
 

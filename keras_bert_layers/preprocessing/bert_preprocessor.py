@@ -8,6 +8,7 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.arguments import constructor_arguments
+from keras_bert_layers._internal.hints import elsewhere
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing._text_layer import TextLayer, Tokenizer
@@ -64,6 +65,8 @@ class BertPreprocessor(TextLayer):
         Devlin et al. 2018, arXiv:1810.04805, section 3 and figure 2; `_truncate_seq_pair` in google-research/bert
         `create_pretraining_data.py`.
     """
+
+    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_preprocessor(source)`.")
 
     def __init__(
         self,

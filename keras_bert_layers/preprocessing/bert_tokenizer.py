@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.hints import elsewhere
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing import tables
@@ -90,6 +91,8 @@ class BertTokenizer:
     #: How many separators stand between the texts of a pair, and the segment of the second.
     num_pair_separators = 1
     second_segment = 1
+
+    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_tokenizer(source)`.")
 
     def __init__(
         self,

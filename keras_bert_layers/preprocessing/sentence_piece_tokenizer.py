@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.hints import elsewhere
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing import _engine
@@ -81,6 +82,8 @@ class SentencePieceTokenizer:
     #: How many separators stand between the texts of a pair, and the segment of the second.
     num_pair_separators = 2
     second_segment = 0
+
+    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_tokenizer(source)`.")
 
     def __init__(
         self,

@@ -37,3 +37,10 @@ def _one_on_logits(owner: str, loss: Any) -> Any:
     if inspect.isclass(by_name) and "from_logits" in inspect.signature(by_name).parameters:
         return cast(Any, by_name)(from_logits=True)
     return loss
+
+
+def takes_columns(loss: Any) -> bool:
+    """Whether a compiled loss is one of Keras's that compare one column a class."""
+    name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
+    is_kerass = isinstance(loss, str) or getattr(keras.losses, name, None) in (loss, type(loss))
+    return is_kerass and not name.lower().startswith("sparse")

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.tasks._class_metrics import metrics_of_classes
 
 _FROM_LOGITS = {"from_logits": True}
 _THRESHOLD = {"threshold": 0.0}
@@ -49,6 +50,14 @@ _TOLD_OTHERWISE: dict[str, dict[str, Any] | str] = {
 }
 _ALL = _FOR_LOGITS | _TOLD_OTHERWISE
 _CLASS_NAMES = {name.lower(): name for name in _FOR_LOGITS} | {"bce": "BinaryCrossentropy"}
+
+
+def metrics_for(task: Any, losses: list[Any], metrics: Any) -> Any:
+    """Metrics of `compile` for a task, by its compiled and its default loss."""
+    default = losses[-1]
+    if type(default) is keras.losses.SparseCategoricalCrossentropy and len(getattr(task.output, "shape", ())) == 2:
+        metrics = metrics_of_classes(metrics)
+    return metrics_on_logits(type(task).__name__, metrics, losses)
 
 
 def metrics_on_logits(owner: str, metrics: Any, losses: Any) -> Any:

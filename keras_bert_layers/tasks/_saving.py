@@ -51,7 +51,8 @@ def compile_as_saved(task: Any, config: dict[str, Any]) -> None:
     optimizer = config.get("optimizer") or {}
     frozen = set(optimizer.get("frozen_layers", ()))
     for index, layer in enumerate(list(task._flatten_layers())):
-        layer.trainable = index not in frozen  # outer layers come first, and set their inner ones
+        if layer.trainable != (index not in frozen):  # to set what it is would unfreeze single weights, as of LoRA
+            layer.trainable = index not in frozen  # outer layers come first, and set their inner ones
     task.compile(**keras.saving.deserialize_keras_object(config))
     # Only if there is state to read: Keras warns of an optimizer that has slots and a file that has none.
     if optimizer.get("has_state", False):

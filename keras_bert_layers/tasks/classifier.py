@@ -26,8 +26,8 @@ class BertClassifier(Task):
     The pooled first token goes through dropout and a dense layer. `problem_type` is the kind of the labels, with the
     names that transformers uses:
 
-    - `"single_label_classification"`: an integer or a name a text; cross entropy. The exported model returns `label`
-      `(batch,)` and `probabilities` `(batch, classes)`.
+    - `"single_label_classification"`: an integer or a name a text, or one column a class; cross entropy. The exported
+      model returns `label` `(batch,)` and `probabilities` `(batch, classes)`.
     - `"multi_label_classification"`: a list of names a text, or 0 and 1 `(rows, classes)`; binary cross entropy. The
       exported model returns `label` `(batch, labels)`, the most probable first, padded with `""`, and `probabilities`.
     - `"regression"`: a number a text, or `num_classes` numbers `(rows, num_classes)`; squared error. The exported model
@@ -114,6 +114,39 @@ class BertClassifier(Task):
         `"pearson_correlation"` for a regression. `keras_bert_layers.metrics` has more.
         """
         return self._labels.metrics()
+
+    def predict_labels(self, x: Any, batch_size: int = 32) -> Any:
+        """The predicted labels, as `fit` takes them.
+
+        Args:
+            x: as in `answer`: texts, pairs of texts, or a single row.
+            batch_size: rows a step.
+
+        Returns:
+            One class name a row, `str` in an array of objects, or int64 class indices `(rows,)` without `class_names`.
+            With several labels a text, a list of the names (or indices) of each row, the most probable first. For a
+            single row, its label or list alone.
+
+        Raises:
+            ValueError: a regression, which has no classes.
+        """
+        if "label" not in (answer := self.answer(x, batch_size)):
+            cure = "Ask `answer` or `predict` for the numbers."
+            raise ValueError(checks.message("BertClassifier", "problem_type", "have classes", self.problem_type, cure))
+        return self._labels.as_given(answer["label"])
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """The compiled loss, on labels in the form that it takes: class indices, or one column a class."""
+        y = self._labels.for_loss(y, y_pred, self.loss)
+        return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """The compiled metrics, on labels in the form that they take."""
+        compiled = self._compile_metrics
+        given = None if compiled is None else [compiled._user_metrics, compiled._user_weighted_metrics]
+        return super().compute_metrics(x, self._labels.for_metrics(y, y_pred, given), y_pred, sample_weight)
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `label` and `probabilities`, or to `score`."""

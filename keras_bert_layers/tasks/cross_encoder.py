@@ -102,16 +102,37 @@ class BertCrossEncoder(Task):
         """The name of the prompt before every query; None for none."""
         return self._prompts.default
 
-    def predict(self, x: Any, *args: Any, prompt: str | None = None, **kwargs: Any) -> Any:
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        *,
+        max_tokens_per_batch: int | None = None,
+        prompt: str | None = None,
+    ) -> Any:
         """The logits as NumPy arrays, as `Task.predict`.
 
         Args:
             x: a tuple of queries and documents; see `Task.predict`.
-            *args: as in `Task.predict`.
+            batch_size: as in `Task.predict`.
+            verbose: as in `Task.predict`.
+            steps: as in `Task.predict`.
+            callbacks: as in `Task.predict`.
+            max_tokens_per_batch: as in `Task.predict`.
             prompt: is put before the queries instead of the default one: a name of `prompts`, or a text; `""` for none.
-            **kwargs: as in `Task.predict`.
         """
-        return self._predict(self._prompts.data(self, prompt, x), x, *args, **kwargs)
+        return self._predict(
+            self._prompts.data(self, prompt, x),
+            x,
+            batch_size,
+            verbose,
+            steps,
+            callbacks,
+            max_tokens_per_batch=max_tokens_per_batch,
+        )
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the relevance and the logistic function of the logit."""

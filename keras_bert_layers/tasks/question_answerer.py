@@ -8,7 +8,6 @@ from numbers import Real
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_bert_layers._internal import checks
@@ -22,6 +21,7 @@ from keras_bert_layers.layers import SpanHead
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.metrics import best_no_answer_threshold
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
+from keras_bert_layers.tasks import _answers as answers
 from keras_bert_layers.tasks._parts import check_parts, head_options
 from keras_bert_layers.tasks._setting import Setting
 from keras_bert_layers.tasks.inputs import QuestionInputs
@@ -140,20 +140,20 @@ class BertQuestionAnswerer(Task):
         """The share of windows with the right start, and with the right end."""
         return {side: [keras.metrics.SparseCategoricalAccuracy(name="accuracy")] for side in (START, END)}
 
-    def best_answers(self, x: tuple[Any, Any], batch_size: int = 32) -> dict[str, np.ndarray]:
+    def best_answers(self, x: tuple[Any, Any], batch_size: int = 32) -> dict[str, Any]:
         """The `n_best` best answers to each question, as the exported model's signature `n_best` returns them.
 
         Args:
-            x: a tuple `(questions, contexts)`.
+            x: a tuple `(questions, contexts)`; or `(question, context)`, whose answers have no axis of rows.
             batch_size: rows a step. Windows go through the model 32 at a time, those of similar length together, so a
                 large batch is faster where lengths differ.
 
         Returns:
-            `"answer"`, `"score"`, `"start"`, `"end"`, `(rows, n_best)`, the best first, padded with `b""` and -1;
+            `"answer"`, `"score"`, `"start"`, `"end"`, `(rows, n_best)`, the best first, padded with `""` and -1;
             `"no_answer_probability"`, `"no_answer_score"`, `(rows,)`. See `decoding.decode_spans`. The threshold does
             not change them: it is compared with `"no_answer_score"`.
         """
-        return self._ask(self._serve_best, x, batch_size)
+        return answers.ask(self, self._serve_best, x, batch_size)
 
     def tune_threshold(
         self, x: tuple[Any, Any], gold_answers: Sequence[Sequence[str]], *, metric: str = "f1", batch_size: int = 32

@@ -20,6 +20,7 @@ from keras_bert_layers.tasks._projections import as_given, projection_layers
 from keras_bert_layers.tasks._prompts import Prompts
 from keras_bert_layers.tasks._vectors import Pooling, pooled_vectors
 from keras_bert_layers.tasks.inputs import ComparedInputs
+from keras_bert_layers.tasks.inputs._columns import holds_text
 from keras_bert_layers.tasks.inputs.compared import SIMILARITY
 from keras_bert_layers.tasks.task import Task
 
@@ -132,16 +133,37 @@ class BertSentenceEncoder(Task):
         """The name of the prompt before every text; None for none."""
         return self._prompts.default
 
-    def predict(self, x: Any, *args: Any, prompt: str | None = None, **kwargs: Any) -> Any:
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        *,
+        max_tokens_per_batch: int | None = None,
+        prompt: str | None = None,
+    ) -> Any:
         """The vectors of texts, or the cosines of pairs, as NumPy arrays; see `Task.predict`.
 
         Args:
             x: texts or pairs of texts; see `Task.predict`.
-            *args: as in `Task.predict`.
+            batch_size: as in `Task.predict`.
+            verbose: as in `Task.predict`.
+            steps: as in `Task.predict`.
+            callbacks: as in `Task.predict`.
+            max_tokens_per_batch: as in `Task.predict`.
             prompt: is put before the texts instead of the default one: a name of `prompts`, or a text; `""` for none.
-            **kwargs: as in `Task.predict`.
         """
-        return self._predict(self._prompts.data(self, prompt, x), x, *args, **kwargs)
+        return self._predict(
+            self._prompts.data(self, prompt, x),
+            x,
+            batch_size,
+            verbose,
+            steps,
+            callbacks,
+            max_tokens_per_batch=max_tokens_per_batch,
+        )
 
     def encode_queries(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes queries: `predict` with the prompt `"query"`, or without a prompt if there is none of that name.
@@ -153,6 +175,38 @@ class BertSentenceEncoder(Task):
     def encode_documents(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes documents: `predict` with the prompt `"document"`, or without a prompt; as `encode_queries`."""
         return self.predict(texts, batch_size, prompt=self._prompts.by_name.get("document", ""), **kwargs)
+
+    def similarity(self, first: Any, second: Any, batch_size: int | None = None) -> np.ndarray:
+        """The cosine similarity of each text, or vector, with each of a second list.
+
+        Args:
+            first: a list of texts, one text, or vectors `(rows, vector_dim)` as `predict` returns them.
+            second: the same.
+            batch_size: texts a step.
+
+        Returns:
+            Float32 `(first rows, second rows)`, in [-1, 1]; one row or column for a single text or vector.
+
+        Examples:
+            >>> import keras_bert_layers as kbl
+            >>> config = kbl.BertConfig(vocabulary_size=6, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+            >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cat", "dog"])
+            >>> backbone, preprocessor = kbl.BertBackbone(config), kbl.BertPreprocessor(tokenizer)
+            >>> encoder = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
+            >>> encoder.similarity("cat", ["cat", "dog"]).shape
+            (1, 2)
+        """
+        vectors = [self._vectors_of(x, batch_size) for x in (first, second)]
+        return contrastive.unit(vectors[0]) @ contrastive.unit(vectors[1]).T
+
+    def _vectors_of(self, x: Any, batch_size: int | None) -> np.ndarray:
+        if isinstance(x, str | bytes) or holds_text(x) or len(x) == 0:
+            return self.predict([x] if isinstance(x, str | bytes) else x, batch_size, verbose=0)
+        vectors = np.atleast_2d(keras.ops.convert_to_numpy(x)).astype(np.float32)
+        if vectors.ndim != 2 or vectors.shape[1] != self.output.shape[-1]:
+            rule = f"be texts, or vectors (rows, {self.output.shape[-1]})"
+            raise ValueError(checks.message("BertSentenceEncoder", "x", rule, checks.Shown(f"shape {vectors.shape}")))
+        return vectors
 
     def default_loss(self) -> keras.losses.Loss:
         """The squared difference between the cosine of a pair and its similarity, or between two vectors.

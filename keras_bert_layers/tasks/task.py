@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_bert_layers._internal import checks, whole_file
+from keras_bert_layers._internal.cloned import run_through_graph
+from keras_bert_layers._internal.hints import elsewhere
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers._internal.untracked import Untracked
@@ -19,10 +20,12 @@ from keras_bert_layers.export import Signature
 from keras_bert_layers.export._batching import refuse_foreign_padding
 from keras_bert_layers.export._text_bound import DEFAULT_MAX_BYTES
 from keras_bert_layers.optimizers import adamw
+from keras_bert_layers.tasks import _answers as answers
 from keras_bert_layers.tasks import _saving as saving
 from keras_bert_layers.tasks._export import export_task
+from keras_bert_layers.tasks._interrupted import traced_anew_after_errors
 from keras_bert_layers.tasks._losses import on_logits
-from keras_bert_layers.tasks._metrics import metrics_on_logits
+from keras_bert_layers.tasks._metrics import metrics_for
 from keras_bert_layers.tasks._parts import check_sizes
 from keras_bert_layers.tasks._training_place import TrainingPlace
 from keras_bert_layers.tasks.inputs import Inputs
@@ -78,6 +81,8 @@ class Task(keras.Model):
         self.data = data
         self.backbone = backbone
         self.preprocessor = data.preprocessor
+        for encoder in self._backbones():
+            encoder._tasks.value.add(self)
         self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
 
     @property
@@ -102,6 +107,12 @@ class Task(keras.Model):
         """Drops all traced functions; called by whatever changes the model, its labels or its answers."""
         self._predictor.forget()
         self.data.forget_traces()
+
+    def weights_have_changed(self) -> None:
+        """Compiles again, if the task is compiled, for other weights to train; called by a backbone of it."""
+        if self.compiled:
+            self.compile_from_config(self.get_compile_config())
+        self.forget_traces()
 
     # What a subclass defines.
 
@@ -157,7 +168,8 @@ class Task(keras.Model):
                 `from_logits=True`; an object with `from_logits=False` is refused.
             loss_weights: as in Keras.
             metrics: `"auto"` is `default_metrics()`. Metrics of masked tokens count the masked positions only. Keras's
-                metrics of probabilities are made for logits if they are given by name; objects are refused.
+                metrics of probabilities are made for logits if they are given by name; objects are refused. For one
+                class a row, all of them get one-hot labels and probabilities.
             weighted_metrics: as in Keras.
             run_eagerly: as in Keras.
             steps_per_execution: as in Keras.
@@ -169,9 +181,9 @@ class Task(keras.Model):
             backbone.padding_free = jit_compile is not True
         owner, default_loss = type(self).__name__, self.default_loss()
         loss = default_loss if (is_default := _is_auto(loss)) else on_logits(owner, loss)
-        weighted_metrics = metrics_on_logits(owner, weighted_metrics, [loss, default_loss])
+        weighted_metrics = metrics_for(self, [loss, default_loss], weighted_metrics)
         if not _is_auto(metrics):
-            metrics = metrics_on_logits(owner, metrics, [loss, default_loss])
+            metrics = metrics_for(self, [loss, default_loss], metrics)
         else:
             metrics = None if self.weighs_metrics and weighted_metrics is not None else self.default_metrics()
         if self.weighs_metrics and weighted_metrics is None:
@@ -203,6 +215,7 @@ class Task(keras.Model):
         super().quantize(*args, **kwargs)
         self._predictor.forget()
 
+    @traced_anew_after_errors
     def fit(
         self,
         x: Any = None,
@@ -224,7 +237,7 @@ class Task(keras.Model):
         *,
         group_by_length: bool = False,
     ) -> Any:
-        """Trains, as `keras.Model.fit`; arguments that are not listed here are Keras's.
+        """Trains, as `keras.Model.fit`, with its arguments in its order.
 
         With `keras.callbacks.BackupAndRestore`, a training that was interrupted goes on to the same weights.
 
@@ -233,6 +246,9 @@ class Task(keras.Model):
                 a batched `tf.data.Dataset` of `(text, y)`. Without one, or if it holds `"token_ids"`, what Keras takes.
             y: one label a text; None if `x` is a dataset.
             batch_size: texts a step, 32 if None; None if `x` is a dataset.
+            epochs: the number of the last epoch, counted from 1.
+            verbose: Keras's progress bar: 0 shows nothing, 1 and "auto" show it, 2 shows one line an epoch.
+            callbacks: Keras callbacks.
             validation_split: the share of the last rows to validate on, in [0, 1); ignored if there is
                 `validation_data`.
             validation_data: `(x, y)`, `(x, y, sample_weight)` or a dataset, like the above.
@@ -242,7 +258,9 @@ class Task(keras.Model):
             steps_per_epoch: steps an epoch; texts are then gone round as often as it takes.
             class_weight: how much the loss of each class counts; a classifier takes class names too.
             sample_weight: one number a text.
+            validation_steps: how many batches of a dataset to validate on; all if None.
             validation_batch_size: `batch_size` if None.
+            validation_freq: validates after every so many epochs, or after the epochs of a list.
             group_by_length: whether texts of similar length are trained on together, which takes less padding: the
                 shuffled texts of 50 steps are sorted and cut into batches, and these are shuffled. Not for a dataset.
 
@@ -288,6 +306,7 @@ class Task(keras.Model):
             # The dataset shuffles itself; Keras warns if it is asked to.
             return super().fit(batches, validation_data=validation_data, shuffle=False, **options)
 
+    @traced_anew_after_errors
     def evaluate(
         self,
         x: Any = None,
@@ -310,13 +329,24 @@ class Task(keras.Model):
             x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict=return_dict, **kwargs
         )
 
-    def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
+    @traced_anew_after_errors
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Mapping[Any, float] | None = None,
+        return_dict: bool = False,
+    ) -> Any:
         """One step on one batch, as `keras.Model.train_on_batch`; lists or arrays of text, or ids."""
-        return super().train_on_batch(*self._one_batch(x, y, sample_weight, training=True), **kwargs)
+        if class_weight is not None:
+            class_weight = self.data.class_weight(x, class_weight)
+        batch = self._one_batch(x, y, sample_weight, training=True)
+        return super().train_on_batch(*batch, class_weight=class_weight, return_dict=return_dict)
 
-    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
         """Loss and metrics of one batch, as `keras.Model.test_on_batch`; `x` as in `train_on_batch`."""
-        return super().test_on_batch(*self._one_batch(x, y, sample_weight, training=False), **kwargs)
+        return super().test_on_batch(*self._one_batch(x, y, sample_weight, training=False), return_dict=return_dict)
 
     def _one_batch(self, x: Any, y: Any, sample_weight: Any, *, training: bool) -> tuple[Any, ...]:
         if not self.data.is_raw(x):
@@ -435,30 +465,25 @@ class Task(keras.Model):
         """The model that takes these ids: the whole, or for ids of single rows `part`."""
         return self._predictor.part(self.part if columns_of.has_key(ids, "token_ids") else None)
 
-    def answer(self, x: Any, batch_size: int = 32) -> dict[str, np.ndarray]:
+    def answer(self, x: Any, batch_size: int = 32) -> dict[str, Any]:
         """The answers of the exported model's `serving_default`, without exporting it.
 
         All of a text is read: there is no bound as `max_bytes` of `export`, and no answer `"bytes_cut"`.
 
         Args:
-            x: texts as in `predict`: a list, array or tensor, or a tuple with one of them for each text input.
+            x: texts as in `predict`: a list, array or tensor, or a tuple with one of them for each text input. Or a
+                single row: one string, or a tuple of one for each text input.
             batch_size: rows a step.
 
         Returns:
-            One array for each answer, rows first, strings as `bytes` in an array of objects. An answer with as many
-            columns as a batch needs is padded to the widest batch, with `b""` for strings and -1 for numbers.
+            One array for each answer, rows first, strings as `str` in an array of objects. An answer with as many
+            columns as a batch needs is padded to the widest batch, with `""` for strings and -1 for numbers. For a
+            single row, the same without the axis of rows.
 
         Raises:
             ValueError: the task has no preprocessor; what `predict` refuses.
         """
-        return self._ask(self.serve, x, batch_size)
-
-    def _ask(self, serve: Any, x: Any, batch_size: int) -> dict[str, np.ndarray]:
-        """The answers of a function of strings, as a signature has, to all rows of `x`; see `answer`."""
-        if self.preprocessor is None:
-            cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
-            raise ValueError(checks.message(type(self).__name__, "preprocessor", "be given for raw text", None, cure))
-        return self._predictor.ask(self.data, serve, x, batch_size)
+        return answers.ask(self, self.serve, x, batch_size)
 
     # What is exported.
 
@@ -545,6 +570,8 @@ class Task(keras.Model):
 
     # `.keras` files.
 
+    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_task(source, task)`.")
+    _run_through_graph = run_through_graph
     save = whole_file.save
     save_weights = whole_file.save_weights
 

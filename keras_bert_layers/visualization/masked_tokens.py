@@ -75,7 +75,7 @@ class MaskedTokens(Picture):
         tokens, probabilities = [], []
         for names, shares in zip(answer["token"][0], answer["probability"][0].tolist(), strict=True):
             count = sum(share >= 0 for share in shares)  # padding is -1
-            tokens.append([name.decode() for name in names[:count]])
+            tokens.append(names[:count].tolist())
             probabilities.append(shares[:count])
         return cls(text, tokens, probabilities)
 

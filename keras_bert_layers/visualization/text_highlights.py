@@ -60,7 +60,7 @@ class TextHighlights(Picture):
         found = model.answer([text])
         columns = (found[f"entity_{name}"][0].tolist() for name in ("start", "end", "label", "score"))
         spans = [
-            (_characters(text, start), _characters(text, end), label.decode(), score)
+            (_characters(text, start), _characters(text, end), label, score)
             for start, end, label, score in zip(*columns, strict=True)
             if start >= 0
         ]

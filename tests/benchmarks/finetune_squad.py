@@ -193,7 +193,7 @@ def train_keras_bert_layers(
     model = BertQuestionAnswerer(backbone, windows, max_answer_length=MAX_ANSWER_LENGTH, n_best=NUM_BEST)
     recipe.draw_dense(model.get_layer("span_head").dense, seed)
     trained = fit_questions(model, train, seed)
-    predictions = [answer.decode() for answer in model.answer(texts_of(test), batch_size=BATCH_SIZE * 4)["answer"]]
+    predictions = model.answer(texts_of(test), batch_size=BATCH_SIZE * 4)["answer"].tolist()
     if save is not None:
         model.save(save)
         save.with_suffix(".answers.json").write_text(json.dumps(predictions), encoding="utf-8")

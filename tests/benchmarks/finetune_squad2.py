@@ -56,11 +56,11 @@ def main() -> None:
     model = keras.models.load_model(options.start)
     result: dict = {"training": fit_questions(model, train, options.seed, num_epochs=1)}
     best = model.best_answers(texts_of(test), batch_size=BATCH_SIZE * 4)
-    result["always_answered"] = measure([answer.decode() for answer in best["answer"][:, 0]], test)
+    result["always_answered"] = measure(best["answer"][:, 0].tolist(), test)
     gold = [list(question.gold_answers) for question in tuning]
     result["threshold"] = model.tune_threshold(texts_of(tuning), gold, batch_size=BATCH_SIZE * 4)
     answers = model.answer(texts_of(test), batch_size=BATCH_SIZE * 4)["answer"]
-    result["with_threshold"] = measure([answer.decode() for answer in answers], test)
+    result["with_threshold"] = measure(answers.tolist(), test)
     sys.stdout.write(json.dumps({"seed": options.seed, **result}) + "\n")
 
 

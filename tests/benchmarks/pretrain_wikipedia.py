@@ -91,10 +91,7 @@ def main() -> None:
             "after": {name: round(float(value), 4) for name, value in after.items()},
             "training": {name: round(float(values[-1]), 4) for name, values in history.items()},
             "train_seconds": round(seconds, 1),
-            "answers": {
-                text: [token.decode() for token in tokens[0]]
-                for text, tokens in zip(QUESTIONS, answers["token"], strict=True)
-            },
+            "answers": {text: tokens[0].tolist() for text, tokens in zip(QUESTIONS, answers["token"], strict=True)},
         },
     )
 

@@ -86,7 +86,7 @@ def served(module, exported):
 def test_answers_are_those_of_the_model(served, exported):
     client, service, _ = served
     answer, expected = client.predict({"text": TEXTS}), exported[0].answer(TEXTS)
-    assert answer["label"].tolist() == expected["label"].tolist()
+    assert [label.decode() for label in answer["label"]] == expected["label"].tolist()
     np.testing.assert_allclose(answer["probabilities"], expected["probabilities"], rtol=0, atol=1e-6)
     assert (service.asked[0].name, service.asked[0].signature_name) == ("sentiment", "serving_default")
     assert not service.asked[0].HasField("version")

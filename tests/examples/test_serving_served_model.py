@@ -93,7 +93,7 @@ def test_a_row_answers_the_same_in_any_company(module, tmp_path, backbone, prepr
 
 def test_answers_are_those_of_the_model(served, classifier):
     rows, expected = ask(served, text=TEXTS), classifier.answer(TEXTS)
-    assert [row["label"].encode() for row in rows] == expected["label"].tolist()
+    assert [row["label"] for row in rows] == expected["label"].tolist()
     np.testing.assert_allclose([row["probabilities"] for row in rows], expected["probabilities"], rtol=0, atol=ROUNDING)
 
 

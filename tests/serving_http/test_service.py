@@ -38,7 +38,7 @@ def test_answers_and_refusals(start_server, models, small_classifier):
 
 def check_answers(client, classifier):
     answer, expected = client.predict({"text": TEXTS}), classifier.answer(TEXTS)
-    assert [label.encode() for label in answer["label"]] == expected["label"].tolist()
+    assert answer["label"] == expected["label"].tolist()
     np.testing.assert_allclose(answer["probabilities"], expected["probabilities"], rtol=0, atol=ROUNDING)
     many = client.predict({"text": TEXTS * 20})  # more than one step of the model
     assert many["label"] == answer["label"] * 20

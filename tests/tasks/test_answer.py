@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertClassifier
+from keras_bert_layers.tasks._answers import as_rows, as_text, is_single_row
 
 
 @pytest.fixture
@@ -17,7 +18,37 @@ def test_equals_the_softmax_of_predict(classifier):
     logits = classifier.predict(pairs, verbose=0)
     expected = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(answers["probabilities"], expected, atol=1e-6)  # float32 rounding of other batches
-    assert answers["label"].tolist() == [[b"bad", b"good"][column] for column in expected.argmax(axis=-1)]
+    assert answers["label"].tolist() == [["bad", "good"][column] for column in expected.argmax(axis=-1)]
+
+
+def test_a_single_row(classifier, backbone, preprocessor):
+    rows = classifier.answer((["a good film"], ["night"]))
+    answer = classifier.answer(("a good film", "night"))
+    assert type(answer["label"]) is str
+    assert answer["label"] == rows["label"][0]
+    np.testing.assert_allclose(answer["probabilities"], rows["probabilities"][0], atol=1e-6)
+    single = BertClassifier(backbone, num_classes=3, preprocessor=preprocessor)
+    assert single.answer("a good film")["label"] in {"0", "1", "2"}
+    assert single.answer(b"a good film")["probabilities"].shape == (3,)
+    with pytest.raises(ValueError, match="this model takes pairs of texts. Received: single texts"):
+        classifier.answer("a good film")
+    with pytest.raises(ValueError, match="this model takes single texts. Received: pairs of texts"):
+        BertClassifier(backbone, 2, preprocessor=preprocessor, pairs=False).answer(("a", "good"))
+
+
+def test_texts_are_str():
+    answers = {"label": np.array([["Kraków".encode(), b""], [b"\xff", b"a"]], object), "score": np.zeros((2, 1))}
+    found = as_text(answers)
+    assert found["label"].tolist() == [["Kraków", ""], ["\ufffd", "a"]]
+    assert found["score"] is answers["score"]
+    assert as_text({"label": np.zeros((0, 2), object)})["label"].shape == (0, 2)
+
+
+@pytest.mark.parametrize("x", [("Who?", "A man."), ("A man", ["sings.", "bakes."])])
+def test_a_single_row_as_columns(x):
+    assert is_single_row(x)
+    assert not is_single_row(as_rows(x))
+    assert as_rows(x) == tuple([part] for part in x)
 
 
 def test_no_texts(classifier):
@@ -40,3 +71,35 @@ def test_a_pair_for_a_model_that_was_not_told_of_pairs(backbone, preprocessor):
     text = r"`pairs` must be True for answers to pairs of texts\. .*Set `task\.pairs = True`, or give `pairs=True`"
     with pytest.raises(ValueError, match=text):
         classifier.answer((["a good film"], ["night"]))
+
+
+class TestPredictLabels:
+    def test_names(self, classifier):
+        pairs = (["a good film", "night"], ["a bad film", ""])
+        labels = classifier.predict_labels(pairs)
+        assert labels.tolist() == classifier.answer(pairs)["label"].tolist()
+        assert classifier.predict_labels(("a good film", "a bad film")) == labels[0]
+
+    def test_indices_without_names(self, backbone, preprocessor):
+        classifier = BertClassifier(backbone, 3, preprocessor=preprocessor)
+        texts = ["a good film", "night"]
+        labels = classifier.predict_labels(texts)
+        assert labels.dtype == np.int64
+        assert labels.tolist() == classifier.predict(texts, verbose=0).argmax(axis=1).tolist()
+        assert classifier.predict_labels(texts[0]) == labels[0]
+
+    def test_several_labels(self, backbone, preprocessor):
+        options = {"problem_type": "multi_label_classification", "preprocessor": preprocessor}
+        classifier = BertClassifier(backbone, 3, threshold=0.45, **options)
+        texts = ["a good film", "night"]
+        logits = classifier.predict(texts, verbose=0)
+        rows = [[int(column) for column in np.argsort(-row) if 1 / (1 + np.exp(-row[column])) > 0.45] for row in logits]
+        assert classifier.predict_labels(texts) == rows
+        assert classifier.predict_labels(texts[0]) == rows[0]
+        classifier.class_names = ["a", "b", "c"]
+        assert classifier.predict_labels(texts) == [["abc"[column] for column in row] for row in rows]
+
+    def test_a_regression_has_none(self, backbone, preprocessor):
+        scorer = BertClassifier(backbone, problem_type="regression", preprocessor=preprocessor)
+        with pytest.raises(ValueError, match="`problem_type` must have classes.*Ask `answer` or `predict`"):
+            scorer.predict_labels(["a"])

@@ -74,11 +74,9 @@ def test_entities_are_those_of_the_pipeline(transformers, models, aggregation):
         found = answer["entity_start"][row] >= 0
         assert answer["entity_start"][row][found].tolist() == starts
         assert answer["entity_end"][row][found].tolist() == ends
-        assert [label.decode() for label in answer["entity_label"][row][found]] == [
-            entity["entity_group"] for entity in expected
-        ]
+        assert answer["entity_label"][row][found].tolist() == [entity["entity_group"] for entity in expected]
         assert answer["entity_text"][row][found].tolist() == [
-            text[entity["start"] : entity["end"]].encode() for entity in expected
+            text[entity["start"] : entity["end"]] for entity in expected
         ]
         np.testing.assert_allclose(
             answer["entity_score"][row][found], [entity["score"] for entity in expected], atol=SCORE_TOLERANCE

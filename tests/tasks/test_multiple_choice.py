@@ -140,7 +140,7 @@ def test_served_answers_are_those_of_keras(chooser, logits, served):
     assert long["bytes_cut"].numpy().tolist() == [4]
     asked = chooser.answer(COLUMNS, batch_size=2)
     np.testing.assert_allclose(asked["probabilities"], answer["probabilities"], atol=TOLERANCE)
-    assert asked["choice"].tolist() == answer["choice"].numpy().tolist()
+    assert asked["choice"].tolist() == [choice.decode() for choice in answer["choice"].numpy()]
     assert asked["choice_index"].tolist() == LABELS
 
 

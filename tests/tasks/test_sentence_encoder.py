@@ -356,3 +356,15 @@ def test_layers_in_a_row_and_a_cut(make, tmp_path):
 def test_bad_projection(make, options, message):
     with pytest.raises(ValueError, match=f"`BertSentenceEncoder`: {message}"):
         make(**options)
+
+
+def test_similarity_of_texts_and_vectors(encoder, embed):
+    first, second = embed(TEXTS), embed(OTHERS[:3])
+    expected = first @ second.T
+    np.testing.assert_allclose(encoder.similarity(TEXTS, OTHERS[:3]), expected, atol=TOLERANCE)
+    np.testing.assert_allclose(encoder.similarity(3 * first, OTHERS[:3]), expected, atol=TOLERANCE)
+    np.testing.assert_allclose(encoder.similarity(TEXTS[1], tf.constant(second)), expected[1:2], atol=TOLERANCE)
+    np.testing.assert_allclose(encoder.similarity(first[1], second[0]), expected[1:2, :1], atol=TOLERANCE)
+    assert encoder.similarity([], TEXTS).shape == (0, 4)
+    with pytest.raises(ValueError, match=r"be texts, or vectors \(rows, 15\)\. Received: x=shape \(2, 3\)"):
+        encoder.similarity(TEXTS, np.ones((2, 3)))

@@ -89,4 +89,4 @@ def test_answers(answerer, columns, theirs):
                 score = float(start_logits[window, first] + end_logits[window, last])
                 best[row] = max(best.get(row, (-np.inf,)), (score, offsets[first][0], offsets[last][1]))
     expected = [columns[1][row][start:end] for row, (_, start, end) in sorted(best.items())]
-    assert [answer.decode() for answer in answerer.answer(columns)["answer"]] == expected
+    assert answerer.answer(columns)["answer"].tolist() == expected

@@ -58,6 +58,22 @@ class TestClasses:
             "predict",  # of encoders, with `prompt`
         }
 
+    @pytest.mark.parametrize(
+        "method",
+        ["compile", "fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch", "save"],
+    )
+    def test_methods_name_kerass_arguments_in_its_order(self, task, method):
+        theirs, ours = (
+            dict(list(inspect.signature(getattr(owner, method)).parameters.items())[1:])
+            for owner in (keras.Model, task)
+        )
+        assert [name for name in theirs if name not in ours] == []
+        assert [name for name in ours if name in theirs] == list(theirs)
+        for name, parameter in theirs.items():
+            if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+                assert ours[name].kind is parameter.kind
+                assert method == "compile" or ours[name].default == parameter.default
+
     def test_every_argument_is_in_the_config(self, task):
         arguments = set(list(inspect.signature(task.__init__).parameters)[1:]) - {"masking", "keywords"}
         options = {"num_classes": 2} if "num_classes" in arguments else {}
@@ -81,7 +97,7 @@ class TestWhatChangesTheAnswers:
     def test_class_names(self, classifier):
         before = classifier.answer(TEXTS)["label"].tolist()
         classifier.class_names = ["negative", "positive"]
-        names = {b"bad": b"negative", b"good": b"positive"}
+        names = {"bad": "negative", "good": "positive"}
         assert classifier.answer(TEXTS)["label"].tolist() == [names[label] for label in before]
         assert classifier.get_config()["class_names"] == ["negative", "positive"]
         with pytest.raises(ValueError, match="`class_names` must hold 2 different names"):
@@ -117,7 +133,7 @@ class TestWhatChangesTheAnswers:
         assert answerer.best_answers(x)["answer"].shape == (1, 2)
         answerer.max_answer_length = 1
         answers = answerer.best_answers(x)
-        assert all(b" " not in answer for answer in answers["answer"][0])
+        assert all(" " not in answer for answer in answers["answer"][0])
 
     @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method:UserWarning")
@@ -197,6 +213,12 @@ class TestArguments:
     def test_ragged_strings(self, classifier, method):
         with pytest.raises(TypeError, match="`x` must hold one text a row. Received: .*RaggedTensor.* Join the words"):
             getattr(classifier, method)(tf.ragged.constant([["a", "b"], ["c"]]))
+
+    def test_one_batch_takes_what_keras_takes(self, classifier):
+        classifier.compile(run_eagerly=True)
+        found = classifier.train_on_batch(TEXTS, LABELS, None, {"good": 0.0}, True)
+        assert found == classifier.get_metrics_result()
+        assert classifier.test_on_batch(TEXTS, ["good"] * 6, None, True)["loss"] > 0
 
     def test_export_as_keras_calls_it(self, classifier, tmp_path, capsys):
         classifier.export(tmp_path / "quiet", "tf_saved_model", False, warm_up=False)

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertTokenClassifier, BertTokenizer
 from keras_bert_layers.preprocessing import WordAligner
+from keras_bert_layers.tasks._answers import as_text
 
 NAMES = ["O", "B-mood", "I-mood", "B-time", "I-time"]
 # "goods" is two pieces, "un-happy" three words to the tokenizer, the third row is longer than the model.
@@ -242,10 +243,10 @@ class TestAnswers:
         starts = np.cumsum([0, *(len(word) + 1 for word in row)])
         expected = sorted(entities_of(classifier.predict_tags([row])[0]), key=lambda entity: entity[1])
         assert len(expected) > 1
-        assert answer["entity_label"].tolist() == [[label.encode() for label, *_ in expected]]
+        assert answer["entity_label"].tolist() == [[label for label, *_ in expected]]
         assert answer["entity_start"].tolist() == [[starts[first] for _, first, _ in expected]]
         assert answer["entity_end"].tolist() == [[starts[last] + len(row[last]) for *_, last in expected]]
-        assert answer["entity_text"].tolist() == [[" ".join(row[a : b + 1]).encode() for _, a, b in expected]]
+        assert answer["entity_text"].tolist() == [[" ".join(row[a : b + 1]) for _, a, b in expected]]
 
     def test_score_is_the_mean_probability(self, classifier):
         logits = classifier.predict(TEXTS[2:3], verbose=0)
@@ -309,7 +310,7 @@ class TestFitted:
     @pytest.mark.parametrize("batch", [TEXTS, ODD, ODD[:2], []], ids=["texts", "odd", "nothing in them", "none"])
     def test_export_answers_what_keras_answers(self, fitted, served, batch):
         texts = tf.constant(batch, tf.string, shape=[len(batch)])
-        answer = served["serving_default"](text=texts)
+        answer = as_text({name: tensor.numpy() for name, tensor in served["serving_default"](text=texts).items()})
         expected = fitted[0].answer(batch)
         assert set(expected) == {f"entity_{part}" for part in ("label", "text", "start", "end", "score")}
         assert set(answer) == {*expected, "bytes_cut"}

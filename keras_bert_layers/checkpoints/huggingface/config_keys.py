@@ -42,6 +42,7 @@ SHARED_NAMES = {
 # These keys have no default: a wrong head count, for example, fits every weight and gives wrong outputs.
 _REQUIRED = list(SHARED_NAMES)[:8]
 _NAMES = {**SHARED_NAMES, "layer_norm_eps": "layer_norm_epsilon"}
+FIELDS_BY_KEY = _NAMES
 
 # Keys that are allowed only with a value for which the encoder is plain BERT.
 SHARED_ONLY = {"directionality": ("bidi",), "pooler_type": ("first_token_transform",)}

@@ -209,6 +209,14 @@ def as_table(owner: str, x: Any, *, first_row: int = 0) -> np.ndarray:
     return table
 
 
+def as_one_column(columns: Any) -> Any:
+    """All texts of all columns, those of the first rows first."""
+    if not isinstance(columns, tuple):
+        return columns
+    table = np.concatenate([np.asarray(column).reshape(len(column), -1) for column in columns], axis=1)
+    return table.reshape(-1)
+
+
 def num_rows(columns: Any) -> int:
     """How many rows there are, dense or ragged."""
     column, *_ = tf.nest.flatten(columns) if isinstance(columns, tuple | dict) else [columns]

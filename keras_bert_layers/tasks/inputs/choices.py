@@ -106,6 +106,12 @@ class ChoiceInputs(Inputs):
             y = asserted(y, tf.reduce_all(tf.reduce_any(is_label, axis=-1)), [rule, y])
         return without_none(_ids_of_choices(self.bucketed(), prompts, choices[:, :widest]), y, sample_weight)
 
+    def read_together(self, columns: Any) -> Any:
+        """Each prompt with each of its choices."""
+        prompts, choices = columns
+        present = choices.astype(bool)
+        return np.asarray(prompts)[np.nonzero(present)[0]], choices[present]
+
     def outputs(self, columns: Any, run: Callable[..., Any]) -> np.ndarray:
         """The scores of a block of rows; only choices that are present are computed, each as a row of a step."""
         prompts, choices = columns

@@ -71,6 +71,10 @@ class ComparedInputs(Inputs):
             )
             raise ValueError(checks.message(self.owner, "y", rule, tuple(y.shape), cure))
 
+    def read_together(self, columns: Any) -> Any:
+        """All texts, one by one."""
+        return columns_of.as_one_column(columns)
+
     def outputs(self, columns: Any, run: Callable[..., Any]) -> np.ndarray:
         """The vectors of a block of texts, or the cosines of a block of pairs."""
         contrastive.refuse_negatives(self.owner, columns)

@@ -17,6 +17,7 @@ from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.tasks.inputs import _arrays as arrays
 from keras_bert_layers.tasks.inputs import _columns as columns_of
 from keras_bert_layers.tasks.inputs._batches import batches_of_rows
+from keras_bert_layers.tasks.inputs._cut_texts import CutTexts
 from keras_bert_layers.tasks.inputs._epochs import Epochs
 from keras_bert_layers.tasks.inputs._row_order import token_counts
 
@@ -52,6 +53,7 @@ class Inputs:
         self.most_texts = most_texts
         self.part = part
         self.prompt = prompt
+        self.cuts = CutTexts(owner)
 
     def prompted(self, prompt: str) -> Inputs:
         """The same kind of data with another prompt."""
@@ -181,6 +183,7 @@ class Inputs:
     ) -> tf.data.Dataset:
         """`batches` from what a user holds that is not a dataset."""
         rows = self.checked(x, y, sample_weight)
+        self.look_for_cuts(rows[0])
         batches = batches_of_rows(rows, batch_size=batch_size or 32, lengths=self.lengths, epochs=epochs)
         return self.encoded(batches, epochs)
 
@@ -232,6 +235,16 @@ class Inputs:
     def lengths(self, x: Any, *_: Any) -> Any:
         """How many tokens each row of a batch has for the model, int64 `(rows,)`, in graph."""
         return tf.minimum(token_counts(self.preprocessor.tokenizer, x), self.preprocessor.max_length)
+
+    def look_for_cuts(self, columns: Any) -> None:
+        """Warns, once, if texts are longer than the model reads."""
+        texts = self.read_together(columns)
+        if all(isinstance(column, np.ndarray) for column in (texts if isinstance(texts, tuple) else (texts,))):
+            self.cuts.look(self.preprocessor, texts, self.prompt)
+
+    def read_together(self, columns: Any) -> Any:
+        """Texts, or pairs of texts, in arrays, each of which is one sequence; None if long ones are not cut."""
+        return columns
 
     # Outputs, and rows again.
 

@@ -36,7 +36,9 @@ class QueryInputs(Inputs):
         """Single texts for one of the two encoders, `"query"` or `"document"`."""
         own = self.document_preprocessor if side == DOCUMENT else None
         prompt = self._prompts.get(side, "")
-        return self.made_once(Inputs, self.owner, own or self.preprocessor, most_texts=1, part=side, prompt=prompt)
+        made = self.made_once(Inputs, self.owner, own or self.preprocessor, most_texts=1, part=side, prompt=prompt)
+        made.cuts = self.cuts
+        return made
 
     def holds_ids(self, x: Any) -> bool:
         """Whether `x` is, or yields, the ids of both encoders or of one."""
@@ -71,6 +73,10 @@ class QueryInputs(Inputs):
         (documents,) = self.side(DOCUMENT).encode(contrastive.column_by_column(texts[:, 1:]))
         labels = {contrastive.TEXTS: contrastive.text_ids(texts)}
         return without_none({QUERY: queries, DOCUMENT: documents}, labels, sample_weight)
+
+    def read_together(self, columns: Any) -> Any:
+        """All texts, one by one."""
+        return columns_of.as_one_column(columns)
 
     def outputs(self, columns: Any, run: Callable[..., Any]) -> np.ndarray:
         """The vectors of a block of queries, or the scores of a block of pairs."""

@@ -126,6 +126,9 @@ class QuestionInputs(Inputs):
         padding = self.preprocessor.padding if padding is None else padding
         return padded_width(lengths, padding=padding, max_length=self.preprocessor.max_length)
 
+    def read_together(self, columns: Any) -> None:
+        """Long contexts are read through windows."""
+
     def outputs(self, columns: Any, run: Callable[..., Any]) -> list[dict[str, np.ndarray]]:
         """For each question, the logits of its own windows."""
         preprocessor = self.bucketed()

@@ -128,6 +128,9 @@ class WordInputs(Inputs):
         """Float32 `(rows, words, tags)`, 0 after the last word of a row."""
         return arrays.stacked([row[None] for block in blocks for row in block], self.fill_value)
 
+    def read_together(self, columns: Any) -> None:
+        """Long texts are read through windows."""
+
     def answer_columns(self, x: Any) -> list[Any]:
         """The column of texts in which to find entities."""
         columns = self.columns(x)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.asserted import asserted
 from keras_bert_layers._internal.lazy import tf
@@ -48,6 +50,18 @@ class Classes:
     def answers(self) -> list[str]:
         """The class names of the served model: `"0"`, `"1"` and so on where none were given."""
         return self.class_names or [str(index) for index in range(self.num_classes)]
+
+    def as_given(self, names: Any) -> Any:
+        """The labels of an answer as a user gives them: one name or an array of them, or indices without names."""
+        return names if self.class_names is not None else np.asarray(names).astype(np.int64)[()]
+
+    def for_loss(self, y: Any, y_pred: Any, loss: Any) -> Any:
+        """Labels of a batch in the form that a compiled loss takes."""
+        return y
+
+    def for_metrics(self, y: Any, y_pred: Any, metrics: Any) -> Any:
+        """Labels of a batch in the form that compiled metrics take."""
+        return y
 
     def known_names(self) -> list[str]:
         """The class names; ValueError if there are none, for labels that are names."""

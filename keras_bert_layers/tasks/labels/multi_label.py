@@ -33,6 +33,12 @@ class MultiLabel(Classes):
     def threshold(self, threshold: float | None) -> None:
         self._threshold = THRESHOLD if threshold is None else checks.fraction(OWNER, "threshold", threshold)
 
+    def as_given(self, names: Any) -> Any:
+        """A list for each row of an answer, or for the only one, without what pads it."""
+        if names.ndim > 1:
+            return [self.as_given(row) for row in names]
+        return [name if self.class_names else int(name) for name in names if name]
+
     def loss(self) -> keras.losses.Loss:
         """Binary cross entropy of the logits, the mean over texts and classes."""
         return keras.losses.BinaryCrossentropy(from_logits=True)

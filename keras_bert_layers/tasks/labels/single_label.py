@@ -11,7 +11,12 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.decoding import decode_labels
+from keras_bert_layers.tasks._class_metrics import has_columns, one_hot, take_indices
+from keras_bert_layers.tasks._losses import takes_columns
 from keras_bert_layers.tasks.labels.classes import OWNER, Classes, as_text
+
+# float32 shares of a teacher's softmax add up to 1 within some 1e-6.
+_SUM_TOLERANCE = 1e-3
 
 
 class SingleLabel(Classes):
@@ -28,7 +33,7 @@ class SingleLabel(Classes):
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        """Names or integers `(rows,)` as integers, checked row by row."""
+        """Names or integers `(rows,)` as integers, checked row by row; one column a class as it is."""
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if y.dtype.kind in "SO":
             ids = {class_name: index for index, class_name in enumerate(self.known_names())}
@@ -37,11 +42,43 @@ class SingleLabel(Classes):
                 if not isinstance(label, str) or label not in ids:
                     raise self.unknown(label, row)
             return np.array([ids[label] for label in names], np.int32)
+        if y.ndim == 2 and y.dtype.kind in "biuf":
+            return self._checked_columns(y)
         if y.ndim == 1:
             is_right = (y >= 0) & (y < self.num_classes) & (y == np.floor(y))  # a missing label, NaN, is wrong
             rule = f"every label must be an integer, at least 0 and less than num_classes={self.num_classes}"
             checks.every_row(OWNER, rule, y, is_right)
         return y
+
+    def _checked_columns(self, y: np.ndarray) -> np.ndarray:
+        """One-hot labels `(rows, classes)` as integers, shares of the classes as float32."""
+        if y.shape[1] != self.num_classes:
+            rule = f"hold one class a text, or one column for each of {self.num_classes} classes"
+            raise ValueError(checks.message(OWNER, "y", rule, checks.Shown(f"shape {y.shape}")))
+        is_right = (y >= 0).all(axis=1) & (np.abs(y.sum(axis=1) - 1) < _SUM_TOLERANCE)
+        cure = 'For several classes a text: problem_type="multi_label_classification".'
+        checks.every_row(OWNER, "the columns of a label must be at least 0, with a sum of 1", y, is_right, cure)
+        return y.astype(np.int32 if ((y == 0) | (y == 1)).all() else np.float32)
+
+    def for_loss(self, y: Any, y_pred: Any, loss: Any) -> Any:
+        """One column a class for Keras's losses that compare these; class indices for the sparse ones.
+
+        Raises:
+            ValueError: shares of classes, which a sparse loss cannot take.
+        """
+        if takes_columns(loss):
+            return one_hot(y, y_pred)
+        if not has_columns(y, y_pred) or not isinstance(loss, keras.losses.SparseCategoricalCrossentropy):
+            return y
+        if not keras.backend.is_int_dtype(y.dtype):
+            cure = 'Compile with loss="categorical_crossentropy", or hand over one-hot labels as integers.'
+            rule = "be class indices under this loss"
+            raise ValueError(checks.message(OWNER, "y", rule, checks.Shown(f"{y.dtype} {tuple(y.shape)}"), cure))
+        return keras.ops.argmax(y, axis=-1)
+
+    def for_metrics(self, y: Any, y_pred: Any, metrics: Any) -> Any:
+        """Class indices, if one of the metrics compares these; of shares, the class with the largest."""
+        return keras.ops.argmax(y, axis=-1) if has_columns(y, y_pred) and take_indices(metrics) else y
 
     def encode_in_graph(self, y: Any) -> Any:
         """Names `(batch,)` as integers; integers unchanged."""

@@ -111,7 +111,9 @@ class Predictor:
             progress.begin()
             for start, block in row_blocks.blocks(inputs.owner, rows, max_rows=inputs.block_rows):
                 progress.begin_block(len(block))
-                yield compute(inputs.columns(row_blocks.as_columns(block), first_row=start), run)
+                columns = inputs.columns(row_blocks.as_columns(block), first_row=start)
+                inputs.look_for_cuts(columns)
+                yield compute(columns, run)
             progress.end()
 
         return outputs()
@@ -134,6 +136,7 @@ class Predictor:
         """
         checks.positive_integer(inputs.owner, "batch_size", batch_size)
         columns = [np.asarray(column) for column in inputs.answer_columns(x)]
+        inputs.look_for_cuts(tuple(columns) if len(columns) > 1 else columns[0])
         # Tokenizing a batch costs little beside its model, so characters are good enough as lengths.
         sizes = np.array([row_blocks.num_characters(row) for row in zip(*columns, strict=True)], int)
         chosen = list(plan(sizes, width=int, max_rows=batch_size, max_tokens=None)) or [np.arange(0)]

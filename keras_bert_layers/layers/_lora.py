@@ -1,0 +1,32 @@
+"""LoRA on dense layers, through Keras's own `enable_lora`."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import keras
+
+from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock
+
+
+def enable_lora(block: TransformerEncoderBlock, rank: int, alpha: float | None) -> None:
+    """Enables LoRA on the dense layers of attention and feed-forward of one block.
+
+    Keras writes a dense layer with LoRA as one merged kernel, and reads zeros as both of its matrices, so that training
+    cannot go on. These layers write and read all of their weights.
+    """
+    attention, feed_forward = block.attention, block.feed_forward
+    for dense in (
+        attention.query_key_value,
+        attention.output_projection,
+        feed_forward.intermediate,
+        feed_forward.output_projection,
+    ):
+        dense.enable_lora(rank, lora_alpha=alpha)
+        dense.save_own_variables = partial(keras.layers.Layer.save_own_variables, dense)
+        dense.load_own_variables = partial(keras.layers.Layer.load_own_variables, dense)
+
+
+def is_lora(weight: keras.Variable) -> bool:
+    """Whether a weight is one of the two matrices of LoRA."""
+    return weight.name.startswith("lora_kernel_")

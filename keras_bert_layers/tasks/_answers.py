@@ -1,0 +1,49 @@
+"""What `answer` takes and returns in Python: rows or a single one, and strings as `str`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+
+_AS_TEXT = np.frompyfunc(lambda text: text.decode("utf-8", "replace"), 1, 1)
+
+
+def ask(task: Any, serve: Callable[..., Any], x: Any, batch_size: int) -> dict[str, Any]:
+    """The answers of a function of strings, as a signature has, to all rows of `x` or to a single one.
+
+    Args:
+        task: the task.
+        serve: one of its functions that give answers.
+        x: as in `Task.answer`.
+        batch_size: rows a step.
+
+    Raises:
+        ValueError: the task has no preprocessor.
+    """
+    if task.preprocessor is None:
+        cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
+        raise ValueError(checks.message(type(task).__name__, "preprocessor", "be given for raw text", None, cure))
+    is_one = is_single_row(x)
+    answers = as_text(task._predictor.ask(task.data, serve, as_rows(x) if is_one else x, batch_size))
+    return {name: values[0] for name, values in answers.items()} if is_one else answers
+
+
+def is_single_row(x: Any) -> bool:
+    """Whether `x` is one text, or a tuple that begins with one, and not columns."""
+    return isinstance(x[0] if isinstance(x, tuple) and x else x, str | bytes)
+
+
+def as_rows(x: Any) -> Any:
+    """A single row as columns of one row."""
+    return tuple([part] for part in x) if isinstance(x, tuple) else [x]
+
+
+def as_text(answers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The answers with `str` where strings are `bytes`; what is no UTF-8 becomes U+FFFD."""
+    return {
+        name: _AS_TEXT(values) if values.dtype == object and values.size else values for name, values in answers.items()
+    }

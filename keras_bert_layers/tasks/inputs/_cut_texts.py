@@ -1,0 +1,66 @@
+"""Tells once that texts are longer than the model reads."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.tasks.inputs._row_order import token_counts
+
+# How many rows are looked at, so that the look costs little beside a step.
+LOOKED_AT = 1024
+
+
+class CutTexts:
+    """Looks whether texts are cut at `max_length`, and warns at the first of them.
+
+    Args:
+        owner: the task's class.
+    """
+
+    def __init__(self, owner: str):
+        self._owner = owner
+        self._has_warned = False
+
+    def look(self, preprocessor: Any, texts: Any, prompt: str = "") -> None:
+        """Looks at the first rows; a UserWarning names how many of them are cut.
+
+        Args:
+            preprocessor: a `BertPreprocessor`.
+            texts: an array of strings `(rows,)`, or a tuple of two, which are read together.
+            prompt: is read before each.
+        """
+        columns = [column[:LOOKED_AT] for column in (texts if isinstance(texts, tuple) else (texts,))]
+        if self._has_warned or not len(columns[0]):
+            return
+        tokenizer = preprocessor.tokenizer
+        num_others = 2 + tokenizer.num_pair_separators * (len(columns) - 1)
+        if prompt:
+            num_others += int(token_counts(tokenizer, tf.constant([prompt]))[0])
+        room = preprocessor.max_length - num_others
+        sizes = np.sum([[_num_bytes(text) for text in column] for column in columns], axis=0)
+        may_be = sizes > room  # a token has a byte at least
+        if not may_be.any():
+            return
+        chosen = tuple(tf.constant(column[may_be], tf.string) for column in columns)
+        lengths = np.asarray(token_counts(tokenizer, chosen))
+        num_cut = int((lengths > room).sum())
+        if num_cut:
+            self._has_warned = True
+            self._warn(preprocessor, num_cut, len(sizes), int(lengths.max()) + num_others)
+
+    def _warn(self, preprocessor: Any, num_cut: int, num_rows: int, longest: int) -> None:
+        warnings.warn(
+            f"`{self._owner}`: {num_cut} of the {num_rows} texts that were looked at are longer than "
+            f"`max_length={preprocessor.max_length}` tokens, and are cut; the longest has {longest}. Give the "
+            "preprocessor a larger `max_length`, up to the backbone's `max_sequence_length`, or split the texts. "
+            "This is told once.",
+            stacklevel=2,
+        )
+
+
+def _num_bytes(text: Any) -> int:
+    return len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode("utf-8", "replace"))

@@ -1,0 +1,49 @@
+"""Names that other libraries have."""
+
+import copy
+import inspect
+import pickle
+
+import pytest
+
+import keras_bert_layers as kbl
+
+SIZES = {"vocabulary_size": 9, "hidden_dim": 6, "num_layers": 2, "num_heads": 2, "intermediate_dim": 10}
+
+
+@pytest.mark.parametrize(
+    ("cls", "cure"),
+    [
+        (kbl.BertBackbone, r"keras_bert_layers.load_backbone\(source\)"),
+        (kbl.BertClassifier, r"keras_bert_layers.load_task\(source, task\)"),
+        (kbl.BertSentenceEncoder, r"keras_bert_layers.load_task\(source, task\)"),
+        (kbl.BertTokenizer, r"keras_bert_layers.load_tokenizer\(source\)"),
+        (kbl.BertPreprocessor, r"keras_bert_layers.load_preprocessor\(source\)"),
+        (kbl.BertConfig, r"presets.preset_config\(name\)"),
+    ],
+)
+@pytest.mark.parametrize("method", ["from_preset", "from_pretrained"])
+def test_methods_that_are_elsewhere(cls, cure, method):
+    with pytest.raises(AttributeError, match=f"`{cls.__name__}` has no `{method}`. Use `{cure}"):
+        getattr(cls, method)("bert-base-uncased")
+
+
+def test_arguments_of_transformers():
+    values = {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    values |= {"intermediate_size": 9, "max_position_embeddings": 5, "type_vocab_size": 2, "hidden_act": "gelu"}
+    with pytest.raises(TypeError, match="`BertConfig`: every argument must be one of") as error:
+        kbl.BertConfig(**values, layers=3)
+    names = (
+        "vocabulary_size hidden_dim num_layers num_heads intermediate_dim max_sequence_length num_segments activation"
+    )
+    for theirs, ours in zip(values, names.split(), strict=True):
+        assert f"{theirs} (here {ours!r})" in str(error.value)
+    assert ", layers. For the content" in str(error.value)
+
+
+def test_a_config_is_what_it_was():
+    config = kbl.BertConfig(**SIZES)
+    assert next(iter(inspect.signature(kbl.BertConfig).parameters)) == "vocabulary_size"
+    assert pickle.loads(pickle.dumps(config)) == copy.deepcopy(config) == config
+    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'hidden_dim'"):
+        kbl.BertConfig(**{name: value for name, value in SIZES.items() if name != "hidden_dim"})

@@ -1,0 +1,106 @@
+"""The warning about texts that are longer than the model reads."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import keras_bert_layers as kbl
+from keras_bert_layers.tasks.inputs._cut_texts import LOOKED_AT, CutTexts
+
+LONG = "good " * 8  # one token too many beside [CLS] and [SEP] in the fixture's 9
+
+
+@pytest.fixture
+def texts_of():
+    def texts_of(*texts):
+        return np.array(texts, object)
+
+    return texts_of
+
+
+@pytest.fixture
+def silent():
+    """Any warning is an error within; the settings of the tests ignore this one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def test_it_says_how_many_and_what_to_do(preprocessor, texts_of):
+    cuts = CutTexts("Task")
+    text = (
+        r"`Task`: 2 of the 4 texts that were looked at are longer than `max_length=9` tokens, and are cut; the longest "
+        r"has 12\. Give the preprocessor a larger `max_length`"
+    )
+    with pytest.warns(UserWarning, match=text):
+        cuts.look(preprocessor, texts_of(LONG, "a", "bad " * 10, "x" * 20))
+
+
+def test_it_is_told_once(preprocessor, texts_of, silent):
+    cuts = CutTexts("Task")
+    with pytest.warns(UserWarning, match="1 of the 1 texts"):
+        cuts.look(preprocessor, texts_of(LONG))
+    cuts.look(preprocessor, texts_of(LONG))
+
+
+@pytest.mark.parametrize("text", ["good " * 7, "unhappy " * 2, "", "é" * 6, b"\xff good", "night" * 5])
+def test_nothing_is_said_of_what_fits(preprocessor, texts_of, silent, text):
+    CutTexts("Task").look(preprocessor, texts_of(text))
+
+
+def test_pairs_and_prompts(preprocessor, texts_of, silent):
+    pair = texts_of("good good good"), texts_of("bad bad bad")
+    CutTexts("Task").look(preprocessor, pair)
+    with pytest.warns(UserWarning, match="the longest has 10"):
+        CutTexts("Task").look(preprocessor, (pair[0], texts_of("bad " * 4)))
+    with pytest.warns(UserWarning, match="the longest has 10"):
+        CutTexts("Task").look(preprocessor, texts_of("good " * 7), "a ")
+
+
+def test_the_first_rows_are_looked_at(preprocessor, silent):
+    CutTexts("Task").look(preprocessor, np.array(["a"] * LOOKED_AT + [LONG], object))
+    CutTexts("Task").look(preprocessor, np.zeros(0, object))
+
+
+@pytest.fixture
+def eager(new_backbone, preprocessor):
+    def eager(make, **options):
+        task = make(new_backbone(), preprocessor=preprocessor, **options)
+        task.compile(run_eagerly=True)
+        return task
+
+    return eager
+
+
+@pytest.mark.parametrize("method", ["fit", "predict", "answer"])
+def test_a_classifier_tells(eager, method):
+    classifier = eager(kbl.BertClassifier, num_classes=2)
+    arguments = ([LONG, "a"], [0, 1]) if method == "fit" else ([LONG, "a"],)
+    with pytest.warns(UserWarning, match="`BertClassifier`: 1 of the 2 texts"):
+        getattr(classifier, method)(*arguments, **({} if method == "answer" else {"verbose": 0}))
+
+
+@pytest.mark.parametrize(
+    ("make", "x", "num_texts"),
+    [
+        (kbl.BertSentenceEncoder, (["a", LONG], ["b", "c"]), 4),
+        (kbl.BertMultipleChoice, (["a", "good good"], [["b", LONG], ["c", ""]]), 3),
+    ],
+)
+def test_how_the_texts_of_a_row_are_read(eager, make, x, num_texts):
+    with pytest.warns(UserWarning, match=f"1 of the {num_texts} texts"):
+        eager(make).predict(x, verbose=0)
+
+
+def test_both_sides_of_a_dual_encoder_tell_once(eager):
+    encoder = eager(kbl.BertDualEncoder)
+    with pytest.warns(UserWarning, match="`BertDualEncoder`: 1 of the 1 texts"):
+        encoder.encode_documents([LONG], verbose=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder.encode_queries([LONG], verbose=0)
+
+
+def test_windows_cut_nothing(eager, silent):
+    eager(kbl.BertTokenClassifier, tag_names=["O", "B-a", "I-a"]).predict([LONG, LONG], verbose=0)
