@@ -122,6 +122,7 @@ _REGISTERED = {
     "SpearmanCorrelation": "metrics",
     "TokenClassificationHead": "layers",
     "TransformerEncoderBlock": "layers",
+    "Warmup": "optimizers",
     "WarmupLinearDecay": "optimizers",
 }
 

@@ -22,6 +22,7 @@ def pictures():
             [0, 0, 0, 1, 1],
             dict.fromkeys(("token", "segment", "position"), np.linspace(-2, 1, 35).reshape(5, 7)),
         ),
+        "learning_rate_curve": learning_rate_curve,
         "masked_tokens": lambda kind: kind.MaskedTokens(
             f"[MASK] {HOSTILE} [MASK]", [TOKENS, []], [[0.5, 0.3, 0.1, 0.01, 0.0001], []]
         ),
@@ -40,6 +41,14 @@ def architecture(kind):
 
     config = kbl.BertConfig(vocabulary_size=7, hidden_dim=6, num_layers=3, num_heads=2, intermediate_dim=10)
     return kind.Architecture(kbl.BertBackbone(config, name="bert_"), title=HOSTILE)
+
+
+def learning_rate_curve(kind):
+    from keras_bert_layers.optimizers import LearningRateFinder
+
+    finder = LearningRateFinder()
+    finder.rates, finder.losses = [1e-5, 1e-4, 1e-3, 1e-2], [0.75, 0.625, 0.5, 40.0]
+    return kind.LearningRateCurve(finder, title=HOSTILE)
 
 
 def pytest_generate_tests(metafunc):
