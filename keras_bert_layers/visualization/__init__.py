@@ -9,6 +9,7 @@ from keras_bert_layers.visualization.input_picture import InputPicture
 from keras_bert_layers.visualization.learning_rate_curve import LearningRateCurve
 from keras_bert_layers.visualization.masked_tokens import MaskedTokens
 from keras_bert_layers.visualization.picture import Picture
+from keras_bert_layers.visualization.report_picture import ReportPicture
 from keras_bert_layers.visualization.text_highlights import TextHighlights
 from keras_bert_layers.visualization.training_curves import TrainingCurves
 
@@ -22,6 +23,7 @@ __all__ = [
     "LearningRateCurve",
     "MaskedTokens",
     "Picture",
+    "ReportPicture",
     "TextHighlights",
     "TrainingCurves",
 ]
