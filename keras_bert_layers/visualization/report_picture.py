@@ -20,7 +20,7 @@ class ReportPicture(Picture):
     Args:
         report: what `BertClassifier.report` returned.
         title: heading.
-        note: what the picture shows; the accuracy and the share of texts that were cut if None.
+        note: what the picture shows.
 
     Raises:
         TypeError: `report` is something else.
@@ -33,15 +33,16 @@ class ReportPicture(Picture):
         True
     """
 
-    def __init__(self, report: ClassificationReport, *, title: str = "Right and wrong", note: str | None = None):
+    def __init__(self, report: ClassificationReport, *, title: str = "Right and wrong", note: str = ""):
         checks.instance(type(self).__name__, "report", report, ClassificationReport)
-        cut = f"{html.percent(report.share_cut)} are longer than {report.max_length} tokens and were cut."
-        facts = f"{html.percent(report.accuracy)} of {report.num_texts} texts are right. {cut}"
-        super().__init__(title=title, note=facts if note is None else note)
+        super().__init__(title=title, note=note)
         self.report = report
 
     def _body(self) -> list[html.Element]:
-        body = [self._confusion(), self._classes()]
+        report = self.report
+        cut = f"{html.percent(report.share_cut)} are longer than {report.max_length} tokens and were cut."
+        facts = f"{html.percent(report.accuracy)} of {report.num_texts} texts are right. {cut}"
+        body = [html.element("p", facts), self._confusion(), self._classes()]
         for error in self.report.errors:
             body += _described(error)
         return body
