@@ -123,6 +123,7 @@ _REGISTERED = {
     "SpearmanCorrelation": "metrics",
     "TokenClassificationHead": "layers",
     "TransformerEncoderBlock": "layers",
+    "Warmup": "optimizers",
     "WarmupLinearDecay": "optimizers",
 }
 

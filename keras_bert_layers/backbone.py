@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from keras_bert_layers._internal import checks, whole_file
+from keras_bert_layers._internal import checks, quantized_layers, whole_file
 from keras_bert_layers._internal.arguments import constructor_arguments
 from keras_bert_layers._internal.cloned import run_through_graph
 from keras_bert_layers._internal.hints import elsewhere
@@ -187,15 +187,20 @@ class BertBackbone(keras.Model):
             if isinstance(layer, TransformerEncoderBlock):
                 layer.rematerialize = value
 
+    quantize = quantized_layers.quantize
+
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument, the config as a dictionary."""
+        """Every constructor argument, the config as a dictionary; and the quantized layers, after `quantize`."""
         dtype = keras.dtype_policies.serialize(self.dtype_policy)
-        return {**constructor_arguments(BertBackbone, self), "config": self.config.to_dict(), "dtype": dtype}
+        config = {**constructor_arguments(BertBackbone, self), "config": self.config.to_dict(), "dtype": dtype}
+        return quantized_layers.with_quantized_layers(self, config)
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> BertBackbone:
         """A new backbone from a `get_config` dictionary, with initial weights."""
-        return cls(**{**config, "config": BertConfig.from_dict(config["config"])})
+        arguments = quantized_layers.constructor_config(config)
+        backbone = cls(**{**arguments, "config": BertConfig.from_dict(config["config"])})
+        return quantized_layers.made_quantized(backbone, config)
 
 
 def _encode(

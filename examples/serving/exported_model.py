@@ -13,6 +13,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizer's operations
 from bad_request import BadRequestError
+from google.protobuf.json_format import MessageToDict
+from tensorflow.core.protobuf import saved_model_pb2
 
 MAX_ROWS = 1024
 
@@ -29,10 +31,14 @@ class ExportedModel:
     Args:
         path: the SavedModel.
         number: its version.
+
+    Attributes:
+        signature_def: the signatures with their inputs and outputs, as TensorFlow Serving's `/metadata` has them.
     """
 
     def __init__(self, path: Path, number: int):
         self.number = number
+        self.signature_def = _signature_def(path)
         self._module = tf.saved_model.load(str(path))
         self._functions = dict(self._module.signatures)
         for function in self._functions.values():
@@ -84,6 +90,13 @@ class ExportedModel:
             for name, tensor in outputs.items()
         }
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _signature_def(path: Path) -> dict[str, Any]:
+    saved_model = saved_model_pb2.SavedModel.FromString((path / "saved_model.pb").read_bytes())
+    signatures = saved_model.meta_graphs[0].signature_def
+    options = {"preserving_proto_field_name": True, "always_print_fields_with_no_presence": True}
+    return {"signature_def": {name: MessageToDict(signatures[name], **options) for name in sorted(signatures)}}
 
 
 def _inputs(function: Any) -> dict[str, tf.TensorSpec]:

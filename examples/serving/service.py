@@ -10,11 +10,15 @@ Needs `pip install bentoml tensorflow tensorflow-text`. The model is $MODEL_BASE
 
 - POST /v1/models/NAME:predict   {"inputs": {"text": [...]}, "signature_name": "serving_default"} -> {"outputs": ...}
 - GET /v1/models/NAME            the versions and their states
+- GET /v1/models/NAME/metadata   the signatures, with the dtypes and shapes of inputs and outputs
+- GET /                          this list; it replaces BentoML's page, which loads a tracker from another host
 - GET /readyz, /livez, /metrics  for monitoring
 """
 
 from __future__ import annotations
 
+import html
+import json
 import logging
 import os
 from pathlib import Path
@@ -26,7 +30,7 @@ from bad_request import BadRequestError
 from batcher import Batcher
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import Route
 
 MODEL_NAME = os.environ.get("MODEL_NAME", "model")
@@ -39,8 +43,10 @@ MAX_WAITING = int(os.environ.get("MAX_WAITING", "256"))  # requests in progress;
 SECONDS = int(os.environ.get("REQUEST_SECONDS", "10"))
 
 logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+logger = logging.getLogger("service")
 
-status = Starlette()
+# Its routes come before BentoML's, and not by `bentoml.api`, which writes a traceback for a body that is no JSON.
+interface = Starlette()
 
 
 def make_model() -> Any:
@@ -53,7 +59,7 @@ def make_model() -> Any:
 
 
 @bentoml.service(name="text_service", workers=1, traffic={"timeout": SECONDS}, logging={"access": {"enabled": False}})
-@bentoml.asgi_app(status, path="/")
+@bentoml.asgi_app(interface, path="/")
 class TextService:
     """Serves one exported model, and batches requests; each gets the answer that it would get alone.
 
@@ -67,9 +73,9 @@ class TextService:
         self._num_requests = 0
         self._under_way = 0
         if not self.model.load_newest():
-            logging.getLogger("service").error("%s holds no version that can be served yet", MODEL_FOLDER)
+            logger.error("%s holds no version that can be served yet", MODEL_FOLDER)
         self.model.watch()
-        status.state.model = self.model
+        interface.state.service = self
 
     async def __is_ready__(self) -> bool:
         """Whether a version is loaded, for GET /readyz."""
@@ -80,28 +86,25 @@ class TextService:
         """Stops looking for new versions; BentoML has finished all requests before."""
         self.model.stop()
 
-    @bentoml.api(route=f"{ADDRESS}:predict")
-    async def predict(
-        self, ctx: bentoml.Context, inputs: Any = None, instances: Any = None, signature_name: str = "serving_default"
-    ) -> dict[str, Any]:
+    async def predict(self, body: dict[str, Any]) -> JSONResponse:
         """TensorFlow Serving's `predict`, for columns (`inputs`) and for rows (`instances`)."""
+        inputs, instances = body.get("inputs"), body.get("instances")
+        signature = body.get("signature_name", "serving_default")
         version = self.model.current  # the whole request uses this version
         if version is None or self._under_way >= MAX_WAITING:
-            ctx.response.status_code = 503
-            ctx.response.metadata["Retry-After"] = "1"
-            return {"error": "too many requests" if version else "no version of the model is loaded yet"}
+            reason = "too many requests" if version else "no version of the model is loaded yet"
+            return JSONResponse({"error": reason}, 503, {"Retry-After": "1"})
         self._under_way += 1
         try:
             if (inputs is None) == (instances is None):
-                raise BadRequestError("send either inputs or instances, with the header Content-Type: application/json")
-            columns = version.check(signature_name, _columns(instances) if inputs is None else inputs)
-            answers = await self.batcher.answer(self._key(version, signature_name, columns), columns)
+                raise BadRequestError("send either inputs or instances")
+            columns = version.check(signature, _columns(instances) if inputs is None else inputs)
+            answers = await self.batcher.answer(self._key(version, signature, columns), columns)
         except Exception as error:  # any error of the model becomes the answer
-            ctx.response.status_code = 400
-            return {"error": version.reason(error)}
+            return JSONResponse({"error": version.reason(error)}, 400)
         finally:
             self._under_way -= 1
-        return _content(answers, signature_name, in_columns=instances is None)
+        return JSONResponse(_content(answers, signature, in_columns=instances is None))
 
     def _key(self, version: Any, signature: str, columns: dict[str, np.ndarray]) -> tuple[Any, ...]:
         """The key of rows that may share a step: their version, signature and shape.
@@ -118,18 +121,54 @@ def _run(key: tuple[Any, ...], columns: dict[str, np.ndarray]) -> list[dict[str,
     return version.answer(signature, columns)
 
 
+async def _predict(request: Request) -> JSONResponse:
+    """POST /v1/models/NAME:predict."""
+    try:
+        body = json.loads((await request.body()).decode("utf-8"))
+    except ValueError as error:  # no UTF-8, or no JSON
+        what = getattr(error, "msg", None) or getattr(error, "reason", "")
+        reason = f"JSON Parse error: {what} at offset: {getattr(error, 'pos', None) or getattr(error, 'start', 0)}"
+    else:
+        if isinstance(body, dict):
+            return await interface.state.service.predict(body)
+        reason = "the request must be a JSON object"
+    logger.warning("%s: %s", request.url.path, reason)
+    return JSONResponse({"error": reason}, 400)
+
+
 async def _versions(request: Request) -> JSONResponse:
     """TensorFlow Serving's answer to GET /v1/models/NAME."""
     name = request.path_params["name"].removesuffix(":predict")
     if name != MODEL_NAME:
         return JSONResponse({"error": f"no such model: {name!r}; this server has {MODEL_NAME!r}"}, 404)
     ok = {"error_code": "OK", "error_message": ""}
-    states = sorted(status.state.model.versions().items(), reverse=True)
+    states = sorted(interface.state.service.model.versions().items(), reverse=True)
     found = [{"version": str(number), "state": state, "status": ok} for number, state in states]
     return JSONResponse({"model_version_status": found})
 
 
-status.router.routes.append(Route("/v1/models/{name}", _versions, methods=["GET", "POST"]))
+async def _metadata(_: Request) -> JSONResponse:
+    """TensorFlow Serving's answer to GET /v1/models/NAME/metadata."""
+    version = interface.state.service.model.current
+    if version is None:
+        return JSONResponse({"error": "no version of the model is loaded yet"}, 503)
+    spec = {"name": MODEL_NAME, "signature_name": "", "version": str(version.number)}
+    return JSONResponse({"model_spec": spec, "metadata": {"signature_def": version.signature_def}})
+
+
+async def _page(_: Request) -> HTMLResponse:
+    """GET /, without a script and without another host."""
+    title = f"{html.escape(MODEL_NAME)}: an exported model"
+    text = html.escape("- POST" + (__doc__ or "").partition("- POST")[2])
+    return HTMLResponse(f"<!DOCTYPE html><html lang=en><title>{title}</title><h1>{title}</h1><pre>{text}</pre></html>")
+
+
+interface.router.routes += [
+    Route("/", _page),
+    Route(f"{ADDRESS}:predict", _predict, methods=["POST"]),
+    Route(f"{ADDRESS}/metadata", _metadata),
+    Route("/v1/models/{name}", _versions, methods=["GET", "POST"]),
+]
 
 
 def _columns(instances: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The program `keras-bert-layers`: converts, inspects, runs and compares BERT checkpoints.
+"""The program `keras-bert-layers`: converts, inspects, runs, compares, trains and serves BERT models.
 
 Each command parses its arguments, calls the package and prints. An error becomes one line and an exit code. Slow
 imports wait until a command needs them.

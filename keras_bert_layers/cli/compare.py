@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     if pair[0].task != pair[1].task:
         pair = [loaded.encoder() for loaded in pair]
     differences = _Differences(pair)
-    rows = text_rows.rows_of_file(arguments.texts, _inputs(pair), form=arguments.format)
+    rows = text_rows.rows_of_file(arguments.texts, _inputs(pair), form=arguments.format, owner=OWNER)
     with progress("Comparing", None, unit="rows") as advance:
         for batch in text_rows.batches(rows, arguments.batch_size):
             differences.add(batch)

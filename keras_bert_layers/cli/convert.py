@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     from keras_bert_layers.checkpoints.weights.progress import watched
 
     dest, replace = arguments.dest, arguments.force
-    check_destination(dest, replace=replace)
+    check_destination(dest, replace=replace, owner=OWNER)
     loaded = load_model(arguments.source, arguments.task, owner=OWNER, tokenizer=not arguments.no_tokenizer)
     size = loaded.model.count_params() * 4
     with (

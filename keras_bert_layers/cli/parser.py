@@ -1,4 +1,4 @@
-"""Any BERT in, any BERT out: convert, inspect, run and compare BERT checkpoints.
+"""Any BERT in, any BERT out: convert, inspect, run, compare, train and serve BERT models.
 
 exit codes:
   0    success; for compare: the checkpoints agree
@@ -18,11 +18,19 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from keras_bert_layers import __version__
-from keras_bert_layers.cli import compare, convert, inspect, predict
+from keras_bert_layers.cli import compare, convert, demo, inspect, predict, serve, train
 from keras_bert_layers.cli.terminal import PROGRAM, report
 
 ERROR = 2
-_COMMANDS = {"convert": convert, "inspect": inspect, "predict": predict, "compare": compare}
+_COMMANDS = {
+    "convert": convert,
+    "inspect": inspect,
+    "predict": predict,
+    "compare": compare,
+    "train": train,
+    "serve": serve,
+    "demo": demo,
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -30,6 +38,20 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    #: The positional argument that words after options belong to, which argparse takes for unknown.
+    words_after_options: str | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """Parses as argparse does, and lets options stand between the words of an argument."""
+        namespace, words = super().parse_known_args(args, namespace)
+        known, dashes, rest = words, [], []
+        if "--" in words:
+            known, dashes, rest = words[: words.index("--")], ["--"], words[words.index("--") + 1 :]
+        if self.words_after_options is None or any(word.startswith("-") and word != "-" for word in known):
+            return namespace, [*known, *dashes, *rest]
+        setattr(namespace, self.words_after_options, [*getattr(namespace, self.words_after_options), *known, *rest])
+        return namespace, []
 
     def error(self, message: str) -> NoReturn:
         report("error", f"{message}. See `{self.prog} --help`.")
@@ -45,6 +67,7 @@ def make_parser() -> argparse.ArgumentParser:
     for name, module in _COMMANDS.items():
         command = commands.add_parser(name, **_help(module))
         module.add_arguments(command)
+        command.words_after_options = getattr(module, "WORDS", None)
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
         command.set_defaults(run=module.run)
     return parser

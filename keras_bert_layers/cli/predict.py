@@ -34,6 +34,8 @@ from keras_bert_layers.cli import text_rows
 from keras_bert_layers.cli.terminal import progress
 
 OWNER = "predict"
+#: Options may stand between its words.
+WORDS = "texts"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,9 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     answerer = open_answerer(arguments.model, arguments.task, owner=OWNER)
     if arguments.texts and arguments.texts != ["-"]:
-        rows = text_rows.rows_of_words(arguments.texts, answerer.inputs)
+        rows = text_rows.rows_of_words(arguments.texts, answerer.inputs, owner=OWNER)
     else:
-        rows = text_rows.rows_of_file(arguments.file, answerer.inputs, form=arguments.format)
+        rows = text_rows.rows_of_file(arguments.file, answerer.inputs, form=arguments.format, owner=OWNER)
     # No bar if the answers go to the same screen.
     with progress("Answering", None, unit="rows", shown=not sys.stdout.isatty()) as advance:
         for batch in text_rows.batches(rows, arguments.batch_size):

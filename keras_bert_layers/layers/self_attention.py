@@ -126,6 +126,9 @@ class SelfAttention(keras.layers.Layer):
         if not first_token_only:
             return None, self.query_key_value(hidden)  # [B, S, 3 H] or [T, 3 H]
         width = hidden.shape[-1]
+        if self.query_key_value.quantization_mode is not None:  # only the layer can read its kernel
+            merged = self.query_key_value(hidden)
+            return first_of(packing, merged[..., :width]), merged[..., width:]
         kernel, bias = self.query_key_value.kernel, self.query_key_value.bias
         query = ops.matmul(first_of(packing, hidden), kernel[:, :width]) + bias[:width]  # [B, H]
         return query, ops.matmul(hidden, kernel[:, width:]) + bias[width:]  # [B, S, 2 H] or [T, 2 H]

@@ -1,5 +1,7 @@
 """Tasks: Keras models that take raw text and return answers."""
 
+from keras_bert_layers.tasks.classification_error import ClassificationError
+from keras_bert_layers.tasks.classification_report import ClassificationReport
 from keras_bert_layers.tasks.classifier import BertClassifier
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder
 from keras_bert_layers.tasks.dual_encoder import BertDualEncoder
@@ -21,5 +23,7 @@ __all__ = [
     "BertQuestionAnswerer",
     "BertSentenceEncoder",
     "BertTokenClassifier",
+    "ClassificationError",
+    "ClassificationReport",
     "Task",
 ]

@@ -14,6 +14,7 @@ from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks._parts import check_parts, head_options
 from keras_bert_layers.tasks._setting import Setting
+from keras_bert_layers.tasks.classification_report import ClassificationReport, report_of
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.labels import make_labels
 from keras_bert_layers.tasks.task import Task
@@ -151,3 +152,26 @@ class BertClassifier(Task):
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `label` and `probabilities`, or to `score`."""
         return self._labels.decode(self.run(self.data.tokens(*texts)))
+
+    def report(
+        self, x: Any, labels: Any, *, num_errors: int = 5, batch_size: int | None = None
+    ) -> ClassificationReport:
+        """Where the classifier is right, and where it is wrong: for one class a text.
+
+        `visualization.ReportPicture` draws the report.
+
+        Args:
+            x: a list, array or column of strings, or a tuple of two for pairs.
+            labels: the class of each text, a name or an integer.
+            num_errors: how many of the worst errors to list; each takes a prediction for every token of its text.
+            batch_size: as in `predict`.
+
+        Returns:
+            The confusion matrix, a table of the classes, the worst errors with a weight for each token, and the share
+            of texts that are longer than `max_length`.
+
+        Raises:
+            ModuleNotFoundError: scikit-learn is not installed.
+            TypeError, ValueError: labels of another kind; no preprocessor; what `predict` and `fit` refuse.
+        """
+        return report_of(self, x, labels, num_errors=num_errors, batch_size=batch_size)

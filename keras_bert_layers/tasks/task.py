@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from keras_bert_layers._internal import checks, whole_file
+from keras_bert_layers._internal import checks, quantized_layers, whole_file
 from keras_bert_layers._internal.cloned import run_through_graph
 from keras_bert_layers._internal.hints import elsewhere
 from keras_bert_layers._internal.lazy import tf
@@ -210,10 +210,21 @@ class Task(keras.Model):
             self.optimizer.build(self.trainable_variables)
         super().make_train_function(force)
 
-    def quantize(self, *args: Any, **kwargs: Any) -> None:
-        """Quantizes the weights, as `keras.Model.quantize`."""
-        super().quantize(*args, **kwargs)
-        self._predictor.forget()
+    def quantize(self, mode: str | None = None, config: Any = None, **kwargs: Any) -> None:
+        """Quantizes the dense layers, as `keras.Model.quantize`; a `.keras` file keeps them.
+
+        On TensorFlow this saves memory, not time: see decision 0012.
+
+        Args:
+            mode: `"int8"` or `"int4"`, or `"float8"`, which trains; that of `config` if None.
+            config: Keras's quantization config.
+            **kwargs: `filters`, as in Keras.
+
+        Raises:
+            ValueError: another mode.
+        """
+        quantized_layers.quantize(self, mode, config, **kwargs)
+        self.forget_traces()
 
     @traced_anew_after_errors
     def fit(
@@ -576,13 +587,14 @@ class Task(keras.Model):
     save_weights = whole_file.save_weights
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument, from the attribute of its name."""
-        return saving.arguments(self)
+        """Every constructor argument, from the attribute of its name; and the quantized layers, after `quantize`."""
+        return quantized_layers.with_quantized_layers(self, saving.arguments(self))
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Task:
         """The task from `get_config`, with newly initialized weights."""
-        return cls(**saving.deserialized(config, custom_objects))
+        arguments = saving.deserialized(quantized_layers.constructor_config(config), custom_objects)
+        return quantized_layers.made_quantized(cls(**arguments), config)
 
     def get_compile_config(self) -> dict[str, Any]:
         """How the model is compiled, whether its optimizer has state yet, and which layers are frozen."""

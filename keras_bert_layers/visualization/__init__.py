@@ -6,8 +6,10 @@ from keras_bert_layers.visualization.attention_lines import AttentionLines
 from keras_bert_layers.visualization.attention_map import AttentionMap
 from keras_bert_layers.visualization.hidden_state_map import HiddenStateMap
 from keras_bert_layers.visualization.input_picture import InputPicture
+from keras_bert_layers.visualization.learning_rate_curve import LearningRateCurve
 from keras_bert_layers.visualization.masked_tokens import MaskedTokens
 from keras_bert_layers.visualization.picture import Picture
+from keras_bert_layers.visualization.report_picture import ReportPicture
 from keras_bert_layers.visualization.text_highlights import TextHighlights
 from keras_bert_layers.visualization.training_curves import TrainingCurves
 
@@ -18,8 +20,10 @@ __all__ = [
     "AttentionMap",
     "HiddenStateMap",
     "InputPicture",
+    "LearningRateCurve",
     "MaskedTokens",
     "Picture",
+    "ReportPicture",
     "TextHighlights",
     "TrainingCurves",
 ]

@@ -54,3 +54,6 @@ def test_refuses(run, error_line, encoder, huggingface, texts, tmp_path):
     texts.write_text("")
     assert run("compare", encoder, encoder, "--texts", texts) == 2
     assert "must hold at least one line" in error_line()
+    (tmp_path / "texts.jsonl").write_text("{}\n")
+    assert run("compare", encoder, encoder, "--texts", tmp_path / "texts.jsonl") == 2
+    assert "`compare`: line 1 of" in error_line()

@@ -12,7 +12,9 @@ import pytest
 from keras_bert_layers import cli
 
 
-@pytest.mark.parametrize("command", [[], ["convert"], ["inspect"], ["predict"], ["compare"]])
+@pytest.mark.parametrize(
+    "command", [[], *([name] for name in ("convert", "inspect", "predict", "compare", "train", "serve", "demo"))]
+)
 def test_help_has_examples(run, command, capsys):
     with pytest.raises(SystemExit) as end:
         run(*command, "--help")

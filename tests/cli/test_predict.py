@@ -186,3 +186,27 @@ def test_closed_pipe_ends_quietly(run, saved_model, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdout", Closed())
     assert run("predict", saved_model, "a") == 141
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--batch-size", "8", "a good film", "bad"],
+        ["a good film", "--batch-size", "8", "bad"],
+        ["a good film", "bad", "--batch-size", "8"],
+    ],
+)
+def test_options_between_texts(run, answers, saved_model, words):
+    assert run("predict", saved_model, *words) == 0
+    assert len(answers()) == 2
+
+
+def test_words_after_two_dashes(run, answers, saved_model):
+    assert run("predict", saved_model, "--batch-size", "8", "--", "-a", "--b") == 0
+    assert len(answers()) == 2
+
+
+def test_an_unknown_option_is_no_text(run, error_line, saved_model):
+    with pytest.raises(SystemExit):
+        run("predict", saved_model, "--bach-size", "8", "a")
+    assert "unrecognized arguments: --bach-size" in error_line()

@@ -33,6 +33,8 @@ def test_answers_and_refusals(start_server, models, small_classifier):
     )
     check_answers(client, classifier)
     check_refusals(server)
+    check_metadata(server)
+    check_page(server)
     check_bad_rows_among_good_ones(server, client)
 
 
@@ -70,8 +72,39 @@ def check_refusals(server):
     for body in (b"{", b"[1]", b'{"inputs": ["\\ud800"]}', b"\xff\xfe"):
         response = requests.post(address, data=body, headers={"Content-Type": "application/json"}, timeout=10)
         assert response.status_code == 400, body
+        assert list(response.json()) == ["error"]
+    response = requests.post(address, data=b'{"inputs": [', timeout=10)
+    assert response.json()["error"] == "JSON Parse error: Expecting value at offset: 12"
+    logged = [line for line in server.output().splitlines() if "at offset: 12" in line]
+    assert len(logged) == 1
+    assert "Traceback" not in server.output()
     response = requests.post(address, json={"instances": [{"text": "a"}, {"text": "b"}]}, timeout=10)
     assert [sorted(row) for row in response.json()["predictions"]] == [["bytes_cut", "label", "probabilities"]] * 2
+
+
+def check_metadata(server):
+    """The form of TensorFlow Serving's documentation: sizes are strings, and no field is left out."""
+    metadata = requests.get(f"{server.url}/v1/models/sentiment/metadata", timeout=5).json()
+    assert metadata["model_spec"] == {"name": "sentiment", "signature_name": "", "version": "1"}
+    signatures = metadata["metadata"]["signature_def"]["signature_def"]
+    assert {"serving_default", "token_ids", "tokenize"} <= set(signatures)
+    serving = signatures["serving_default"]
+    assert serving["method_name"] == "tensorflow/serving/predict"
+    assert serving["inputs"]["text"] == {
+        "dtype": "DT_STRING",
+        "tensor_shape": {"dim": [{"size": "-1", "name": ""}], "unknown_rank": False},
+        "name": "serving_default_text:0",
+    }
+    assert [size["size"] for size in serving["outputs"]["probabilities"]["tensor_shape"]["dim"]] == ["-1", "2"]
+    assert requests.get(f"{server.url}/v1/models/other/metadata", timeout=5).status_code == 404
+
+
+def check_page(server):
+    """BentoML's own page loads a tracker; this one loads nothing."""
+    page = requests.get(server.url, timeout=5).text
+    assert "POST /v1/models/NAME:predict" in page
+    for trace in ("//", "<script", "<iframe", "<img", "<link"):
+        assert trace not in page, page
 
 
 def check_bad_rows_among_good_ones(server, client):

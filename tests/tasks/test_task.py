@@ -136,7 +136,6 @@ class TestWhatChangesTheAnswers:
         assert all(" " not in answer for answer in answers["answer"][0])
 
     @pytest.mark.slow
-    @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method:UserWarning")
     @pytest.mark.parametrize("change", ["lora", "int8"])
     def test_the_model(self, change, vocabulary, preprocessor):
         keras.utils.set_random_seed(3)

@@ -22,9 +22,11 @@ def pictures():
             [0, 0, 0, 1, 1],
             dict.fromkeys(("token", "segment", "position"), np.linspace(-2, 1, 35).reshape(5, 7)),
         ),
+        "learning_rate_curve": learning_rate_curve,
         "masked_tokens": lambda kind: kind.MaskedTokens(
             f"[MASK] {HOSTILE} [MASK]", [TOKENS, []], [[0.5, 0.3, 0.1, 0.01, 0.0001], []]
         ),
+        "report_picture": report_picture,
         "text_highlights": lambda kind: kind.TextHighlights(
             HOSTILE, [(0, 8, "<label>", 0.9), (46, 52, "b", None)], title=HOSTILE
         ),
@@ -40,6 +42,26 @@ def architecture(kind):
 
     config = kbl.BertConfig(vocabulary_size=7, hidden_dim=6, num_layers=3, num_heads=2, intermediate_dim=10)
     return kind.Architecture(kbl.BertBackbone(config, name="bert_"), title=HOSTILE)
+
+
+def learning_rate_curve(kind):
+    from keras_bert_layers.optimizers import LearningRateFinder
+
+    finder = LearningRateFinder()
+    finder.rates, finder.losses = [1e-5, 1e-4, 1e-3, 1e-2], [0.75, 0.625, 0.5, 40.0]
+    return kind.LearningRateCurve(finder, title=HOSTILE)
+
+
+def report_picture(kind):
+    from keras_bert_layers.tasks import ClassificationError, ClassificationReport
+
+    row = {"precision": 0.5, "recall": 1.0, "f1-score": 0.667, "support": 3.0}
+    error = ClassificationError(7, HOSTILE, "<b>", HOSTILE, 0.9, 0.01, TOKENS, [0.0, 0.5, -0.3, 0.01, 0.0])
+    names = ["<b>", HOSTILE]
+    confusion = np.array([[2, 1], [0, 0]])
+    return kind.ReportPicture(
+        ClassificationReport(names, 3, 2 / 3, confusion, dict.fromkeys(names, row), [error], 0.25, 9), title=HOSTILE
+    )
 
 
 def pytest_generate_tests(metafunc):

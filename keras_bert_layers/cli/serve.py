@@ -1,0 +1,66 @@
+"""Serve an exported model on this machine, with TensorFlow Serving's REST interface.
+
+For trying a model, and for programs on this machine. It listens on 127.0.0.1 only, with neither a password nor
+encryption, and does not batch requests. In production, run TensorFlow Serving on the same directory.
+
+DIR is what train wrote, a directory of versions (1, 2 and so on, of which the highest is served), or a SavedModel.
+
+- POST /v1/models/NAME:predict   {"inputs": {"text": [...]}} or {"instances": [{"text": "..."}]}
+- GET /v1/models/NAME            the version and its state
+- GET /v1/models/NAME/metadata   the signatures, with the dtypes and shapes of inputs and outputs
+
+Examples:
+  keras-bert-layers serve sentiment
+  curl http://127.0.0.1:8501/v1/models/sentiment:predict --data '{"inputs": {"text": ["A warm, funny film."]}}'
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from pathlib import Path
+
+from keras_bert_layers.cli.local_server import HOST, make_server
+from keras_bert_layers.cli.rest_model import RestModel
+from keras_bert_layers.cli.train import EXPORT
+
+OWNER = "serve"
+_PROGRAM_FILE = "saved_model.pb"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("folder", metavar="DIR", type=Path, help="the model to serve")
+    parser.add_argument("--name", help="the model's name in addresses (default: the name of DIR)")
+    parser.add_argument("--port", type=int, default=8501, metavar="N", help="the port to listen on (default: 8501)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves until Ctrl-C, and returns 0."""
+    path, version = find_export(arguments.folder)
+    name = arguments.name or arguments.folder.absolute().name
+    model = RestModel(path, name=name, version=version, owner=OWNER)
+    with make_server(arguments.port, model.answer, owner=OWNER) as server:
+        sys.stdout.write(f"http://{HOST}:{server.server_port}/v1/models/{name}:predict; Ctrl-C stops it\n")
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
+    return 0
+
+
+def find_export(folder: Path) -> tuple[Path, int]:
+    """The SavedModel to serve in a directory, and its version.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    for candidate in (folder, folder / EXPORT):
+        if (candidate / _PROGRAM_FILE).is_file():
+            return candidate, 1
+        found = [path.parent for path in candidate.glob(f"*/{_PROGRAM_FILE}") if path.parent.name.isdecimal()]
+        if found:
+            newest = max(found, key=lambda path: int(path.name))
+            return newest, int(newest.name)
+    cure = "`keras-bert-layers train` and `task.export` write one."
+    raise FileNotFoundError(f"`{OWNER}`: DIR must hold a SavedModel, {_PROGRAM_FILE}. Received: {folder}. {cure}")

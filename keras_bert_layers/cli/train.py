@@ -1,0 +1,190 @@
+"""Train a task on your own file, without Python.
+
+Trains, validates after every epoch, stops when validation gets no better, and keeps the best weights. DIR then holds
+model.keras, saved_model/1 (which takes strings), report.json, training.html, and for a classifier of one label
+report.html with its errors, if scikit-learn is installed. DIR appears whole or not at all.
+
+MODEL is a directory in HuggingFace's, sentence-transformers', Google's or KerasHub's layout; a name,
+hf://owner/name, or a preset; or a .keras file of the same task, to train it further.
+
+FILE and the task that its name stands for; --task selects another:
+  .csv .tsv .jsonl      classifier; --text and --label name columns, --pair that of second texts
+  .conll .bio .iob      token_classifier: a word and its tag on each line
+  .json                 question_answerer: the format of SQuAD
+  .txt                  masked_lm: a text on each line
+  --task sentence_encoder, cross_encoder: a table with --text, --pair and --label, a number from 0 to 1; without
+                        --label, a sentence_encoder learns that the two texts of a row belong together
+
+Examples:
+  keras-bert-layers train reviews.csv --text review --label sentiment --from bert-base --to sentiment
+  keras-bert-layers train stars.csv --text review --label stars --labels number --from bert-base --to stars
+  keras-bert-layers train names.conll --validation dev.conll --from bert-base --to names --epochs 5
+  keras-bert-layers train pairs.tsv --task cross_encoder --text query --pair passage --label score --from m --to ranker
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.written_whole import written_whole
+from keras_bert_layers.cli.destination import check_destination
+from keras_bert_layers.cli.new_task import PROBLEM_TYPES, new_task
+from keras_bert_layers.cli.terminal import quiet_start, report
+from keras_bert_layers.cli.training_rows import TrainingRows, read_rows, task_of_file
+
+OWNER = "train"
+TASKS = ("classifier", "token_classifier", "question_answerer", "sentence_encoder", "cross_encoder", "masked_lm")
+#: Where `serve` and `demo` look in DIR.
+MODEL, EXPORT = "model.keras", "saved_model"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    add = parser.add_argument
+    add("file", metavar="FILE", type=Path, help="the rows to train on, UTF-8, plain or gzip")
+    add("--from", dest="source", required=True, metavar="MODEL", help="the model to start from")
+    add("--to", required=True, type=Path, metavar="DIR", help="where to write: a new path, or an empty directory")
+    add("--force", action="store_true", help="replace the model at DIR")
+    add("--task", choices=TASKS, metavar="TASK", help=f"one of {', '.join(TASKS)} (default: by the file's name)")
+    add("--text", default="text", metavar="COLUMN", help="the column of texts (default: text)")
+    add("--pair", metavar="COLUMN", help="the column of second texts, for pairs")
+    add("--label", metavar="COLUMN", help="the column of labels")
+    add("--labels", choices=PROBLEM_TYPES, default="one", help="the labels of a row of a classifier (default: one)")
+    add("--separator", default=";", metavar="S", help="between several labels in a cell (default: ;)")
+    add("--validation", type=Path, metavar="FILE", help="rows to validate on (default: a share of FILE)")
+    add("--share", type=float, default=0.1, metavar="X", help="the share of FILE to validate on (default: 0.1)")
+    add("--epochs", type=int, default=3, metavar="N", help="passes over the rows, at most (default: 3)")
+    add("--patience", type=int, default=2, metavar="N", help="epochs without a better validation loss (default: 2)")
+    add("--batch-size", type=int, default=32, metavar="N", help="rows per step (default: 32)")
+    add("--learning-rate", type=float, default=5e-5, metavar="X", help="the highest rate (default: 5e-5)")
+    add("--max-length", type=int, metavar="N", help="tokens per row; longer rows are cut (default: the model's)")
+    add(
+        "--seed",
+        type=int,
+        default=7,
+        metavar="N",
+        help="of the validation rows, the order and the new head (default: 7)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Trains, writes the directory, and returns 0."""
+    _check(arguments)
+    task = arguments.task or task_of_file(arguments.file, owner=OWNER)
+    check_destination(arguments.to, replace=arguments.force, owner=OWNER, argument="DIR")
+    with quiet_start():
+        import keras
+
+        import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and the backend
+    keras.utils.set_random_seed(arguments.seed)
+    training, validation = _rows(task, arguments)
+    model = new_task(arguments.source, task, (training, validation), arguments, owner=OWNER)
+    history = _fit(model, training, validation, arguments)
+    metrics = _measured(model, validation, arguments.batch_size)
+    with written_whole(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
+        folder.mkdir()
+        model.save(folder / MODEL)
+        model.export(folder / EXPORT, version=1)
+        facts = {
+            "task": task,
+            "from": arguments.source,
+            "rows": training.num_rows,
+            "validation_rows": validation.num_rows,
+            "epochs": len(history["loss"]),
+            "validation": {name: _json_number(value) for name, value in metrics.items()},
+            "history": {name: [*map(_json_number, values)] for name, values in history.items()},
+        }
+        (folder / "report.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        lines = _write_pictures(model, validation, history, folder)
+    sys.stdout.writelines(f"{line}\n" for line in [*_lines(facts, metrics), *lines])
+    sys.stdout.write(f"{arguments.to}: {type(model).__name__}, {model.count_params():,} parameters\n")
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    for name in ("epochs", "batch_size"):
+        checks.positive_integer(OWNER, f"--{name.replace('_', '-')}", getattr(arguments, name))
+    checks.whole_number(OWNER, "--patience", arguments.patience)
+    checks.positive_number(OWNER, "--learning-rate", arguments.learning_rate)
+    if not 0 < arguments.share < 1:
+        raise ValueError(checks.message(OWNER, "--share", "be greater than 0 and less than 1", arguments.share))
+
+
+def _rows(task: str, arguments: argparse.Namespace) -> tuple[TrainingRows, TrainingRows]:
+    """The rows to train on and to validate on."""
+    rows = read_rows(arguments.file, task, arguments, owner=OWNER)
+    if arguments.validation is not None:
+        return rows, read_rows(arguments.validation, task, arguments, owner=OWNER)
+    if rows.num_rows < 2:
+        cure = "Add rows, or give --validation."
+        raise ValueError(f"`{OWNER}`: {arguments.file} must have two rows, one to validate on. Received: 1 row. {cure}")
+    return rows.split(arguments.share, arguments.seed)
+
+
+def _fit(model: Any, training: TrainingRows, validation: TrainingRows, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Trains with linear warm-up and decay; the history of losses and metrics."""
+    import keras
+
+    from keras_bert_layers.optimizers import WarmupLinearDecay, adamw
+
+    num_rows = training.num_rows
+    if hasattr(model.preprocessor, "num_windows"):  # a row of the answerer is as many windows as its context needs
+        num_rows = int(sum(model.preprocessor.num_windows(training.x).numpy()))
+    num_steps = math.ceil(num_rows / arguments.batch_size) * arguments.epochs
+    model.compile(adamw(WarmupLinearDecay(arguments.learning_rate, num_steps, num_warmup_steps=num_steps // 10)))
+    stop = keras.callbacks.EarlyStopping(patience=arguments.patience, restore_best_weights=True)
+    history = model.fit(
+        training.x,
+        training.y,
+        arguments.batch_size,
+        arguments.epochs,
+        verbose=1 if sys.stderr.isatty() and sys.stdout.isatty() else 0,
+        callbacks=[stop],
+        validation_data=(validation.x, validation.y),
+    )
+    return {name: [float(value) for value in values] for name, values in history.history.items()}
+
+
+def _measured(model: Any, validation: TrainingRows, batch_size: int) -> dict[str, float]:
+    """Loss and metrics on the validation rows; of an answerer, exact match and F1 of its answers too."""
+    from keras_bert_layers import BertQuestionAnswerer
+    from keras_bert_layers.metrics import squad_scores
+
+    metrics = model.evaluate(validation.x, validation.y, batch_size, verbose=0, return_dict=True)
+    if isinstance(model, BertQuestionAnswerer):
+        answers = model.answer(validation.x, batch_size=batch_size)["answer"]
+        metrics |= squad_scores(answers.tolist(), validation.labels[1])
+    return {name: float(value) for name, value in metrics.items()}
+
+
+def _write_pictures(model: Any, validation: TrainingRows, history: dict[str, Any], folder: Path) -> list[str]:
+    """Writes the pages, and returns the lines of a classifier's report."""
+    from keras_bert_layers.visualization import ReportPicture, TrainingCurves
+
+    TrainingCurves(history).save(folder / "training.html")
+    if getattr(model, "problem_type", None) != PROBLEM_TYPES["one"]:
+        return []
+    try:
+        found = model.report(validation.x, validation.y)
+    except ModuleNotFoundError as error:
+        report("warning", f"no report.html: {error}")
+        return []
+    ReportPicture(found).save(folder / "report.html")
+    return str(found).splitlines()
+
+
+def _lines(facts: dict[str, Any], metrics: dict[str, float]) -> list[str]:
+    """The result for people."""
+    rows = f"{facts['rows']} rows to train on, {facts['validation_rows']} to validate on, {facts['epochs']} epochs"
+    return [rows, *(f"validation {name}: {value:.4g}" for name, value in metrics.items())]
+
+
+def _json_number(value: float) -> float | None:
+    """JSON has no infinity and no NaN, so these become None."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,162 @@
+"""`ClassificationReport`: where a classifier is right, and where it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.tasks.classification_error import ClassificationError
+
+_PROBLEM_TYPE = "single_label_classification"
+
+
+@dataclass(frozen=True)
+class ClassificationReport:
+    """Where a classifier is right, and where it is wrong; `BertClassifier.report` computes it.
+
+    `visualization.ReportPicture` draws it.
+
+    Args:
+        class_names: the classes.
+        num_texts: how many texts there were.
+        accuracy: the share of texts whose class was predicted.
+        confusion: int `(classes, classes)`, rows for the classes of the texts, columns for the predicted ones.
+        per_class: class -> `"precision"`, `"recall"`, `"f1-score"` and `"support"`, as scikit-learn's
+            `classification_report`; averages under `"macro avg"` and `"weighted avg"`.
+        errors: the wrong texts whose own class got the lowest probabilities, the lowest first.
+        share_cut: the share of texts that are longer than `max_length`; the model has not read all of them.
+        max_length: the most tokens that the model reads.
+    """
+
+    class_names: list[str]
+    num_texts: int
+    accuracy: float
+    confusion: np.ndarray
+    per_class: dict[str, dict[str, float]]
+    errors: list[ClassificationError]
+    share_cut: float
+    max_length: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as lists, dictionaries, strings and numbers, for JSON."""
+        return {**asdict(self), "confusion": self.confusion.tolist()}
+
+    def __str__(self) -> str:
+        """The table of the classes as text."""
+        width = max(len(name) for name in self.per_class)
+        columns = ("precision", "recall", "f1-score", "support")
+        lines = [f"{'':{width}}" + "".join(f"{column:>11}" for column in columns)]
+        for name, row in self.per_class.items():
+            numbers = "".join(f"{row[column]:11.3f}" for column in columns[:-1])
+            lines.append(f"{name:{width}}{numbers}{row['support']:11.0f}")
+        cut = f"{self.share_cut:.1%} of the texts were cut at {self.max_length} tokens"
+        return "\n".join([*lines, f"accuracy {self.accuracy:.3f} of {self.num_texts} texts; {cut}"])
+
+
+def report_of(classifier: Any, x: Any, y: Any, *, num_errors: int, batch_size: int | None) -> ClassificationReport:
+    """The report of a `BertClassifier`; see its method `report`."""
+    owner = type(classifier).__name__
+    if classifier.problem_type != _PROBLEM_TYPE:
+        cure = "For other labels, `compile` with metrics of `keras_bert_layers.metrics`, and call `evaluate`."
+        rule = f"be {_PROBLEM_TYPE!r} for a report"
+        raise ValueError(checks.message(owner, "problem_type", rule, classifier.problem_type, cure))
+    if classifier.preprocessor is None:
+        cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
+        raise ValueError(checks.message(owner, "preprocessor", "be given for raw text", None, cure))
+    checks.whole_number(owner, "num_errors", num_errors)
+    metrics = _scikit_learn(owner)
+    columns = classifier.data.columns(x)
+    columns = columns if isinstance(columns, tuple) else (columns,)
+    num_texts = len(columns[0])
+    rule = f"hold one label for each of {num_texts} texts"
+    checks.length(owner, "labels", y, num_texts, rule=rule, unit="labels")
+    labels = np.asarray(classifier.data.labels(x, y)).astype(int)
+    if not num_texts:
+        raise ValueError(f"`{owner}`: a report needs at least one text. Received: 0 texts.")
+    names = list(classifier.class_names or map(str, range(classifier.num_classes)))
+    probabilities = _softmax(classifier.predict(x, batch_size=batch_size, verbose=0))
+    predicted = probabilities.argmax(axis=-1)
+    indices = list(range(len(names)))
+    table = metrics.classification_report(
+        labels, predicted, labels=indices, target_names=names, output_dict=True, zero_division=0.0
+    )
+    averages = ("macro avg", "weighted avg")
+    wrong = np.flatnonzero(predicted != labels)
+    worst = wrong[np.argsort(probabilities[wrong, labels[wrong]], kind="stable")][:num_errors]
+    return ClassificationReport(
+        class_names=names,
+        num_texts=num_texts,
+        accuracy=float((predicted == labels).mean()),
+        confusion=metrics.confusion_matrix(labels, predicted, labels=indices),
+        per_class={name: {key: float(value) for key, value in table[name].items()} for name in (*names, *averages)},
+        errors=[
+            _error(classifier, columns, row, names=names, label=labels[row], probabilities=probabilities[row])
+            for row in worst.tolist()
+        ],
+        share_cut=_share_cut(classifier.preprocessor, columns),
+        max_length=classifier.preprocessor.max_length,
+    )
+
+
+def _scikit_learn(owner: str) -> Any:
+    try:
+        from sklearn import metrics
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"`{owner}`: `report` needs scikit-learn, which is not installed here. Install it with "
+            "`pip install scikit-learn`.",
+            name="sklearn",
+        ) from error
+    return metrics
+
+
+def _error(
+    classifier: Any, columns: Sequence[Any], row: int, *, names: Sequence[str], label: int, probabilities: np.ndarray
+) -> ClassificationError:
+    values = (column[row] for column in columns)
+    texts = tuple(value.decode(errors="replace") if isinstance(value, bytes) else str(value) for value in values)
+    predicted = int(probabilities.argmax())
+    tokens, weights = _occluded(classifier, texts, predicted)
+    return ClassificationError(
+        row=row,
+        text=texts[0] if len(texts) == 1 else texts,
+        label=names[label],
+        predicted=names[predicted],
+        probability=float(probabilities[predicted]),
+        label_probability=float(probabilities[label]),
+        tokens=tokens,
+        weights=weights,
+    )
+
+
+def _occluded(classifier: Any, texts: Sequence[str], predicted: int) -> tuple[list[str], list[float]]:
+    """The tokens of a text or a pair, and how much the probability of a class falls without each of them."""
+    tokenizer = classifier.preprocessor.tokenizer
+    inputs = classifier.preprocessor([texts[0]] if len(texts) == 1 else tuple([text] for text in texts))
+    inputs = {name: np.asarray(ids) for name, ids in inputs.items()}
+    length = int(inputs["padding_mask"].sum())
+    ids = inputs["token_ids"][0, :length]
+    special = (tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id)
+    positions = np.flatnonzero(~np.isin(ids, special))
+    rows = {name: np.repeat(values[:, :length], len(positions) + 1, axis=0) for name, values in inputs.items()}
+    rows["token_ids"][np.arange(1, len(positions) + 1), positions] = tokenizer.unknown_id
+    probabilities = _softmax(classifier.predict(rows, verbose=0))[:, predicted]
+    weights = np.zeros(length)
+    weights[positions] = probabilities[0] - probabilities[1:]
+    return [tokenizer.id_to_token(int(token_id)) for token_id in ids], weights.tolist()
+
+
+def _share_cut(preprocessor: Any, columns: Sequence[Any]) -> float:
+    """The share of rows that have more tokens than the preprocessor keeps."""
+    lengths = sum(np.asarray(preprocessor.tokenizer.tokenize(list(column)).row_lengths()) for column in columns)
+    num_special = 2 if len(columns) == 1 else 2 + preprocessor.tokenizer.num_pair_separators
+    return float((lengths + num_special > preprocessor.max_length).mean())
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)

@@ -1,0 +1,125 @@
+"""`train`: from a file of rows to a directory with a model."""
+
+import json
+import re
+
+import keras
+import pytest
+
+from keras_bert_layers import cli
+from keras_bert_layers.cli.answerers import SavedModelAnswerer
+from keras_bert_layers.cli.text_rows import TextRow
+
+REVIEWS = "review,sentiment,stars\n" + "".join(
+    f'"a {"good" if row % 2 else "bad"}, film",{"so" if row % 2 else "no"},{row % 2}\n' for row in range(8)
+)
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory):
+    path = tmp_path_factory.mktemp("reviews") / "reviews.csv"
+    path.write_text(REVIEWS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Trains step by step, which takes less than a graph for so few steps, and exports nothing."""
+    import keras_bert_layers as kbl
+
+    compile_ = kbl.tasks.Task.compile
+    monkeypatch.setattr(
+        kbl.tasks.Task, "compile", lambda task, *words, **options: compile_(task, *words, **options, run_eagerly=True)
+    )
+    monkeypatch.setattr(kbl.tasks.Task, "export", lambda task, path, **_: path.mkdir())
+
+
+@pytest.mark.slow
+def test_a_classifier(run, encoder, reviews, tmp_path, capsys):
+    words = ("--text", "review", "--label", "sentiment", "--epochs", 2, "--batch-size", 4)
+    assert run("train", reviews, *words, "--from", encoder, "--to", tmp_path / "out") == 0
+    shown = capsys.readouterr().out
+    assert "7 rows to train on, 1 to validate on" in shown
+    assert "validation accuracy: " in shown
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"model.keras", "saved_model", "report.json", "training.html", "report.html"} <= names
+    facts = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert (facts["task"], facts["rows"], len(facts["history"]["val_loss"])) == ("classifier", 7, facts["epochs"])
+    model = keras.models.load_model(tmp_path / "out" / "model.keras")
+    assert model.class_names == ["no", "so"]
+    served = SavedModelAnswerer(str(tmp_path / "out" / "saved_model" / "1"), owner="predict")
+    expected = model.answer(["a good film"])["probabilities"]
+    assert served.answer([TextRow("", ("a good film",))])["probabilities"] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "content", "words", "kind"),
+    [
+        ("a.conll", "Ann B-per\nsaw O\n\nRome B-loc\n", [], "BertTokenClassifier"),
+        (
+            "a.jsonl",
+            '{"text": "a", "pair": "b"}\n{"text": "c", "pair": "d"}\n',
+            ["--task", "sentence_encoder", "--pair", "pair"],
+            "BertSentenceEncoder",
+        ),
+    ],
+)
+def test_tasks(run, encoder, tmp_path, capsys, eager, name, content, words, kind):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    options = ("--from", encoder, "--to", tmp_path / "out", "--epochs", 1, "--validation", tmp_path / name)
+    assert run("train", tmp_path / name, *words, *options) == 0, capsys.readouterr().err
+    assert f"out: {kind}, " in capsys.readouterr().out
+    json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+
+
+@pytest.mark.slow
+def test_questions(run, encoder, tmp_path, capsys, eager):
+    asked = {"id": "q1", "question": "Who sleeps?", "answers": [{"text": "A cat", "answer_start": 0}]}
+    squad = {"data": [{"title": "", "paragraphs": [{"context": "A cat sleeps.", "qas": [asked]}]}]}
+    (tmp_path / "a.json").write_text(json.dumps(squad), encoding="utf-8")
+    options = ("--from", encoder, "--to", tmp_path / "out", "--epochs", 1, "--validation", tmp_path / "a.json")
+    assert run("train", tmp_path / "a.json", *options) == 0
+    assert "validation f1: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--label", "nothing"], "`train`: .* must have a column 'nothing'. The columns are: review, sentiment, stars"),
+        ([], "--label must name the column of labels"),
+        (["--label", "sentiment", "--epochs", "0"], "`--epochs` must be at least 1"),
+        (["--label", "sentiment", "--share", "1"], "`--share` must be greater than 0 and less than 1"),
+        (["--label", "sentiment", "--validation", "absent.csv"], "no such file: absent.csv"),
+        (["--label", "sentiment", "--from", "absent.keras"], "no such file: absent.keras"),
+    ],
+)
+def test_refusals_before_training(run, error_line, encoder, reviews, tmp_path, words, message):
+    out = tmp_path / "out"
+    assert run("train", reviews, "--text", "review", "--from", encoder, "--to", out, *words) == 2
+    line = error_line()
+    assert re.search(message, line), line
+    assert not out.exists()
+
+
+def test_an_existing_directory_is_kept(run, error_line, encoder, reviews, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    words = ("train", reviews, "--label", "sentiment", "--from", encoder, "--to", tmp_path)
+    assert run(*words) == 2
+    assert "`train`: DIR must be new" in error_line()
+    assert run(*words, "--force") == 2
+    assert "--force replaces models only" in error_line()
+
+
+def test_a_fault_leaves_nothing(run, encoder, reviews, tmp_path, eager, monkeypatch):
+    from keras_bert_layers.cli import train
+
+    def fail(*_):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(train, "_fit", lambda *_: {"loss": [1.0], "val_loss": [1.0]})
+    monkeypatch.setattr(train, "_measured", lambda *_: {"loss": 1.0})
+    monkeypatch.setattr(train, "_write_pictures", fail)
+    words = ("--text", "review", "--label", "sentiment", "--from", encoder, "--to", tmp_path / "out")
+    assert cli.main(["train", str(reviews), *map(str, words)]) == 2
+    assert list(tmp_path.iterdir()) == []

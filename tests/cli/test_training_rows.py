@@ -1,0 +1,66 @@
+import json
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from keras_bert_layers.cli.training_rows import TrainingRows, read_rows, task_of_file
+
+SQUAD = {
+    "id": "q1",
+    "question": "Who sleeps?",
+    "answers": [{"text": "A cat", "answer_start": 0}],
+}
+
+
+def read(path, task, content, **options):
+    path.write_text(content, encoding="utf-8")
+    options = {"text": "text", "pair": None, "label": "label", "labels": "one", "separator": ";"} | options
+    return read_rows(path, task, Namespace(**options), owner="train")
+
+
+def test_tables(tmp_path):
+    path, content = tmp_path / "a.csv", "text,pair,label\na,b,0.5\nc,d,1\n"
+    assert read(path, "classifier", content) == ((["a", "c"],), (["0.5", "1"],))
+    assert read(path, "classifier", content, pair="pair", labels="number") == ((["a", "c"], ["b", "d"]), ([0.5, 1.0],))
+    assert read(path, "cross_encoder", content, pair="pair").y == [0.5, 1.0]
+    rows = read(path, "sentence_encoder", content, pair="pair", label=None)
+    assert (rows.x, rows.y) == ((["a", "c"], ["b", "d"]), None)
+    assert read(path, "masked_lm", content) == ((["a", "c"],), ())
+    several = read(path, "classifier", "text,label\na,x; y\nb,x\n", labels="several")
+    assert several.y == [["x", "y"], ["x"]]
+
+
+def test_files_of_their_own_form(tmp_path):
+    sentences = read(tmp_path / "a.conll", "token_classifier", "Ann B-per\nsaw O\n\nRome B-loc\n")
+    assert (sentences.x, sentences.y) == ([["Ann", "saw"], ["Rome"]], [["B-per", "O"], ["B-loc"]])
+    squad = {"data": [{"title": "", "paragraphs": [{"context": "A cat sleeps.", "qas": [SQUAD]}]}]}
+    answers = read(tmp_path / "a.json", "question_answerer", json.dumps(squad))
+    assert answers == ((["Who sleeps?"], ["A cat sleeps."]), ([[0]], [["A cat"]]))
+    assert read(tmp_path / "a.txt", "masked_lm", "a film\n\n b \n").x == ["a film", "b"]
+
+
+def test_split_is_drawn_once_for_a_seed():
+    rows = TrainingRows((list(range(20)), list(range(20, 40))), ([str(row) for row in range(20)],))
+    training, held_out = rows.split(0.25, 3)
+    assert (training.num_rows, held_out.num_rows) == (15, 5)
+    assert sorted(training.texts[0] + held_out.texts[0]) == list(range(20))
+    assert [str(row) for row in held_out.texts[0]] == held_out.y
+    assert rows.split(0.25, 3)[1] == held_out != rows.split(0.25, 4)[1]
+    assert rows.split(0.001, 3)[1].num_rows == 1
+
+
+def test_refusals(tmp_path):
+    assert task_of_file(Path("a.CSV.gz"), owner="train") == "classifier"
+    with pytest.raises(ValueError, match="`train`: --task must be given for a file whose name ends in '.xml'"):
+        task_of_file(Path("a.xml"), owner="train")
+    with pytest.raises(ValueError, match="--label must name the column of labels for --task classifier"):
+        read(tmp_path / "a.csv", "classifier", "text\na\n", label=None)
+    with pytest.raises(ValueError, match="--pair must name the column of second texts for --task cross_encoder"):
+        read(tmp_path / "a.csv", "cross_encoder", "text\na\n")
+    with pytest.raises(ValueError, match="every label of .* must be a number. Received: 'x'"):
+        read(tmp_path / "a.csv", "classifier", "text,label\na,x\n", labels="number")
+    with pytest.raises(ValueError, match="must hold at least one line"):
+        read(tmp_path / "a.txt", "masked_lm", "\n")
+    with pytest.raises(FileNotFoundError, match="`train`: no such file"):
+        read_rows(tmp_path / "absent.csv", "classifier", Namespace(), owner="train")
