@@ -245,6 +245,24 @@ def test_what_people_search_for_is_in_a_heading(words):
     assert any(re.search(rf"\b{re.escape(words)}\b", heading.replace("`", "")) for heading in headings), headings
 
 
+@pytest.mark.parametrize("path", sorted((DOCS / "reference").glob("*.md")), ids=page_id)
+def test_each_name_of_the_reference_becomes_a_page(path):
+    pytest.importorskip("mkdocs", reason="needs the extra `docs`")
+    spec = importlib.util.spec_from_file_location("api_pages", DOCS / "hooks" / "api_pages.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    text = path.read_text(encoding="utf-8")
+    names = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
+    pages = hook.name_pages(f"reference/{path.name}", text)
+    assert list(pages) == [f"reference/{path.stem}/{name.rpartition('.')[2]}.md" for name in names]
+    for name, page in zip(names, pages.values(), strict=True):
+        assert f"\n::: {name}\n    options:\n      heading_level: 1\n" in page
+        assert page.count("heading_level") == page.count("options:") == 1
+    entry = {"API": ["index.md", {path.stem: f"reference/{path.name}"}]}
+    (below,) = hook.with_names(entry, {f"reference/{path.name}": list(pages)})["API"][1].values()
+    assert below == [{"Overview": f"reference/{path.name}"}, *pages]
+
+
 @pytest.mark.parametrize("subpackage", SUBPACKAGES)
 def test_every_public_name_is_in_the_reference(subpackage):
     module = importlib.import_module(f"keras_bert_layers.{subpackage}")
