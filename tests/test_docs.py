@@ -84,8 +84,8 @@ RUN_ELSEWHERE = {
 
 
 def _as_case(path):
-    """README, tutorials and guides train and export, which takes minutes; they have their own step in CI."""
-    is_slow = path.name == "README.md" or not {"tutorials", "guides"}.isdisjoint(path.parts)
+    """First pages, tutorials and guides train and export, which takes minutes; they have their own step in CI."""
+    is_slow = path.parent in (ROOT, DOCS) or not {"tutorials", "guides"}.isdisjoint(path.parts)
     return pytest.param(path, id=page_id(path), marks=pytest.mark.slow if is_slow else ())
 
 
