@@ -84,8 +84,8 @@ RUN_ELSEWHERE = {
 
 
 def _as_case(path):
-    """README, tutorials and guides train and export, which takes minutes; they have their own step in CI."""
-    is_slow = path.name == "README.md" or not {"tutorials", "guides"}.isdisjoint(path.parts)
+    """First pages, tutorials and guides train and export, which takes minutes; they have their own step in CI."""
+    is_slow = path.parent in (ROOT, DOCS) or not {"tutorials", "guides"}.isdisjoint(path.parts)
     return pytest.param(path, id=page_id(path), marks=pytest.mark.slow if is_slow else ())
 
 
@@ -204,8 +204,63 @@ def test_pages_of_the_site_ask_no_other_machine_for_anything():
 
 def test_every_page_is_in_the_navigation():
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "not_in_nav: /decisions/0*.md" in settings, "their index links them"
     for path in DOCS.rglob("*.md"):
+        if re.match(r"0\d{3}-", path.name):
+            continue
         assert re.search(rf"[ :]{re.escape(path.relative_to(DOCS).as_posix())}$", settings, re.MULTILINE), path
+
+
+# What people search for, and the page that they must find: the search looks at titles and headings first.
+SEARCHED = {
+    "NER": "guides/find-entities.md",
+    "EarlyStopping": "guides/callbacks.md",
+    "checkpoints": "guides/callbacks.md",
+    "LoRA": "guides/freezing-and-lora.md",
+    "Batch size": "guides/large-data.md",
+    "embeddings": "guides/embed-sentences.md",
+    "Fine-tune": "tutorials/sentiment.md",
+    "checkpoint": "guides/load-a-checkpoint.md",
+    "Batch inference": "guides/large-data.md",
+    "Benchmarks": "benchmarks/index.md",
+    "Regression": "guides/classify.md",
+    "Multi-label classification": "guides/classify.md",
+    "Class imbalance": "guides/classify.md",
+    "Reduced precision": "tutorials/fast-and-small.md",
+    "Other architectures": "guides/load-a-checkpoint.md",
+    "Save to other formats": "guides/save-a-checkpoint.md",
+    "GPU": "guides/installation.md",
+    "KerasTuner": "guides/custom-training.md",
+    "Trainer": "guides/from-transformers.md",
+    "FAQ": "guides/faq.md",
+}
+
+
+@pytest.mark.parametrize("words", SEARCHED)
+def test_what_people_search_for_is_in_a_heading(words):
+    page = re.sub(
+        r"^```.*?^```", "", (DOCS / SEARCHED[words]).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    assert any(re.search(rf"\b{re.escape(words)}\b", heading.replace("`", "")) for heading in headings), headings
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "reference").glob("*.md")), ids=page_id)
+def test_each_name_of_the_reference_becomes_a_page(path):
+    pytest.importorskip("mkdocs", reason="needs the extra `docs`")
+    spec = importlib.util.spec_from_file_location("api_pages", DOCS / "hooks" / "api_pages.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    text = path.read_text(encoding="utf-8")
+    names = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
+    pages = hook.name_pages(f"reference/{path.name}", text)
+    assert list(pages) == [f"reference/{path.stem}/{name.rpartition('.')[2]}.md" for name in names]
+    for name, page in zip(names, pages.values(), strict=True):
+        assert f"\n::: {name}\n    options:\n      heading_level: 1\n" in page
+        assert page.count("heading_level") == page.count("options:") == 1
+    entry = {"API": ["index.md", {path.stem: f"reference/{path.name}"}]}
+    (below,) = hook.with_names(entry, {f"reference/{path.name}": list(pages)})["API"][1].values()
+    assert below == [{"Overview": f"reference/{path.name}"}, *pages]
 
 
 @pytest.mark.parametrize("subpackage", SUBPACKAGES)
@@ -229,8 +284,9 @@ def test_every_name_of_the_top_level_is_in_the_reference():
 def test_decision_records_are_numbered_and_listed():
     records = sorted(path for path in (DOCS / "decisions").glob("*.md") if path.name != "index.md")
     index = (DOCS / "decisions" / "index.md").read_text(encoding="utf-8")
-    for number, path in enumerate(records, start=1):
-        assert re.fullmatch(rf"{number:04}-[a-z0-9-]+\.md", path.name)
+    assert len({path.name[:4] for path in records}) == len(records)
+    for path in records:
+        assert re.fullmatch(r"0\d{3}-[a-z0-9-]+\.md", path.name)
         assert path.name in index
         page = path.read_text(encoding="utf-8")
         for heading in ("## The question", "## Decision", "## Why", "## What it costs"):

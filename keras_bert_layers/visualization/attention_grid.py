@@ -84,8 +84,12 @@ class AttentionGrid(Picture):
         image = html.element("image", href=address, width=_SIZE, height=_SIZE)
         corners = [(0, 0), (_SIZE, 0), (_SIZE, _SIZE), (0, _SIZE), (0, 0)]
         label = f"Map of layer {layer}, head {head}"
-        drawn = html.drawing(_SIZE, _SIZE, [image, html.line(corners, "axis")], label=label)
-        return html.element("td", drawn, name if name == _SPREAD else f"{name} {html.percent(share)}")
+        once = [] if layer or head else [_recolored()]
+        drawn = html.drawing(_SIZE, _SIZE, [*once, image, html.line(corners, "axis")], label=label)
+        # All maps of a row fit into the width of the page, if they can be seen at all then.
+        drawn.set("style", f"width: clamp(40px, calc(100cqi / {self.weights.shape[1] + 1} - 10px), {_SIZE}px)")
+        unbroken = html.percent(share).replace(" ", "\N{NO-BREAK SPACE}")
+        return html.element("td", drawn, name if name == _SPREAD else f"{name} {unbroken}", class_="map")
 
 
 _NOTE = "Each small map is one head: rows attend to columns. The text below names where most of the attention goes."
@@ -102,6 +106,13 @@ def _habit(weights: np.ndarray) -> tuple[str, float]:
         shares["[SEP]"] = float(weights[:, -1].mean())
     name = max(shares, key=lambda kind: shares[kind])
     return (name if shares[name] >= _PATTERN else _SPREAD), shares[name]
+
+
+def _recolored() -> html.Element:
+    """A filter that gives an image the accent of the page, which is another one on dark backgrounds."""
+    flood = html.element("feFlood", style="flood-color: var(--accent)")
+    keep = html.element("feComposite", in2="SourceAlpha", operator="in")
+    return html.element("filter", flood, keep, id="kbl-accent", color_interpolation_filters="sRGB")
 
 
 def _image_address(shares: np.ndarray, color: str) -> str:

@@ -38,7 +38,7 @@ class AttentionMap(OneHead):
             [html.token(name), *(html.number(f"{100 * share:.0f}", f"s{colors.step_of(share)}") for share in shares)]
             for name, shares in zip(self.tokens, self.weights.tolist(), strict=True)
         ]
-        return [html.table(_CAPTION, ["from \\ to", *map(html.token, self.tokens)], rows)]
+        return [html.table(_CAPTION, ["from \\ to", *map(html.turned, self.tokens)], rows)]
 
 
 _CAPTION = "How much of its attention the token of a row gives to the token of a column, in percent."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from keras_bert_layers.visualization.picture import Picture
 
 _WIDTH, _HEIGHT, _MARGIN = 600, 400, 48  # pixels
 _LETTER, _LINE, _LONGEST = 7.3, 13, 44  # width and height of a letter, in pixels; letters of a label
+_RADIUS = 8  # round a point, in pixels, where no label is
+Box = tuple[float, float, float, float]  # left, right, top, bottom
 # What float32 leaves between equal vectors, relative to their largest value.
 _ROUNDING = 1e-5
 POINTS = ("texts", "tokens")
@@ -157,16 +159,40 @@ def _project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _label_positions(points: list[list[float]], names: list[str]) -> list[tuple[float, float]]:
-    """The left end and the height of each label: beside its point, or lower if another label is in the way."""
-    boxes: dict[int, tuple[float, float, float]] = {}  # left, right, height
-    for index in sorted(range(len(points)), key=lambda index: points[index][1]):
-        (x, y), width = points[index], _LETTER * len(names[index])
-        left = x + 9 if x + 9 + width <= _WIDTH else max(x - 9 - width, 0)
-        right = left + width
-        while any(left < end and start < right and abs(y - height) < _LINE for start, end, height in boxes.values()):
-            y += 1
-        boxes[index] = left, right, y
-    return [(left, y) for _, (left, _, y) in sorted(boxes.items())]
+    """The left end and the height of each label: beside its point, where it covers no point and no other label."""
+    taken: list[Box] = [(x - _RADIUS, x + _RADIUS, y - _RADIUS, y + _RADIUS) for x, y in points]
+    places = []
+    for (x, y), name in zip(points, names, strict=True):
+        width = _LETTER * len(name)
+        possible = [(left, height, _box(left, width, height)) for left, height in _places(x, y, width)]
+        # Where there is no free place, labels cover each other; the table has the names too.
+        left, height, box = next((place for place in possible if _is_free(place[2], taken)), possible[0])
+        taken.append(box)
+        places.append((left, height))
+    return places
+
+
+def _places(x: float, y: float, width: float) -> Iterator[tuple[float, float]]:
+    """Places for a label, the best first: right, left, above, below, and then further away."""
+    right, left, middle = x + 9, x - 9 - width, x - width / 2
+    furthest = _WIDTH - width
+    yield from [(min(right, furthest), y)] if left < _MARGIN else [(right, y), (left, y)]
+    for lines in range(1, _HEIGHT // _LINE):
+        for height in (y - 1.2 * _LINE * lines, y + 1.2 * _LINE * lines):
+            yield from ((min(max(place, _MARGIN + 4), furthest), height) for place in (middle, right, left))
+
+
+def _box(left: float, width: float, height: float) -> Box:
+    return left, left + width, height - _LINE / 2, height + _LINE / 2
+
+
+def _is_free(box: Box, taken: list[Box]) -> bool:
+    """Whether a box is in the drawing, right of the axis and above the other, and meets no box that is taken."""
+    left, right, top, bottom = box
+    is_inside = left >= _MARGIN and right <= _WIDTH and top >= 0 and bottom <= _HEIGHT - _MARGIN
+    return is_inside and not any(
+        left < end and start < right and top < low and high < bottom for start, end, high, low in taken
+    )
 
 
 def _legend(groups: dict[str, int]) -> list[html.Element]:

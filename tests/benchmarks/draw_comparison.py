@@ -152,7 +152,7 @@ def main() -> None:
     result = {**results[0], "works": works}
     options.folder.mkdir(parents=True, exist_ok=True)
     tables = as_markdown(tables_of(result, judge(works, peaks_of(result))))
-    (options.folder / "tables.md").write_text(f"# All tables\n\n{tables}", encoding="utf-8")
+    (options.folder / "tables.md").write_text(f"# All benchmark tables\n\n{tables}", encoding="utf-8")
     drawn: dict[str, tuple[str, Callable[[list[dict[str, Any]]], Any]]] = {
         "vectors": ("vectors", draw_vectors),
         "latency": ("latency", draw_latency),

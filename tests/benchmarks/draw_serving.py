@@ -35,7 +35,7 @@ RUNTIMES = {
 }
 MODELS = {"minilm": "all-MiniLM-L6-v2", "base": "BERT-base, random weights"}
 INTRODUCTION = """\
-# Serving, measured
+# Serving benchmarks
 
 This page shows what an exported model answers without Keras, and how fast. `tests/benchmarks/draw_serving.py` draws it
 from [serving.json](serving.json), to which the tests and the benchmarks add their results.

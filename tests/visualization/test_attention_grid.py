@@ -22,7 +22,8 @@ def test_habits():
     assert names == ["before", "after", "itself", "[CLS]", "[SEP]", "spread"]
     assert grid.habits[0][0][1] == 1.0
     page = grid.html()
-    assert "before 100 %" in page
+    assert "before 100\N{NO-BREAK SPACE}%" in page
+    assert page.count("<filter") == 1, "all maps have the accent of the page by one filter"
     assert "spread<" in page
     assert 'aria-label="Map of layer 0, head 5"' in page
 

@@ -64,15 +64,26 @@ def test_empty_text(backbone, preprocessor):
     assert HiddenStateMap.from_model(backbone, [""], points="tokens", preprocessor=preprocessor).labels[0] == "[CLS]"
 
 
-def test_labels_do_not_cover_each_other():
-    page = HiddenStateMap(
-        ["first", "second", "third", "x" * 60], [[0.0, 0.0], [0.01, 0.0], [0.0, 0.02], [9.0, 0.0]]
-    ).html()
+def test_labels_cover_neither_points_nor_each_other():
+    places = [[0.0, 0.0], [0.1, 0.0], [0.0, 0.2], [9.0, 0.0], [8.9, 0.1], [4.0, 6.0]]
+    names = ["first", "second", "third", "x" * 60, "a longer label", "at the top"]
+    page = HiddenStateMap(names, places).html().split("<details>")[0]
     labels = re.findall(r'class="token" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]+)<', page)
-    heights = sorted(float(y) for _, y, name in labels if len(name) < 9)
-    assert min(np.diff(heights)) >= 12
+    boxes = [(float(x), float(x) + 7.3 * len(name), float(y) - 4) for x, y, name in labels]
+    points = [(float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', page)]
     assert labels[3][2] == "x" * 43 + "…"
-    assert float(labels[3][0]) + 44 * 7.3 <= 600
+    assert len(boxes) == len(points) == 6
+    for index, (left, right, height) in enumerate(boxes):
+        assert 48 <= left < right <= 600
+        assert not any(left < x < right and abs(y - height) < 6 for x, y in points)
+        for other, end, line in boxes[:index]:
+            assert abs(height - line) >= 12 or end <= left or right <= other
+        assert abs(points[index][1] - height) < 40, "near its own point"
+
+
+def test_labels_of_too_many_points_are_drawn_all_the_same():
+    page = HiddenStateMap(["name"] * 300, np.linspace(0, 1, 300)[:, None]).html().split("<details>")[0]
+    assert page.count('class="token"') == 300
 
 
 def test_groups_differ_by_shape_too():

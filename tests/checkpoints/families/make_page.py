@@ -6,7 +6,7 @@ from pathlib import Path
 from family_table import FAMILIES, GROUPS, Family
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "checkpoint-families.md"
-_HEADER = """# Checkpoints that load
+_HEADER = """# Supported checkpoints
 
 Checkpoints of the HuggingFace hub, and what `load_task` or `load_backbone` makes of each. Every row is a test: a small
 directory with random weights, and with the keys of `config.json`, the files of the tokenizer and the names of tensors
