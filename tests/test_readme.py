@@ -61,6 +61,17 @@ def test_figures_are_those_of_the_benchmarks(readme):
         assert found, f"docs/benchmarks/index.md has no line with {first_words} and {sorted(values)}"
 
 
+def test_the_first_page_of_the_site_has_the_same_figures_and_code(readme):
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    figures = [re.findall(r"^\| [^|]+ \| ([^|]*\d[^|]*) \|$", text, re.MULTILINE)[:3] for text in (readme, page)]
+    numbers = [[re.findall(r"\d+(?:\.\d+)?", figure) for figure in found] for found in figures]
+    assert numbers[0][1:] == numbers[1][1:]
+    assert numbers[0][0] == numbers[1][0] == ["0"]
+    code = [re.search(r"^classifier = .*?^```", text, re.MULTILINE | re.DOTALL)[0] for text in (readme, page)]
+    assert code[0] == code[1]
+    assert code[0].count("\n") == 3
+
+
 @pytest.mark.slow
 def test_the_picture_is_what_its_program_makes(minilm, tmp_path):
     pytest.importorskip("matplotlib", reason="needs the extra `visualization`")

@@ -100,7 +100,7 @@ def draw_start_up(results: list[dict[str, Any]]) -> Any:
             left = [begin + width for begin, width in zip(left, widths, strict=True)]
         seconds.set_title(MODEL_NAMES[each["model"]], fontsize=9, loc="left")
         seconds.set_xlabel("s from the start of the process to the first answer")
-        seconds.legend(frameon=False, fontsize=8)
+        seconds.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
         draw_bars(memory, each["peak_memory"], MODEL_NAMES[each["model"]], "MB at most, in serving")
     return figure
 
@@ -129,16 +129,9 @@ def draw_growth(results: list[dict[str, Any]], axis: str) -> Any:
 
 
 def _panels(count: int) -> tuple[Any, list[Any]]:
-    """A figure with its panels two a row."""
-    columns = min(count, 2)
-    rows = -(-count // columns)
-    figure, grid = pyplot.subplots(
-        rows, columns, figsize=(5.6 * columns, 3.6 * rows), squeeze=False, layout="constrained"
-    )
-    panels = list(grid.flat)
-    for unused in panels[count:]:
-        unused.remove()
-    return figure, panels[:count]
+    """A figure with its panels below each other, so that their letters are not smaller than those of the page."""
+    figure, grid = pyplot.subplots(count, figsize=(7, 3 * count), squeeze=False, layout="constrained")
+    return figure, list(grid.flat)
 
 
 def main() -> None:
