@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -60,12 +61,13 @@ def make_server(port: int, answer: Callable[[str, str, bytes], Answer], *, owner
             return False
 
         def _send(self, made: Answer) -> None:
-            content = made.body.encode()
-            self.send_response(made.status)
-            self.send_header("Content-Type", f"{made.kind}; charset=utf-8")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            content = made.body.encode(errors="replace")
+            with contextlib.suppress(ConnectionError):  # a client that has not waited
+                self.send_response(made.status)
+                self.send_header("Content-Type", f"{made.kind}; charset=utf-8")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
 
         def log_message(self, *_: object) -> None:
             """Says nothing: an error is the answer's status."""

@@ -75,6 +75,7 @@ def report_of(classifier: Any, x: Any, y: Any, *, num_errors: int, batch_size: i
     rule = f"hold one label for each of {num_texts} texts"
     checks.length(owner, "labels", y, num_texts, rule=rule, unit="labels")
     labels = np.asarray(classifier.data.labels(x, y)).astype(int)
+    labels = labels.argmax(axis=-1) if labels.ndim > 1 else labels  # one-hot rows
     if not num_texts:
         raise ValueError(f"`{owner}`: a report needs at least one text. Received: 0 texts.")
     names = list(classifier.class_names or map(str, range(classifier.num_classes)))

@@ -63,6 +63,11 @@ def test_errors(report, classifier, preprocessor, probabilities):
     assert error.weights[1] == pytest.approx(error.probability - without, abs=1e-5)
 
 
+def test_one_hot_labels(classifier, report):
+    one_hot = np.eye(3, dtype=int)[[NAMES.index(label) for label in LABELS]]
+    np.testing.assert_array_equal(classifier.report(TEXTS, one_hot, num_errors=0).confusion, report.confusion)
+
+
 def test_pairs(classifier):
     found = classifier.report((TEXTS, TEXTS[::-1]), [0, 1, 2, 2, 0], num_errors=1)
     assert found.share_cut == 3 / 5
