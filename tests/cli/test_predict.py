@@ -170,9 +170,13 @@ def test_refuses(run, error_line, saved_model, words, message):
     assert message in error_line()
 
 
-def test_refuses_what_answers_nothing(run, error_line, encoder, tmp_path):
+def test_refuses_what_answers_nothing(run, error_line, encoder):
     assert run("predict", encoder, "a") == 2
     assert "MODEL must have a task and a tokenizer" in error_line()
+
+
+def test_a_damaged_saved_model(run, error_line, tmp_path):
+    pytest.importorskip("tensorflow_text")
     (tmp_path / "saved_model.pb").write_bytes(b"no program")
     assert run("predict", tmp_path, "a") == 2
     assert "is not a whole SavedModel" in error_line()
