@@ -128,15 +128,37 @@ def test_each_epoch_has_its_order():
     assert len({str(order) for order in orders}) > 2
 
 
-def test_other_tasks(make):
-    words, tags = [["a", "good"], ["film"]] * 3, [["O", "B-x"], ["O"]] * 3
+CHOICES = [["a", "b"], ["c", "d"], ["a", "b", "c"], ["d"], ["a"], ["b"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "x", "y", "options"),
+    [
+        (
+            kbl.BertTokenClassifier,
+            [["a", "good"], ["film"]] * 3,
+            [["O", "B-x"], ["O"]] * 3,
+            {"tag_names": ["O", "B-x", "I-x"]},
+        ),
+        (kbl.BertMultipleChoice, (["good"] * 6, CHOICES), [0, 1, 2, 0, 0, 0], {}),
+        (kbl.BertSentenceEncoder, (["good"] * 6, ["bad", "film"] * 3), [0.5] * 6, {}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_batches_of_other_tasks(make, kind, x, y, options):
+    data = make(kind, **options).data
+    dataset, _ = as_dataset(data, Batches(x, y))
+    batches = list(data.batches(dataset).as_numpy_iterator())
+    assert len(batches) == 3
+    for batch, rows in zip(batches, (slice(0, 2), slice(2, 4), slice(4, 6)), strict=True):
+        ids, labels, _ = data.one_batch(_rows(x, rows), y[rows])
+        keras.tree.map_structure(np.testing.assert_array_equal, batch, (ids, labels))
+
+
+def test_words_of_a_table(make):
     tagger = make(kbl.BertTokenClassifier, tag_names=["O", "B-x", "I-x"])
-    tagger.fit(Batches(words, tags), verbose=0)
-    tagger.fit(Table(tokens=words, ner_tags=[[0, 1], [0]] * 3), verbose=0)
-    assert tagger.predict(Batches(words), verbose=0).shape == (6, 2, 3)
-    choices = [["a", "b"], ["c", "d"], ["a", "b", "c"], ["d"], ["a"], ["b"]]
-    make(kbl.BertMultipleChoice).fit(Batches((["good"] * 6, choices), [0, 1, 2, 0, 0, 0]), verbose=0)
-    make(kbl.BertSentenceEncoder).fit(Batches((["good"] * 6, ["bad"] * 6), [0.5] * 6), verbose=0)
+    table = Table(tokens=[["a", "good"], ["film"]], ner_tags=[[0, 1], [0]])
+    assert tagger.data.opened(table) == ([["a", "good"], ["film"]], [[0, 1], [0]])
 
 
 def test_answers_to_questions(make):
