@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import keras
+import numpy as np
 
 from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock
 
@@ -30,3 +32,14 @@ def enable_lora(block: TransformerEncoderBlock, rank: int, alpha: float | None) 
 def is_lora(weight: keras.Variable) -> bool:
     """Whether a weight is one of the two matrices of LoRA."""
     return weight.name.startswith("lora_kernel_")
+
+
+def has_lora(layer: keras.layers.Layer) -> bool:
+    """Whether a layer is a dense one with LoRA."""
+    return isinstance(layer, keras.layers.Dense) and layer.lora_enabled
+
+
+def lora_product(layer: Any) -> np.ndarray:
+    """What LoRA adds to the kernel of a dense layer, float32 `(inputs, units)`."""
+    first, second = map(keras.ops.convert_to_numpy, (layer.lora_kernel_a, layer.lora_kernel_b))
+    return layer.lora_alpha / layer.lora_rank * (first @ second)

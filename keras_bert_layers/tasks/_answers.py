@@ -28,6 +28,7 @@ def ask(task: Any, serve: Callable[..., Any], x: Any, batch_size: int) -> dict[s
         cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
         raise ValueError(checks.message(type(task).__name__, "preprocessor", "be given for raw text", None, cure))
     is_one = is_single_row(x)
+    x, _ = task.data.opened(x)
     answers = as_text(task._predictor.ask(task.data, serve, as_rows(x) if is_one else x, batch_size))
     return {name: values[0] for name, values in answers.items()} if is_one else answers
 

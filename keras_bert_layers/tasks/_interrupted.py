@@ -1,4 +1,4 @@
-"""Training functions that were left half traced, by Ctrl-C for example."""
+"""What is done after an error in training: functions are traced anew, and batches tell their own errors."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def traced_anew_after_errors(method: Method) -> Method:
     """A method of a task whose training functions are made again after an error in it; a decorator.
 
+    An error of a batch that a generator or a `PyDataset` gave is raised as it is; TensorFlow gives one of its own.
+
     TensorFlow takes the second call of a function whose first trace was interrupted for one that needs no variables.
     Keras keeps the function, so that every later `fit` would fail.
     """
@@ -20,8 +22,11 @@ def traced_anew_after_errors(method: Method) -> Method:
     def guarded(task: Any, *arguments: Any, **options: Any) -> Any:
         try:
             return method(task, *arguments, **options)
-        except BaseException:
+        except BaseException as error:
             task.train_function = task.test_function = None
+            own, task.data.stream_error = task.data.stream_error, None
+            if own is not None and error is not own:
+                raise own from None
             raise
 
     return guarded  # type: ignore[return-value]

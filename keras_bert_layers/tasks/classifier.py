@@ -53,7 +53,7 @@ class BertClassifier(Task):
         `(batch, num_classes)`.
 
     Raises:
-        TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary; a generator to `fit`.
+        TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary.
         ValueError: an argument out of range; names that repeat, or not one for each class; an unknown label (the
             message names its row); single texts for a model of pairs, or the reverse.
 

@@ -47,7 +47,7 @@ class BertCrossEncoder(Task):
         each prompt, by its name.
 
     Raises:
-        TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary; a generator to `fit`.
+        TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary.
         ValueError: an argument out of range; single texts; a relevance outside [0, 1] (the message names its row).
 
     Examples:

@@ -60,7 +60,7 @@ class BertDualEncoder(Task):
         `(rows,)`. `encode_queries` and `encode_documents` encode a corpus.
 
     Raises:
-        TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary; a generator to `fit`.
+        TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary.
         ValueError: an unknown pooling; backbones of different widths; single texts or `y` in `fit`.
 
     Examples:

@@ -62,7 +62,7 @@ class BertSentenceEncoder(Task):
         similarities, float32 `(rows,)`. The exported model has a signature for each prompt, by its name.
 
     Raises:
-        TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary; a generator to `fit`.
+        TypeError: a backbone or a preprocessor of another type; a call on text; a dictionary.
         ValueError: an unknown pooling; a similarity outside [-1, 1] (the message names its row), or beside single
             texts or triplets.
 

@@ -33,6 +33,7 @@ from keras_bert_layers.tasks.inputs import _columns as columns_of
 from keras_bert_layers.tasks.inputs._epochs import Epochs
 from keras_bert_layers.tasks.inputs._id_arrays import IdArrays
 from keras_bert_layers.tasks.inputs._row_order import RowOrder
+from keras_bert_layers.tasks.inputs._streams import as_dataset
 from keras_bert_layers.tasks.prediction import Predictor
 
 
@@ -254,7 +255,9 @@ class Task(keras.Model):
 
         Args:
             x: with a preprocessor, a list, array or tensor of strings `(rows,)`; a tuple of two of them for pairs; or
-                a batched `tf.data.Dataset` of `(text, y)`. Without one, or if it holds `"token_ids"`, what Keras takes.
+                a batched `tf.data.Dataset` of `(text, y)`; a generator or a `keras.utils.PyDataset` of such batches; or
+                a table of the library `datasets`, with columns named as `text_inputs` (for words `"tokens"`) and
+                `"label"`. Without one, or if it holds `"token_ids"`, what Keras takes.
             y: one label a text; None if `x` is a dataset.
             batch_size: texts a step, 32 if None; None if `x` is a dataset.
             epochs: the number of the last epoch, counted from 1.
@@ -279,10 +282,11 @@ class Task(keras.Model):
             Keras's `History`.
 
         Raises:
-            TypeError, ValueError: text that is not strings (the message names the row), no text, lengths that differ,
-                a generator or a `PyDataset` where there is a preprocessor.
+            TypeError, ValueError: text that is not strings (the message names the row), no text, lengths that differ.
         """
         owner, data, place = type(self).__name__, self.data, self._training_place
+        x, y = data.opened(x, y)
+        x, is_raw = as_dataset(data, x, shuffle=shuffle)
         callbacks = place.callbacks(callbacks, initial_epoch=initial_epoch, steps_per_epoch=steps_per_epoch)
         if class_weight is not None:
             class_weight = data.class_weight(x, class_weight)
@@ -296,7 +300,7 @@ class Task(keras.Model):
             "validation_steps": validation_steps,
             "validation_freq": validation_freq,
         }
-        if not data.is_raw(x):
+        if not is_raw:
             if group_by_length:
                 raise ValueError(checks.message(owner, "group_by_length", "be False for ids", group_by_length))
             if not shuffle or not IdArrays.are_here((x, y, sample_weight)):
@@ -331,7 +335,9 @@ class Task(keras.Model):
         **kwargs: Any,
     ) -> Any:
         """Loss and metrics, as `keras.Model.evaluate`; `x`, `y`, `batch_size` and `sample_weight` as in `fit`."""
-        if self.data.is_raw(x):
+        x, y = self.data.opened(x, y)
+        x, is_raw = as_dataset(self.data, x)
+        if is_raw:
             batches = self.data.batches(x, y, sample_weight, batch_size=batch_size)
             if self.loss is not None:
                 self.data.check_labels(x, y)
@@ -391,9 +397,9 @@ class Task(keras.Model):
 
         Args:
             x: with a preprocessor, a list, array, tensor or pandas column of strings, or a tuple of two for pairs; a
-                `tf.data.Dataset` of batches; or an iterable, such as a generator, that yields one text or one tuple of
-                texts at a time. It may be empty. Without a preprocessor, or if it holds `"token_ids"`, what Keras
-                takes.
+                `tf.data.Dataset` or `keras.utils.PyDataset` of batches; a table of the library `datasets`; or an
+                iterable, such as a generator, that yields one text or one tuple of texts at a time. It may be empty.
+                Without a preprocessor, or if it holds `"token_ids"`, what Keras takes.
             batch_size: the most rows a step; for ids 32 if None.
             verbose: Keras's progress bar, over rows: 0 shows nothing, 1 and "auto" show it, 2 shows one line.
             steps: the first so many batches of `x`, of `batch_size` or else 32 rows if it is not a dataset; all if
@@ -426,6 +432,7 @@ class Task(keras.Model):
     ) -> Any:
         """`predict` with texts read as `data` reads them."""
         options = {"batch_size": batch_size, "verbose": verbose, "steps": steps, "callbacks": callbacks}
+        x, _ = data.opened(x)
         if data.is_raw(x):
             return self._predictor.predict(data, x, max_tokens_per_batch=max_tokens_per_batch, **options)
         if max_tokens_per_batch is not None:

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert_layers import BertBackbone, BertClassifier, BertConfig
+from keras_bert_layers import BertBackbone, BertClassifier, BertConfig, load_backbone, save_huggingface
 from keras_bert_layers.layers._lora import is_lora
 
 SIZES = {"vocabulary_size": 9, "hidden_dim": 6, "num_layers": 2, "num_heads": 2, "intermediate_dim": 10}
@@ -106,6 +106,14 @@ def test_a_task_that_was_trained_before(backbone):
     classifier.train_on_batch(IDS, LABELS)
     assert classifier.optimizer.learning_rate == 0.5
     assert len(classifier.trainable_weights) == 18
+
+
+def test_a_checkpoint_holds_the_sums(trained, tmp_path):
+    save_huggingface(trained, tmp_path / "x")
+    again = load_backbone(tmp_path / "x")
+    assert again.lora_rank is None
+    expected = trained.backbone(IDS)["pooled_output"]
+    np.testing.assert_allclose(again(IDS)["pooled_output"], expected, atol=1e-5)
 
 
 def test_errors(backbone):

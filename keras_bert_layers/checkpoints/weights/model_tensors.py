@@ -11,12 +11,13 @@ import numpy as np
 from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo
 from keras_bert_layers.checkpoints.weights.progress import moved
 from keras_bert_layers.checkpoints.weights.row import Layout, StoredWeight, WeightRow
+from keras_bert_layers.layers._lora import has_lora, is_lora, lora_product
 
 
 class ModelTensors:
     """A model's weights with a layout's names and shapes, as a `TensorFile` for writers.
 
-    Each tensor is copied when it is read, one at a time.
+    Each tensor is copied when it is read, one at a time. What LoRA learnt is added to its kernel.
 
     Args:
         model: a built model; its weights' paths end in the rows' `ours`.
@@ -49,6 +50,7 @@ class ModelTensors:
         self._num_heads = num_heads
         self._last: tuple[str, Any] = ("", None)
         self._variables = weights_by_row(model, rows, all_weights=False)
+        self._lora = {layer._kernel.path: layer for layer in model._flatten_layers() if has_lora(layer)}
         self._rows: dict[str, tuple[WeightRow, StoredWeight]] = {}
         self.infos: dict[str, TensorInfo] = {}
         for row in rows:
@@ -71,7 +73,10 @@ class ModelTensors:
             value = self._variables[path].value
             # Keras's own conversion from TensorFlow to NumPy copies twice.
             array = value.numpy() if keras.backend.backend() == "tensorflow" else keras.ops.convert_to_numpy(value)
-            self._last = path, np.asarray(array, np.float32)
+            array = np.asarray(array, np.float32)
+            if (layer := self._lora.get(self._variables[path].path)) is not None:
+                array = array + lora_product(layer)
+            self._last = path, array
         return self._last[1]
 
 
@@ -92,6 +97,8 @@ def weights_by_row(model: Any, rows: Sequence[WeightRow], *, all_weights: bool =
     paths = {row.ours for row in rows}
     found: dict[str, Any] = {}
     for variable in model.weights:
+        if is_lora(variable):
+            continue  # it is added to the kernel beside it
         parts = variable.path.split("/")
         matches = {"/".join(parts[start:]) for start in range(len(parts))} & paths
         if len(matches) > 1 or matches & found.keys() or (all_weights and not matches):

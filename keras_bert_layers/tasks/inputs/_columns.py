@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
@@ -46,7 +47,9 @@ def holds_text(x: Any) -> bool:
 
 
 def first_part(x: Any) -> Any:
-    """What a dataset yields as its inputs; anything else unchanged."""
+    """What a dataset or a `PyDataset` yields as its inputs; anything else unchanged."""
+    if isinstance(x, keras.utils.PyDataset):
+        return keras.utils.unpack_x_y_sample_weight(x[0])[0]
     if not is_dataset(x):
         return x
     element = x.element_spec
@@ -155,8 +158,8 @@ def _as_column(owner: str, x: Any, first_row: int) -> Any:
     if not isinstance(x, Sequence) and not hasattr(x, "shape") and not hasattr(x, "to_numpy"):
         rule = "be a list, array, tensor or pandas column of strings, a tuple of two of them, or a `tf.data.Dataset`"
         cure = (
-            "Take a column out of a dictionary. `predict` takes a generator, for pairs `zip(first, second)`. For `fit` "
-            "collect it into lists, or make a `tf.data.Dataset` of it."
+            "Take a column out of a dictionary. A generator gives batches `(x, y)` to `fit`, and rows to `predict`, of "
+            "pairs `zip(first, second)`."
         )
         raise TypeError(checks.message(owner, "x", rule, type(x), cure))
     column = _as_texts(x)

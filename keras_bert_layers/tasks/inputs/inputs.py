@@ -20,6 +20,7 @@ from keras_bert_layers.tasks.inputs._batches import batches_of_rows
 from keras_bert_layers.tasks.inputs._cut_texts import CutTexts
 from keras_bert_layers.tasks.inputs._epochs import Epochs
 from keras_bert_layers.tasks.inputs._row_order import token_counts
+from keras_bert_layers.tasks.inputs._streams import BatchStream, as_dataset, columns_of_table, is_table
 
 #: Shape and dtype of one string a row, as signatures of exported models have them.
 TEXT = ((None,), "string")
@@ -54,6 +55,7 @@ class Inputs:
         self.part = part
         self.prompt = prompt
         self.cuts = CutTexts(owner)
+        self.stream_error: Exception | None = None  # of a batch that a generator or a `PyDataset` gave
 
     def prompted(self, prompt: str) -> Inputs:
         """The same kind of data with another prompt."""
@@ -103,7 +105,22 @@ class Inputs:
         """The string inputs of the exported model: name -> `(shape, dtype)`."""
         return {"text": TEXT}
 
+    @property
+    def column_names(self) -> list[str]:
+        """The columns of a table of the library `datasets` that hold the texts."""
+        return list(self.text_inputs)
+
     # What a user holds.
+
+    def opened(self, x: Any, y: Any = None) -> tuple[Any, Any]:
+        """Texts and labels of a table of the library `datasets` as columns; anything else unchanged."""
+        if self.preprocessor is None or not is_table(x):
+            return x, y
+        return columns_of_table(self.owner, x, self.column_names, y)
+
+    def dataset_rows(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """`checked`, in the form that a `tf.data.Dataset` has."""
+        return self.checked(x, y, sample_weight)
 
     def is_raw(self, x: Any) -> bool:
         """Whether `x` needs the preprocessor; ValueError for text where there is none."""
@@ -219,6 +236,11 @@ class Inputs:
 
     def validation(self, data: Any, batch_size: int | None) -> Any:
         """Keras's `validation_data` with raw text encoded."""
+        if BatchStream.takes(data):
+            data, is_raw = as_dataset(self, data)
+            return self.batches(data) if is_raw else data
+        if is_table(data):
+            data = self.opened(data)
         if columns_of.is_dataset(data):
             return self.batches(data) if self.is_raw(data) else data
         if not isinstance(data, tuple) and self.makes_labels(data):

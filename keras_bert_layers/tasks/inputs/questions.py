@@ -68,6 +68,11 @@ class QuestionInputs(Inputs):
         """The bytes of the answers, int32 `(rows, 2)`, checked row by row."""
         return answer_spans.checked_byte_spans(self.owner, columns[1], y)
 
+    def dataset_rows(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Questions and contexts, with answers as starts in characters and texts."""
+        columns, _, weights = self.checked(x, None, sample_weight)
+        return columns, None if y is None else answer_spans.answer_columns(self.owner, y), weights
+
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """All windows of one batch of rows, with the positions of their answers; `y` holds bytes."""
         return _as_windows(self.bucketed(), x, y, sample_weight)

@@ -60,6 +60,11 @@ class WordInputs(Inputs):
         """Aligns words with the tokens of a preprocessor, this object's own if None."""
         return self.made_once(WordAligner, preprocessor or self.preprocessor, stride=self._stride)
 
+    @property
+    def column_names(self) -> list[str]:
+        """The column of words."""
+        return ["tokens"]
+
     def columns(self, x: Any, *, first_row: int = 0) -> Any:
         """Rows of words as ragged strings, or texts as an array, checked row by row."""
         if isinstance(x, tuple):

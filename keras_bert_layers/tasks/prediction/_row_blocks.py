@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
@@ -22,9 +23,12 @@ def is_stream(x: Any) -> bool:
 
 def rows_of_dataset(dataset: Any) -> Iterator[Any]:
     """The rows of a dataset of batches: each a text, a list of words, or a tuple of these."""
-    for element in dataset:
-        batch = element[0] if isinstance(element, tuple) else element
-        yield from rows_of_columns(batch)
+    return itertools.chain.from_iterable(map(rows_of_batch, dataset))
+
+
+def rows_of_batch(batch: Any) -> Iterator[Any]:
+    """The rows of a batch `x`, `(x, y)` or `(x, y, sample_weight)`."""
+    return rows_of_columns(batch[0] if isinstance(batch, tuple) else batch)
 
 
 def rows_of_columns(columns: Any) -> Iterator[Any]:

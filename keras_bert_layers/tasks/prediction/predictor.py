@@ -15,6 +15,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs import _arrays as arrays
 from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.inputs._streams import batches_of
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
 from keras_bert_layers.tasks.prediction._length_batches import LengthBatches, plan
 from keras_bert_layers.tasks.prediction._progress import Progress
@@ -156,6 +157,9 @@ def _row_stream(inputs: Inputs, x: Any, steps: int | None, batch_size: int | Non
     if columns_of.is_dataset(x):
         inputs.check_dataset(x)
         return row_blocks.rows_of_dataset(x if steps is None else x.take(steps)), None
+    if isinstance(x, keras.utils.PyDataset):
+        batches = itertools.islice(batches_of(x), steps)
+        return itertools.chain.from_iterable(map(row_blocks.rows_of_batch, batches)), None
     num_rows = None
     if not row_blocks.is_stream(x):
         x = inputs.columns(x)

@@ -314,8 +314,10 @@ class TestErrors:
 
     def test_weights_beside_berts(self, our_models, path):
         backbone = BertBackbone(our_models.CONFIG)
-        backbone.get_layer("pooler").dense.enable_lora(2)
-        with pytest.raises(ValueError, match=r"`model` must have BERT's own weights and no others\..*lora_kernel_a"):
+        pooler = backbone.get_layer("pooler")
+        pooler._tracker.unlock()
+        pooler.add_weight(name="scale", shape=(3,))
+        with pytest.raises(ValueError, match=r"`model` must have BERT's own weights and no others\..*scale"):
             save_huggingface(backbone, path)
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])

@@ -1,0 +1,222 @@
+"""Generators, `keras.utils.PyDataset` and tables of the library `datasets`."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_bert_layers as kbl
+from keras_bert_layers.tasks.inputs._streams import BatchStream, as_dataset, batches_of, columns_of_table
+
+TEXTS = ["a good film", "bad night", "good !", "unhappy", "film"]
+NAMES = ["good", "bad", "good", "bad", "good"]
+ROUNDING = 1e-6  # float32 sums in batches of other sizes
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Your input ran out of data:UserWarning",  # Keras's, of generators that end
+    "ignore:`shuffle=True` was passed:UserWarning",
+)
+
+
+class Batches(keras.utils.PyDataset):
+    """Batches of two rows."""
+
+    def __init__(self, x, *others):
+        super().__init__()
+        self.columns = x, *others
+        self.epochs = []
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return _rows(self.columns, slice(2 * index, 2 * index + 2))
+
+    def on_epoch_end(self):
+        self.epochs.append("end")
+
+
+def _rows(column, rows):
+    """Rows of a column, or of all columns in a tuple or a dictionary."""
+    if isinstance(column, tuple):
+        return tuple(_rows(part, rows) for part in column)
+    return {key: part[rows] for key, part in column.items()} if isinstance(column, dict) else column[rows]
+
+
+def generator(*columns):
+    batches = Batches(*columns)
+    for index in range(len(batches)):
+        yield batches[index]
+
+
+class Table:
+    """Like a `datasets.Dataset`: columns by name."""
+
+    def __init__(self, **columns):
+        self.columns = columns
+        self.column_names = list(columns)
+
+    def __getitem__(self, name):
+        return self.columns[name]
+
+
+@pytest.fixture
+def make(new_backbone, preprocessor):
+    def make(kind=kbl.BertClassifier, **options):
+        if kind is kbl.BertClassifier:
+            options = {"class_names": ["bad", "good"], **options}
+        task = kind(new_backbone(), preprocessor=preprocessor, **options)
+        task.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+        return task
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def expected(new_backbone, preprocessor):
+    """The logits after training on the rows in their order."""
+    task = kbl.BertClassifier(new_backbone(), class_names=["bad", "good"], preprocessor=preprocessor)
+    task.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+    task.fit(TEXTS, NAMES, 2, shuffle=False, verbose=0)
+    return np.asarray(task(preprocessor(TEXTS)))
+
+
+def ids_of(preprocessor):
+    return {name: np.asarray(values) for name, values in preprocessor(TEXTS).items()}
+
+
+@pytest.mark.parametrize("kind", ["generator", "PyDataset", "table", "generator of ids", "PyDataset of ids"])
+def test_fit_is_that_of_the_rows(make, preprocessor, expected, kind):
+    ids, labels = ids_of(preprocessor), np.array([1, 0, 1, 0, 1])
+    x = {
+        "generator": lambda: generator(TEXTS, NAMES),
+        "PyDataset": lambda: Batches(TEXTS, NAMES),
+        "table": lambda: Table(id=range(5), text=TEXTS, label=[1, 0, 1, 0, 1]),
+        "generator of ids": lambda: generator(ids, labels),
+        "PyDataset of ids": lambda: Batches(ids, labels),
+    }[kind]()
+    classifier = make()
+    classifier.fit(x, batch_size=2 if kind == "table" else None, shuffle=False, verbose=0)
+    np.testing.assert_allclose(classifier(preprocessor(TEXTS)), expected, atol=ROUNDING)
+
+
+def test_evaluate_and_validate(make):
+    classifier = make()
+    expected = classifier.evaluate(TEXTS, NAMES, 2, verbose=0)
+    for x in (generator(TEXTS, NAMES), Batches(TEXTS, NAMES), Table(text=TEXTS, label=[1, 0, 1, 0, 1])):
+        assert classifier.evaluate(x, verbose=0) == pytest.approx(expected, rel=ROUNDING)
+    classifier.optimizer.learning_rate = 0.0
+    batches = Batches(TEXTS, NAMES)
+    history = classifier.fit(batches, epochs=2, validation_data=Batches(TEXTS, NAMES), verbose=0).history
+    assert history["val_loss"] == pytest.approx([expected[0]] * 2, rel=ROUNDING)
+    assert batches.epochs == ["end", "end"]
+
+
+def test_predict(make, preprocessor):
+    classifier = make()
+    expected = classifier.predict(TEXTS, verbose=0)
+    for x in (Batches(TEXTS, NAMES), Batches(TEXTS), Batches(ids_of(preprocessor)), Table(text=TEXTS)):
+        np.testing.assert_allclose(classifier.predict(x, verbose=0), expected, atol=ROUNDING)
+    assert classifier.predict(Batches(TEXTS), steps=2, verbose=0).shape == (4, 2)
+    assert classifier.answer(Table(text=TEXTS[:2]))["label"].shape == (2,)
+
+
+def test_each_epoch_has_its_order():
+    keras.utils.set_random_seed(5)
+    orders = [tuple(batch[0] for batch in batches_of(Batches(np.arange(6)), shuffle=True)) for _ in range(9)]
+    assert {tuple(sorted(map(tuple, order))) for order in orders} == {((0, 1), (2, 3), (4, 5))}
+    assert len({str(order) for order in orders}) > 2
+
+
+CHOICES = [["a", "b"], ["c", "d"], ["a", "b", "c"], ["d"], ["a"], ["b"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "x", "y", "options"),
+    [
+        (
+            kbl.BertTokenClassifier,
+            [["a", "good"], ["film"]] * 3,
+            [["O", "B-x"], ["O"]] * 3,
+            {"tag_names": ["O", "B-x", "I-x"]},
+        ),
+        (kbl.BertMultipleChoice, (["good"] * 6, CHOICES), [0, 1, 2, 0, 0, 0], {}),
+        (kbl.BertSentenceEncoder, (["good"] * 6, ["bad", "film"] * 3), [0.5] * 6, {}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_batches_of_other_tasks(make, kind, x, y, options):
+    data = make(kind, **options).data
+    dataset, _ = as_dataset(data, Batches(x, y))
+    batches = list(data.batches(dataset).as_numpy_iterator())
+    assert len(batches) == 3
+    for batch, rows in zip(batches, (slice(0, 2), slice(2, 4), slice(4, 6)), strict=True):
+        ids, labels, _ = data.one_batch(_rows(x, rows), y[rows])
+        keras.tree.map_structure(np.testing.assert_array_equal, batch, (ids, labels))
+
+
+def test_words_of_a_table(make):
+    tagger = make(kbl.BertTokenClassifier, tag_names=["O", "B-x", "I-x"])
+    table = Table(tokens=[["a", "good"], ["film"]], ner_tags=[[0, 1], [0]])
+    assert tagger.data.opened(table) == ([["a", "good"], ["film"]], [[0, 1], [0]])
+
+
+def test_answers_to_questions(make):
+    questions, contexts = ["good ?"] * 6, ["a bad film"] * 6
+    answerer = make(kbl.BertQuestionAnswerer)
+    expected = answerer.evaluate((questions, contexts), ([2] * 6, ["bad"] * 6), verbose=0)
+    batches = Batches((questions, contexts), ([2] * 6, ["bad"] * 6))
+    assert answerer.evaluate(batches, verbose=0) == pytest.approx(expected, rel=1e-5)
+    rows = [{"text": ["bad"], "answer_start": [2]}] * 6
+    table = Table(question=questions, context=contexts, answers=rows)
+    assert answerer.evaluate(table, verbose=0) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["fit", "evaluate"])
+def test_a_wrong_batch_has_its_own_error(make, method):
+    classifier = make()
+    labels = [*NAMES[:3], "awful", "good"]
+    for x in (Batches(TEXTS, labels), generator(TEXTS, labels)):
+        with pytest.raises(
+            ValueError, match=r"every label must be one of \['bad', 'good'\]. Received: 'awful' in row 1"
+        ):
+            getattr(classifier, method)(x, verbose=0)
+    with pytest.raises(ValueError, match="`batch_size` must be None"):
+        getattr(classifier, method)(Batches(TEXTS, NAMES), batch_size=2)
+
+
+def test_errors(make, preprocessor, new_backbone):
+    classifier = make()
+    with pytest.raises(ValueError, match="A generator must yield at least one batch"):
+        classifier.fit(batch for batch in ())
+    with pytest.raises(ValueError, match="`preprocessor` must be given for raw text"):
+        kbl.BertClassifier(new_backbone(), 2).fit(generator(TEXTS, NAMES))
+    with pytest.raises(
+        ValueError, match=r"`x` must have the columns \['text'\].*rename_column\(\"sentence\", \"text\"\)"
+    ):
+        classifier.fit(Table(sentence=TEXTS, label=[0] * 5))
+    splits = Table(text=TEXTS)
+    splits.column_names = {"train": ["text"]}
+    with pytest.raises(ValueError, match=r"`x` must be one split.*\[\"train\"\]"):
+        classifier.predict(splits)
+
+
+def test_labels_beside_a_table():
+    table = Table(text=TEXTS, label=NAMES)
+    assert columns_of_table("Task", table, ["text"]) == (TEXTS, NAMES)
+    assert columns_of_table("Task", table, ["text"], [1])[1] == [1]
+    assert columns_of_table("Task", Table(text=TEXTS), ["text"])[1] is None
+
+
+def test_a_dataset_of_a_stream(make):
+    data = make().data
+    dataset, is_raw = as_dataset(data, Batches(TEXTS, NAMES, np.ones(5, "float32")))
+    assert is_raw
+    assert int(dataset.cardinality()) == 3
+    assert dataset.element_spec == (
+        tf.TensorSpec([None], tf.string),
+        tf.TensorSpec([None], tf.int32),
+        tf.TensorSpec([None], tf.float32),
+    )
+    assert as_dataset(data, TEXTS) == (TEXTS, True)
+    assert not BatchStream.takes(TEXTS)
