@@ -5,6 +5,7 @@ import pytest
 
 from keras_bert_layers import BertClassifier
 from keras_bert_layers.tasks._answers import as_rows, as_text, is_single_row
+from keras_bert_layers.tasks.labels import make_labels
 
 
 @pytest.fixture
@@ -88,16 +89,16 @@ class TestPredictLabels:
         assert labels.tolist() == classifier.predict(texts, verbose=0).argmax(axis=1).tolist()
         assert classifier.predict_labels(texts[0]) == labels[0]
 
-    def test_several_labels(self, backbone, preprocessor):
-        options = {"problem_type": "multi_label_classification", "preprocessor": preprocessor}
-        classifier = BertClassifier(backbone, 3, threshold=0.45, **options)
-        texts = ["a good film", "night"]
-        logits = classifier.predict(texts, verbose=0)
-        rows = [[int(column) for column in np.argsort(-row) if 1 / (1 + np.exp(-row[column])) > 0.45] for row in logits]
-        assert classifier.predict_labels(texts) == rows
-        assert classifier.predict_labels(texts[0]) == rows[0]
-        classifier.class_names = ["a", "b", "c"]
-        assert classifier.predict_labels(texts) == [["abc"[column] for column in row] for row in rows]
+    @pytest.mark.parametrize("names", [None, ["a", "b", "c"]])
+    def test_several_labels(self, names):
+        labels = make_labels("multi_label_classification", 3, class_names=names, threshold=None)
+        answers = np.array(
+            [["2", "0", ""], ["1", "", ""]] if names is None else [["c", "a", ""], ["b", "", ""]], object
+        )
+        expected = [[2, 0], [1]] if names is None else [["c", "a"], ["b"]]
+        assert labels.as_given(answers) == expected
+        assert labels.as_given(answers[0, :2]) == expected[0]
+        assert labels.as_given(answers[:, :0]) == [[], []]
 
     def test_a_regression_has_none(self, backbone, preprocessor):
         scorer = BertClassifier(backbone, problem_type="regression", preprocessor=preprocessor)
