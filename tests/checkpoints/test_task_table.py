@@ -6,7 +6,7 @@ from keras_bert_layers.checkpoints.weights.row import Layout
 
 
 def test_every_task_has_a_row():
-    assert [row.class_name for row in TASKS.values()] == [name for name in tasks.__all__ if name != "Task"]
+    assert [row.class_name for row in TASKS.values()] == [name for name in tasks.__all__ if name.startswith("Bert")]
     assert sorted(TASKS) == list(TASKS)
 
 

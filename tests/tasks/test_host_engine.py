@@ -18,4 +18,4 @@ def test_fit_evaluate_predict_and_answer(backbone, vocabulary, host_engine, prep
     assert np.isfinite([history["loss"][0], task.evaluate(TEXTS, LABELS, verbose=0, return_dict=True)["loss"]]).all()
     logits = task.predict(TEXTS, verbose=0)
     np.testing.assert_allclose(logits, task.predict(preprocessor(TEXTS), verbose=0), atol=1e-5)  # float32
-    assert task.answer(TEXTS)["label"].tolist() == [[b"bad", b"good"][row.argmax()] for row in logits]
+    assert task.answer(TEXTS)["label"].tolist() == [["bad", "good"][row.argmax()] for row in logits]
