@@ -46,7 +46,7 @@ def _fused(node):
     return [name.decode() for name in node.attr["fused_ops"].list.s]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
 def test_a_block_is_four_products_two_of_heads_for_each_group_of_rows_and_two_norms(dtype, tmp_path):
     config = BertConfig(vocabulary_size=9, hidden_dim=64, num_layers=NUM_LAYERS, num_heads=2, intermediate_dim=128)
     BertSentenceEncoder(BertBackbone(config)).export(tmp_path / "model", dtype=dtype)

@@ -25,9 +25,10 @@ def train(*, rematerialize, padding_free, dropout):
     return np.array(losses), [np.asarray(weight) for weight in model.trainable_weights]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dropout", "padding_free"),
-    [(0.3, True), *(pytest.param(*case, marks=pytest.mark.slow) for case in [(0.3, False), (0.0, True), (0.0, False)])],
+    [(0.3, True), (0.3, False), (0.0, True), (0.0, False)],
 )
 def test_training_is_the_same(dropout, padding_free):
     plain = train(rematerialize=False, padding_free=padding_free, dropout=dropout)

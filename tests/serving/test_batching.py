@@ -33,7 +33,8 @@ def narrowed(found, wanted):
 
 
 @pytest.mark.parametrize(
-    "name", [name if name == QUICK else pytest.param(name, marks=pytest.mark.exhaustive) for name in CASES]
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name == QUICK else pytest.mark.exhaustive) for name in CASES],
 )
 def test_strings_of_several_requests(name, served_task, start, texts):
     served = served_task(name)

@@ -89,6 +89,7 @@ class TestPredictLabels:
         assert labels.tolist() == classifier.predict(texts, verbose=0).argmax(axis=1).tolist()
         assert classifier.predict_labels(texts[0]) == labels[0]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("names", [None, ["a", "b", "c"]])
     def test_several_labels(self, names):
         labels = make_labels("multi_label_classification", 3, class_names=names, threshold=None)

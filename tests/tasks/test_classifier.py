@@ -232,11 +232,13 @@ class TestPairs:
         np.testing.assert_allclose(logits, pair_classifier(pair_classifier.preprocessor(PAIRS)), atol=TRACE_TOLERANCE)
         assert not np.allclose(logits, pair_classifier.predict_on_batch((TEXTS, TEXTS)))
 
+    @pytest.mark.slow
     def test_dataset(self, pair_classifier):
         dataset = tf.data.Dataset.from_tensor_slices((PAIRS, LABELS)).batch(2)
         expected = losses(pair_classifier, PAIRS).mean()
         assert pair_classifier.evaluate(dataset, verbose=0)[0] == pytest.approx(expected, abs=TRACE_TOLERANCE)
 
+    @pytest.mark.slow
     def test_export(self, pair_classifier, tmp_path):
         pair_classifier.export(tmp_path / "model")
         served = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_default"]

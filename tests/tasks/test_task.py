@@ -94,6 +94,7 @@ def test_a_subclass_without_arguments_of_its_own(backbone):
 class TestWhatChangesTheAnswers:
     """Traced functions are dropped by whatever changes the model or its answers."""
 
+    @pytest.mark.slow
     def test_class_names(self, classifier):
         before = classifier.answer(TEXTS)["label"].tolist()
         classifier.class_names = ["negative", "positive"]
@@ -103,6 +104,7 @@ class TestWhatChangesTheAnswers:
         with pytest.raises(ValueError, match="`class_names` must hold 2 different names"):
             classifier.class_names = ["one"]
 
+    @pytest.mark.slow
     def test_threshold(self, backbone, preprocessor):
         classifier = kbl.BertClassifier(
             backbone, class_names=CLASSES, problem_type="multi_label_classification", preprocessor=preprocessor

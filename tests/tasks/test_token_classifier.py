@@ -89,7 +89,9 @@ def softmax(classifiers):
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(False, marks=pytest.mark.exhaustive), True], ids=["softmax", "crf"]
+    scope="module",
+    params=[pytest.param(False, marks=pytest.mark.exhaustive), pytest.param(True, marks=pytest.mark.slow)],
+    ids=["softmax", "crf"],
 )
 def fitted(request, make):
     """A model, the history of its training, what it can, and its weights before.

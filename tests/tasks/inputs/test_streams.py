@@ -100,6 +100,7 @@ def test_fit_is_that_of_the_rows(make, preprocessor, expected, kind):
     np.testing.assert_allclose(classifier(preprocessor(TEXTS)), expected, atol=ROUNDING)
 
 
+@pytest.mark.slow
 def test_evaluate_and_validate(make):
     classifier = make()
     expected = classifier.evaluate(TEXTS, NAMES, 2, verbose=0)
@@ -161,6 +162,7 @@ def test_words_of_a_table(make):
     assert tagger.data.opened(table) == ([["a", "good"], ["film"]], [[0, 1], [0]])
 
 
+@pytest.mark.slow
 def test_answers_to_questions(make):
     questions, contexts = ["good ?"] * 6, ["a bad film"] * 6
     answerer = make(kbl.BertQuestionAnswerer)
