@@ -78,10 +78,12 @@ def host_engine(monkeypatch):
 
 @pytest.fixture(autouse=True, scope="module")
 def free_models():
-    """Frees the models of a test file, which hold each other in cycles."""
-    yield
+    """Frees the models of the file before, which hold each other in cycles.
+
+    Not at the end of that file: its last test still holds its fixtures then, and what is frozen is never freed.
+    """
     gc.collect()
-    gc.freeze()  # what is left are modules; to look through them after each file would take minutes in all
+    gc.freeze()  # what is left are modules; to look through them for each file would take minutes in all
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,11 @@ class TrainingPlace(keras.layers.Layer):
         """The place at which a dataset's iterator begins; see `Epochs`."""
         num_before = self.epoch - self._first_epoch if self._steps_per_epoch else 0
         return self.seed, self.epoch - num_before, self.num_epochs - num_before
+
+    def reader(self) -> Callable[[], tuple[int, int, int]]:
+        """`now`, which does not keep the task alive: TensorFlow never lets go of the Python functions of a dataset."""
+        place = weakref.ref(self)
+        return lambda: place().now()  # type: ignore[union-attr] # `fit` holds the task
 
     def callbacks(self, callbacks: Any, *, initial_epoch: int, steps_per_epoch: int | None) -> list[Any]:
         """The callbacks of `fit`, with those that follow the training from its beginning on."""

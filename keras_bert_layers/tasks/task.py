@@ -63,6 +63,8 @@ class Task(keras.Model):
     default_loss_weights: dict[str, float] | None = None
     #: Whether `compile(metrics=…)` weighs metrics by sample weights, for tasks that make such weights.
     weighs_metrics = False
+    #: The states of the layers when the evaluation step was made.
+    _evaluated_states: Any = None
     #: The part of the model that computes the outputs of single rows; None for the whole model.
     part: str | None = None
 
@@ -211,6 +213,12 @@ class Task(keras.Model):
             self.optimizer.build(self.trainable_variables)
         super().make_train_function(force)
 
+    def make_test_function(self, force: bool = False) -> None:
+        """The compiled evaluation step, as `keras.Model.make_test_function`; a new one where layers have changed."""
+        states = self._predictor.layer_states
+        super().make_test_function(force or states != self._evaluated_states)
+        self._evaluated_states = states
+
     def quantize(self, mode: str | None = None, config: Any = None, **kwargs: Any) -> None:
         """Quantizes the dense layers, as `keras.Model.quantize`; a `.keras` file keeps them.
 
@@ -312,7 +320,7 @@ class Task(keras.Model):
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = data.split(x, y, sample_weight, validation_split)
         with data.fitting(x):
-            drawn = Epochs(order, place.now, are_endless=steps_per_epoch is not None)
+            drawn = Epochs(order, place.reader(), are_endless=steps_per_epoch is not None)
             batches = data.batches(x, y, sample_weight, batch_size=batch_size, epochs=drawn)
             if self.loss is not None:
                 data.check_labels(x, y)

@@ -138,7 +138,7 @@ class TestWhatChangesTheAnswers:
         assert all(" " not in answer for answer in answers["answer"][0])
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("change", ["lora", "int8"])
+    @pytest.mark.parametrize("change", ["lora", "int8", "int8 of the backbone"])
     def test_the_model(self, change, vocabulary, preprocessor):
         keras.utils.set_random_seed(3)
         config = kbl.BertConfig(
@@ -146,8 +146,11 @@ class TestWhatChangesTheAnswers:
         )
         classifier = kbl.BertClassifier(kbl.BertBackbone(config), 2, preprocessor=preprocessor)
         before, answers = classifier.predict(TEXTS, verbose=0), classifier.answer(TEXTS)
+        classifier.evaluate(TEXTS, LABELS, verbose=0)
         if change == "int8":
             classifier.quantize("int8")
+        elif change == "int8 of the backbone":
+            classifier.backbone.quantize("int8")
         else:
             dense = [layer for layer in classifier._flatten_layers() if type(layer) is keras.layers.Dense]
             for layer in dense:
@@ -156,6 +159,8 @@ class TestWhatChangesTheAnswers:
             classifier.fit(TEXTS, LABELS, verbose=0)
         expected = np.asarray(classifier(preprocessor(TEXTS)))
         found = classifier.predict(TEXTS, verbose=0)
+        losses = keras.losses.sparse_categorical_crossentropy(np.asarray(LABELS), expected, from_logits=True)
+        assert classifier.evaluate(TEXTS, LABELS, verbose=0)[0] == pytest.approx(np.mean(losses), abs=1e-5)
         assert np.abs(expected - before).max() > 1e-5
         np.testing.assert_allclose(found, expected, atol=1e-5)  # the same float32 sums in batches of other sizes
         assert np.abs(classifier.answer(TEXTS)["probabilities"] - answers["probabilities"]).max() > 1e-6

@@ -1,8 +1,10 @@
 """A training that is interrupted and started again ends with the weights of one that is not."""
 
+import gc
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import h5py
@@ -176,3 +178,13 @@ def test_killed_ten_times(kind, tmp_path):
     with np.load(expected) as first, np.load(found) as second:
         for name in first:
             np.testing.assert_array_equal(second[name], first[name])
+
+
+def test_fit_lets_go_of_the_model():
+    """TensorFlow keeps the Python functions of a dataset for ever."""
+    task = make_task("texts", run_eagerly=True)
+    train(task, "texts", epochs=1)
+    reference = weakref.ref(task)
+    del task
+    gc.collect()
+    assert reference() is None

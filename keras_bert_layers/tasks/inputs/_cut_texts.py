@@ -34,7 +34,8 @@ class CutTexts:
             prompt: is read before each.
         """
         columns = [column[:LOOKED_AT] for column in (texts if isinstance(texts, tuple) else (texts,))]
-        if self._has_warned or not len(columns[0]):
+        are_texts = all(len(column) and isinstance(column[0], str | bytes) for column in columns)
+        if self._has_warned or not are_texts:  # a task of one's own may have several texts in a row
             return
         tokenizer = preprocessor.tokenizer
         num_others = 2 + tokenizer.num_pair_separators * (len(columns) - 1)

@@ -36,6 +36,12 @@ class Predictor:
         self._model = model
         self._parts = parts or {}
         self._functions: dict[Any, Any] = {}
+        self._layers = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.Dense)]
+
+    @property
+    def layer_states(self) -> tuple[tuple[bool, str | None], ...]:
+        """Which dense layers have LoRA or are quantized: a function that was traced in another state is an old one."""
+        return tuple((layer.lora_enabled, layer.quantization_mode) for layer in self._layers)
 
     def forget(self) -> None:
         """Drops all traced functions."""
@@ -46,7 +52,7 @@ class Predictor:
         if keras.backend.backend() != "tensorflow":
             return function
         # Methods of one object are equal, and tell what is traced; other functions must be long-lived.
-        key = function, str(signature), *options.items()
+        key = function, str(signature), self.layer_states, *options.items()
         if key not in self._functions:
             self._functions[key] = tf.function(function, input_signature=signature, autograph=False, **options)
         return self._functions[key]
