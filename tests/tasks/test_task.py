@@ -142,7 +142,12 @@ class TestWhatChangesTheAnswers:
     def test_the_model(self, change, vocabulary, preprocessor):
         keras.utils.set_random_seed(3)
         config = kbl.BertConfig(
-            vocabulary_size=len(vocabulary), hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16
+            vocabulary_size=len(vocabulary),
+            hidden_dim=8,
+            num_layers=1,
+            num_heads=2,
+            intermediate_dim=16,
+            initializer_range=0.3,
         )
         classifier = kbl.BertClassifier(kbl.BertBackbone(config), 2, preprocessor=preprocessor)
         before, answers = classifier.predict(TEXTS, verbose=0), classifier.answer(TEXTS)
