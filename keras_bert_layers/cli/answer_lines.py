@@ -58,8 +58,6 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    if isinstance(value, str):
-        return value
     if isinstance(value, np.floating):
         number = float(str(value))  # the shortest digits that give the same float32
         return number if math.isfinite(number) else None

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers.cli.models import load_model
-from keras_bert_layers.cli.terminal import quiet_start
+from keras_bert_layers.cli.saved_model import PROGRAM_FILE, load_saved_model
 from keras_bert_layers.cli.text_rows import TextRow, columns_of
 
 _SIGNATURE = "serving_default"
-_PROGRAM_FILE = "saved_model.pb"
 # The inputs of every task, in the order in which a user writes them; a SavedModel does not keep it.
 _ORDER = ("text", "question", "prompt", "text_pair", "context", "choices")
 
@@ -33,7 +32,7 @@ def open_answerer(source: str, task: str | None, *, owner: str) -> TaskAnswerer 
     Raises:
         CheckpointError, ValueError: the source cannot be read, or does not answer.
     """
-    if (Path(source) / _PROGRAM_FILE).is_file():
+    if (Path(source) / PROGRAM_FILE).is_file():
         if task is not None:
             raise ValueError(f"`{owner}`: --task is for checkpoints; a SavedModel has one task. Received: {task}.")
         return SavedModelAnswerer(source, owner=owner)
@@ -79,24 +78,12 @@ class SavedModelAnswerer:
     """
 
     def __init__(self, source: str, *, owner: str):
-        try:
-            with quiet_start():
-                import tensorflow as tf
-                import tensorflow_text  # noqa: F401  registers the tokenizer's operations
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                f"`{owner}`: {source} is a SavedModel of strings, which needs tensorflow-text. It is not installed; "
-                "there is none for Windows. Give the checkpoint or the `.keras` file that it was made from.",
-                name=error.name,
-            ) from error
         self._owner = owner
-        try:
-            self._model = tf.saved_model.load(source)  # kept: the signature does not keep its variables
-        except (ValueError, OSError, RuntimeError, tf.errors.OpError) as error:
-            raise ValueError(f"`{owner}`: {source} is not a whole SavedModel: {error}") from error
+        cure = "Give the checkpoint or the `.keras` file that it was made from."
+        self._model = load_saved_model(source, owner=owner, cure=cure)
         signature = self._model.signatures.get(_SIGNATURE)
         specs = {} if signature is None else signature.structured_input_signature[1]
-        if not specs or not all(name in _ORDER and spec.dtype == tf.string for name, spec in specs.items()):
+        if not specs or not all(name in _ORDER and spec.dtype == "string" for name, spec in specs.items()):
             raise ValueError(f"`{owner}`: {source} must have a signature {_SIGNATURE!r} of strings. Found: {[*specs]}.")
         self._signature = signature
         self.inputs = {name: specs[name].shape.rank for name in sorted(specs, key=_ORDER.index)}

@@ -13,12 +13,10 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import contextlib
-import sys
 from pathlib import Path
 
 from keras_bert_layers.checkpoints.task_table import TASKS
-from keras_bert_layers.cli.local_server import HOST, make_server
+from keras_bert_layers.cli.local_server import serve_until_interrupted
 from keras_bert_layers.cli.models import load_model
 from keras_bert_layers.cli.train import MODEL
 
@@ -43,9 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
     from keras_bert_layers.cli.demo_page import DemoPage
 
     page = DemoPage(loaded.model, name=Path(arguments.folder).name)
-    with make_server(arguments.port, page.answer, owner=OWNER) as server:
-        sys.stdout.write(f"open http://{HOST}:{server.server_port}/ in a browser; Ctrl-C stops it\n")
-        sys.stdout.flush()
-        with contextlib.suppress(KeyboardInterrupt):
-            server.serve_forever()
+
+    def announce(address: str) -> str:
+        return f"open {address}/ in a browser; Ctrl-C stops it"
+
+    serve_until_interrupted(arguments.port, page.answer, announce, owner=OWNER)
     return 0

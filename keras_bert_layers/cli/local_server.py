@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +27,27 @@ class Answer(NamedTuple):
     body: str
     status: int = HTTPStatus.OK
     kind: str = "application/json"
+
+
+def serve_until_interrupted(
+    port: int, answer: Callable[[str, str, bytes], Answer], announce: Callable[[str], str], *, owner: str
+) -> None:
+    """Writes one line to stdout, and answers requests until Ctrl-C.
+
+    Args:
+        port: the port; 0 for any free one.
+        answer: takes method, path and body of a request.
+        announce: the line, from the server's address.
+        owner: the command, for errors.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    with make_server(port, answer, owner=owner) as server:
+        sys.stdout.write(f"{announce(f'http://{HOST}:{server.server_port}')}\n")
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
 
 
 def make_server(port: int, answer: Callable[[str, str, bytes], Answer], *, owner: str) -> ThreadingHTTPServer:

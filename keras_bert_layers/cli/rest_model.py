@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.cli.local_server import Answer
-from keras_bert_layers.cli.terminal import quiet_start
+from keras_bert_layers.cli.saved_model import PROGRAM_FILE, load_saved_model
 
 _SIGNATURE = "serving_default"
 logger = logging.getLogger(__name__)
@@ -34,14 +34,11 @@ class RestModel:
     """
 
     def __init__(self, path: Path, *, name: str, version: int, owner: str):
-        with quiet_start():
-            import tensorflow as tf
-            import tensorflow_text  # noqa: F401  registers the tokenizer's operations
+        cure = "Serve it on another machine, or try its `.keras` file with `demo`."
+        self._module = load_saved_model(path, owner=owner, cure=cure)
+        import tensorflow as tf
+
         self._tf, self.name, self.version, self._path = tf, name, version, path
-        try:
-            self._module = tf.saved_model.load(str(path))
-        except (ValueError, OSError, RuntimeError, tf.errors.OpError) as error:
-            raise ValueError(f"`{owner}`: {path} is not a whole SavedModel: {error}") from error
         self._signatures = dict(self._module.signatures)
 
     def answer(self, method: str, path: str, body: bytes) -> Answer:
@@ -96,7 +93,7 @@ class RestModel:
         from google.protobuf.json_format import MessageToDict
         from tensorflow.core.protobuf import saved_model_pb2
 
-        stored = saved_model_pb2.SavedModel.FromString((self._path / "saved_model.pb").read_bytes())
+        stored = saved_model_pb2.SavedModel.FromString((self._path / PROGRAM_FILE).read_bytes())
         signatures = stored.meta_graphs[0].signature_def
         options = {"preserving_proto_field_name": True, "always_print_fields_with_no_presence": True}
         found = {name: MessageToDict(signatures[name], **options) for name in sorted(signatures)}

@@ -17,16 +17,14 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import contextlib
-import sys
 from pathlib import Path
 
-from keras_bert_layers.cli.local_server import HOST, make_server
+from keras_bert_layers.cli.local_server import serve_until_interrupted
 from keras_bert_layers.cli.rest_model import RestModel
+from keras_bert_layers.cli.saved_model import PROGRAM_FILE
 from keras_bert_layers.cli.train import EXPORT
 
 OWNER = "serve"
-_PROGRAM_FILE = "saved_model.pb"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,11 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
     path, version = find_export(arguments.folder)
     name = arguments.name or arguments.folder.absolute().name
     model = RestModel(path, name=name, version=version, owner=OWNER)
-    with make_server(arguments.port, model.answer, owner=OWNER) as server:
-        sys.stdout.write(f"http://{HOST}:{server.server_port}/v1/models/{name}:predict; Ctrl-C stops it\n")
-        sys.stdout.flush()
-        with contextlib.suppress(KeyboardInterrupt):
-            server.serve_forever()
+
+    def announce(address: str) -> str:
+        return f"{address}/v1/models/{name}:predict; Ctrl-C stops it"
+
+    serve_until_interrupted(arguments.port, model.answer, announce, owner=OWNER)
     return 0
 
 
@@ -56,11 +54,11 @@ def find_export(folder: Path) -> tuple[Path, int]:
         FileNotFoundError: there is none.
     """
     for candidate in (folder, folder / EXPORT):
-        if (candidate / _PROGRAM_FILE).is_file():
+        if (candidate / PROGRAM_FILE).is_file():
             return candidate, 1
-        found = [path.parent for path in candidate.glob(f"*/{_PROGRAM_FILE}") if path.parent.name.isdecimal()]
+        found = [path.parent for path in candidate.glob(f"*/{PROGRAM_FILE}") if path.parent.name.isdecimal()]
         if found:
             newest = max(found, key=lambda path: int(path.name))
             return newest, int(newest.name)
     cure = "`keras-bert-layers train` and `task.export` write one."
-    raise FileNotFoundError(f"`{OWNER}`: DIR must hold a SavedModel, {_PROGRAM_FILE}. Received: {folder}. {cure}")
+    raise FileNotFoundError(f"`{OWNER}`: DIR must hold a SavedModel, {PROGRAM_FILE}. Received: {folder}. {cure}")

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_bert_layers.cli.text_rows import JSON_SUFFIXES, suffix_of
+
 _LONGEST_CELL = 2**27  # of Python's reader, whose own limit is 131,072 characters
 
 
@@ -26,8 +28,8 @@ def read_table(path: Path, names: Sequence[str], *, owner: str) -> list[list[Any
         ValueError: there is no such column, a row lacks a cell, or the file has no row.
         OSError: the file cannot be read.
     """
-    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
-    rows = _json_rows(path, owner) if suffix in (".jsonl", ".ndjson") else _csv_rows(path, suffix, owner)
+    suffix = suffix_of(path.name)
+    rows = _json_rows(path, owner) if suffix in JSON_SUFFIXES else _csv_rows(path, suffix, owner)
     columns: list[list[Any]] = [[] for _ in names]
     for line, row in rows:
         for name, column in zip(names, columns, strict=True):

@@ -29,6 +29,16 @@ class TextRow(NamedTuple):
     texts: tuple[Any, ...]
 
 
+def suffix_of(name: str) -> str:
+    """The end of a file's name, in small letters and without `.gz`.
+
+    Examples:
+        >>> suffix_of("reviews.CSV.gz")
+        '.csv'
+    """
+    return Path(name.removesuffix(".gz")).suffix.lower()
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of every command that reads rows."""
     formats = ("lines", "jsonl")
@@ -92,7 +102,7 @@ def rows_of_file(path: Path | None, inputs: Mapping[str, int], *, form: str | No
     from keras_bert_layers.data._text_file import numbered_lines
 
     name = "stdin" if path is None else str(path)
-    is_json = form == "jsonl" or (form is None and Path(name.removesuffix(".gz")).suffix in JSON_SUFFIXES)
+    is_json = form == "jsonl" or (form is None and suffix_of(name) in JSON_SUFFIXES)
     for number, line in _stdin_lines() if path is None else numbered_lines(path):
         position = f"line {number} of {name}"
         if is_json:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_bert_layers.cli.table import read_table
+from keras_bert_layers.cli.text_rows import JSON_SUFFIXES, suffix_of
 
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
+TABLES = (".csv", ".tsv", *JSON_SUFFIXES)
 # A file name's end -> the task that it is for, unless `--task` says another.
 TASK_OF_SUFFIX = {
     **dict.fromkeys(TABLES, "classifier"),
@@ -59,7 +60,7 @@ class TrainingRows(NamedTuple):
 
 def task_of_file(path: Path, *, owner: str) -> str:
     """The task that a file is for by its name."""
-    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    suffix = suffix_of(path.name)
     if suffix not in TASK_OF_SUFFIX:
         raise ValueError(
             f"`{owner}`: --task must be given for a file whose name ends in {suffix!r}. Names that need none end in "
@@ -90,7 +91,7 @@ def read_rows(path: Path, task: str, arguments: argparse.Namespace, *, owner: st
     if task == "question_answerer":
         data = read_squad(path)
         return TrainingRows((data.questions, data.contexts), (data.answer_starts, data.answers))
-    if task == "masked_lm" and Path(path.name.removesuffix(".gz")).suffix.lower() not in TABLES:
+    if task == "masked_lm" and suffix_of(path.name) not in TABLES:
         return TrainingRows((_lines(path, owner),), ())
     return _table_rows(path, task, arguments, owner)
 
