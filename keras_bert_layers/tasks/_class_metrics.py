@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.tasks._metric_names import class_and_options
 
 # Those that take the second of two classes as the positive one, where they are not told of a class.
 _OF_ONE_COLUMN = """
@@ -123,11 +124,10 @@ def _of_classes(metric: Any) -> Any:
         name = type(metric).__name__
         is_kerass = type(metric) is getattr(keras.metrics, name, None)
         return OfClasses(metric) if is_kerass and name in _OF_COLUMNS else metric
-    given = metric if isinstance(metric, str) else getattr(metric, "__name__", "")
     if metric in ("accuracy", "acc"):  # Keras would decide by the labels of the first batch, for all of them
-        return keras.metrics.SparseCategoricalAccuracy(name=given)
-    found = _CLASS_NAMES.get(given.replace("_", "").lower())
-    if found is None or not (isinstance(metric, str) or getattr(keras.metrics, given, None) is metric):
+        return keras.metrics.SparseCategoricalAccuracy(name=metric)
+    found = class_and_options(metric, _CLASS_NAMES)
+    if found is None:
         return metric
-    kind: Any = getattr(keras.metrics, found)
-    return OfClasses(kind(**({} if metric is kind else {"name": given})))
+    name, options = found
+    return OfClasses(getattr(keras.metrics, name)(**options))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.tasks._class_metrics import metrics_of_classes
+from keras_bert_layers.tasks._metric_names import class_and_options
 
 _FROM_LOGITS = {"from_logits": True}
 _THRESHOLD = {"threshold": 0.0}
@@ -84,23 +84,14 @@ def _on_logits(owner: str, metric: Any, is_binary: bool) -> Any:
     if isinstance(metric, str) and metric.lower() in ("accuracy", "acc"):
         # Keras would choose by shape: the highest of several columns, or a threshold of 0.5 for one.
         return keras.metrics.BinaryAccuracy(name=metric, threshold=0.0) if is_binary else metric
-    name = _class_name(metric)
-    if name is None:
+    found = class_and_options(metric, _CLASS_NAMES)
+    if found is None:
         return metric
-    options = _FOR_LOGITS[name]
-    if isinstance(options, str):
+    name, options = found
+    for_logits = _FOR_LOGITS[name]
+    if isinstance(for_logits, str):
         raise _refusal(owner, name, metric)
-    if not inspect.isclass(metric):  # Keras reports it under the name that it was given by
-        options = {"name": getattr(metric, "__name__", metric), **options}
-    return getattr(keras.metrics, name)(**options)
-
-
-def _class_name(metric: Any) -> str | None:
-    """The name in `_FOR_LOGITS` of a metric that is given by a name, or is a class or a function of `keras.metrics`."""
-    name = metric if isinstance(metric, str) else getattr(metric, "__name__", "")
-    if not isinstance(metric, str) and (not name or getattr(keras.metrics, name, None) is not metric):
-        return None
-    return _CLASS_NAMES.get(name.replace("_", "").lower())
+    return getattr(keras.metrics, name)(**options, **for_logits)
 
 
 def _reads_probabilities(metric: Any) -> bool:
