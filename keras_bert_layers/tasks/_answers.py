@@ -24,13 +24,18 @@ def ask(task: Any, serve: Callable[..., Any], x: Any, batch_size: int) -> dict[s
     Raises:
         ValueError: the task has no preprocessor.
     """
-    if task.preprocessor is None:
-        cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
-        raise ValueError(checks.message(type(task).__name__, "preprocessor", "be given for raw text", None, cure))
+    check_takes_text(task)
     is_one = is_single_row(x)
     x, _ = task.data.opened(x)
     answers = as_text(task._predictor.ask(task.data, serve, as_rows(x) if is_one else x, batch_size))
     return {name: values[0] for name, values in answers.items()} if is_one else answers
+
+
+def check_takes_text(task: Any) -> None:
+    """Refuses a task without a preprocessor; ValueError."""
+    if task.preprocessor is None:
+        cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
+        raise ValueError(checks.message(type(task).__name__, "preprocessor", "be given for raw text", None, cure))
 
 
 def is_single_row(x: Any) -> bool:

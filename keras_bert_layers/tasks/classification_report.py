@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.tasks._answers import check_takes_text
 from keras_bert_layers.tasks.classification_error import ClassificationError
+from keras_bert_layers.tasks.inputs._token_counts import num_special_tokens, token_counts
 
 _PROBLEM_TYPE = "single_label_classification"
 
@@ -64,9 +67,7 @@ def report_of(classifier: Any, x: Any, y: Any, *, num_errors: int, batch_size: i
         cure = "For other labels, `compile` with metrics of `keras_bert_layers.metrics`, and call `evaluate`."
         rule = f"be {_PROBLEM_TYPE!r} for a report"
         raise ValueError(checks.message(owner, "problem_type", rule, classifier.problem_type, cure))
-    if classifier.preprocessor is None:
-        cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
-        raise ValueError(checks.message(owner, "preprocessor", "be given for raw text", None, cure))
+    check_takes_text(classifier)
     checks.whole_number(owner, "num_errors", num_errors)
     metrics = _scikit_learn(owner)
     columns = classifier.data.columns(x)
@@ -153,8 +154,9 @@ def _occluded(classifier: Any, texts: Sequence[str], predicted: int) -> tuple[li
 
 def _share_cut(preprocessor: Any, columns: Sequence[Any]) -> float:
     """The share of rows that have more tokens than the preprocessor keeps."""
-    lengths = sum(np.asarray(preprocessor.tokenizer.tokenize(list(column)).row_lengths()) for column in columns)
-    num_special = 2 if len(columns) == 1 else 2 + preprocessor.tokenizer.num_pair_separators
+    texts = tuple(tf.constant(list(column), tf.string) for column in columns)
+    lengths = np.asarray(token_counts(preprocessor.tokenizer, texts))
+    num_special = num_special_tokens(preprocessor.tokenizer, len(columns))
     return float((lengths + num_special > preprocessor.max_length).mean())
 
 

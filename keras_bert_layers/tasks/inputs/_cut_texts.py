@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.inputs._row_order import token_counts
+from keras_bert_layers.tasks.inputs._token_counts import num_special_tokens, token_counts
 
 # How many rows are looked at, so that the look costs little beside a step.
 LOOKED_AT = 1024
@@ -38,7 +38,7 @@ class CutTexts:
         if self._has_warned or not are_texts:  # a task of one's own may have several texts in a row
             return
         tokenizer = preprocessor.tokenizer
-        num_others = 2 + tokenizer.num_pair_separators * (len(columns) - 1)
+        num_others = num_special_tokens(tokenizer, len(columns))
         if prompt:
             num_others += int(token_counts(tokenizer, tf.constant([prompt]))[0])
         room = preprocessor.max_length - num_others

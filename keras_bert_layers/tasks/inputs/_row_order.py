@@ -66,21 +66,3 @@ class RowOrder(enum.Enum):
 
         groups = rows.batch(batch_size * GROUPED_BATCHES).flat_map(cut)
         return groups.shuffle(GROUPED_BATCHES, seed=seed, reshuffle_each_iteration=False)
-
-
-def token_counts(tokenizer: Any, x: Any) -> tf.Tensor:
-    """The number of tokens in each row of a batch, int64 `(rows,)`.
-
-    Tokenizing a text once more costs little beside a training step on it, and its length in bytes predicts less: texts
-    of equally many bytes differ by a quarter in their tokens.
-
-    Args:
-        tokenizer: a `BertTokenizer`.
-        x: texts, a tuple of columns of texts, or ragged rows of words.
-    """
-    found = tf.constant(0, tf.int64)
-    for column in x if isinstance(x, tuple) else (x,):
-        rank = column.shape.rank
-        counts = tokenizer.tokenize(column).row_lengths(axis=rank)
-        found += counts if rank == 1 else tf.reduce_sum(counts, axis=1)
-    return found

@@ -19,8 +19,8 @@ from keras_bert_layers.tasks.inputs import _columns as columns_of
 from keras_bert_layers.tasks.inputs._batches import batches_of_rows
 from keras_bert_layers.tasks.inputs._cut_texts import CutTexts
 from keras_bert_layers.tasks.inputs._epochs import Epochs
-from keras_bert_layers.tasks.inputs._row_order import token_counts
 from keras_bert_layers.tasks.inputs._streams import BatchStream, as_dataset, columns_of_table, is_table
+from keras_bert_layers.tasks.inputs._token_counts import token_counts
 
 #: Shape and dtype of one string a row, as signatures of exported models have them.
 TEXT = ((None,), "string")

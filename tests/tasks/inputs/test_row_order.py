@@ -11,7 +11,7 @@ from keras_bert_layers import (
     BertTokenClassifier,
 )
 from keras_bert_layers.tasks.inputs._batches import batches_of_rows
-from keras_bert_layers.tasks.inputs._row_order import RowOrder, token_counts
+from keras_bert_layers.tasks.inputs._row_order import RowOrder
 
 # So many rows that there are three groups of 50 batches, the last one not full.
 NUM_ROWS = 2 * 50 * 3 + 7
@@ -45,15 +45,6 @@ def test_less_padding_and_no_order_among_batches(make_epochs):
     assert padding(lengths, grouped) < 0.1 * padding(lengths, shuffled)
     longest = [lengths[batch].max() for batch in grouped.as_numpy_iterator()]
     assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3  # without the second shuffle it is -0.5
-
-
-def test_lengths_of_every_kind_of_rows(tokenizer):
-    texts = tf.constant(["good", "unhappy film !", ""])
-    assert token_counts(tokenizer, texts).numpy().tolist() == [1, 4, 0]
-    negatives = tf.constant([["bad", ""], ["a bad", "night"], ["", ""]])
-    assert token_counts(tokenizer, (texts, negatives)).numpy().tolist() == [2, 7, 0]
-    words = tf.ragged.constant([["good", "unhappy"], [], ["film"]])
-    assert token_counts(tokenizer, words).numpy().tolist() == [3, 0, 1]
 
 
 def text_of(label):
