@@ -24,8 +24,8 @@ from keras_bert_layers.tasks.prediction._progress import Progress
 class Predictor:
     """Runs a model over raw text: sorted by length, within a budget of tokens, with progress, streaming.
 
-    Its functions are traced by TensorFlow once and kept. `forget` drops them; whatever changes the model or what it
-    answers must call it.
+    Its functions are traced by TensorFlow once and kept, until a dense layer is quantized or gets LoRA. `forget` drops
+    them; whatever else changes the model or what it answers must call it.
 
     Args:
         model: the model that takes ids.
@@ -36,6 +36,7 @@ class Predictor:
         self._model = model
         self._parts = parts or {}
         self._functions: dict[Any, Any] = {}
+        self._traced_states: Any = None
         self._layers = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.Dense)]
 
     @property
@@ -52,7 +53,10 @@ class Predictor:
         if keras.backend.backend() != "tensorflow":
             return function
         # Methods of one object are equal, and tell what is traced; other functions must be long-lived.
-        key = function, str(signature), self.layer_states, *options.items()
+        key = function, str(signature), *options.items()
+        if self._traced_states != self.layer_states:
+            self.forget()
+            self._traced_states = self.layer_states
         if key not in self._functions:
             self._functions[key] = tf.function(function, input_signature=signature, autograph=False, **options)
         return self._functions[key]
