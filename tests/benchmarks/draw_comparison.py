@@ -52,8 +52,11 @@ def draw_bars(axes: Any, speeds: dict[str, list[float]], title: str, unit: str) 
     up = [max(speeds[name]) - median for name, median in zip(names, medians, strict=True)]
     axes.barh(names, medians, xerr=[down, up], color=[color_of(name) for name in names], error_kw={"linewidth": 0.8})
     for number, (name, median) in enumerate(zip(names, medians, strict=True)):
-        written = f" {median:,.0f}" if median >= 100 else f" {median:.3g}"
-        axes.text(0, number, written, va="center", fontsize=8, color="white" if color_of(name) == OURS else "black")
+        written = f"{median:,.0f}" if median >= 100 else f"{median:.3g}"
+        color = "white" if color_of(name) == OURS else "black"
+        axes.annotate(
+            written, (0, number), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8, color=color
+        )
     axes.set_title(title, fontsize=9, loc="left")
     axes.set_xlabel(unit)
 
