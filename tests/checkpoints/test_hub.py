@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from huggingface_hub import constants, utils
+from huggingface_hub import constants, file_download, utils
 
 from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.hub import REPOSITORIES, resolve
@@ -32,10 +32,11 @@ def hub(hub_server, tmp_path, monkeypatch):
     server = hub_server.Hub()
     monkeypatch.setattr(constants, "ENDPOINT", server.endpoint)
     template = server.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    for module in (constants, file_download):  # before release 1.0, the second has a name of its own for it
+        monkeypatch.setattr(module, "HUGGINGFACE_CO_URL_TEMPLATE", template, raising=False)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True, raising=False)  # since 0.30
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     new_sessions()
