@@ -60,8 +60,8 @@ class BertAdamW(keras.optimizers.AdamW):
 
     def _clip_gradients(self, gradients: Any) -> Any:
         # Under `tf.distribute`, Keras clips the gradients of each replica and adds them up afterwards; the clipped norm
-        # then depends on the number of replicas.
-        if keras.backend.backend() == "tensorflow":
+        # then depends on the number of replicas. One replica adds nothing up: TensorFlow would keep its graph for ever.
+        if keras.backend.backend() == "tensorflow" and tf.distribute.get_strategy().num_replicas_in_sync > 1:
             gradients = [gradient for gradient, _ in super()._all_reduce_sum_gradients([(g, None) for g in gradients])]
         return self._clipped(gradients)
 
