@@ -18,7 +18,6 @@ from pathlib import Path
 from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli.local_server import serve_until_interrupted
 from keras_bert_layers.cli.models import load_model
-from keras_bert_layers.cli.train import MODEL
 
 OWNER = "demo"
 
@@ -32,9 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Shows the page until Ctrl-C, and returns 0."""
-    written = Path(arguments.folder) / MODEL
-    source = str(written) if written.is_file() else arguments.folder
-    loaded = load_model(source, arguments.task, owner=OWNER)
+    loaded = load_model(arguments.folder, arguments.task, owner=OWNER)
     if loaded.task is None or loaded.preprocessor is None:
         cure = "For embeddings: --task sentence_encoder."
         raise ValueError(f"`{OWNER}`: DIR must have a task and a tokenizer. Received: {arguments.folder}. {cure}")

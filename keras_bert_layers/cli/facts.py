@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_bert_layers.cli.models import source_of
+
 OWNER = "inspect"
 
 
@@ -28,6 +30,7 @@ def facts_of(source: str) -> dict[str, Any]:
     Raises:
         CheckpointError: there is no such source, or its config cannot be read.
     """
+    source = source_of(source)
     if Path(source).suffix == ".keras":
         return _keras_facts(Path(source))
     from keras_bert_layers.checkpoints.hub import resolve

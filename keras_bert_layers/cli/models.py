@@ -10,6 +10,8 @@ from keras_bert_layers.checkpoints.task_table import TASKS, task_of
 from keras_bert_layers.cli.terminal import progress, quiet_start
 
 ENCODER = "encoder"
+#: The model in a directory that the command `train` wrote.
+MODEL = "model.keras"
 _FLOAT_BYTES = 4
 
 
@@ -31,11 +33,17 @@ class LoadedModel(NamedTuple):
         return self if self.task is None else LoadedModel(self.model.backbone, self.preprocessor, None)
 
 
+def source_of(named: str) -> str:
+    """The source that a user names; for a directory that `train` wrote, the model in it."""
+    written = Path(named) / MODEL
+    return str(written) if written.is_file() else named
+
+
 def load_model(source: str, task: str | None, *, owner: str, tokenizer: bool = True) -> LoadedModel:
     """Loads the trained task of a source, or its encoder if it has no trained head.
 
     Args:
-        source: a directory, `hf://…`, a preset's name, or a `.keras` file.
+        source: a directory, `hf://…`, a preset's name, a `.keras` file, or what `train` wrote.
         task: the task to load, `"encoder"`, or None for the task that the source states.
         owner: the command, for errors.
         tokenizer: False to load a model without its preprocessor.
@@ -49,6 +57,7 @@ def load_model(source: str, task: str | None, *, owner: str, tokenizer: bool = T
     """
     with quiet_start():
         import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and Keras, and its backend
+    source = source_of(source)
     if Path(source).suffix == ".keras":
         return _keras_model(Path(source), task, owner=owner)
     return _checkpoint_model(source, task, owner=owner, tokenizer=tokenizer)

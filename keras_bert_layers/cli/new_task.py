@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_bert_layers.cli.models import source_of
 from keras_bert_layers.cli.training_rows import TrainingRows
 
 PROBLEM_TYPES = {
@@ -36,6 +37,7 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
     """
     import keras_bert_layers as kbl
 
+    source = source_of(source)
     if Path(source).suffix == ".keras":
         if not Path(source).is_file():
             raise FileNotFoundError(f"`{owner}`: no such file: {source}.")

@@ -35,7 +35,8 @@ def read_table(path: Path, names: Sequence[str], *, owner: str) -> list[list[Any
         for name, column in zip(names, columns, strict=True):
             if name not in row:
                 found = ", ".join(str(key) for key in row if key is not None)
-                raise ValueError(f"`{owner}`: {path} must have a column {name!r}. The columns are: {found}.")
+                cure = " A .csv file has commas between its columns, and a .tsv file tabs." if ";" in found else ""
+                raise ValueError(f"`{owner}`: {path} must have a column {name!r}. The columns are: {found}.{cure}")
             if row[name] is None or row[name] == "":
                 raise ValueError(f"`{owner}`: {path}, line {line}: column {name!r} is empty. Fill or remove the row.")
             column.append(row[name])

@@ -34,14 +34,15 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.written_whole import written_whole
 from keras_bert_layers.cli.destination import check_destination
+from keras_bert_layers.cli.models import MODEL
 from keras_bert_layers.cli.new_task import PROBLEM_TYPES, new_task
 from keras_bert_layers.cli.terminal import quiet_start, report
 from keras_bert_layers.cli.training_rows import TrainingRows, read_rows, task_of_file
 
 OWNER = "train"
 TASKS = ("classifier", "token_classifier", "question_answerer", "sentence_encoder", "cross_encoder", "masked_lm")
-#: Where `serve` and `demo` look in DIR.
-MODEL, EXPORT = "model.keras", "saved_model"
+#: Where `serve` looks in DIR.
+EXPORT = "saved_model"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     keras.utils.set_random_seed(arguments.seed)
     training, validation = _rows(task, arguments)
     model = new_task(arguments.source, task, (training, validation), arguments, owner=OWNER)
+    report("train", f"{training.num_rows} rows to train on, {validation.num_rows} to validate on")
     history = _fit(model, training, validation, arguments)
     metrics = _measured(model, validation, arguments.batch_size)
     with written_whole(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
@@ -181,8 +183,10 @@ def _write_pictures(model: Any, validation: TrainingRows, history: dict[str, Any
 
 def _lines(facts: dict[str, Any], metrics: dict[str, float]) -> list[str]:
     """The result for people."""
-    rows = f"{facts['rows']} rows to train on, {facts['validation_rows']} to validate on, {facts['epochs']} epochs"
-    return [rows, *(f"validation {name}: {value:.4g}" for name, value in metrics.items())]
+    losses = facts["history"]["val_loss"]
+    best = 1 + min(range(len(losses)), key=lambda epoch: math.inf if losses[epoch] is None else losses[epoch])
+    epochs = f"{facts['epochs']} epochs; the weights are those of epoch {best}, with the lowest validation loss"
+    return [epochs, *(f"validation {name}: {value:.4g}" for name, value in metrics.items())]
 
 
 def _json_number(value: float) -> float | None:

@@ -16,4 +16,4 @@ def test_a_variable_takes_over_the_memory(shape):
     del array
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(variable.value), expected)
     variable.assign_add(np.ones(shape, "float32"))
-    np.testing.assert_array_equal(keras.ops.convert_to_numpy(variable.value), expected + 1)
+    np.testing.assert_array_equal(keras.ops.convert_to_numpy(variable.value), expected + np.float32(1))

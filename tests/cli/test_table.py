@@ -33,6 +33,7 @@ def test_a_cell_longer_than_pythons_limit(tmp_path):
     ("name", "content", "message"),
     [
         ("a.csv", "txt,label\na,b\n", "must have a column 'text'. The columns are: txt, label"),
+        ("a.csv", "text;label\na;b\n", "The columns are: text;label. A .csv file has commas between its columns"),
         ("a.csv", "text,label\na\n", "line 2: column 'label' is empty"),
         ("a.csv", "text,label\na,b,c\n", "line 2: 1 cells more than columns"),
         ("a.csv", "text,label\n", "must have at least one row"),

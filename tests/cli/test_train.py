@@ -8,6 +8,7 @@ import pytest
 
 from keras_bert_layers import cli
 from keras_bert_layers.cli.answerers import SavedModelAnswerer
+from keras_bert_layers.cli.models import load_model
 from keras_bert_layers.cli.text_rows import TextRow
 
 REVIEWS = "review,sentiment,stars\n" + "".join(
@@ -38,15 +39,19 @@ def eager(monkeypatch):
 def test_a_classifier(run, encoder, reviews, tmp_path, capsys):
     words = ("--text", "review", "--label", "sentiment", "--epochs", 2, "--batch-size", 4)
     assert run("train", reviews, *words, "--from", encoder, "--to", tmp_path / "out") == 0
-    shown = capsys.readouterr().out
-    assert "7 rows to train on, 1 to validate on" in shown
-    assert "validation accuracy: " in shown
+    shown = capsys.readouterr()
+    assert "train: 7 rows to train on, 1 to validate on" in shown.err
+    assert re.search(
+        r"2 epochs; the weights are those of epoch [12], .*\nvalidation .*accuracy: ", shown.out, re.DOTALL
+    )
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"model.keras", "saved_model", "report.json", "training.html", "report.html"} <= names
     facts = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     assert (facts["task"], facts["rows"], len(facts["history"]["val_loss"])) == ("classifier", 7, facts["epochs"])
     model = keras.models.load_model(tmp_path / "out" / "model.keras")
     assert model.class_names == ["no", "so"]
+    assert run("inspect", tmp_path / "out") == 0, "as every command takes its directory"
+    assert load_model(str(tmp_path / "out"), None, owner="predict").task == "classifier"
     served = SavedModelAnswerer(str(tmp_path / "out" / "saved_model" / "1"), owner="predict")
     expected = model.answer(["a good film"])["probabilities"]
     assert served.answer([TextRow("", ("a good film",))])["probabilities"] == pytest.approx(expected, abs=1e-6)

@@ -52,6 +52,8 @@ class TestClasses:
             "__module__",
             "__doc__",
             "__annotations__",
+            "__firstlineno__",  # this and the next: since Python 3.13
+            "__static_attributes__",
             "train_step",
             "test_step",
             "get_metrics_result",

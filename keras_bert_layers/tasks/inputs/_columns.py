@@ -131,8 +131,9 @@ def as_columns(owner: str, x: Any, *, most: int = 2, first_row: int = 0) -> Any:
         raise ValueError(checks.message(owner, "x", "be single texts", "a tuple"))
     if not 2 <= len(x) <= most or any(isinstance(side, str | bytes) for side in x):
         sizes = "two" if most == 2 else f"two to {most}"
+        strings = ", with strings where lists must be" if any(isinstance(side, str | bytes) for side in x) else ""
         raise ValueError(
-            f"`{owner}`: a pair of texts must be a tuple of {sizes} lists. Received: a tuple of {len(x)}. "
+            f"`{owner}`: a pair of texts must be a tuple of {sizes} lists. Received: a tuple of {len(x)}{strings}. "
             "A batch of single texts is a list."
         )
     sides = (
