@@ -118,7 +118,7 @@ def _word_counts(texts: Iterable[str], splitter: TextWords) -> Counter[str]:
 def _alphabet(counts: Counter[str], room: int) -> list[str]:
     """The characters, as words and as pieces inside of words; as many of the most frequent as there is room for."""
     frequency: Counter[str] = Counter()
-    inside = set()
+    inside: set[str] = set()
     for word, count in counts.items():
         for character in word:
             frequency[character] += count
