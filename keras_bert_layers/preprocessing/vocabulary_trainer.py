@@ -98,9 +98,15 @@ def text_batches(owner: str, texts: Iterable[str], size: int = BATCH_SIZE) -> It
         raise TypeError(checks.message(owner, "texts", "be a list or another iterable of strings", texts))
     numbered = enumerate(texts)
     while batch := list(itertools.islice(numbered, size)):
-        for row, text in batch:
-            checks.instance(owner, f"texts[{row}]", text, str)
-        yield [text for _, text in batch]
+        yield [checked_text(owner, f"texts[{row}]", text) for row, text in batch]
+
+
+def checked_text(owner: str, argument: str, text: Any) -> str:
+    """`text` if it is a string that UTF-8 can encode; TypeError or ValueError otherwise."""
+    checks.instance(owner, argument, text, str)
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError(checks.message(owner, argument, "be Unicode text, without lone surrogates", text))
+    return text
 
 
 def _word_counts(texts: Iterable[str], splitter: TextWords) -> Counter[str]:

@@ -12,6 +12,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.preprocessing._text_words import TextWords
 from keras_bert_layers.preprocessing._word_pieces import SUFFIX
 from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
+from keras_bert_layers.preprocessing.vocabulary_trainer import checked_text
 from keras_bert_layers.tasks._other_vocabulary import OtherVocabulary
 
 OWNER = "extend_vocabulary"
@@ -78,7 +79,7 @@ def _pieces_of_new_words(tokenizer: BertTokenizer, words: Iterable[str]) -> dict
     """New word, normalized -> the ids of its pieces."""
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):
         raise TypeError(checks.message(OWNER, "words", "be a list of strings", words))
-    given = [checks.instance(OWNER, f"words[{index}]", word, str) for index, word in enumerate(words)]
+    given = [checked_text(OWNER, f"words[{index}]", word) for index, word in enumerate(words)]
     normalized = TextWords.of(tokenizer).words(given)
     _refuse_split(given, normalized)
     known = set(tokenizer.all_tokens())

@@ -56,6 +56,13 @@ def test_words_are_those_of_the_library():
     assert TextWords(reference="huggingface").words(TEXTS) == expected
 
 
+def test_words_are_the_same_on_the_host(request):
+    expected = {reference: TextWords(reference=reference).words(TEXTS) for reference in ("google", "huggingface")}
+    request.getfixturevalue("host_engine")
+    for reference, words in expected.items():
+        assert TextWords(reference=reference).words(TEXTS) == words
+
+
 PROGRAM = """
 from keras_bert_layers.preprocessing import train_vocabulary
 texts = ["".join(chr(97 + i * j % 26) for j in range(1, 4 + i % 5)) + " ab cd" for i in range(97)]
@@ -94,6 +101,7 @@ def test_texts_are_read_once_and_long_words_are_no_tokens():
         ((["a"], "9"), TypeError, "`size` must be an integer"),
         (("a text",), TypeError, "`texts` must be a list or another iterable of strings"),
         ((["a", None],), TypeError, r"`texts\[1\]` must be a string"),
+        ((["a", "\udc80"],), ValueError, r"`texts\[1\]` must be Unicode text, without lone surrogates"),
         (([" ", "\x00"],), ValueError, "`texts` must hold at least one word"),
     ],
 )

@@ -97,6 +97,14 @@ def test_backbone_with_spare_rows_and_lora(preprocessor):
     assert extend_vocabulary(make_backbone(25), NEW, preprocessor=preprocessor)[0].config.vocabulary_size == 25
 
 
+def test_quantized_layers_stay_quantized(preprocessor):
+    old = BertSentenceEncoder(make_backbone(), preprocessor=preprocessor)
+    old.quantize("int8")
+    new, _ = extend_vocabulary(old, NEW)
+    assert [weight.dtype for weight in new.weights] == [weight.dtype for weight in old.weights]
+    np.testing.assert_array_equal(new.predict(OLD_TEXTS, verbose=0), old.predict(OLD_TEXTS, verbose=0))
+
+
 def test_dual_encoder_of_two_backbones(preprocessor):
     documents = BertPreprocessor(preprocessor.tokenizer, max_length=5)
     old = BertDualEncoder(make_backbone(), make_backbone(), preprocessor=preprocessor, document_preprocessor=documents)
@@ -148,6 +156,7 @@ def test_refuses_added_tokens_that_would_move(vocabulary, added, doubled, rule):
         (["good"], ValueError, "`words` must hold a word that is no token yet. Received: words=1 words"),
         ("nights", TypeError, "`words` must be a list of strings"),
         (["nights", 3], TypeError, r"`words\[1\]` must be a string"),
+        (["\udc80"], ValueError, r"`words\[0\]` must be Unicode text, without lone surrogates"),
     ],
 )
 def test_refuses_words(preprocessor, words, error, message):

@@ -112,6 +112,7 @@ def test_real_texts_keep_their_tokens(minilm, shared_data):
         (([],), ValueError, "`texts` must hold at least one token. Received: texts=0 texts"),
         (("a good film",), TypeError, "`texts` must be a list or another iterable of strings"),
         ((["a", 3],), TypeError, r"`texts\[1\]` must be a string"),
+        ((["a", "\udc80"],), ValueError, r"`texts\[1\]` must be Unicode text, without lone surrogates"),
         ((["a"], 5), ValueError, "`num_tokens` must be at least 6, for the special tokens and one more"),
     ],
 )
