@@ -6,8 +6,11 @@ from pathlib import Path
 
 from keras_bert_layers._internal import checks
 
-# Every checkpoint, every SavedModel and every directory of `train` has one of these files.
-_MODEL_FILES = ("config.json", "bert_config.json", "modules.json", "saved_model.pb", "model.keras")
+# Every checkpoint, every SavedModel, every directory of `train` and every tokenizer has one of these files.
+_MODEL_FILES = (
+    *("config.json", "bert_config.json", "modules.json", "saved_model.pb", "model.keras"),
+    "tokenizer_config.json",
+)
 
 
 def check_destination(path: Path, *, replace: bool, owner: str, argument: str = "DEST") -> None:

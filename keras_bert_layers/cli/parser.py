@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from keras_bert_layers import __version__
-from keras_bert_layers.cli import compare, convert, demo, inspect, predict, serve, train
+from keras_bert_layers.cli import compare, convert, demo, inspect, predict, serve, train, vocabulary
 from keras_bert_layers.cli.terminal import PROGRAM, report
 
 ERROR = 2
@@ -28,6 +28,7 @@ _COMMANDS = {
     "predict": predict,
     "compare": compare,
     "train": train,
+    "vocabulary": vocabulary,
     "serve": serve,
     "demo": demo,
 }

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from keras_bert_layers.preprocessing.sentence_pairs import SentencePairs
     from keras_bert_layers.preprocessing.sentence_piece_tokenizer import SentencePieceTokenizer
     from keras_bert_layers.preprocessing.span_preprocessor import SpanPreprocessor
+    from keras_bert_layers.preprocessing.vocabulary_trainer import train_vocabulary
     from keras_bert_layers.preprocessing.word_aligner import WordAligner
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "SentencePieceTokenizer",
     "SpanPreprocessor",
     "WordAligner",
+    "train_vocabulary",
 ]
 
 # Vocabularies are read without Keras.
@@ -40,5 +42,6 @@ make_lazy(
         "SentencePieceTokenizer": "sentence_piece_tokenizer",
         "SpanPreprocessor": "span_preprocessor",
         "WordAligner": "word_aligner",
+        "train_vocabulary": "vocabulary_trainer",
     },
 )

@@ -50,8 +50,7 @@ class WordPieces:
         self.unknown_id = tokens.index(unknown)
         self.splits_texts = self._model.splits_texts
         self._max_word_length = max_word_length
-        boundaries = table.punctuation + (table.chinese if split_chinese else "")
-        self._boundary, self._kept_boundary = f"[ {boundaries}]", f"[{boundaries}]"
+        self._boundary, self._kept_boundary = boundaries(table, split_chinese=split_chinese)
 
     def encode_texts(self, normalized: tf.Tensor) -> Tokens:
         """The tokens of whole texts `[B]`; wrong for texts for which `has_long_word` is true."""
@@ -69,6 +68,12 @@ class WordPieces:
         is_long = tf.strings.length(words.texts, unit="UTF8_CHAR") > self._max_word_length
         words = words._replace(forced_ids=tf.where(is_long, self.unknown_id, NOT_FORCED))
         return encode_spans(words, self._model.encode_words)
+
+
+def boundaries(table: NormalizationTable, *, split_chinese: bool) -> tuple[str, str]:
+    """RE2 patterns of what stands between two words of normalized text, and of what of that is a word itself."""
+    kept = table.punctuation + (table.chinese if split_chinese else "")
+    return f"[ {kept}]", f"[{kept}]"
 
 
 def _matchable(vocabulary: Sequence[str], table: NormalizationTable, max_word_length: int) -> Iterator[str]:

@@ -13,7 +13,8 @@ from keras_bert_layers import cli
 
 
 @pytest.mark.parametrize(
-    "command", [[], *([name] for name in ("convert", "inspect", "predict", "compare", "train", "serve", "demo"))]
+    "command",
+    [[], *([name] for name in ("convert", "inspect", "predict", "compare", "train", "vocabulary", "serve", "demo"))],
 )
 def test_help_has_examples(run, command, capsys):
     with pytest.raises(SystemExit) as end:
