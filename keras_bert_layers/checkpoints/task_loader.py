@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 import warnings
 from pathlib import Path
@@ -90,6 +91,7 @@ def load_task(
     heads = checkpoint.trained_heads()
     trained = own_head(checkpoint, heads) if task is None else next((h for h in heads if h.name == task), None)
     task = task or trained.name  # type: ignore[union-attr]
+    _check_names(task, options)
     if trained is None:
         options = _new_head_options(checkpoint, task, options)
     else:
@@ -147,6 +149,21 @@ def _saved_task(path: Path, task: str | None, options: dict[str, Any]) -> keras.
         kinds = " or ".join(row.class_name for row in TASKS.values() if task in (None, row.name))
         raise CheckpointError(f"`{OWNER}`: {path} must hold a {kinds}. Received: a {type(model).__name__}.")
     return model
+
+
+def _check_names(task: str, options: dict[str, Any]) -> None:
+    """Refuses options that the task's class does not have; TypeError."""
+    cls = TASKS[task].task_class
+    parameters = inspect.signature(cls).parameters
+    known = [name for name in parameters if name != "backbone"]
+    unknown = [name for name in options if name not in known]
+    if not unknown or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    cure = f"The arguments of `{cls.__name__}` are {', '.join(known)}."
+    of_preprocessor = [name for name in unknown if name in ("max_length", "padding", "truncation")]
+    if of_preprocessor:
+        cure = f"Give `preprocessor=load_preprocessor(source, {of_preprocessor[0]}={options[of_preprocessor[0]]!r})`."
+    raise TypeError(f"`{OWNER}`: `{cls.__name__}` has no argument {unknown[0]!r}. {cure}")
 
 
 def _new_head_options(checkpoint: Checkpoint, task: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.written_whole import written_whole
 from keras_bert_layers.cli.convert import write
 from keras_bert_layers.cli.destination import check_destination
-from keras_bert_layers.cli.models import LoadedModel, load_model
+from keras_bert_layers.cli.models import LoadedModel, load_model, source_of
 from keras_bert_layers.cli.terminal import quiet_start
 from keras_bert_layers.cli.text_rows import batches, rows_of_file
 
@@ -106,12 +106,13 @@ def _loaded(arguments: argparse.Namespace) -> tuple[LoadedModel, str]:
     from keras_bert_layers.checkpoints.hub import resolve
     from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 
-    if Path(arguments.source).suffix == ".keras":
+    source = source_of(arguments.source)
+    if Path(source).suffix == ".keras":
         if arguments.to.suffix != ".keras":
             rule = "end in .keras, as MODEL does"
             raise ValueError(checks.message(OWNER, "DIR", rule, str(arguments.to)))
-        return load_model(arguments.source, None, owner=OWNER), "keras"
-    directory = str(resolve(arguments.source, owner=OWNER))  # once, as it compares every file's hash
+        return load_model(source, None, owner=OWNER), "keras"
+    directory = str(resolve(source, owner=OWNER))  # once, as it compares every file's hash
     return load_model(directory, None, owner=OWNER), open_checkpoint(directory, owner=OWNER).layout.value
 
 

@@ -123,6 +123,17 @@ def test_fresh_token_classifier_needs_tags(checkpoint):
         load_task(checkpoint, "token_classifier")
 
 
+def test_an_option_that_the_task_does_not_have(checkpoint):
+    with pytest.raises(
+        TypeError, match=r"`load_task`: `BertClassifier` has no argument 'classes'. The .* are num_clas"
+    ):
+        load_task(checkpoint, "classifier", classes=["a", "b"])
+    with pytest.raises(
+        TypeError, match=r"'max_length'\. Give `preprocessor=load_preprocessor\(source, max_length=64\)`"
+    ):
+        load_task(checkpoint, "classifier", num_classes=2, max_length=64)
+
+
 def test_number_of_classes_unlike_the_checkpoint(classifier):
     with pytest.raises(
         ValueError, match=r"`num_classes` must be the checkpoint's 3\. Received: num_classes=5\. For a new head"
