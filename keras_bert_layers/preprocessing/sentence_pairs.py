@@ -13,9 +13,9 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
+from keras_bert_layers.preprocessing.token_documents import TokenDocuments
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] first [SEP] second [SEP]
-SENTENCES_AT_ONCE = 4096
 
 
 class SentencePairs:
@@ -74,15 +74,11 @@ class SentencePairs:
         self.budget = max_length - NUM_SPECIAL_TOKENS
         self.random_next_rate = checks.share(owner, "random_next_rate", random_next_rate)
         self.short_rate = checks.share(owner, "short_rate", short_rate)
-        check_documents(owner, documents)
-        ids, lengths = _tokenized(documents, tokenizer)
-        is_kept = lengths > 0
-        # Sentence s is ids[bounds[s] : bounds[s + 1]]; document d holds the sentences from starts[d] to starts[d + 1].
-        self._bounds = [0, *np.cumsum(lengths[is_kept]).tolist()]
-        document_of = np.repeat(np.arange(len(documents)), [len(document) for document in documents])[is_kept]
-        self._starts = [*np.flatnonzero(np.diff(document_of, prepend=-1)).tolist(), len(document_of)]
-        self._ids = ids
-        if not len(ids):
+        tokens = TokenDocuments.from_text(documents, tokenizer, owner=owner)
+        self._bounds = tokens.sentence_bounds.tolist()
+        self._starts = tokens.document_bounds.tolist()
+        self._ids = tokens.ids
+        if not len(self._ids):
             raise ValueError(checks.message(owner, "documents", "hold at least one token", len(documents)))
 
     def draw(self, seed: int) -> np.ndarray:
@@ -165,33 +161,3 @@ def kept_lengths(first_length: int, second_length: int, budget: int) -> tuple[in
     first_kept = max(budget - half, budget - second_length)
     second_kept = max(half, budget - first_length)
     return min(first_length, first_kept), min(second_length, second_kept)
-
-
-def check_documents(owner: str, documents: Any) -> None:
-    """Raises TypeError, with the document and the sentence, unless `documents` is a list of lists of strings."""
-    cure = "`data.read_documents` reads a file with one sentence a line and an empty line between documents."
-    if isinstance(documents, str | bytes) or not isinstance(documents, Sequence):
-        raise TypeError(checks.message(owner, "documents", "be a list of lists of sentences", type(documents), cure))
-    for number, document in enumerate(documents):
-        if isinstance(document, str | bytes) or not isinstance(document, Sequence):
-            raise TypeError(
-                f"`{owner}`: a document must be a list of sentences. Received: {document!r:.80} as document {number}. "
-                + cure
-            )
-        for index, sentence in enumerate(document):
-            if not isinstance(sentence, str | bytes):
-                raise TypeError(
-                    f"`{owner}`: sentences must be strings. Received: {sentence!r} as sentence {index} of document "
-                    f"{number}."
-                )
-
-
-def _tokenized(documents: Sequence[Sequence[str]], tokenizer: BertTokenizer) -> tuple[np.ndarray, np.ndarray]:
-    """The ids of all sentences, concatenated, and the number of ids of each sentence."""
-    sentences = itertools.chain.from_iterable(documents)
-    ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
-    while batch := list(itertools.islice(sentences, SENTENCES_AT_ONCE)):
-        tokens = tokenizer.tokenize(batch)
-        ids.append(tokens.flat_values.numpy())
-        lengths.append(tokens.row_lengths().numpy())
-    return np.concatenate(ids), np.concatenate(lengths)

@@ -9,7 +9,8 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.sentence_pairs import SentencePairs, check_documents
+from keras_bert_layers.preprocessing.sentence_pairs import SentencePairs
+from keras_bert_layers.preprocessing.token_documents import check_documents
 from keras_bert_layers.tasks.inputs import _columns as columns_of
 from keras_bert_layers.tasks.inputs._epochs import Epochs, of_length
 from keras_bert_layers.tasks.inputs._row_order import RowOrder
