@@ -66,3 +66,8 @@ def _mixed(state: tf.Tensor) -> tf.Tensor:
 
 def _constant(value: int) -> tf.Tensor:
     return tf.constant(value, tf.uint64)
+
+
+def place_seeds(seed, epoch, rows):
+    seed, epoch, rows = (tf.cast(tf.convert_to_tensor(v, tf.int64), tf.uint64) for v in (seed, epoch, rows))
+    return tf.cast(_mixed(_mixed(_mixed(seed) + epoch) + rows), tf.int64)
