@@ -21,8 +21,9 @@ class MaskedLMGenerator(TextLayer):
     """Masks random tokens for masked language modelling, as in BERT's pretraining.
 
     In a row of n tokens, `max(1, round(mask_selection_rate * n))` are selected: tokens, whole words, or spans of words;
-    `Masking` says which. Special tokens count in n but are never selected. Each selected token is replaced by `[MASK]` (80 %) or by a random token of the vocabulary (10 %), or stays
-    as it is (10 %). The model predicts all selected tokens.
+    `Masking` says which. Special tokens count in n but are never selected. Each selected token is replaced by `[MASK]`
+    (80 %) or by a random token of the vocabulary (10 %), or stays as it is (10 %). The model predicts all selected
+    tokens.
 
     Every call draws new masks, also inside `tf.data.Dataset.map`, so that a text has other masks in every epoch.
 
