@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib.util
 import os
 from pathlib import Path
 from typing import Any
@@ -127,16 +128,18 @@ def train(arguments: argparse.Namespace, output: Path) -> None:
     )
     rate = WarmupLinearDecay(arguments.rate, num_steps, num_warmup_steps=num_steps // 10)
     pretrainer.compile(google_adamw(rate))
+    callbacks = [
+        keras.callbacks.BackupAndRestore(output / "backup", save_freq=arguments.backup_steps),
+        OptimizerLogger(),
+        keras.callbacks.CSVLogger(output / "log.csv", append=True),
+    ]
+    if importlib.util.find_spec("tensorboard"):  # pip install tensorboard
+        callbacks.append(keras.callbacks.TensorBoard(output / "tensorboard", write_graph=False))
     pretrainer.fit(
         shards,
         batch_size=arguments.batch_size,
         epochs=arguments.epochs,
-        callbacks=[
-            keras.callbacks.BackupAndRestore(output / "backup", save_freq=arguments.backup_steps),
-            OptimizerLogger(),
-            keras.callbacks.CSVLogger(output / "log.csv", append=True),
-            keras.callbacks.TensorBoard(output / "tensorboard", write_graph=False),
-        ],
+        callbacks=callbacks,
         verbose=0 if arguments.smoke else 1,
     )
     if arguments.held_out or arguments.smoke:
@@ -155,8 +158,9 @@ def save(kbl: Any, pretrainer: Any, output: Path) -> None:
     pretrainer.save(output / "pretrainer.keras")
     kbl.save_huggingface(pretrainer, output / "huggingface")
     kbl.save_google(pretrainer, output / "google")
-    save_kerashub(pretrainer, output / "kerashub")
-    kbl.load_task(output / "huggingface", "masked_lm").export(output / "fill_mask")
+    fill_mask = kbl.load_task(output / "huggingface", "masked_lm")
+    save_kerashub(fill_mask, output / "kerashub")  # which has no next-sentence task
+    fill_mask.export(output / "fill_mask")
     print(f"wrote pretrainer.keras, huggingface, google, kerashub and fill_mask to {output}")
 
 

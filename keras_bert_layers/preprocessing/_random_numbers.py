@@ -94,8 +94,3 @@ def _mixed(state: Any) -> Any:
 
 def _constant(value: int) -> tf.Tensor:
     return tf.constant(value, tf.uint64)
-
-
-def place_seeds(seed, epoch, rows):
-    seed, epoch, rows = (tf.cast(tf.convert_to_tensor(v, tf.int64), tf.uint64) for v in (seed, epoch, rows))
-    return tf.cast(_mixed(_mixed(_mixed(seed) + epoch) + rows), tf.int64)

@@ -151,6 +151,12 @@ class Task(keras.Model):
         """The same as `trainable_weights`; the layers hold no other trainable variables."""
         return self.trainable_weights
 
+    def _read_packed(self, *data: Any) -> None:
+        """Lets the backbones read rows of several texts, if there are such rows; others are read as before."""
+        if any(map(self.data.is_packed, data)):
+            for backbone in self._backbones():
+                backbone.packed_rows = True
+
     def compile(
         self,
         optimizer: Any = "auto",
@@ -265,7 +271,8 @@ class Task(keras.Model):
             x: with a preprocessor, a list, array or tensor of strings `(rows,)`; a tuple of two of them for pairs; or
                 a batched `tf.data.Dataset` of `(text, y)`; a generator or a `keras.utils.PyDataset` of such batches; or
                 a table of the library `datasets`, with columns named as `text_inputs` (for words `"tokens"`) and
-                `"label"`. Without one, or if it holds `"token_ids"`, what Keras takes.
+                `"label"`. `BertPretrainer` and `BertMaskedLM` take a `data.RowSource` too. Without a preprocessor, or
+                if it holds `"token_ids"`, what Keras takes.
             y: one label a text; None if `x` is a dataset.
             batch_size: texts a step, 32 if None; None if `x` is a dataset.
             epochs: the number of the last epoch, counted from 1.
@@ -319,6 +326,7 @@ class Task(keras.Model):
         order = RowOrder.of(owner, x, shuffle=shuffle, group_by_length=group_by_length)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = data.split(x, y, sample_weight, validation_split)
+        self._read_packed(x, validation_data)
         with data.fitting(x):
             drawn = Epochs(order, place.reader(), are_endless=steps_per_epoch is not None)
             batches = data.batches(x, y, sample_weight, batch_size=batch_size, epochs=drawn)
@@ -346,6 +354,7 @@ class Task(keras.Model):
         x, y = self.data.opened(x, y)
         x, is_raw = as_dataset(self.data, x)
         if is_raw:
+            self._read_packed(x)
             batches = self.data.batches(x, y, sample_weight, batch_size=batch_size)
             if self.loss is not None:
                 self.data.check_labels(x, y)

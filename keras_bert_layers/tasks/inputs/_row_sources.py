@@ -8,8 +8,8 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.data.row_source import RowSource
-from keras_bert_layers.preprocessing._random_numbers import place_seeds
+from keras_bert_layers.data.pretraining.row_source import RowSource
+from keras_bert_layers.preprocessing._random_numbers import mask_seeds
 from keras_bert_layers.tasks.inputs._epochs import Epochs, of_length
 from keras_bert_layers.tasks.inputs._row_order import RowOrder
 
@@ -58,7 +58,9 @@ def masked_batches(data: Any, source: RowSource, batch_size: int | None, epochs:
 
 
 def _counted(dataset: tf.data.Dataset, source: RowSource, batch_size: int, epochs: Epochs | None) -> tf.data.Dataset:
-    return dataset if source.num_rows is None else of_length(dataset, -(-source.num_rows // batch_size), epochs)
+    if source.num_rows is None:
+        return dataset
+    return of_length(dataset, -(-min(source.num_rows) // batch_size), epochs)
 
 
 def _of_epoch(
@@ -66,9 +68,9 @@ def _of_epoch(
 ) -> tf.data.Dataset:
     rows = source.dataset(epoch)
     if source.num_rows is not None:
-        rows = rows.take(source.num_rows)  # Keras wants equally many steps in each epoch
+        rows = rows.take(min(source.num_rows))  # Keras wants equally many steps in each epoch
     if shuffle:
-        order = tf.cast(place_seeds(seed, epoch, tf.constant([ORDER_ROW], tf.int64)), tf.int64)[0]
+        order = mask_seeds(seed, epoch, tf.constant([ORDER_ROW], tf.int64))[0]
         rows = rows.shuffle(SHUFFLED_ROWS, seed=order, reshuffle_each_iteration=False)
     # JAX compiles each length, and packed rows are full.
     width = source.max_length if source.rule.is_packed or keras.backend.backend() == "jax" else None
@@ -78,6 +80,6 @@ def _of_epoch(
 
     def masked(batch: dict[str, Any]) -> tuple[Any, ...]:
         numbers, labels = batch.pop("row"), batch.pop("label", None)
-        return data.with_labels(data.generator(batch, seed=place_seeds(seed, epoch, numbers)), labels, None)
+        return data.with_labels(data.generator(batch, seed=mask_seeds(seed, epoch, numbers)), labels, None)
 
     return rows.padded_batch(batch_size, shapes, padding).map(masked, num_parallel_calls=tf.data.AUTOTUNE)

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.data.row_source import RowSource
+from keras_bert_layers.data.pretraining.row_source import RowSource
 from keras_bert_layers.preprocessing.sentence_pairs import SentencePairs
 from keras_bert_layers.preprocessing.token_documents import check_documents
 from keras_bert_layers.tasks.inputs import _columns as columns_of

@@ -10,7 +10,7 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
-from keras_bert_layers.data.row_source import RowSource
+from keras_bert_layers.data.pretraining.row_source import RowSource
 from keras_bert_layers.decoding import find_masks
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.masked_lm_generator import MaskedLMGenerator
@@ -58,6 +58,10 @@ class MaskedInputs(Inputs):
                 raise ValueError(checks.message(self.owner, name, "be None beside a source of rows", type(value)))
         check_source(self, x, has_labels=self.takes_pairs)
         return masked_batches(self, x, batch_size, epochs)
+
+    def is_packed(self, x: Any) -> bool:
+        """Whether `x` is a source of packed rows."""
+        return isinstance(x, RowSource) and x.rule.is_packed
 
     @property
     def generator(self) -> MaskedLMGenerator:

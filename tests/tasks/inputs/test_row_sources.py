@@ -14,7 +14,9 @@ class Source:
     """Rows of random words; those of an epoch have one more than those of the one before."""
 
     max_length = MAX_LENGTH
-    num_rows = 11
+    num_rows = (11, 12)
+    num_duplicates = None
+    seed = 0
 
     def __init__(self, tokenizer, *, has_labels, is_packed=False):
         self.tokenizer = tokenizer
@@ -29,7 +31,7 @@ class Source:
 
     def rows(self, epoch):
         generator = np.random.default_rng(int(epoch))
-        for number in range(self.num_rows + int(epoch)):
+        for number in range(self.num_rows[0] + int(epoch)):
             words = generator.integers(5, self.tokenizer.vocabulary_size(), size=generator.integers(1, MAX_LENGTH - 2))
             ids = np.array([self.tokenizer.start_id, *words, self.tokenizer.separator_id], np.int32)
             row = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": np.ones_like(ids)}
@@ -68,7 +70,7 @@ def test_rows_and_their_masks_do_not_depend_on_the_batch(make, tokenizer, make_e
         rows_of(make(seed=5).data.batches(source, batch_size=size, epochs=make_epochs())) for size in (2, 7)
     )
     assert small == large
-    assert len(small) == Source.num_rows
+    assert len(small) == Source.num_rows[0]
     restored = set()
     for ids, positions, labels in small:
         whole = np.array(ids)
