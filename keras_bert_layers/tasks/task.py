@@ -81,6 +81,7 @@ class Task(keras.Model):
         super().__init__(inputs=backbone.input if inputs is None else inputs, outputs=outputs, name=name)
         self._predictor = Predictor(self, parts)
         self._place = Untracked(TrainingPlace(self))
+        self._token_count: Untracked[Any] = Untracked(None)
         self.data = data
         self.backbone = backbone
         self.preprocessor = data.preprocessor
@@ -209,6 +210,25 @@ class Task(keras.Model):
             auto_scale_loss=auto_scale_loss,
         )
         self._predictor.forget()
+
+    @property
+    def metrics(self) -> list[Any]:
+        """Keras's metrics, and after `count_tokens` the number of tokens."""
+        count = self._token_count.value
+        return super().metrics if count is None else [*super().metrics, count]
+
+    def count_tokens(self) -> None:
+        """Adds the metric `"tokens"`: how many tokens an epoch has had so far, padding not included."""
+        if self._token_count.value is None:
+            self._token_count.value = keras.metrics.Sum(name="tokens")
+            self.train_function = self.test_function = None
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
+        if self._token_count.value is not None:
+            masks = [mask for name, mask in x.items() if name.endswith("padding_mask")]
+            self._token_count.value.update_state([keras.ops.count_nonzero(mask) for mask in masks])
+        return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def make_train_function(self, force: bool = False) -> None:
         """The compiled training step, as `keras.Model.make_train_function`.
