@@ -111,6 +111,17 @@ def test_layer_adaptation_is_left_out_by_name():
     assert_close(model.get_weights(), expected("lamb", weights, gradients, undecayed={1, 2, 3}, unadapted={0}), CLOSE)
 
 
+def test_lamb_without_decay_and_exclusions_is_that_of_keras():
+    weights, gradients = data(20)
+    model, other = compiled("lamb", weights), small_model()
+    model.compile(lamb(0.01, weight_decay=0.0, clip_norm=CLIP, exclude_from_weight_decay=[]))
+    other.compile(keras.optimizers.Lamb(0.01, epsilon=1e-6, global_clipnorm=CLIP))
+    other.set_weights(weights)
+    for one in (model, other):
+        apply(one, gradients)
+    assert_close(model.get_weights(), other.get_weights(), CLOSE)
+
+
 def test_lamb_where_a_norm_is_zero():
     weights, gradients = data(3)
     weights[0][:], weights[4][:] = 0, 1
