@@ -94,6 +94,8 @@ def test_errors(corpus, tokenizer, rule, tmp_path):
         TextCorpus("corpus.txt", tokenizer, rule=rule)
     with pytest.raises(TypeError, match="`tokenizer` must be a BertTokenizer"):
         TextCorpus(files, "bert", rule=rule)
+    with pytest.raises(TypeError, match="`rule` must be a rule such as"):
+        TextCorpus(files, tokenizer, rule=type(rule))
     with pytest.raises(ValueError, match="`seed` must be at most"):
         TextCorpus(files, tokenizer, rule=rule, seed=2**63)
     with pytest.raises(ValueError, match="`max_length` must be at least 1"):
