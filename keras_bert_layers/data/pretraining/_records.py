@@ -10,8 +10,6 @@ import numpy as np
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.token_rows import TokenRows
 
-# Rows that are parsed at once, which is several times as fast as one by one.
-ROWS_AT_ONCE = 256
 SEQUENCES = ("token_ids", "segment_ids", "padding_mask")
 
 
@@ -32,15 +30,15 @@ def write_records(path: Path, rows: TokenRows, numbers: np.ndarray, *, compressi
 
 def read_records(paths: tf.Tensor, *, compression: str, has_labels: bool) -> tf.data.Dataset:
     """The rows of files in their order, as `RowSource.dataset` has them."""
-    features = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in SEQUENCES}
+    features = {name: tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True) for name in SEQUENCES}
     features |= {name: tf.io.FixedLenFeature([], tf.int64) for name in (("label", "row") if has_labels else ("row",))}
 
-    def parsed(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        rows = tf.io.parse_example(examples, features)
-        return {name: value if name == "row" else tf.cast(value, tf.int32) for name, value in rows.items()}
+    def parsed(example: tf.Tensor) -> dict[str, tf.Tensor]:
+        row = tf.io.parse_single_example(example, features)
+        return {name: value if name == "row" else tf.cast(value, tf.int32) for name, value in row.items()}
 
-    records = tf.data.TFRecordDataset(paths, compression).batch(ROWS_AT_ONCE)
-    return records.map(parsed, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).unbatch()
+    # Not in parallel: that takes more time than to parse a row.
+    return tf.data.TFRecordDataset(paths, compression).map(parsed)
 
 
 def _examples(rows: TokenRows, numbers: np.ndarray) -> Iterator[tf.train.Example]:

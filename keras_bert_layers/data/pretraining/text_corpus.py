@@ -91,8 +91,7 @@ class TextCorpus:
         Returns:
             A `tf.data.Dataset` of single rows, as of `RowSource.dataset`: dictionaries with `"token_ids"`,
             `"segment_ids"` and `"padding_mask"`, int32 `(tokens,)`; `"label"`, an int32 scalar, where the rule has
-            labels; and `"row"`, an int64 scalar. Batch them with `ragged_batch`; `padded_batch` needs a `map` before
-            it, even of the identity.
+            labels; and `"row"`, an int64 scalar.
 
         Raises:
             ValueError: when the rows are taken, a document that cannot be used; TensorFlow shows it as its own error.
@@ -170,17 +169,17 @@ def _shuffled(count: int, sequence: np.random.SeedSequence) -> np.ndarray:
 
 def _rows_of_block(flat: dict[str, tf.Tensor]) -> tf.data.Dataset:
     """The rows of `_flat_rows` one by one."""
+    bounds = flat["bounds"]
 
-    def cut(values: tf.Tensor) -> tf.RaggedTensor:
-        return tf.RaggedTensor.from_row_splits(values, flat["bounds"], validate=False)
+    def row(index: tf.Tensor) -> dict[str, tf.Tensor]:
+        start = bounds[index : index + 1]
+        length = bounds[index + 1 : index + 2] - start
+        found = {
+            "token_ids": tf.slice(flat["ids"], start, length),
+            "segment_ids": tf.cast(tf.slice(flat["segments"], start, length), tf.int32),
+            "padding_mask": tf.slice(flat["texts"], start, length),
+            "row": flat["rows"][index],
+        }
+        return found if "labels" not in flat else {**found, "label": flat["labels"][index]}
 
-    rows = {
-        "token_ids": cut(flat["ids"]),
-        "segment_ids": cut(tf.cast(flat["segments"], tf.int32)),
-        "padding_mask": cut(flat["texts"]),
-        "row": flat["rows"],
-    }
-    if "labels" in flat:
-        rows["label"] = flat["labels"]
-    # A function that cuts out each row takes several times as long.
-    return tf.data.Dataset.from_tensor_slices(rows)
+    return tf.data.Dataset.range(tf.size(bounds, tf.int64) - 1).map(row)

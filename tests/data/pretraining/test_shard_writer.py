@@ -55,7 +55,7 @@ def test_parquet(parquet, tokenizer, rule, rows_of, tmp_path):
     assert rows_of(write_shards(corpus, tmp_path / "shards").dataset(0)) == rows_of(corpus.dataset(0))
 
 
-@pytest.mark.parametrize("options", [[], ["--runner=DirectRunner", "--direct_num_workers=2"]])
+@pytest.mark.parametrize("options", [[], ["--runner=DirectRunner"]])
 def test_beam_writes_the_same_bytes(corpus, tmp_path, options):
     pytest.importorskip("apache_beam", reason="needs Apache Beam, from the extra `beam`")
     write_shards(corpus, tmp_path / "threads", num_duplicates=2)
