@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.data.pretraining._shard_files import MANIFEST, check_settings, write_json
+from keras_bert_layers.data.pretraining._shard_files import MANIFEST, check_settings, remove_leftovers, write_json
 from keras_bert_layers.data.pretraining._shard_work import ShardWork
 from keras_bert_layers.data.pretraining._threads import in_order
 from keras_bert_layers.data.pretraining.text_corpus import TextCorpus, num_threads
@@ -70,6 +70,7 @@ def write_shards(
         deque(in_order(work.write, missing, num_threads=num_threads()), maxlen=0)
     else:
         _run_pipeline(work, beam_options)
+    remove_leftovers(path)
     write_json(path / MANIFEST, work.manifest())
     return TokenShards(path, corpus.tokenizer, rule=corpus.rule)
 
