@@ -98,6 +98,7 @@ _SUBPACKAGES = tuple(name for name in __all__ if name not in _HOMES)
 # `_internal.registration`.
 _REGISTERED = {
     "BertAdamW": "optimizers.adamw",
+    "BertLamb": "optimizers.lamb",
     "BertEmbedding": "layers",
     "ClassificationHead": "layers",
     "ConditionalRandomField": "layers",
@@ -105,6 +106,8 @@ _REGISTERED = {
     "F1Score": "metrics",
     "FeedForward": "layers",
     "FlattenChoices": "layers",
+    "GoogleAdamW": "optimizers.google_adamw",
+    "GoogleWarmupLinearDecay": "optimizers",
     "MaskedAccuracy": "metrics",
     "MaskedLMGenerator": "preprocessing",
     "MaskedLMHead": "layers",
@@ -125,6 +128,7 @@ _REGISTERED = {
     "TransformerEncoderBlock": "layers",
     "Warmup": "optimizers",
     "WarmupLinearDecay": "optimizers",
+    "WarmupStableDecay": "optimizers",
 }
 
 try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from keras_bert_layers.preprocessing._text_layer import Tokenizer
 from keras_bert_layers.preprocessing.row_rule import RowRule
 
 
+@runtime_checkable
 class RowSource(Protocol):
     """What `TextCorpus` and `TokenShards` have in common: rows of token ids, epoch by epoch, in a fixed order."""
 
