@@ -55,9 +55,13 @@ class _Line(NamedTuple):
 def _lines(file: Any, at: int) -> Iterator[_Line]:
     """Lines without the white space at their ends; a byte that is not UTF-8 becomes a lone surrogate."""
     for line in file:
-        text = line.decode("utf-8", "surrogateescape")
-        yield _Line(at, len(line), (text.removeprefix("\ufeff") if at == 0 else text).strip())
+        yield _Line(at, len(line), _stripped(line, at))
         at += len(line)
+
+
+def _stripped(line: bytes, at: int) -> str:
+    text = line.decode("utf-8", "surrogateescape")
+    return (text.removeprefix("\ufeff") if at == 0 else text).strip()
 
 
 def _each(lines: Iterator[_Line], stop: int | None) -> Iterator[list[_Line]]:
@@ -86,11 +90,13 @@ def _groups(lines: Iterator[_Line], stop: int | None) -> Iterator[list[_Line]]:
 
 def _first_line(file: Any, piece: Piece, *, blank_lines: bool) -> int:
     """Moves to the first line that is not of a document of the piece before, and returns its position."""
-    file.seek(_line_start(file, piece.start - 1) if blank_lines else piece.start - 1)
+    at = _line_start(file, piece.start - 1) if blank_lines else piece.start - 1
+    file.seek(at)
     line = file.readline()
-    while blank_lines and line.decode("utf-8", "surrogateescape").strip() and file.tell() < (piece.stop or 0):
+    while blank_lines and _stripped(line, at) and at < (piece.stop or 0):
+        at += len(line)
         line = file.readline()
-    return int(file.tell())
+    return at + len(line)
 
 
 def _line_start(file: Any, position: int) -> int:

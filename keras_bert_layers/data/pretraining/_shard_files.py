@@ -6,12 +6,13 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.written_whole import hidden_directory, synchronise, written_whole
+from keras_bert_layers._internal.written_whole import hidden_directory, leftovers, synchronise, written_whole
 from keras_bert_layers.data.pretraining._records import write_records
 from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS
 from keras_bert_layers.preprocessing._text_layer import Tokenizer
@@ -21,6 +22,8 @@ from keras_bert_layers.preprocessing.token_rows import TokenRows
 # Readers refuse another number.
 FORMAT = 1
 SETTINGS, MANIFEST = "settings.json", "manifest.json"
+# The hidden directories of all shards have this in their names, so that every process finds those of all.
+UNFINISHED = "shard"
 # What a tokenizer's config holds besides its settings: too long to read.
 _LONG = ("vocabulary", "scores", "character_map")
 
@@ -34,7 +37,7 @@ def shard_path(directory: Path, block: int, duplicate: int, *, compression: str)
 def write_shard(path: Path, rows: TokenRows, numbers: Any, facts: dict[str, Any], *, compression: str) -> None:
     """Writes rows and, after them, facts with the number of rows and the hash; each file is whole or not there."""
     facts_path = _facts_path(path)
-    with hidden_directory(facts_path, owner="write_shards", argument="directory") as folder:
+    with hidden_directory(path.with_name(UNFINISHED), owner="write_shards", argument="directory") as folder:
         new = folder / path.name
         write_records(new, rows, numbers, compression=compression)
         found = {"file": path.name, "bytes": new.stat().st_size, "sha256": _sha256(new)}
@@ -44,6 +47,12 @@ def write_shard(path: Path, rows: TokenRows, numbers: Any, facts: dict[str, Any]
         os.replace(new, path)
         os.replace(folder / facts_path.name, facts_path)
         synchronise(path.parent)
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Removes what killed processes of this machine have left unfinished."""
+    for leftover in leftovers(directory / UNFINISHED):
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def facts_of(path: Path) -> dict[str, Any] | None:

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.data.pretraining._shard_files import MANIFEST, check_settings, write_json
+from keras_bert_layers.data.pretraining._shard_files import MANIFEST, check_settings, remove_leftovers, write_json
 from keras_bert_layers.data.pretraining._shard_work import ShardWork
 from keras_bert_layers.data.pretraining._threads import in_order
 from keras_bert_layers.data.pretraining.text_corpus import TextCorpus, num_threads
 from keras_bert_layers.data.pretraining.token_shards import TokenShards
 
 OWNER = "write_shards"
+# What Beam runs if no runner is named downloads a program first, and is this one where there is no network.
+IN_PROCESS = "--runner=FnApiRunner"
 
 
 def write_shards(
@@ -42,8 +44,8 @@ def write_shards(
         num_duplicates: the number of epochs to write; training repeats them.
         compression: None or `"gzip"`, for a fourth of the size and more time.
         beam_options: None to write with the threads of this process. Or the options of an Apache Beam pipeline (extra
-            `beam`), such as `["--runner=FlinkRunner", "--flink_master=localhost:8081"]`; `[]` is Beam's own runner in
-            this process. The files of the corpus must be under the same paths for all workers.
+            `beam`), such as `["--runner=FlinkRunner", "--flink_master=localhost:8081"]`; `[]` runs the pipeline
+            in this process. The files of the corpus must be under the same paths for all workers.
 
     Returns:
         The shards, as `TokenShards(directory, corpus.tokenizer)` reads them.
@@ -68,12 +70,15 @@ def write_shards(
         deque(in_order(work.write, missing, num_threads=num_threads()), maxlen=0)
     else:
         _run_pipeline(work, beam_options)
+    remove_leftovers(path)
     write_json(path / MANIFEST, work.manifest())
     return TokenShards(path, corpus.tokenizer, rule=corpus.rule)
 
 
 def _run_pipeline(work: ShardWork, options: Sequence[str]) -> None:
     beam, pipeline_options = _beam()
+    if not any(option.startswith("--runner") for option in options):
+        options = [IN_PROCESS, *options]
     with beam.Pipeline(options=pipeline_options.PipelineOptions(list(options))) as pipeline:
         units = pipeline | "Units" >> beam.Create(range(work.corpus.documents.num_units))
         # Without it, a runner may give all units to one worker.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from collections.abc import Iterator
@@ -75,7 +76,7 @@ class TextCorpus:
         self.documents = checks.instance(OWNER, "documents", documents, DocumentFiles, cure)
         check_is_tokenizer(OWNER, tokenizer)
         self.tokenizer = tokenizer
-        self.rule = rule
+        self.rule = _checked_rule(rule)
         self.max_length = checks.positive_integer(OWNER, "max_length", max_length)
         self.seed = checks.whole_number(OWNER, "seed", seed)
         if seed > LARGEST_SEED:
@@ -134,6 +135,12 @@ class TextCorpus:
 
     def _made(self, block: Block, epoch: int) -> tuple[TokenRows, np.ndarray]:
         return self.rows(self.tokens(block), epoch)
+
+
+def _checked_rule(rule: Any) -> RowRule:
+    if isinstance(rule, type) or not (dataclasses.is_dataclass(rule) and hasattr(rule, "rows")):
+        raise TypeError(checks.message(OWNER, "rule", "be a rule such as `preprocessing.NextSentence()`", rule))
+    return rule  # type: ignore[return-value]
 
 
 def unit_order(seed: int, epoch: int, num_units: int) -> np.ndarray:
