@@ -63,5 +63,7 @@ def part_of(owner: str, argument: str, value: Any, kind: type[Any]) -> Any:
 
 
 def serialized(part: Any) -> Any:
-    """The serialized form of a part, for configs; None for None."""
-    return None if part is None else keras.saving.serialize_keras_object(part)
+    """The serialized form of a part, for configs, not built, as the layer that has it builds it; None for None."""
+    if part is None:
+        return None
+    return {key: value for key, value in keras.saving.serialize_keras_object(part).items() if key != "build_config"}

@@ -46,8 +46,9 @@ def test_bias(draw):
 
 
 def test_attention_contract(check_layer, draw, tmp_path):
+    options = {"num_buckets": 8, "max_distance": 9, "name": "positions"}
     check_layer(
-        lambda **kwargs: SelfAttention(3, positions=RelativePositionBias(num_buckets=8, max_distance=9), **kwargs),
+        lambda **kwargs: SelfAttention(3, positions=RelativePositionBias(**options), **kwargs),
         {"hidden": draw(2, 5, 12)},
         output_shape=(2, 5, 12),
         num_weights=5,
