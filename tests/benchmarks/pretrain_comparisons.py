@@ -225,7 +225,7 @@ def model_of(data: Path, run: Run) -> tuple[Any, Any]:
     def hidden(ids: Any) -> Any:
         lengths = keras.ops.sum(ids["padding_mask"], axis=1, keepdims=True)
         places = keras.ops.arange(keras.ops.shape(ids["token_ids"])[1])[None]
-        reverse = keras.ops.where(places < lengths, lengths - 1 - places, places)
+        reverse = keras.ops.where(keras.ops.less(places, lengths), lengths - 1 - places, places)
         turned = {**ids, "token_ids": keras.ops.take_along_axis(ids["token_ids"], reverse, axis=1)}
         back = keras.ops.take_along_axis(backwards(turned)["sequence_output"], reverse[..., None], axis=1)
         return keras.ops.concatenate([backbone(ids)["sequence_output"], back], axis=-1)
