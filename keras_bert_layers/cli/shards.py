@@ -28,6 +28,7 @@ RULES = {
     "next-sentence": "NextSentence",
     "sentence-order": "SentenceOrder",
     "full-sentences": "FullSentences",
+    "document-sentences": "DocumentSentences",
     "packed-texts": "PackedTexts",
 }
 WORDS = "files"

@@ -33,7 +33,7 @@ class _Tokens(NamedTuple):
 
 
 class TextCorpus:
-    """Makes rows to pretrain on of text files, every epoch anew, in memory that does not grow with the files.
+    r"""Makes rows to pretrain on of text files, every epoch anew, in memory that does not grow with the files.
 
     Documents are read in blocks, and a block's rows follow from the seed, the epoch and the block's number alone. They
     are in random order. So are the units of the files, from which blocks are read (see `DocumentFiles`). Blocks are
@@ -54,6 +54,17 @@ class TextCorpus:
 
     Raises:
         TypeError, ValueError: an argument that is not valid.
+
+    Examples:
+        >>> import keras_bert_layers as kbl, pathlib, tempfile
+        >>> from keras_bert_layers.preprocessing import FullSentences
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "corpus.txt").write_text("It rains\nWe stay\n\nIt rains\n")
+        >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "it", "rains", "we", "stay"])
+        >>> files = kbl.data.DocumentFiles(folder / "corpus.txt", separated_by="blank_lines")
+        >>> corpus = TextCorpus(files, tokenizer, rule=FullSentences(), max_length=12)
+        >>> [row["token_ids"].numpy().tolist() for row in corpus.dataset(epoch=0)]
+        [[2, 4, 5, 6, 7, 3, 4, 5, 3]]
 
     References:
         The rows follow from counters and not from a running generator: Salmon et al. 2011,

@@ -14,7 +14,13 @@ from keras_bert_layers import preprocessing
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.data.pretraining._records import read_records
-from keras_bert_layers.data.pretraining._shard_files import FORMAT, MANIFEST, settings_of_rule, settings_of_tokenizer
+from keras_bert_layers.data.pretraining._shard_files import (
+    FORMAT,
+    MANIFEST,
+    settings_of_rule,
+    settings_of_tokenizer,
+    shard_path,
+)
 from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS
 from keras_bert_layers.data.pretraining.text_corpus import unit_order
 from keras_bert_layers.preprocessing._text_layer import Tokenizer, check_is_tokenizer
@@ -24,7 +30,7 @@ OWNER = "TokenShards"
 
 
 class TokenShards:
-    """Reads rows to pretrain on from the shards that `write_shards` has written.
+    r"""Reads rows to pretrain on from the shards that `write_shards` has written.
 
     Epoch e has the rows of duplicate e mod `num_duplicates`, in the order of the corpus in that epoch.
 
@@ -45,6 +51,19 @@ class TokenShards:
     Raises:
         FileNotFoundError: the manifest or a shard is not there.
         ValueError: a manifest of another format; another tokenizer or rule; a shard of another size.
+
+    Examples:
+        >>> import keras_bert_layers as kbl, pathlib, tempfile
+        >>> from keras_bert_layers.preprocessing import FullSentences
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "corpus.txt").write_text("It rains\nWe stay\n\nIt rains\n")
+        >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "it", "rains", "we", "stay"])
+        >>> files = kbl.data.DocumentFiles(folder / "corpus.txt", separated_by="blank_lines")
+        >>> corpus = kbl.data.TextCorpus(files, tokenizer, rule=FullSentences(), max_length=12)
+        >>> _ = kbl.data.write_shards(corpus, folder / "shards")
+        >>> shards = TokenShards(folder / "shards", tokenizer)
+        >>> shards.rule, shards.num_rows, len(list(shards.dataset(0)))
+        (FullSentences(), (1,), 1)
     """
 
     def __init__(self, directory: str | os.PathLike[str], tokenizer: Tokenizer, *, rule: RowRule | None = None):
@@ -83,7 +102,7 @@ class TokenShards:
         shards = self._shards[duplicate]
         units = np.array([shard["block"] >> BLOCK_BITS for shard in shards])
         places = np.argsort(unit_order(self.seed, duplicate, units[-1] + 1))
-        return [str(self.directory / shards[index]["file"]) for index in np.argsort(places[units], kind="stable")]
+        return [str(_path(self.directory, self.manifest, shards[n])) for n in np.argsort(places[units], kind="stable")]
 
 
 def _checked_manifest(directory: Path) -> dict[str, Any]:
@@ -95,11 +114,16 @@ def _checked_manifest(directory: Path) -> dict[str, Any]:
     if manifest.get("format") != FORMAT:
         raise ValueError(f"`{OWNER}`: {path} has format {manifest.get('format')}; this version reads {FORMAT}.")
     for shard in manifest["shards"]:
-        file = directory / shard["file"]
+        file = _path(directory, manifest, shard)
         if file.stat().st_size != shard["bytes"]:
             cure = "Remove it, and call `write_shards` again."
             raise ValueError(f"`{OWNER}`: {file} has {file.stat().st_size} bytes, not {shard['bytes']}. {cure}")
     return manifest
+
+
+def _path(directory: Path, manifest: dict[str, Any], shard: dict[str, Any]) -> Path:
+    """A file in the directory itself, whatever name the manifest gives it."""
+    return shard_path(directory, shard["block"], shard["duplicate"], compression=manifest["compression"])
 
 
 def _check_tokenizer(tokenizer: Tokenizer, expected: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras_bert_layers import preprocessing
 from keras_bert_layers.data import DocumentFiles, TextCorpus, TokenShards, write_shards
 
-RULES = ["DocumentRows", "NextSentence", "SentenceOrder", "FullSentences", "PackedTexts"]
+RULES = ["DocumentRows", "NextSentence", "SentenceOrder", "FullSentences", "DocumentSentences", "PackedTexts"]
 
 
 @pytest.fixture
