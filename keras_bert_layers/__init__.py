@@ -98,6 +98,7 @@ _SUBPACKAGES = tuple(name for name in __all__ if name not in _HOMES)
 # `_internal.registration`.
 _REGISTERED = {
     "BertAdamW": "optimizers.adamw",
+    "BertLamb": "optimizers.lamb",
     "BertEmbedding": "layers",
     "ClassificationHead": "layers",
     "ConditionalRandomField": "layers",
@@ -106,6 +107,8 @@ _REGISTERED = {
     "F1Score": "metrics",
     "FeedForward": "layers",
     "FlattenChoices": "layers",
+    "GoogleAdamW": "optimizers.google_adamw",
+    "GoogleWarmupLinearDecay": "optimizers",
     "GatedFeedForward": "layers",
     "MaskedAccuracy": "metrics",
     "MaskedLMGenerator": "preprocessing",
@@ -130,6 +133,7 @@ _REGISTERED = {
     "TransformerEncoderBlock": "layers",
     "Warmup": "optimizers",
     "WarmupLinearDecay": "optimizers",
+    "WarmupStableDecay": "optimizers",
 }
 
 try:

@@ -160,9 +160,9 @@ def _check_names(task: str, options: dict[str, Any]) -> None:
     if not unknown or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     cure = f"The arguments of `{cls.__name__}` are {', '.join(known)}."
-    of_preprocessor = [name for name in unknown if name in ("max_length", "padding", "truncation")]
+    of_preprocessor = next((name for name in unknown if name in ("max_length", "padding", "truncation")), None)
     if of_preprocessor:
-        cure = f"Give `preprocessor=load_preprocessor(source, {of_preprocessor[0]}={options[of_preprocessor[0]]!r})`."
+        cure = f"Give `preprocessor=load_preprocessor(source, {of_preprocessor}={options[of_preprocessor]!r})`."
     raise TypeError(f"`{OWNER}`: `{cls.__name__}` has no argument {unknown[0]!r}. {cure}")
 
 

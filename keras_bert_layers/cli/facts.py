@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers.cli.models import source_of
+from keras_bert_layers.cli.models import keras_file, source_of
 
 OWNER = "inspect"
 
@@ -31,8 +31,8 @@ def facts_of(source: str) -> dict[str, Any]:
         CheckpointError: there is no such source, or its config cannot be read.
     """
     source = source_of(source)
-    if Path(source).suffix == ".keras":
-        return _keras_facts(Path(source))
+    if path := keras_file(source):
+        return _keras_facts(path)
     from keras_bert_layers.checkpoints.hub import resolve
     from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 

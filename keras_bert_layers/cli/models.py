@@ -12,7 +12,7 @@ from keras_bert_layers.cli.terminal import progress, quiet_start
 ENCODER = "encoder"
 #: The model in a directory that the command `train` wrote.
 MODEL = "model.keras"
-_FLOAT_BYTES = 4
+FLOAT_BYTES = 4
 
 
 class LoadedModel(NamedTuple):
@@ -39,6 +39,11 @@ def source_of(named: str) -> str:
     return str(written) if written.is_file() else named
 
 
+def keras_file(source: str) -> Path | None:
+    """The `.keras` file that a source of `source_of` is, or None for a directory and for a name that stands for one."""
+    return path if (path := Path(source)).suffix == ".keras" else None
+
+
 def load_model(source: str, task: str | None, *, owner: str, tokenizer: bool = True) -> LoadedModel:
     """Loads the trained task of a source, or its encoder if it has no trained head.
 
@@ -58,8 +63,8 @@ def load_model(source: str, task: str | None, *, owner: str, tokenizer: bool = T
     with quiet_start():
         import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and Keras, and its backend
     source = source_of(source)
-    if Path(source).suffix == ".keras":
-        return _keras_model(Path(source), task, owner=owner)
+    if path := keras_file(source):
+        return _keras_model(path, task, owner=owner)
     return _checkpoint_model(source, task, owner=owner, tokenizer=tokenizer)
 
 
@@ -82,7 +87,7 @@ def _checkpoint_model(source: str, task: str | None, *, owner: str, tokenizer: b
             f"Received: {wanted}. To train a new head, use `load_task` in Python."
         )
     infos = checkpoint.weights.infos.values()
-    total = sum(math.prod(info.shape) for info in infos) * _FLOAT_BYTES
+    total = sum(math.prod(info.shape) for info in infos) * FLOAT_BYTES
     with progress(f"Reading {source}", total, unit="B") as advance, watched(advance):
         if wanted != ENCODER:
             options: dict[str, Any] = {} if tokenizer else {"preprocessor": None}

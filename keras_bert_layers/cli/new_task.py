@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
-from keras_bert_layers.cli.models import source_of
+from keras_bert_layers.cli.models import keras_file, source_of
 from keras_bert_layers.cli.training_rows import TrainingRows
 
 PROBLEM_TYPES = {
@@ -38,8 +37,8 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
     import keras_bert_layers as kbl
 
     source = source_of(source)
-    if Path(source).suffix == ".keras":
-        if not Path(source).is_file():
+    if path := keras_file(source):
+        if not path.is_file():
             raise FileNotFoundError(f"`{owner}`: no such file: {source}.")
         if arguments.max_length is not None:
             raise ValueError(f"`{owner}`: --max-length must be left out for a .keras file, which has its own.")

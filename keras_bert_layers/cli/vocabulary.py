@@ -25,7 +25,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.written_whole import written_whole
 from keras_bert_layers.cli.convert import write
 from keras_bert_layers.cli.destination import check_destination
-from keras_bert_layers.cli.models import LoadedModel, load_model, source_of
+from keras_bert_layers.cli.models import FLOAT_BYTES, LoadedModel, keras_file, load_model, source_of
 from keras_bert_layers.cli.terminal import quiet_start
 from keras_bert_layers.cli.text_rows import batches, rows_of_file
 
@@ -33,7 +33,6 @@ OWNER = "vocabulary"
 # The longest text that BERT's own tokenizers take.
 MAX_LENGTH = 512
 _BATCH_SIZE = 1024
-_FLOAT_BYTES = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +106,7 @@ def _loaded(arguments: argparse.Namespace) -> tuple[LoadedModel, str]:
     from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 
     source = source_of(arguments.source)
-    if Path(source).suffix == ".keras":
+    if keras_file(source):
         if arguments.to.suffix != ".keras":
             rule = "end in .keras, as MODEL does"
             raise ValueError(checks.message(OWNER, "DIR", rule, str(arguments.to)))
@@ -121,7 +120,7 @@ def _write(old: LoadedModel, new: LoadedModel, layout: str, arguments: argparse.
     tokenizers = [loaded.preprocessor.tokenizer for loaded in (old, new)]
     tokens = [f"{tokenizer.vocabulary_size():,}" for tokenizer in tokenizers]
     pieces = [f"{_pieces_per_word(tokenizer, arguments.file):.3f}" for tokenizer in tokenizers]
-    sizes = [f"{loaded.model.count_params() * _FLOAT_BYTES / 1e6:,.1f}" for loaded in (old, new)]
+    sizes = [f"{loaded.model.count_params() * FLOAT_BYTES / 1e6:,.1f}" for loaded in (old, new)]
     with written_whole(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as path:
         write(new, path, layout)
     sys.stdout.write(

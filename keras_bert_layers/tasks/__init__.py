@@ -14,6 +14,7 @@ from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
 from keras_bert_layers.tasks.task import Task
 from keras_bert_layers.tasks.token_classifier import BertTokenClassifier
+from keras_bert_layers.tasks.token_rate import TokenRate
 from keras_bert_layers.tasks.vocabulary_extender import extend_vocabulary
 from keras_bert_layers.tasks.vocabulary_pruner import prune_vocabulary
 
@@ -30,6 +31,7 @@ __all__ = [
     "ClassificationError",
     "ClassificationReport",
     "Task",
+    "TokenRate",
     "extend_positions",
     "extend_vocabulary",
     "interpolate_positions",

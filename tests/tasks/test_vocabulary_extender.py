@@ -3,10 +3,10 @@
 import keras
 import numpy as np
 import pytest
+from vocabulary_models import array, make_backbone
 
 from keras_bert_layers import (
     BertBackbone,
-    BertConfig,
     BertDualEncoder,
     BertMaskedLM,
     BertPreprocessor,
@@ -19,25 +19,6 @@ from keras_bert_layers.tasks import extend_vocabulary
 NEW = ["Goodness", "nights"]
 PIECES = [[6, 10], [9, 11]]
 OLD_TEXTS = ["a good film.", "unhappy, bad!", "night?"]
-
-
-def array(weight):
-    return keras.ops.convert_to_numpy(weight)
-
-
-def make_backbone(size=18, **options):
-    keras.utils.set_random_seed(5)
-    return BertBackbone(
-        BertConfig(
-            vocabulary_size=size,
-            hidden_dim=8,
-            num_layers=1,
-            num_heads=2,
-            intermediate_dim=7,
-            max_sequence_length=13,
-            **options,
-        )
-    )
 
 
 @pytest.mark.parametrize("tie_weights", [True, False])

@@ -1,12 +1,10 @@
 """`prune_vocabulary`: the tokens that texts use, with their rows, and the same outputs."""
 
-import keras
 import numpy as np
 import pytest
+from vocabulary_models import array, make_backbone
 
 from keras_bert_layers import (
-    BertBackbone,
-    BertConfig,
     BertMaskedLM,
     BertPreprocessor,
     BertSentenceEncoder,
@@ -16,24 +14,6 @@ from keras_bert_layers.tasks import prune_vocabulary
 
 TEXTS = ["A good film.", "good GOOD goodness", "unhappy film"]
 KEPT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "good", "film", "##ness", "un", "##happy", "."]
-
-
-def array(weight):
-    return keras.ops.convert_to_numpy(weight)
-
-
-def make_backbone(size):
-    keras.utils.set_random_seed(5)
-    return BertBackbone(
-        BertConfig(
-            vocabulary_size=size,
-            hidden_dim=8,
-            num_layers=1,
-            num_heads=2,
-            intermediate_dim=7,
-            max_sequence_length=13,
-        )
-    )
 
 
 @pytest.mark.parametrize("tie_weights", [True, False])
