@@ -22,6 +22,8 @@ class RowSource(Protocol):
     seed: int
     #: The number of epochs with other rows, after which they come again; None if every epoch draws anew.
     num_duplicates: int | None
+    #: Whether the masks of rows come again with them.
+    static_masks: bool
     #: The number of rows in each of these epochs; None if it is not known.
     num_rows: tuple[int, ...] | None
 

@@ -73,6 +73,7 @@ class TextCorpus:
 
     num_duplicates = None
     num_rows = None
+    static_masks = False
 
     def __init__(
         self,

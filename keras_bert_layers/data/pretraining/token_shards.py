@@ -39,6 +39,8 @@ class TokenShards:
         tokenizer: the tokenizer of the corpus; its hash is compared with the manifest's.
         rule: the rule of the corpus, for one that is not in `keras_bert_layers.preprocessing`; None to make it of the
             manifest.
+        static_masks: whether rows that come again are masked as before, as in the files of google-research/bert; else
+            every epoch masks other tokens of them (RoBERTa's dynamic masks).
 
     Attributes:
         rule: what made the rows.
@@ -64,12 +66,23 @@ class TokenShards:
         >>> shards = TokenShards(folder / "shards", tokenizer)
         >>> shards.rule, shards.num_rows, len(list(shards.dataset(0)))
         (FullSentences(), (1,), 1)
+
+    References:
+        Static and dynamic masks: Liu et al. 2019, https://arxiv.org/abs/1907.11692, section 4.1.
     """
 
-    def __init__(self, directory: str | os.PathLike[str], tokenizer: Tokenizer, *, rule: RowRule | None = None):
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        tokenizer: Tokenizer,
+        *,
+        rule: RowRule | None = None,
+        static_masks: bool = False,
+    ):
         self.directory = Path(directory)
         check_is_tokenizer(OWNER, tokenizer)
         self.tokenizer = tokenizer
+        self.static_masks = checks.boolean(OWNER, "static_masks", static_masks)
         self.manifest = _checked_manifest(self.directory)
         _check_tokenizer(tokenizer, self.manifest["tokenizer"])
         self.rule = _rule(rule, self.manifest["rule"])

@@ -78,8 +78,10 @@ def _of_epoch(
     pad_id = tf.constant(data.preprocessor.tokenizer.pad_id, tf.int32)
     padding = {name: pad_id if name == "token_ids" else None for name in shapes}
 
+    masks_epoch = epoch % source.num_duplicates if source.static_masks else epoch
+
     def masked(batch: dict[str, Any]) -> tuple[Any, ...]:
         numbers, labels = batch.pop("row"), batch.pop("label", None)
-        return data.with_labels(data.generator(batch, seed=mask_seeds(seed, epoch, numbers)), labels, None)
+        return data.with_labels(data.generator(batch, seed=mask_seeds(seed, masks_epoch, numbers)), labels, None)
 
     return rows.padded_batch(batch_size, shapes, padding).map(masked, num_parallel_calls=tf.data.AUTOTUNE)

@@ -15,7 +15,8 @@ class Source:
 
     max_length = MAX_LENGTH
     num_rows = (11, 12)
-    num_duplicates = None
+    num_duplicates = 2
+    static_masks = False
     seed = 0
 
     def __init__(self, tokenizer, *, has_labels, is_packed=False):
@@ -86,6 +87,20 @@ def test_epochs_differ_and_evaluation_does_not(make, tokenizer, make_epochs):
     assert task.evaluate(source, verbose=0) == task.evaluate(source, verbose=0)
     batches = task.data.batches(source, epochs=make_epochs())
     assert set(rows_of(batches)).isdisjoint(rows_of(batches))
+
+
+@pytest.mark.parametrize("static_masks", [True, False])
+def test_masks_of_rows_that_come_again(make, tokenizer, make_epochs, static_masks):
+    class Again(Source):
+        def rows(self, epoch):
+            yield from super().rows(epoch % 2)
+
+    source = Again(tokenizer, has_labels=False)
+    source.static_masks = static_masks
+    batches = make(seed=5).data.batches(source, epochs=make_epochs())
+    first, second, third, fourth = (set(rows_of(batches)) for _ in range(4))
+    assert first.isdisjoint(second)
+    assert [first == third, second == fourth] == [static_masks] * 2
 
 
 def test_a_second_fit_goes_on_with_the_next_epoch(make, tokenizer):
