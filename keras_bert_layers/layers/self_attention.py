@@ -14,6 +14,7 @@ from keras_bert_layers.layers._dense import dense
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers._packing import Packing, first_of
 from keras_bert_layers.layers._row_groups import RowGroups
+from keras_bert_layers.layers.positions import Positions, part_of, serialized
 
 # Where `keras.ops.dot_product_attention` is a fused kernel. On TensorFlow it is the same products as below.
 _FUSING_BACKENDS = ("jax", "torch")
@@ -36,6 +37,7 @@ class SelfAttention(keras.layers.Layer):
         dropout: dropout rate of the attention probabilities, in [0, 1).
         causal: whether a position attends only to itself and to positions before it.
         initializer_range: standard deviation of the initial weights.
+        positions: a `Positions` that rotates queries and keys, or adds to the scores; None for neither.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -76,6 +78,7 @@ class SelfAttention(keras.layers.Layer):
         dropout: float = 0.0,
         causal: bool = False,
         initializer_range: float = 0.02,
+        positions: Positions | None = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -84,6 +87,7 @@ class SelfAttention(keras.layers.Layer):
         self.dropout = checks.fraction(owner, "dropout", dropout)
         self.causal = checks.boolean(owner, "causal", causal)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
+        self.positions = part_of(owner, "positions", positions, Positions)
 
     def build(self, input_shape: Any) -> None:
         """Creates the two projections, as wide as the input."""
@@ -99,6 +103,8 @@ class SelfAttention(keras.layers.Layer):
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
         self.query_key_value.build(input_shape)
         self.output_projection.build(input_shape)
+        if self.positions is not None and not self.positions.built:
+            self.positions.build((None, self.num_heads, None, width // self.num_heads))
 
     def call(
         self,
@@ -154,13 +160,16 @@ class SelfAttention(keras.layers.Layer):
         """The context `[B, Q, H]`, and the scores `[B, N, Q, S]`, or None after a fused kernel."""
         parts = self._split_heads(merged, 3 if query is None else 2)
         query, key, value = parts if query is None else (*self._split_heads(query[:, None], 1), *parts)
-        visible = self._visible(query, key, padding_mask, packed_rows)
-        if fused:
+        visible, bias = self._visible(query, key, padding_mask, packed_rows), None
+        if self.positions is not None:
+            query, key = self.positions.rotated(query), self.positions.rotated(key)
+            bias = self.positions.bias(ops.shape(query)[2], ops.shape(key)[2])  # [N, Q, S]
+        if fused and bias is None:
             heads_last = [_swap_heads_and_sequence(part) for part in (query, key, value)]
             context = ops.dot_product_attention(*heads_last, mask=visible, flash_attention=_flash(visible))
             scores = None
         else:
-            context, scores = self._attend_by_products(query, key, value, visible)
+            context, scores = self._attend_by_products(query, key, value, visible, bias)
         batch, num_queries = ops.shape(context)[:2]
         return ops.reshape(context, (batch, num_queries, self.num_heads * query.shape[-1])), scores
 
@@ -189,13 +198,15 @@ class SelfAttention(keras.layers.Layer):
             visible = earlier if visible is None else ops.logical_and(visible, earlier)  # [B, 1, Q, S]
         return visible
 
-    def _attend_by_products(self, query: Any, key: Any, value: Any, visible: Any) -> tuple[Any, Any]:
+    def _attend_by_products(self, query: Any, key: Any, value: Any, visible: Any, bias: Any) -> tuple[Any, Any]:
         logits = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, Q, S]
         wide = keras.backend.result_type(logits.dtype, "float32")
         if self.compute_dtype == "float16":
             logits = ops.cast(logits, wide)  # float16 cannot represent _MASKED
         # In this order TensorFlow fuses product, scale and mask.
         logits *= query.shape[-1] ** -0.5
+        if bias is not None:
+            logits += ops.cast(bias, logits.dtype)
         if visible is not None:
             logits += ops.where(visible, ops.cast(0, logits.dtype), ops.cast(_MASKED, logits.dtype))
         scores = ops.cast(_softmax(ops.cast(logits, wide)), self.compute_dtype)
@@ -223,7 +234,8 @@ class SelfAttention(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {**super().get_config(), **constructor_arguments(SelfAttention, self)}
+        config = {**super().get_config(), **constructor_arguments(SelfAttention, self)}
+        return {**config, "positions": serialized(self.positions)}
 
 
 def _swap_heads_and_sequence(part: Any) -> Any:

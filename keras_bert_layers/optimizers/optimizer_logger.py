@@ -15,7 +15,7 @@ class OptimizerLogger(keras.callbacks.Callback):
     What reads the logs finds them there: the history, and the callbacks after it in the list, such as `CSVLogger` and
     `TensorBoard`. The rate is that of the next update, as in Keras's own callbacks. The norm is that of the last
     update's gradients before they were clipped, which the optimizers of this package keep; with others, the rate is
-    logged alone.
+    logged alone. The parts of a `MultiOptimizer` have their names after these.
 
     Args:
         each_step: also in the logs of each step, such as those of `TensorBoard(update_freq=100)`. `fit` then waits for
@@ -53,5 +53,9 @@ class OptimizerLogger(keras.callbacks.Callback):
 
     def _add_to(self, logs: dict[str, Any]) -> None:
         optimizer = getattr(self.model.optimizer, "inner_optimizer", self.model.optimizer)  # of a LossScaleOptimizer
-        numbers = {"learning_rate": optimizer.learning_rate, "gradient_norm": getattr(optimizer, "gradient_norm", None)}
-        logs |= {name: float(number) for name, number in numbers.items() if number is not None}
+        parts = getattr(optimizer, "optimizers", None)  # of a MultiOptimizer
+        named = {"": optimizer} if parts is None else {f"_{part.name}": part for part in parts}
+        for suffix, one in named.items():
+            logs[f"learning_rate{suffix}"] = float(keras.ops.convert_to_numpy(one.learning_rate))
+            if (norm := getattr(one, "gradient_norm", None)) is not None:
+                logs[f"gradient_norm{suffix}"] = float(keras.ops.convert_to_numpy(norm))

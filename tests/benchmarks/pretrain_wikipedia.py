@@ -6,12 +6,16 @@
 The checkpoint has no head for either task, so both start near a perplexity of its 30,522 tokens and at an accuracy of
 half of the pairs. Trains on 1,960 of the 2,000 articles and measures on the others before and after; masks and pairs of
 the measurement are the same both times. AdamW, the rate rising over a tenth of the steps to its peak and falling
-linearly to zero. Prints one JSON line.
+linearly to zero. With `--stsb`, the correlation of sentence vectors with STS-B's dev scores is measured before and
+after too: the encoder was trained for vectors, and this training is not for them. Prints one JSON line.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import functools
+import gzip
 import random
 import time
 from pathlib import Path
@@ -35,6 +39,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--task", choices=["masked_lm", "pretrainer"], required=True)
     parser.add_argument("--data", type=Path, required=True, help="the folder of wikipedia-2006-articles.txt.gz")
     parser.add_argument("--weights", help="a HuggingFace directory; default: all-MiniLM-L6-v2")
+    parser.add_argument("--stsb", type=Path, help="STS-B's dev.tsv.gz")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--max-length", type=int, default=64)
@@ -54,6 +59,21 @@ def passages(documents: list[list[str]]) -> list[str]:
                 texts.append(" ".join(words))
                 words = []
     return texts
+
+
+def similarity(backbone: Any, preprocessor: Any, path: Path) -> float:
+    """Spearman's correlation of the cosines with the scores, times 100."""
+    import numpy as np
+    from scipy.stats import spearmanr
+
+    import keras_bert_layers as kbl
+
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    encoder = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
+    first, second = (encoder.predict([row[name] for row in rows], verbose=0) for name in ("sentence1", "sentence2"))
+    cosines = np.sum(first * second, axis=1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+    return round(100 * float(spearmanr(cosines, [float(row["score"]) for row in rows]).statistic), 2)
 
 
 def main() -> None:
@@ -76,12 +96,15 @@ def main() -> None:
     rate = WarmupLinearDecay(options.rate, options.steps, num_warmup_steps=options.steps // 10)
     task.compile(optimizer=adamw(rate))
     size = options.batch_size
+    vectors = functools.partial(similarity, backbone, preprocessor, options.stsb) if options.stsb else lambda: None
+    stsb = [vectors()]
     before = task.evaluate(held_out, batch_size=size, verbose=0, return_dict=True)
     recipe.say(f"before: {before}")
     start = time.perf_counter()
     history = task.fit(training, batch_size=size, steps_per_epoch=options.steps, verbose=2).history
     seconds = time.perf_counter() - start
     after = task.evaluate(held_out, batch_size=size, verbose=0, return_dict=True)
+    stsb.append(vectors())
     questions: Any = QUESTIONS if options.task == "masked_lm" else (QUESTIONS, QUESTIONS[::-1])
     answers = task.answer(questions)
     recipe.tell(
@@ -90,6 +113,7 @@ def main() -> None:
             "before": {name: round(float(value), 4) for name, value in before.items()},
             "after": {name: round(float(value), 4) for name, value in after.items()},
             "training": {name: round(float(values[-1]), 4) for name, values in history.items()},
+            "stsb": stsb,
             "train_seconds": round(seconds, 1),
             "answers": {text: tokens[0].tolist() for text, tokens in zip(QUESTIONS, answers["token"], strict=True)},
         },

@@ -80,6 +80,15 @@ def test_loss_scaling():
     np.testing.assert_allclose(history["gradient_norm"], [FIRST_NORM], rtol=ROUNDING)
 
 
+def test_parts_of_an_optimizer_have_their_names():
+    parts = keras.optimizers.SGD(0.5, name="plain"), lamb(0.01)
+    optimizer = keras.optimizers.MultiOptimizer(keras.optimizers.OptimizerMap(parts[0], {".*kernel": parts[1]}))
+    history = linear_model(optimizer).fit(X, Y, batch_size=8, verbose=0, callbacks=[OptimizerLogger()]).history
+    name = parts[1].name
+    assert sorted(history) == sorted(["learning_rate_plain", f"learning_rate_{name}", f"gradient_norm_{name}", "loss"])
+    assert history[f"gradient_norm_{name}"] == pytest.approx([np.linalg.norm(X.T @ _ERROR)])
+
+
 def test_refusal():
     with pytest.raises(TypeError, match="`OptimizerLogger`: `each_step` must be True or False"):
         OptimizerLogger(each_step=3)
