@@ -180,6 +180,21 @@ def test_a_task_trains_every_weight(name, rematerialize, inputs, tmp_path):
     np.testing.assert_array_equal(np.asarray(loaded(inputs)), np.asarray(task(inputs)))
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow exports")
+def test_an_export_of_a_task_that_trained_on_packed_rows(preprocessor, tmp_path):
+    import tensorflow as tf
+
+    task = BertClassifier(make("relative"), num_classes=2, preprocessor=preprocessor)
+    task.backbone.packed_rows = True
+    task.export(tmp_path / "model")
+    assert task.backbone.packed_rows
+    texts = ["a good film", "bad"]
+    found = tf.saved_model.load(tmp_path / "model").signatures["serving_default"](text=tf.constant(texts))
+    expected = keras.ops.softmax(task.predict(texts, verbose=0))
+    np.testing.assert_allclose(found["probabilities"], expected, atol=FLOAT32)
+
+
 def test_patterns_are_not_shared(inputs):
     parts = VARIANTS["all"][0]
     one, other = BertBackbone(CONFIG, parts=parts), BertBackbone(CONFIG, parts=parts)
