@@ -137,13 +137,15 @@ def documents_of(data: Path) -> tuple[Any, Any]:
 
 def batches(data: Path, run: Run, *, held_out: bool, seed: int, count: int) -> Iterator[Any]:
     """`(ids, labels, weights)` as the run's model trains on them, in epochs without end."""
+    import tensorflow as tf
+
     from keras_bert_layers import preprocessing
 
     tokenizer = preprocessor_of(data).tokenizer
     # Cloze positions are the same for every run: one rule, one seed, all of them [MASK].
     rule = getattr(preprocessing, "DocumentSentences" if held_out else run.rule)()
     masking = {"mask_token_rate": 1.0, "random_token_rate": 0.0} if held_out else dict(run.masking)
-    generator = preprocessing.MaskedLMGenerator(tokenizer, seed=seed, **masking)
+    generator = tf.function(preprocessing.MaskedLMGenerator(tokenizer, seed=seed, **masking), autograph=False)
     given = 0
     for epoch in range(10**6):
         rows = rule.rows(documents_of(data)[held_out], tokenizer, max_length=MAX_LENGTH, seed=seed + epoch)
