@@ -20,9 +20,6 @@ class Positions(keras.layers.Layer):
 
     Axes: B batch, S sequence, N heads, D head, P positions.
 
-    Args:
-        **kwargs: `name`, `dtype`, `trainable`.
-
     Examples:
         >>> from keras_bert_layers.layers import SelfAttention
         >>> class Nearness(Positions):

@@ -14,9 +14,6 @@ class SinusoidalPositions(Positions):
 
     The vector of position p has `sin(p / 10000^(2i / width))` in column 2i and the cosine of the same in column 2i + 1.
 
-    Args:
-        **kwargs: `name`, `dtype`, `trainable`.
-
     Examples:
         >>> SinusoidalPositions().embedding_table(2, 4).round(2).tolist()
         [[0.0, 1.0, 0.0, 1.0], [0.8399999737739563, 0.5400000214576721, 0.009999999776482582, 1.0]]
