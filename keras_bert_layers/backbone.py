@@ -37,8 +37,9 @@ class BertBackbone(keras.Model):
 
     Call arguments:
         inputs: a dictionary of three int32 tensors `(batch, sequence)`: `"token_ids"`, `"segment_ids"` and
-            `"padding_mask"`, 1 = real token. The sequence is at most `config.max_sequence_length` long; a longer one
-            raises (see `layers.BertEmbedding`, also for ids out of range).
+            `"padding_mask"`, 1 = real token (for rows of several texts, see `packed_rows`). The sequence is at most
+            `config.max_sequence_length` long; a longer one raises (see `layers.BertEmbedding`, also for ids out of
+            range).
 
     Returns:
         A dictionary:
@@ -186,6 +187,34 @@ class BertBackbone(keras.Model):
         for layer in self.layers:
             if isinstance(layer, TransformerEncoderBlock):
                 layer.rematerialize = value
+
+    @property
+    def packed_rows(self) -> bool:
+        """Whether a row of ids may hold several texts, without padding between them.
+
+        False by default, and no part of a file: the weights are those of an ordinary backbone. With True,
+        `"padding_mask"` is the number of the text that each token belongs to, 1, 2, 3, ... along the row, and 0 for
+        padding. Tokens attend to their own text only, and positions start again with each text, so that every token has
+        the output that it has in a row of its own. `"pooled_output"` is that of the row's first text. With a mask of 0
+        and 1 nothing changes.
+
+        Without it, a mask of larger numbers would be read as one text; TensorFlow's eager calls refuse it. A change
+        drops the functions that the backbone and its tasks were compiled to; compile other models of it again.
+        """
+        return self.get_layer("embedding").packed_rows
+
+    @packed_rows.setter
+    def packed_rows(self, value: bool) -> None:
+        checks.boolean(type(self).__name__, "packed_rows", value)
+        if value == self.packed_rows:
+            return
+        for layer in self.layers:
+            if isinstance(layer, BertEmbedding | TransformerEncoderBlock):
+                layer.packed_rows = value
+        for model in (self, *self._tasks.value):
+            model.train_function = model.test_function = model.predict_function = None
+        for task in self._tasks.value:
+            task.forget_traces()
 
     quantize = quantized_layers.quantize
 

@@ -220,6 +220,34 @@ def relative(found):
     found.update({f"relative:{key}": to_numpy(value) for key, value in backbone(inputs()).items()})
 
 
+def packed_rows(found):
+    """Two texts in a row, and both in rows of their own: outputs, and how far a step with a masked-LM head goes."""
+    import keras
+
+    texts, rows = np.array([[1, 1, 1, 2, 2, 2, 2, 0]], "int32"), np.array([[1, 1, 1, 0], [1, 1, 1, 1]], "int32")
+    ids = np.random.default_rng(9).integers(2, 29, 7).astype("int32")
+    packed, apart = np.append(ids, 0)[None], np.zeros((2, 4), "int32")
+    apart[rows == 1] = ids
+    masked = {"packed": np.array([[1, 2, 5, 6]], "int32"), "apart": np.array([[1, 2], [2, 3]], "int32")}
+    sizes = {"vocabulary_size": 29, "hidden_dim": 12, "num_layers": 2, "num_heads": 3, "intermediate_dim": 20}
+    sizes |= {"position_offset": 2, "dropout": 0.0, "attention_dropout": 0.0}
+    for name, token_ids, mask in (("packed", packed, texts), ("apart", apart, rows)):
+        backbone = keras_bert_layers.BertBackbone(keras_bert_layers.BertConfig(**sizes))
+        positions = keras.Input((None,), dtype="int32", name="mask_positions")
+        logits = layers.MaskedLMHead(backbone)(backbone.output["sequence_output"], positions)
+        model = keras.Model({**backbone.input, "mask_positions": positions}, logits)
+        randomise(model)
+        backbone.packed_rows = name == "packed"
+        given = {"token_ids": token_ids, "segment_ids": 0 * token_ids, "padding_mask": mask}
+        found[f"packed:{name}:eager"] = to_numpy(backbone(given)["sequence_output"])[mask > 0]
+        given["mask_positions"] = masked[name]
+        model.compile(
+            keras.optimizers.SGD(1.0), keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum")
+        )
+        model.train_on_batch(given, np.array([3, 1, 28, 7]).reshape(masked[name].shape))
+        found[f"packed:{name}:trained"] = np.concatenate([value.ravel() for value in model.get_weights()])
+
+
 def main(path):
     found = {}
     backbone = backbone_outputs(found)
@@ -230,6 +258,7 @@ def main(path):
     token_classifier(found)
     wrong_id(found)
     relative(found)
+    packed_rows(found)
     google_files(found, backbone)
     backend = os.environ["KERAS_BACKEND"]
     if backend != "tensorflow" and any(name.split(".")[0].startswith("tensorflow") for name in sys.modules):

@@ -100,6 +100,12 @@ def test_relative(found, inputs, numpy_bert):
         np.testing.assert_allclose(found[f"relative:{key}"][rows], expected[key][rows], atol=EQUAL)
 
 
+@pytest.mark.parametrize("what", ["eager", "trained"])
+def test_packed_rows(what, found):
+    packed, apart = (found[f"packed:{name}:{what}"] for name in ("packed", "apart"))
+    np.testing.assert_allclose(packed, apart, atol=EQUAL)
+
+
 def test_training(found):
     assert np.isfinite(found["training:loss"]).all()
     assert np.isfinite(found["training:moved"]).all()

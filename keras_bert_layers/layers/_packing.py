@@ -64,11 +64,12 @@ class Packing(NamedTuple):
 
 
 class PaddingFreeLayer(keras.layers.Layer):
-    """A layer that skips padding in TensorFlow's graphs, unless `padding_free` is False."""
+    """A layer that skips padding in TensorFlow's graphs, unless `padding_free` is False; it may read packed rows."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         self.padding_free = True
+        self.packed_rows = False
 
     @property
     def padding_free(self) -> bool:
@@ -80,6 +81,15 @@ class PaddingFreeLayer(keras.layers.Layer):
         self._padding_free = checks.boolean(type(self).__name__, "padding_free", value)
         if keras.backend.backend() == "tensorflow":
             self.supports_jit = not value  # XLA needs fixed shapes
+
+    @property
+    def packed_rows(self) -> bool:
+        """Whether a row may hold several texts: `padding_mask` is then the number of each token's text, 0 = padding."""
+        return self._packed_rows
+
+    @packed_rows.setter
+    def packed_rows(self, value: bool) -> None:
+        self._packed_rows = checks.boolean(type(self).__name__, "packed_rows", value)
 
     def _packs(self, padding_mask: Any) -> bool:
         return self.padding_free and can_pack(padding_mask)

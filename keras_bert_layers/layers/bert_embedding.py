@@ -28,6 +28,8 @@ class BertEmbedding(PaddingFreeLayer):
     Positions are 0, 1, 2, ... With a `position_offset` they are RoBERTa's: the first token has the position
     `position_offset`, and the id before it, `position_offset - 1`, is the padding's, which takes no position.
 
+    With `embedding.packed_rows = True`, a row may hold several texts, and positions start again with each of them.
+
     The layer takes ids of any rank: `(batch, sequence)` and, with `position_ids`, `(tokens,)` too.
 
     An id out of range, also a negative one, never selects another row silently: TensorFlow on CPU and torch raise; the
@@ -54,13 +56,15 @@ class BertEmbedding(PaddingFreeLayer):
         position_ids: int, of the shape of `token_ids` or one that broadcasts to it; None for positions
             counted along the last axis.
         padding_mask: int or bool `(batch, sequence)`, 1 = real token. With a mask, and without `position_ids`, padding
-            is not embedded in TensorFlow's graphs; the output there has no meaning.
+            is not embedded in TensorFlow's graphs; the output there has no meaning. With `packed_rows`, int: the number
+            of the text that a token belongs to, 1, 2, 3, ... along the row; 0 = padding.
 
     Returns:
         Hidden states, float `(..., sequence, hidden_dim)`.
 
     Raises:
-        ValueError: if an argument is out of range, or the sequence is longer than `max_sequence_length`.
+        ValueError: if an argument is out of range, or the sequence is longer than `max_sequence_length`; if
+            `padding_mask` numbers several texts without `packed_rows`, in TensorFlow's eager calls.
 
     Examples:
         >>> embedding = BertEmbedding(30522, 8, max_sequence_length=16)
@@ -132,18 +136,22 @@ class BertEmbedding(PaddingFreeLayer):
     def call(self, token_ids: Any, segment_ids: Any = None, position_ids: Any = None, padding_mask: Any = None) -> Any:
         """Embeds ids; see the class."""
         segment_ids = self._of_one_segment(segment_ids)
+        texts = padding_mask if self.packed_rows else None
+        if texts is None:
+            self._check_one_text(padding_mask)
+        are_first = not self.position_offset and texts is None
         if position_ids is not None or not self._packs(padding_mask):
-            if position_ids is None and not self.position_offset:
+            if position_ids is None and are_first:
                 positions = self._first_positions(token_ids)  # [S, E]
             else:
-                ids = self._counted_positions(token_ids) if position_ids is None else position_ids
+                ids = self._counted_positions(token_ids, texts) if position_ids is None else position_ids
                 positions = _rows(self.position_embedding, ids)  # [..., S, E]
             return self._finished(self._sum(token_ids, segment_ids, positions))  # [..., S, H]
         packing = packing_of(padding_mask)
-        if self.position_offset:
-            positions = _rows(self.position_embedding, packing.pack(self._counted_positions(token_ids)))
-        else:
+        if are_first:
             positions = packing.at_positions(self._first_positions(token_ids))  # [T, E]
+        else:
+            positions = _rows(self.position_embedding, packing.pack(self._counted_positions(token_ids, texts)))
         segment_ids = None if segment_ids is None else packing.pack(segment_ids)
         embedded = self._sum(packing.pack(token_ids), segment_ids, positions)
         return unpacked(packing, self._finished(embedded))
@@ -162,6 +170,15 @@ class BertEmbedding(PaddingFreeLayer):
         cure = "Received: others, as of the second text of a pair. Give single texts, or ids with segment_ids of zeros."
         return asserted(segment_ids, ops.all(ops.equal(segment_ids, 0)), [f"{rule} {cure}"])
 
+    def _check_one_text(self, padding_mask: Any) -> None:
+        """Refuses packed rows, in TensorFlow's eager calls, where it costs no operation in a graph."""
+        if keras.backend.backend() != "tensorflow" or not hasattr(padding_mask, "numpy"):
+            return
+        largest = int(padding_mask.numpy().max(initial=0))
+        if largest > 1:
+            cure = "For rows of several texts, set `packed_rows = True`, which the backbone has too."
+            raise ValueError(checks.message(type(self).__name__, "padding_mask", "be 0 or 1", largest, cure))
+
     def _finished(self, embedded: Any) -> Any:
         hidden = self.dropout_layer(self.layer_norm(embedded))
         return hidden if self.projection is None else self.projection(hidden)
@@ -173,13 +190,24 @@ class BertEmbedding(PaddingFreeLayer):
         # If a dynamic length is too long, `matrix[:length]` would return fewer rows; this raises.
         return ops.slice(matrix, (0, 0), (length, matrix.shape[1]))  # [S, E]
 
-    def _counted_positions(self, token_ids: Any) -> Any:
-        """RoBERTa's position ids `[..., S]`: `position_offset`, ... without the padding, which has the id before."""
+    def _counted_positions(self, token_ids: Any, texts: Any) -> Any:
+        """The position ids `[..., S]`, from the start of each text if there are numbers of `texts`.
+
+        RoBERTa's are `position_offset`, ... without the padding, which has the id before.
+        """
         self._check_length(token_ids.shape)
         counted = ops.arange(self.position_offset, self.position_offset + self.max_sequence_length, dtype="int32")
         counted = ops.slice(counted, (0,), (ops.shape(token_ids)[-1],))  # [S]; raises as above
+        starts = None if texts is None else _starts(ops.cast(texts, "int32"))  # [B, S]
+        if starts is not None:
+            counted = counted - starts
+        if not self.position_offset:
+            return counted
         is_padding = token_ids == self.position_offset - 1
         num_skipped = ops.cumsum(ops.cast(is_padding, "int32"), axis=-1)
+        if starts is not None:
+            before = num_skipped - ops.cast(is_padding, "int32")
+            num_skipped = num_skipped - ops.take_along_axis(before, starts, axis=-1)
         return ops.where(is_padding, self.position_offset - 1, counted - num_skipped)
 
     def _check_length(self, shape: Any) -> None:
@@ -200,6 +228,12 @@ class BertEmbedding(PaddingFreeLayer):
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         return {**super().get_config(), **constructor_arguments(BertEmbedding, self)}
+
+
+def _starts(texts: Any) -> Any:
+    """The index of the first token of each token's text, int `[B, S]`; that of text 1 is 0, as in a row of one text."""
+    is_same = ops.equal(texts[:, :, None], texts[:, None, :])  # [B, S, S]
+    return ops.where(texts > 1, ops.cast(ops.argmax(ops.cast(is_same, "int32"), axis=-1), "int32"), 0)
 
 
 def _rows(matrix: Any, ids: Any) -> Any:

@@ -43,6 +43,8 @@ class SelfAttention(keras.layers.Layer):
         padding_mask: int or bool `(batch, sequence)`, 1 = real token, 0 = padding that no position attends to; None if
             all are real.
         packing: the positions of the tokens of `hidden` in the batch; None if `hidden` is padded.
+        packed_rows: whether a row holds several texts: `padding_mask`, an int, is then the number of each token's text,
+            and a token attends to tokens of its own number only.
         first_token_only: whether to compute the output for the first token of each row only.
         return_attention_scores: whether to return the probabilities too.
         training: whether dropout is active.
@@ -104,6 +106,7 @@ class SelfAttention(keras.layers.Layer):
         padding_mask: Any = None,
         *,
         packing: Packing | None = None,
+        packed_rows: bool = False,
         first_token_only: bool = False,
         return_attention_scores: bool = False,
         training: bool | None = None,
@@ -113,11 +116,11 @@ class SelfAttention(keras.layers.Layer):
         if packing is None:
             may_fuse = not return_attention_scores and not (training and self.dropout)
             fused = may_fuse and keras.backend.backend() in _FUSING_BACKENDS
-            context, scores = self._attend(query, merged, padding_mask, fused=fused)
+            context, scores = self._attend(query, merged, padding_mask, packed_rows=packed_rows, fused=fused)
             context = context if query is None else context[:, 0]
         else:
             rows = packing.all_rows() if return_attention_scores else packing.rows_by_length
-            context, scores = self._attend_in(rows, query, merged)
+            context, scores = self._attend_in(rows, query, merged, packed_rows)
         output = self.output_projection(context)
         return (output, scores) if return_attention_scores else output
 
@@ -133,21 +136,25 @@ class SelfAttention(keras.layers.Layer):
         query = ops.matmul(first_of(packing, hidden), kernel[:, :width]) + bias[:width]  # [B, H]
         return query, ops.matmul(hidden, kernel[:, width:]) + bias[width:]  # [B, S, 2 H] or [T, 2 H]
 
-    def _attend_in(self, rows: RowGroups, query: Any, merged: Any) -> tuple[Any, Any]:
+    def _attend_in(self, rows: RowGroups, query: Any, merged: Any, packed_rows: bool) -> tuple[Any, Any]:
         """The context of the real tokens `[T, H]`, or of the first tokens `[B, H]`; and the first group's scores."""
         contexts, scores = [], []
         for group in rows.groups:
             first = None if query is None else group.pick(query)
-            context, probabilities = self._attend(first, group.unpack(merged), group.padding_mask)
+            context, probabilities = self._attend(
+                first, group.unpack(merged), group.padding_mask, packed_rows=packed_rows
+            )
             contexts.append(context if query is None else context[:, 0])
             scores.append(probabilities)
         return (rows.pack if query is None else rows.join)(contexts), scores[0]
 
-    def _attend(self, query: Any, merged: Any, padding_mask: Any, *, fused: bool = False) -> tuple[Any, Any]:
+    def _attend(
+        self, query: Any, merged: Any, padding_mask: Any, *, packed_rows: bool, fused: bool = False
+    ) -> tuple[Any, Any]:
         """The context `[B, Q, H]`, and the scores `[B, N, Q, S]`, or None after a fused kernel."""
         parts = self._split_heads(merged, 3 if query is None else 2)
         query, key, value = parts if query is None else (*self._split_heads(query[:, None], 1), *parts)
-        visible = self._visible(query, key, padding_mask)
+        visible = self._visible(query, key, padding_mask, packed_rows)
         if fused:
             heads_last = [_swap_heads_and_sequence(part) for part in (query, key, value)]
             context = ops.dot_product_attention(*heads_last, mask=visible, flash_attention=_flash(visible))
@@ -164,14 +171,18 @@ class SelfAttention(keras.layers.Layer):
         parts = ops.reshape(merged, (batch, length, num_parts, self.num_heads, head_dim))
         return ops.unstack(ops.transpose(parts, (2, 0, 3, 1, 4)))
 
-    def _visible(self, query: Any, key: Any, padding_mask: Any) -> Any:
+    def _visible(self, query: Any, key: Any, padding_mask: Any, packed_rows: bool) -> Any:
         """Bool `[B or 1, 1, Q or 1, S]`, True if query i may attend to key j; None if it always may."""
         visible = None
         if padding_mask is not None:
             batch, length = ops.shape(padding_mask)
             # The explicit shape tells TensorFlow the rank, even if the caller left it open, so that it fuses the
             # products.
-            visible = ops.reshape(ops.cast(padding_mask, "bool"), (batch, 1, 1, length))  # [B, 1, 1, S]
+            if packed_rows:
+                own_text = ops.reshape(padding_mask[:, : query.shape[2]], (batch, 1, -1, 1))
+                visible = ops.equal(own_text, ops.reshape(padding_mask, (batch, 1, 1, length)))  # [B, 1, Q, S]
+            else:
+                visible = ops.reshape(ops.cast(padding_mask, "bool"), (batch, 1, 1, length))  # [B, 1, 1, S]
         if self.causal:
             queries, keys = ops.arange(ops.shape(query)[2]), ops.arange(ops.shape(key)[2])
             earlier = queries[None, None, :, None] >= keys[None, None, None, :]  # [1, 1, Q, S]
@@ -197,6 +208,7 @@ class SelfAttention(keras.layers.Layer):
         padding_mask: Any = None,
         *,
         packing: Packing | None = None,
+        packed_rows: bool = False,
         first_token_only: bool = False,
         return_attention_scores: bool = False,
         training: Any = None,

@@ -34,6 +34,8 @@ class TransformerEncoderBlock(PaddingFreeLayer):
     `block.rematerialize = True` makes training keep only the block's input, and compute the block again for its
     gradients: less memory for a third more time, with equal gradients (Chen et al. 2016, arXiv:1604.06174).
 
+    `block.packed_rows = True` makes the block read rows of several texts: a token attends to its own text only.
+
     Args:
         num_heads: attention heads; divides the width of the input.
         intermediate_dim: width inside the feed-forward layer.
@@ -48,7 +50,8 @@ class TransformerEncoderBlock(PaddingFreeLayer):
 
     Call arguments:
         hidden: float `(batch, sequence, hidden_dim)`.
-        padding_mask: int or bool `(batch, sequence)`, 1 = real token; None if all are real.
+        padding_mask: int or bool `(batch, sequence)`, 1 = real token; None if all are real. With `packed_rows`, int:
+            the number of the text that a token belongs to, from 1; 0 = padding.
         first_token_only: whether to compute the output for the first token of each row only.
         return_attention_scores: whether to return the attention probabilities too.
 
@@ -132,6 +135,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
             tokens,
             padding_mask=padding_mask,
             packing=packing,
+            packed_rows=self.packed_rows,
             first_token_only=first_token_only,
             return_attention_scores=return_attention_scores,
             training=training,
@@ -150,7 +154,9 @@ class TransformerEncoderBlock(PaddingFreeLayer):
             with attention_dropout.replay(attention_seeds), self.dropout_layer.replay(seeds):
                 return self._run(tokens, **options)
 
-        return keras.remat(run)(tokens)
+        output, *scores = keras.remat(run)(tokens)
+        # The gradient of a reshape is one tensor, which TensorFlow's recomputation needs, also where rows are selected.
+        return ops.reshape(output, ops.shape(output)), *scores
 
     def _run(self, tokens: Any, *, first_token_only: bool, packing: Packing | None, **options: Any) -> tuple[Any, ...]:
         """The output for the tokens, and the attention probabilities with `return_attention_scores`."""

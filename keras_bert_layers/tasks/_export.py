@@ -46,7 +46,7 @@ def export_task(
     if task.preprocessor is not None:
         check_strings()
     model = task if dtype is None else copy_in_dtype(task, dtype)
-    with _padding_skipped(model):
+    with _set_for_serving(model):
         signatures = [with_bound(signature, max_bytes) for signature in model.signatures()]
         folder = write_saved_model(
             filepath,
@@ -61,16 +61,16 @@ def export_task(
 
 
 @contextmanager
-def _padding_skipped(task: Any) -> Iterator[None]:
-    """Within, padding is not computed, however the task is compiled: a server may not have XLA."""
-    before = [(backbone, backbone.padding_free) for backbone in task._backbones()]
+def _set_for_serving(task: Any) -> Iterator[None]:
+    """Within, rows hold one text, and padding is not computed, however the task is compiled: a server may lack XLA."""
+    before = [(backbone, backbone.padding_free, backbone.packed_rows) for backbone in task._backbones()]
     try:
-        for backbone, _ in before:
-            backbone.padding_free = True
+        for backbone, _, _ in before:
+            backbone.padding_free, backbone.packed_rows = True, False
         yield
     finally:
-        for backbone, padding_free in before:
-            backbone.padding_free = padding_free
+        for backbone, padding_free, packed_rows in before:
+            backbone.padding_free, backbone.packed_rows = padding_free, packed_rows
 
 
 def _requests(task: Any, signatures: Sequence[Signature]) -> dict[str, list[dict[str, np.ndarray]]]:
