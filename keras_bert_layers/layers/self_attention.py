@@ -114,7 +114,8 @@ class SelfAttention(keras.layers.Layer):
         """Attends; see the class."""
         query, merged = self._project(hidden, packing, first_token_only)
         if packing is None:
-            may_fuse = not return_attention_scores and not (training and self.dropout)
+            # One query is too little work for a kernel, and JAX's has no gradient for it.
+            may_fuse = not (first_token_only or return_attention_scores or (training and self.dropout))
             fused = may_fuse and keras.backend.backend() in _FUSING_BACKENDS
             context, scores = self._attend(query, merged, padding_mask, packed_rows=packed_rows, fused=fused)
             context = context if query is None else context[:, 0]
@@ -152,26 +153,27 @@ class SelfAttention(keras.layers.Layer):
         self, query: Any, merged: Any, padding_mask: Any, *, packed_rows: bool, fused: bool = False
     ) -> tuple[Any, Any]:
         """The context `[B, Q, H]`, and the scores `[B, N, Q, S]`, or None after a fused kernel."""
-        parts = self._split_heads(merged, 3 if query is None else 2)
-        query, key, value = parts if query is None else (*self._split_heads(query[:, None], 1), *parts)
-        visible = self._visible(query, key, padding_mask, packed_rows)
+        first_only = query is not None
+        parts = self._split_heads(merged, 2 if first_only else 3, heads_first=not fused)
+        if first_only:
+            parts = self._split_heads(query[:, None], 1, heads_first=not fused) + parts
+        query, key, value = parts
+        visible = self._visible(ops.shape(merged)[1], padding_mask, first_only=first_only, packed_rows=packed_rows)
         if fused:
-            heads_last = [_swap_heads_and_sequence(part) for part in (query, key, value)]
-            context = ops.dot_product_attention(*heads_last, mask=visible, flash_attention=_flash(visible))
-            scores = None
+            context, scores = _attend_by_kernel(query, key, value, visible), None
         else:
             context, scores = self._attend_by_products(query, key, value, visible)
         batch, num_queries = ops.shape(context)[:2]
         return ops.reshape(context, (batch, num_queries, self.num_heads * query.shape[-1])), scores
 
-    def _split_heads(self, merged: Any, num_parts: int) -> list[Any]:
-        """Splits `[B, S, parts * H]` into parts `[B, N, S, D]`, with one copy."""
+    def _split_heads(self, merged: Any, num_parts: int, *, heads_first: bool) -> list[Any]:
+        """Splits `[B, S, parts * H]` into parts `[B, N, S, D]`, or `[B, S, N, D]`, with one copy."""
         batch, length, width = ops.shape(merged)
         head_dim = width // num_parts // self.num_heads
         parts = ops.reshape(merged, (batch, length, num_parts, self.num_heads, head_dim))
-        return ops.unstack(ops.transpose(parts, (2, 0, 3, 1, 4)))
+        return ops.unstack(ops.transpose(parts, (2, 0, 3, 1, 4) if heads_first else (2, 0, 1, 3, 4)))
 
-    def _visible(self, query: Any, key: Any, padding_mask: Any, packed_rows: bool) -> Any:
+    def _visible(self, length: Any, padding_mask: Any, *, first_only: bool, packed_rows: bool) -> Any:
         """Bool `[B or 1, 1, Q or 1, S]`, True if query i may attend to key j; None if it always may."""
         visible = None
         if padding_mask is not None:
@@ -179,12 +181,13 @@ class SelfAttention(keras.layers.Layer):
             # The explicit shape tells TensorFlow the rank, even if the caller left it open, so that it fuses the
             # products.
             if packed_rows:
-                own_text = ops.reshape(padding_mask[:, : query.shape[2]], (batch, 1, -1, 1))
+                own_text = ops.reshape(padding_mask[:, :1] if first_only else padding_mask, (batch, 1, -1, 1))
                 visible = ops.equal(own_text, ops.reshape(padding_mask, (batch, 1, 1, length)))  # [B, 1, Q, S]
             else:
                 visible = ops.reshape(ops.cast(padding_mask, "bool"), (batch, 1, 1, length))  # [B, 1, 1, S]
         if self.causal:
-            queries, keys = ops.arange(ops.shape(query)[2]), ops.arange(ops.shape(key)[2])
+            keys = ops.arange(length)
+            queries = keys[:1] if first_only else keys
             earlier = queries[None, None, :, None] >= keys[None, None, None, :]  # [1, 1, Q, S]
             visible = earlier if visible is None else ops.logical_and(visible, earlier)  # [B, 1, Q, S]
         return visible
@@ -230,10 +233,19 @@ def _swap_heads_and_sequence(part: Any) -> Any:
     return ops.transpose(part, (0, 2, 1, 3))
 
 
-def _flash(visible: Any) -> bool | None:
-    # On TPU, Keras 3.15 passes the mask of the batch's first row to its flash kernel for all rows.
-    on_tpu = keras.backend.backend() == "jax" and keras.distribution.list_devices()[0].startswith("tpu")
-    return False if visible is not None and on_tpu else None
+def _attend_by_kernel(query: Any, key: Any, value: Any, visible: Any) -> Any:
+    """The context `[B, S, N, D]` of query, key and value `[B, S, N, D]`, by a fused kernel where there is one."""
+    flash = None
+    if visible is not None and keras.backend.backend() == "jax":
+        batch, length = ops.shape(visible)[0], ops.shape(query)[1]
+        # cuDNN's kernel takes no mask that broadcasts over the queries (https://github.com/jax-ml/jax/issues/28974).
+        # Keras would catch JAX's error, and go on without the kernel.
+        visible = ops.broadcast_to(visible, (batch, 1, length, length))
+        # With a mask, cuDNN has no gradient for an odd length. On TPU, Keras 3.15 passes the mask of the batch's first
+        # row to its flash kernel for all rows.
+        if length % 2 or keras.distribution.list_devices()[0].startswith("tpu"):
+            flash = False
+    return ops.dot_product_attention(query, key, value, mask=visible, flash_attention=flash)
 
 
 def _softmax(logits: Any) -> Any:
