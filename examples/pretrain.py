@@ -1,116 +1,167 @@
-"""Pretrain a BERT on your own documents: masked language modelling and next sentence prediction.
+"""Pretrain a BERT on your own text: vocabulary, shards, training, checkpoints, and a fill-mask model to serve.
 
     python3 examples/pretrain.py --smoke
 
-trains a tiny model on a few built-in documents, without any download. On your own documents, with one sentence per line
-and an empty line between two documents, plain or gzip:
+trains a tiny model on a few built-in documents, without any download. On your own files (`.txt`, `.jsonl`, also with
+`.gz`, or `.parquet`):
 
-    python3 examples/pretrain.py --data corpus.txt --vocabulary vocab.txt --preset bert_uncased_L-4_H-256_A-4
-    python3 examples/pretrain.py --data corpus.txt --weights path/to/bert            continue from a trained encoder
-    ... --cased                                     a cased vocabulary
+    python3 examples/pretrain.py --data "corpus/*.jsonl.gz" --split-sentences en
+    python3 examples/pretrain.py --data corpus.txt --separated-by blank_lines       a sentence a line
+    ... --held-out others.txt                       told at the end: accuracies and the perplexity
+    ... --weights path/to/bert                      continue from a trained encoder, with its vocabulary
+    ... --vocabulary vocab.txt [--cased]            a vocabulary that you have
     ... --dtype mixed_bfloat16                      half of the memory, on hardware that supports it
 
-Some of the documents are held out for evaluation. The program saves `pretrainer.keras`, to continue training, and
-`backbone.keras`, the encoder for the other tasks: `keras.models.load_model("backbone.keras")`.
+Run the same command again after an interruption: complete shards are kept, and training goes on from the last backup to
+the same weights. In `--output`, the program writes
+
+    vocab.txt  shards/  log.csv  tensorboard/       the data, and how training went
+    pretrainer.keras                                with the optimizer's state, to continue
+    huggingface/  google/  kerashub/                for transformers, for google-research/bert, for KerasHub
+    fill_mask/                                      a SavedModel: texts with [MASK] in, tokens out
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib.util
 import os
-import random
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 SEED = 7
-HELD_OUT_SHARE = 0.05
-SMOKE_DOCUMENTS = [
-    ["the cat sleeps on the roof", "it is warm there", "then it rains", "the cat comes down"],
-    ["the train is late", "people wait on the platform", "then it comes"],
-    ["bread needs an hour", "the dough must rise", "then it goes into the oven", "it smells good"],
-] * 4
+SMOKE_TEXT = """the cat sleeps on the roof\nit is warm there\nthen it rains\nthe cat comes down\n
+the train is late\npeople wait on the platform\nthen it comes\n
+bread needs an hour\nthe dough must rise\nthen it goes into the oven\nit smells good\n\n"""
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="a tiny model on built-in documents; takes seconds")
-    parser.add_argument(
-        "--data", type=Path, help="a UTF-8 text file: one sentence per line, empty lines between documents"
-    )
-    parser.add_argument("--weights", help="a HuggingFace or sentence-transformers directory to continue from")
-    parser.add_argument("--vocabulary", type=Path, help="a vocab.txt, to start from random weights")
-    parser.add_argument("--preset", default="bert_uncased_L-4_H-256_A-4", help="sizes of a new model")
+    parser.add_argument("--data", nargs="+", help="files, or patterns of files")
+    parser.add_argument("--held-out", nargs="+", help="files to evaluate on")
+    parser.add_argument("--separated-by", choices=["lines", "blank_lines"], help="what is between documents in .txt")
+    parser.add_argument("--split-sentences", metavar="LANGUAGE", help="split lines into sentences, such as en")
+    parser.add_argument("--weights", help="a checkpoint's directory to continue from")
+    parser.add_argument("--vocabulary", type=Path, help="a vocab.txt; default: train one on the text")
+    parser.add_argument("--vocabulary-size", type=int, default=30522, help="tokens of a new vocabulary")
     parser.add_argument("--cased", action="store_true", help="do not lowercase the text of a new model")
+    parser.add_argument("--preset", default="bert_uncased_L-4_H-256_A-4", help="sizes of a new model")
+    parser.add_argument("--max-length", type=int, default=128, help="tokens per row (default: 128)")
+    parser.add_argument("--duplicates", type=int, default=5, help="epochs with other pairs, written to the shards")
     parser.add_argument("--whole-words", action="store_true", help="mask all pieces of a word together")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens per pair (default: 128)")
+    parser.add_argument("--mask-rate", type=float, default=0.15, help="the share of tokens to mask (default: 0.15)")
     parser.add_argument("--epochs", type=int, default=10, help="passes over the documents (default: 10)")
-    parser.add_argument("--batch-size", type=int, default=32, help="pairs per step (default: 32)")
+    parser.add_argument("--batch-size", type=int, default=32, help="rows per step (default: 32)")
     parser.add_argument("--rate", type=float, default=1e-4, help="the highest learning rate (default: 1e-4)")
+    parser.add_argument("--backup-steps", type=int, default=1000, help="steps between two backups (default: 1000)")
     parser.add_argument("--dtype", help="a dtype policy such as mixed_bfloat16")
-    parser.add_argument("--output", type=Path, default=Path("pretrain_output"), help="where to write the models")
+    parser.add_argument("--output", type=Path, default=Path("pretrain_output"), help="where to write all of it")
     arguments = parser.parse_args()
-    if not arguments.smoke and (
-        arguments.data is None or (arguments.weights is None) == (arguments.vocabulary is None)
-    ):
-        parser.error("give --data and either --weights or --vocabulary, or --smoke")
+    if arguments.smoke == (arguments.data is not None):
+        parser.error("give --data or --smoke")
+    if arguments.weights is not None and arguments.vocabulary is not None:
+        parser.error("give --weights or --vocabulary: a trained encoder has its vocabulary")
     return arguments
 
 
-def make_parts(kbl: Any, arguments: argparse.Namespace, documents: list[list[str]]) -> tuple[Any, Any]:
-    """Backbone and preprocessor: from the user's weights, newly initialized with a preset's sizes, or tiny."""
-    if arguments.smoke:
-        from _smoke import small_parts
+def files_of(arguments: argparse.Namespace, names: Any, output: Path) -> Any:
+    """The documents; of `--smoke`, written to a file first."""
+    from keras_bert_layers.data import DocumentFiles
 
-        return small_parts(sentence for document in documents for sentence in document)
+    if arguments.smoke:
+        names, arguments.separated_by = output / "corpus.txt", "blank_lines"
+        names.write_text(SMOKE_TEXT * 4, encoding="utf-8")
+    return DocumentFiles(
+        names, separated_by=arguments.separated_by, split_sentences=arguments.split_sentences, on_error="skip"
+    )
+
+
+def make_parts(kbl: Any, arguments: argparse.Namespace, files: Any, output: Path) -> tuple[Any, Any]:
+    """Backbone and preprocessor: of the user's weights, or new ones with a vocabulary that fits the text."""
+    from keras_bert_layers.preprocessing import train_vocabulary
+
     if arguments.weights is not None:
         preprocessor = kbl.load_preprocessor(arguments.weights, max_length=arguments.max_length)
         return kbl.load_backbone(arguments.weights), preprocessor
-    tokenizer = kbl.BertTokenizer(arguments.vocabulary, lowercase=not arguments.cased)
-    config = dataclasses.replace(
-        kbl.presets.preset_config(arguments.preset), vocabulary_size=tokenizer.vocabulary_size()
-    )
+    vocabulary, lowercase = arguments.vocabulary or output / "vocab.txt", not arguments.cased
+    if not vocabulary.is_file():
+        sentences = (sentence for document in files for sentence in document)
+        size = 160 if arguments.smoke else arguments.vocabulary_size
+        tokens = train_vocabulary(sentences, size, lowercase=lowercase)
+        vocabulary.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
+    tokenizer = kbl.BertTokenizer(vocabulary, lowercase=lowercase)
+    config = kbl.presets.preset_config("bert_uncased_L-2_H-128_A-2" if arguments.smoke else arguments.preset)
+    config = dataclasses.replace(config, vocabulary_size=tokenizer.vocabulary_size())
     return kbl.BertBackbone(config), kbl.BertPreprocessor(tokenizer, max_length=arguments.max_length)
 
 
 def train(arguments: argparse.Namespace, output: Path) -> None:
-    """Trains on most of the documents, evaluates on the rest, and saves the models."""
+    """From text to models in one go; what an earlier run has finished is kept."""
     import keras
 
     import keras_bert_layers as kbl
-    from keras_bert_layers.data import read_documents
-    from keras_bert_layers.optimizers import WarmupLinearDecay, adamw
-    from keras_bert_layers.preprocessing import SentencePairs
+    from keras_bert_layers.data import TextCorpus, write_shards
+    from keras_bert_layers.optimizers import OptimizerLogger, WarmupLinearDecay, google_adamw
+    from keras_bert_layers.preprocessing import NextSentence
 
     keras.utils.set_random_seed(SEED)
     if arguments.dtype:
         keras.config.set_dtype_policy(arguments.dtype)
-    documents = SMOKE_DOCUMENTS if arguments.smoke else read_documents(arguments.data).documents
-    random.Random(SEED).shuffle(documents)
-    num_held_out = max(1, round(len(documents) * HELD_OUT_SHARE))
-    held_out, training = documents[:num_held_out], documents[num_held_out:]
-    backbone, preprocessor = make_parts(kbl, arguments, documents)
-    pretrainer = kbl.BertPretrainer(backbone, preprocessor, whole_words=arguments.whole_words, seed=SEED)
-    pairs = SentencePairs(training, preprocessor.tokenizer, max_length=preprocessor.max_length).draw(SEED)
-    num_steps = -(-len(pairs) // arguments.batch_size) * arguments.epochs
-    print(f"{len(training):,} documents, {len(pairs):,} pairs an epoch, {num_steps:,} steps")
+    files = files_of(arguments, arguments.data, output)
+    backbone, preprocessor = make_parts(kbl, arguments, files, output)
+
+    def corpus(documents: Any) -> Any:
+        rule, length = NextSentence(), arguments.max_length
+        return TextCorpus(documents, preprocessor.tokenizer, rule=rule, max_length=length, seed=SEED)
+
+    shards = write_shards(corpus(files), output / "shards", num_duplicates=min(arguments.duplicates, arguments.epochs))
+    num_rows = min(shards.num_rows)
+    num_steps = -(-num_rows // arguments.batch_size) * arguments.epochs
+    print(f"{shards.manifest['documents']:,} documents, {num_rows:,} rows an epoch, {num_steps:,} steps")
+
+    pretrainer = kbl.BertPretrainer(
+        backbone, preprocessor, whole_words=arguments.whole_words, mask_selection_rate=arguments.mask_rate, seed=SEED
+    )
     rate = WarmupLinearDecay(arguments.rate, num_steps, num_warmup_steps=num_steps // 10)
-    pretrainer.compile(adamw(rate))
+    pretrainer.compile(google_adamw(rate))
+    callbacks = [
+        keras.callbacks.BackupAndRestore(output / "backup", save_freq=arguments.backup_steps),
+        OptimizerLogger(),
+        keras.callbacks.CSVLogger(output / "log.csv", append=True),
+    ]
+    if importlib.util.find_spec("tensorboard"):  # pip install tensorboard
+        callbacks.append(keras.callbacks.TensorBoard(output / "tensorboard", write_graph=False))
     pretrainer.fit(
-        training,
+        shards,
         batch_size=arguments.batch_size,
         epochs=arguments.epochs,
-        # After every epoch, so that no more than one is lost.
-        callbacks=[keras.callbacks.ModelCheckpoint(output / "pretrainer.keras")],
+        callbacks=callbacks,
         verbose=0 if arguments.smoke else 1,
     )
-    result = pretrainer.evaluate(held_out, verbose=0, return_dict=True)
-    shown = ("masked_lm_perplexity", "masked_lm_accuracy", "next_sentence_accuracy")
-    print(f"{len(held_out)} held-out documents: " + ", ".join(f"{name} {result[name]:.3f}" for name in shown))
-    pretrainer.backbone.save(output / "backbone.keras")
-    print(f"wrote {output / 'pretrainer.keras'} and {output / 'backbone.keras'}")
+    if arguments.held_out or arguments.smoke:
+        held_out = files if arguments.smoke else files_of(arguments, arguments.held_out, output)
+        held_out_shards = write_shards(corpus(held_out), output / "held_out")
+        result = pretrainer.evaluate(held_out_shards, verbose=0, return_dict=True)
+        shown = ("masked_lm_perplexity", "masked_lm_accuracy", "next_sentence_accuracy")
+        print("held out: " + ", ".join(f"{name} {result[name]:.3f}" for name in shown))
+    save(kbl, pretrainer, output)
+
+
+def save(kbl: Any, pretrainer: Any, output: Path) -> None:
+    """The model for every reader, and a SavedModel that fills masks."""
+    from keras_bert_layers.checkpoints import save_kerashub
+
+    pretrainer.save(output / "pretrainer.keras")
+    kbl.save_huggingface(pretrainer, output / "huggingface")
+    kbl.save_google(pretrainer, output / "google")
+    fill_mask = kbl.load_task(output / "huggingface", "masked_lm")
+    save_kerashub(fill_mask, output / "kerashub")  # which has no next-sentence task
+    fill_mask.export(output / "fill_mask")
+    print(f"wrote pretrainer.keras, huggingface, google, kerashub and fill_mask to {output}")
 
 
 if __name__ == "__main__":

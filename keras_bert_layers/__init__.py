@@ -98,13 +98,18 @@ _SUBPACKAGES = tuple(name for name in __all__ if name not in _HOMES)
 # `_internal.registration`.
 _REGISTERED = {
     "BertAdamW": "optimizers.adamw",
+    "BertLamb": "optimizers.lamb",
     "BertEmbedding": "layers",
     "ClassificationHead": "layers",
     "ConditionalRandomField": "layers",
+    "EncoderParts": "layers",
     "EntityF1": "metrics",
     "F1Score": "metrics",
     "FeedForward": "layers",
     "FlattenChoices": "layers",
+    "GoogleAdamW": "optimizers.google_adamw",
+    "GoogleWarmupLinearDecay": "optimizers",
+    "GatedFeedForward": "layers",
     "MaskedAccuracy": "metrics",
     "MaskedLMGenerator": "preprocessing",
     "MaskedLMHead": "layers",
@@ -115,8 +120,11 @@ _REGISTERED = {
     "PearsonCorrelation": "metrics",
     "Perplexity": "metrics",
     "Pooler": "layers",
+    "RelativePositionBias": "layers",
+    "RotaryPositions": "layers",
     "SelfAttention": "layers",
     "SequencePooling": "layers",
+    "SinusoidalPositions": "layers",
     "SpanHead": "layers",
     "SentencePieceTokenizer": "preprocessing",
     "SpanPreprocessor": "preprocessing",
@@ -125,6 +133,7 @@ _REGISTERED = {
     "TransformerEncoderBlock": "layers",
     "Warmup": "optimizers",
     "WarmupLinearDecay": "optimizers",
+    "WarmupStableDecay": "optimizers",
 }
 
 try:

@@ -14,7 +14,8 @@ from keras_bert_layers._internal.hints import elsewhere
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.untracked import Untracked
 from keras_bert_layers.config import BertConfig
-from keras_bert_layers.layers import BertEmbedding, Pooler, TransformerEncoderBlock
+from keras_bert_layers.layers import BertEmbedding, EncoderParts, Pooler, TransformerEncoderBlock
+from keras_bert_layers.layers._encoder import encode
 from keras_bert_layers.layers._lora import enable_lora, is_lora
 
 
@@ -32,6 +33,8 @@ class BertBackbone(keras.Model):
         dtype: dtype policy of all layers, such as "mixed_bfloat16"; None for Keras's global policy.
         name: name of the model.
         trainable: whether training changes the weights.
+        parts: the parts that are not BERT's, such as other positions; None for BERT's own. Checkpoints of other
+            programs have no place for them; a `.keras` file has.
         lora_rank: the rank of LoRA, as after `enable_lora`; None for no LoRA.
         lora_alpha: as in `enable_lora`.
 
@@ -54,7 +57,7 @@ class BertBackbone(keras.Model):
         only (see `padding_free`), and the last block works on first tokens only if just `"pooled_output"` is used.
 
     Raises:
-        TypeError: if `config` is not a `BertConfig`.
+        TypeError: if `config` is not a `BertConfig`, or `parts` are not `EncoderParts`.
 
     Examples:
         >>> config = BertConfig(vocabulary_size=99, hidden_dim=8, num_layers=2, num_heads=2, intermediate_dim=12)
@@ -77,6 +80,7 @@ class BertBackbone(keras.Model):
         dtype: Any = None,
         name: str | None = None,
         trainable: bool = True,
+        parts: EncoderParts | None = None,
         lora_rank: int | None = None,
         lora_alpha: float | None = None,
     ):
@@ -85,11 +89,12 @@ class BertBackbone(keras.Model):
         checks.instance(owner, "config", config, BertConfig, cure)
         checks.boolean(owner, "return_hidden_states", return_hidden_states)
         checks.boolean(owner, "return_attention_scores", return_attention_scores)
+        parts = checks.instance(owner, "parts", EncoderParts() if parts is None else parts, EncoderParts)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
 
         names = ("token_ids", "segment_ids", "padding_mask")
         inputs = {key: keras.Input(shape=(None,), dtype="int32", name=key) for key in names}
-        hidden_states, attention_scores, first = _encode(config, policy, inputs, return_attention_scores)
+        hidden_states, attention_scores, first = encode(config, parts, policy, inputs, return_attention_scores)
         pooler = Pooler(
             activation=config.pooler_activation,
             initializer_range=config.initializer_range,
@@ -104,6 +109,7 @@ class BertBackbone(keras.Model):
 
         super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.config = config
+        self.parts = parts
         self.return_hidden_states = return_hidden_states
         self.return_attention_scores = return_attention_scores
         self.dtype_policy = policy
@@ -222,51 +228,14 @@ class BertBackbone(keras.Model):
         """Every constructor argument, the config as a dictionary; and the quantized layers, after `quantize`."""
         dtype = keras.dtype_policies.serialize(self.dtype_policy)
         config = {**constructor_arguments(BertBackbone, self), "config": self.config.to_dict(), "dtype": dtype}
+        config["parts"] = None if self.parts.are_of_bert else keras.saving.serialize_keras_object(self.parts)
         return quantized_layers.with_quantized_layers(self, config)
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> BertBackbone:
         """A new backbone from a `get_config` dictionary, with initial weights."""
         arguments = quantized_layers.constructor_config(config)
+        if arguments.get("parts") is not None:
+            arguments["parts"] = keras.saving.deserialize_keras_object(arguments["parts"])
         backbone = cls(**{**arguments, "config": BertConfig.from_dict(config["config"])})
         return quantized_layers.made_quantized(backbone, config)
-
-
-def _encode(
-    config: BertConfig, policy: Any, inputs: dict[str, Any], with_scores: bool
-) -> tuple[list[Any], list[Any], Any]:
-    """All hidden states, the embedding's first; the attention scores, `with_scores`; and the first tokens.
-
-    The last block is called twice, once for the first tokens only. A graph runs the call that its outputs need.
-    """
-    shared = {name: getattr(config, name) for name in ("dropout", "layer_norm_epsilon", "initializer_range")}
-    embedding = BertEmbedding(
-        config.vocabulary_size,
-        config.hidden_dim,
-        max_sequence_length=config.max_sequence_length,
-        num_segments=config.num_segments,
-        embedding_dim=config.embedding_dim,
-        position_offset=config.position_offset,
-        dtype=policy,
-        name="embedding",
-        **shared,
-    )
-    hidden_states = [embedding(inputs["token_ids"], inputs["segment_ids"], padding_mask=inputs["padding_mask"])]
-    attention_scores = []
-    for index in range(config.num_layers):
-        block = TransformerEncoderBlock(
-            config.num_heads,
-            config.intermediate_dim,
-            activation=config.activation,
-            attention_dropout=config.attention_dropout,
-            dtype=policy,
-            name=f"encoder_block_{index}",
-            **shared,
-        )
-        hidden = block(hidden_states[-1], inputs["padding_mask"], return_attention_scores=with_scores)
-        if with_scores:
-            hidden, scores = hidden
-            attention_scores.append(scores)
-        hidden_states.append(hidden)
-    first = block(hidden_states[-2], inputs["padding_mask"], first_token_only=True)  # [B, H]
-    return hidden_states, attention_scores, first

@@ -276,6 +276,31 @@ def packed_rows(found):
         found[f"packed:{name}:trained"] = np.concatenate([value.ravel() for value in model.get_weights()])
 
 
+PARTS = {
+    "rotary": {"positions": layers.RotaryPositions(base=100.0), "feed_forward": layers.GatedFeedForward(9)},
+    "relative": {"positions": layers.RelativePositionBias(num_buckets=8, max_distance=5), "causal": True},
+}
+
+
+def encoder_parts(found):
+    """Encoders of parts that are not BERT's, eagerly, and a compiled step of training."""
+    import keras
+
+    sizes = {"vocabulary_size": 29, "hidden_dim": 12, "num_layers": 2, "num_heads": 3, "intermediate_dim": 20}
+    for name, parts in PARTS.items():
+        config = keras_bert_layers.BertConfig(**sizes, num_segments=4)
+        backbone = keras_bert_layers.BertBackbone(config, parts=layers.EncoderParts(normalize_first=True, **parts))
+        randomise(backbone)
+        found.update({f"parts:{name}:weight:{weight.path}": to_numpy(weight) for weight in backbone.weights})
+        found[f"parts:{name}"] = to_numpy(backbone(inputs())["sequence_output"])
+    model = keras.Model(backbone.input, backbone.output["sequence_output"])
+    model.compile("sgd", "mse")
+    model.train_on_batch(inputs(), np.ones((3, 7, 12), "float32"))
+    trained = {weight.path: to_numpy(weight) for weight in model.trainable_weights if "pooler" not in weight.path}
+    moved = [np.abs(new - found[f"parts:relative:weight:{path}"]).max() for path, new in trained.items()]
+    found["parts:moved"] = np.array(moved)
+
+
 def main(path):
     found = {}
     backbone = backbone_outputs(found)
@@ -287,6 +312,7 @@ def main(path):
     wrong_id(found)
     relative(found)
     packed_rows(found)
+    encoder_parts(found)
     google_files(found, backbone)
     backend = os.environ["KERAS_BACKEND"]
     if backend != "tensorflow" and any(name.split(".")[0].startswith("tensorflow") for name in sys.modules):

@@ -49,8 +49,10 @@ def softmax(x):
     return powers / powers.sum()
 
 
-def embed(weights, name, token_ids, segment_ids, epsilon, position_offset=0):
-    token, position = (weights[f"{name}/{kind}_embedding"].astype("float64") for kind in ("token", "position"))
+def embed(weights, name, token_ids, segment_ids, epsilon, position_offset=0, position_table=None):
+    """Positions are trained, or the rows of a table."""
+    token = weights[f"{name}/token_embedding"].astype("float64")
+    position = weights[f"{name}/position_embedding"].astype("float64") if position_table is None else position_table
     segment = weights.get(f"{name}/segment_embedding", np.zeros((99, 1)))
     rows = []
     for ids, segments in zip(token_ids, segment_ids, strict=True):
@@ -64,8 +66,11 @@ def embed(weights, name, token_ids, segment_ids, epsilon, position_offset=0):
     return dense(weights, f"{name}/projection", hidden) if f"{name}/projection/kernel" in weights else hidden
 
 
-def attend(weights, name, hidden, padding_mask, num_heads, causal=False):
-    """Self-attention; gives the output and the probabilities."""
+def attend(weights, name, hidden, padding_mask, num_heads, causal=False, rotate=lambda x, _: x, added=lambda *_: 0):
+    """Self-attention; gives the output and the probabilities.
+
+    `rotate(x, position)` is what is compared of a query or a key, `added(head, distance)` is added to a score.
+    """
     hidden = np.asarray(hidden, "float64")
     batch, length, width = hidden.shape
     head = width // num_heads
@@ -82,29 +87,33 @@ def attend(weights, name, hidden, padding_mask, num_heads, causal=False):
             columns = slice(n * head, (n + 1) * head)
             for i in range(length):
                 seen = [j for j in range(length) if padding_mask[b][j] and (j <= i or not causal)]
-                logits = key[b, seen, columns] @ query[b, i, columns] / math.sqrt(head)
+                turned = rotate(query[b, i, columns], i)
+                logits = [rotate(key[b, j, columns], j) @ turned / math.sqrt(head) + added(n, j - i) for j in seen]
                 if not seen:  # nothing to look at: all alike
                     seen, logits = list(range(length)), np.zeros(length)
-                scores[b, n, i, seen] = softmax(logits)
+                scores[b, n, i, seen] = softmax(np.array(logits))
             context[b, :, columns] = scores[b, n] @ value[b, :, columns]
     return dense(weights, f"{name}/output", context), scores
 
 
 def transform(weights, name, hidden, activation):
-    inner = ACTIVATIONS[activation](dense(weights, f"{name}/intermediate", hidden))
+    inner = dense(weights, f"{name}/intermediate", hidden)
+    width = len(weights[f"{name}/output/kernel"])
+    gate, value = (inner[..., :width], inner[..., width:]) if inner.shape[-1] > width else (inner, 1)
+    inner = ACTIVATIONS[activation](gate) * value
     return dense(weights, f"{name}/output", inner)
 
 
-def encode(weights, name, hidden, padding_mask, *, num_heads, activation, epsilon, normalize_first=False, causal=False):
+def encode(weights, name, hidden, padding_mask, *, num_heads, activation, epsilon, normalize_first=False, **attention):
     """One encoder block; gives the output and the attention probabilities."""
     first, second = f"{name}/attention_layer_norm", f"{name}/feed_forward_layer_norm"
     if normalize_first:
         normed = layer_norm(weights, first, hidden, epsilon)
-        attended, scores = attend(weights, f"{name}/attention", normed, padding_mask, num_heads, causal)
+        attended, scores = attend(weights, f"{name}/attention", normed, padding_mask, num_heads, **attention)
         hidden = hidden + attended
         normed = layer_norm(weights, second, hidden, epsilon)
         return hidden + transform(weights, f"{name}/feed_forward", normed, activation), scores
-    attended, scores = attend(weights, f"{name}/attention", hidden, padding_mask, num_heads, causal)
+    attended, scores = attend(weights, f"{name}/attention", hidden, padding_mask, num_heads, **attention)
     hidden = layer_norm(weights, first, hidden + attended, epsilon)
     transformed = transform(weights, f"{name}/feed_forward", hidden, activation)
     return layer_norm(weights, second, hidden + transformed, epsilon), scores
@@ -120,10 +129,13 @@ def bert(
     epsilon=1e-12,
     position_offset=0,
     pooler_activation="tanh",
+    position_table=None,
+    normalize_first=False,
+    **attention,
 ):
     """The whole encoder: all outputs of a backbone."""
     ids = inputs["token_ids"], inputs["segment_ids"]
-    hidden_states = [embed(weights, "embedding", *ids, epsilon, position_offset)]
+    hidden_states = [embed(weights, "embedding", *ids, epsilon, position_offset, position_table)]
     attention_scores = []
     for index in range(num_layers):
         hidden, scores = encode(
@@ -134,9 +146,13 @@ def bert(
             num_heads=num_heads,
             activation=activation,
             epsilon=epsilon,
+            normalize_first=normalize_first,
+            **attention,
         )
         hidden_states.append(hidden)
         attention_scores.append(scores)
+    if normalize_first:
+        hidden_states[-1] = layer_norm(weights, "final_layer_norm", hidden_states[-1], epsilon)
     pooled = dense(weights, "pooler/dense", hidden_states[-1][:, 0])
     return {
         "sequence_output": hidden_states[-1],

@@ -114,6 +114,28 @@ def test_packed_rows(what, found):
     np.testing.assert_allclose(packed, apart, atol=EQUAL)
 
 
+def _rotate(vector, position):
+    angles = position * 100.0 ** (-2 * np.arange(len(vector) // 2) / len(vector))
+    turned = (vector[0::2] + 1j * vector[1::2]) * np.exp(1j * angles)
+    return np.stack([turned.real, turned.imag], axis=-1).ravel()
+
+
+@pytest.mark.parametrize("name", ["rotary", "relative"])
+def test_encoder_parts(name, found, inputs, numpy_bert):
+    prefix = f"parts:{name}:weight:"
+    weights = {key.removeprefix(prefix): value for key, value in found.items() if key.startswith(prefix)}
+    options = {"rotate": _rotate}
+    if name == "relative":
+        buckets = [3, 3, 3, 2, 2, 1, 0, 5, 6, 6, 7, 7, 7]  # of the distances -6 to 6: 1, 2 to 3, and further
+        options = {"causal": True}
+        options["added"] = lambda head, distance: weights["positions/bucket_bias"][buckets[distance + 6], head]
+    options |= {"normalize_first": True, "position_table": np.zeros((7, 1))}
+    expected = numpy_bert.bert(weights, inputs, num_layers=2, num_heads=3, **options)["sequence_output"]
+    rows = MASK.any(axis=1)
+    np.testing.assert_allclose(found[f"parts:{name}"][rows], expected[rows], atol=EQUAL)
+    assert (found["parts:moved"] > 0).all()
+
+
 def test_training(found):
     assert np.isfinite(found["training:loss"]).all()
     assert np.isfinite(found["training:moved"]).all()

@@ -32,6 +32,7 @@ class WrittenModel:
     Raises:
         TypeError: the model is neither a `BertBackbone` nor a task that the dialect has; `preprocessor` is not a
             `BertPreprocessor`.
+        ValueError: the encoder has parts that are not BERT's; another layout than HuggingFace's has no SentencePiece.
     """
 
     def __init__(self, model: Any, layout: Layout, preprocessor: Any = None, *, owner: str, cure: str = ""):
@@ -47,6 +48,9 @@ class WrittenModel:
         self.model, self.layout, self.owner = model, layout, owner
         self.backbone: BertBackbone = model if self.task is None else model.backbone
         self.config: BertConfig = self.backbone.config
+        if not self.backbone.parts.are_of_bert:
+            cure = "No checkpoint layout has a place for other parts. Save a `.keras` file."
+            raise ValueError(checks.message(owner, "model.parts", "be BERT's own", self.backbone.parts, cure))
         self.preprocessor: Any = getattr(model, "preprocessor", None) if preprocessor is None else preprocessor
         tokenizer = getattr(self.preprocessor, "tokenizer", None)
         if layout != Layout.HUGGINGFACE and isinstance(tokenizer, SentencePieceTokenizer):

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from keras_bert_layers import __version__
-from keras_bert_layers.cli import compare, convert, demo, inspect, predict, serve, train, vocabulary
+from keras_bert_layers.cli import compare, convert, demo, inspect, predict, serve, shards, train, vocabulary
 from keras_bert_layers.cli.terminal import PROGRAM, report
 
 ERROR = 2
@@ -29,6 +29,7 @@ _COMMANDS = {
     "compare": compare,
     "train": train,
     "vocabulary": vocabulary,
+    "shards": shards,
     "serve": serve,
     "demo": demo,
 }

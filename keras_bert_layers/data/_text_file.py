@@ -14,15 +14,13 @@ from typing import Any
 from keras_bert_layers.data._row_collector import RowError
 
 GZIP_MAGIC = b"\x1f\x8b"
+BUFFER_BYTES = 1 << 16
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 @contextlib.contextmanager
-def open_text(path: Path) -> Iterator[io.TextIOWrapper]:
-    """Opens a file as UTF-8 text; a byte that is not UTF-8 becomes a lone surrogate, which `check_utf8` finds.
-
-    Args:
-        path: a plain or a gzip file; its first bytes decide which.
+def open_bytes(path: Path) -> Iterator[Any]:
+    """Opens a file for its bytes, and decompresses gzip; its first bytes decide.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -32,12 +30,29 @@ def open_text(path: Path) -> Iterator[io.TextIOWrapper]:
         start = raw.peek(2)[:2]
         if start in UTF_16_MARKS:
             raise ValueError(f"{path}: the file is UTF-16. Save it as UTF-8.")
-        binary: Any = gzip.GzipFile(fileobj=raw) if start == GZIP_MAGIC else raw
+        unzipped: Any = gzip.GzipFile(fileobj=raw)
         try:
-            with io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
-                yield file
+            # The buffer makes short lines several times faster to read.
+            yield io.BufferedReader(unzipped, BUFFER_BYTES) if start == GZIP_MAGIC else raw
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ValueError(f"{path}: the gzip data are damaged ({error}). Get the file again.") from error
+
+
+@contextlib.contextmanager
+def open_text(path: Path) -> Iterator[io.TextIOWrapper]:
+    """Opens a file as UTF-8 text; a byte that is not UTF-8 becomes a lone surrogate, which `check_utf8` finds.
+
+    Args:
+        path: a plain or a gzip file.
+
+    Raises:
+        FileNotFoundError, ValueError: as `open_bytes`.
+    """
+    with (
+        open_bytes(path) as binary,
+        io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file,
+    ):
+        yield file
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -18,12 +18,8 @@ def enable_lora(block: TransformerEncoderBlock, rank: int, alpha: float | None) 
     cannot go on. These layers write and read all of their weights.
     """
     attention, feed_forward = block.attention, block.feed_forward
-    for dense in (
-        attention.query_key_value,
-        attention.output_projection,
-        feed_forward.intermediate,
-        feed_forward.output_projection,
-    ):
+    within = [layer for layer in feed_forward._flatten_layers() if isinstance(layer, keras.layers.Dense)]
+    for dense in (attention.query_key_value, attention.output_projection, *within):
         dense.enable_lora(rank, lora_alpha=alpha)
         dense.save_own_variables = partial(keras.layers.Layer.save_own_variables, dense)
         dense.load_own_variables = partial(keras.layers.Layer.load_own_variables, dense)

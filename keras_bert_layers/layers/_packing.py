@@ -153,6 +153,12 @@ def of_each_token(function: Callable[[Any], Any], hidden: Any) -> Any:
     return function(tokens) if packing is None else packing.unpack(function(tokens))
 
 
+def on_tokens(function: Callable[[Any], Any], hidden: Any) -> Any:
+    """A function of single tokens that keeps their width, for hidden states; the result knows its tokens again."""
+    packing, tokens = _attached(hidden)
+    return function(tokens) if packing is None else unpacked(packing, function(tokens))
+
+
 def first_tokens(hidden: Any) -> Any:
     """The first token of every row, `[B, H]` of `[B, S, H]`."""
     return first_of(*_attached(hidden))

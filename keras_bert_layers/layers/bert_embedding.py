@@ -13,9 +13,10 @@ from keras_bert_layers._internal.asserted import asserted
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._dense import dense
 from keras_bert_layers.layers._layer_norm import LayerNorm
-from keras_bert_layers.layers._packing import PaddingFreeLayer, packing_of, unpacked
+from keras_bert_layers.layers._packing import Packing, PaddingFreeLayer, packing_of, unpacked
 from keras_bert_layers.layers._summed_gradient import with_summed_gradient
 from keras_bert_layers.layers.initializers import truncated_normal
+from keras_bert_layers.layers.positions import Positions, part_of, serialized
 
 
 @register
@@ -48,6 +49,8 @@ class BertEmbedding(PaddingFreeLayer):
         layer_norm_epsilon: added to the variance in LayerNorm.
         initializer_range: standard deviation of the initial weights.
         position_offset: position of the first token; 2 in RoBERTa.
+        positions: a `Positions` whose table, or nothing, is added in place of a trained position embedding; None for a
+            trained one.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -91,6 +94,7 @@ class BertEmbedding(PaddingFreeLayer):
         layer_norm_epsilon: float = 1e-12,
         initializer_range: float = 0.02,
         position_offset: int = 0,
+        positions: Positions | None = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -104,6 +108,7 @@ class BertEmbedding(PaddingFreeLayer):
         self.layer_norm_epsilon = checks.positive_number(owner, "layer_norm_epsilon", layer_norm_epsilon)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
         self.position_offset = checks.whole_number(owner, "position_offset", position_offset)
+        self.positions = part_of(owner, "positions", positions, Positions)
         policy = self.dtype_policy
         self.layer_norm = LayerNorm(epsilon=self.layer_norm_epsilon, dtype=policy, name="layer_norm")
         self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=policy, name="dropout")
@@ -119,7 +124,11 @@ class BertEmbedding(PaddingFreeLayer):
         if self.num_segments:
             self.segment_embedding = self._add_matrix("segment_embedding", self.num_segments, width)
         num_positions = self.position_offset + self.max_sequence_length
-        self.position_embedding = self._add_matrix("position_embedding", num_positions, width)
+        self.position_embedding: Any
+        if self.positions is None:
+            self.position_embedding = self._add_matrix("position_embedding", num_positions, width)
+        else:
+            self.position_embedding = self.positions.embedding_table(num_positions, width)
         self.layer_norm.build((None, None, width))
         if self.projection is not None:
             self.projection.build((None, None, width))
@@ -139,28 +148,29 @@ class BertEmbedding(PaddingFreeLayer):
         texts = padding_mask if self.packed_rows else None
         if texts is None:
             self._check_one_text(padding_mask)
-        are_first = not self.position_offset and texts is None
-        if position_ids is not None or not self._packs(padding_mask):
-            if position_ids is None and are_first:
-                positions = self._first_positions(token_ids)  # [S, E]
-            else:
-                ids = self._counted_positions(token_ids, texts) if position_ids is None else position_ids
-                positions = _rows(self.position_embedding, ids)  # [..., S, E]
+        packing = packing_of(padding_mask) if position_ids is None and self._packs(padding_mask) else None
+        positions = self._positions(token_ids, position_ids, texts, packing)
+        if packing is None:
             return self._finished(self._sum(token_ids, segment_ids, positions))  # [..., S, H]
-        packing = packing_of(padding_mask)
-        if are_first:
-            positions = packing.at_positions(self._first_positions(token_ids))  # [T, E]
-        else:
-            positions = _rows(self.position_embedding, packing.pack(self._counted_positions(token_ids, texts)))
         segment_ids = None if segment_ids is None else packing.pack(segment_ids)
-        embedded = self._sum(packing.pack(token_ids), segment_ids, positions)
-        return unpacked(packing, self._finished(embedded))
+        return unpacked(packing, self._finished(self._sum(packing.pack(token_ids), segment_ids, positions)))
+
+    def _positions(self, token_ids: Any, position_ids: Any, texts: Any, packing: Packing | None) -> Any:
+        """What is added for the positions, `[S, E]` or `[..., S, E]`, with a packing `[T, E]`; None for nothing."""
+        if self.position_embedding is None:
+            self._check_length(token_ids.shape)
+            return None
+        if position_ids is None and not self.position_offset and texts is None:
+            first = self._first_positions(token_ids)  # [S, E]
+            return first if packing is None else packing.at_positions(first)
+        ids = self._counted_positions(token_ids, texts) if position_ids is None else position_ids
+        return _rows(self.position_embedding, ids if packing is None else packing.pack(ids))
 
     def _sum(self, token_ids: Any, segment_ids: Any, positions: Any) -> Any:
         embedded = _rows(self.token_embedding, token_ids)  # [..., E]
         if self.segment_embedding is not None:
             embedded += self.segment_embedding[0] if segment_ids is None else _rows(self.segment_embedding, segment_ids)
-        return embedded + positions
+        return embedded if positions is None else embedded + positions
 
     def _of_one_segment(self, segment_ids: Any) -> Any:
         """Refuses, on TensorFlow, other segments where there is only one: TensorFlow's own error names no cause."""
@@ -227,7 +237,8 @@ class BertEmbedding(PaddingFreeLayer):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {**super().get_config(), **constructor_arguments(BertEmbedding, self)}
+        config = {**super().get_config(), **constructor_arguments(BertEmbedding, self)}
+        return {**config, "positions": serialized(self.positions)}
 
 
 def _starts(texts: Any) -> Any:

@@ -60,10 +60,13 @@ class FeedForward(keras.layers.Layer):
     def build(self, input_shape: Any) -> None:
         """Creates the two layers; the second is as wide as the input."""
         options = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}
-        self.intermediate = dense(self.intermediate_dim, name="intermediate", **options)
+        self.intermediate = self._inner_layer(**options)
         self.output_projection = dense(input_shape[-1], name="output", **options)
         self.intermediate.build(input_shape)
         self.output_projection.build((*input_shape[:-1], self.intermediate_dim))
+
+    def _inner_layer(self, **options: Any) -> keras.layers.Dense:
+        return dense(self.intermediate_dim, name="intermediate", **options)
 
     def call(self, hidden: Any) -> Any:
         """Transforms each token; see the class."""

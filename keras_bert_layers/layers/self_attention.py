@@ -14,6 +14,7 @@ from keras_bert_layers.layers._dense import dense
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers._packing import Packing, first_of
 from keras_bert_layers.layers._row_groups import RowGroups
+from keras_bert_layers.layers.positions import Positions, part_of, serialized
 
 # Where `keras.ops.dot_product_attention` is a fused kernel. On TensorFlow it is the same products as below.
 _FUSING_BACKENDS = ("jax", "torch")
@@ -36,6 +37,7 @@ class SelfAttention(keras.layers.Layer):
         dropout: dropout rate of the attention probabilities, in [0, 1).
         causal: whether a position attends only to itself and to positions before it.
         initializer_range: standard deviation of the initial weights.
+        positions: a `Positions` that rotates queries and keys, or adds to the scores; None for neither.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -76,6 +78,7 @@ class SelfAttention(keras.layers.Layer):
         dropout: float = 0.0,
         causal: bool = False,
         initializer_range: float = 0.02,
+        positions: Positions | None = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -84,6 +87,7 @@ class SelfAttention(keras.layers.Layer):
         self.dropout = checks.fraction(owner, "dropout", dropout)
         self.causal = checks.boolean(owner, "causal", causal)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
+        self.positions = part_of(owner, "positions", positions, Positions)
 
     def build(self, input_shape: Any) -> None:
         """Creates the two projections, as wide as the input."""
@@ -99,6 +103,8 @@ class SelfAttention(keras.layers.Layer):
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
         self.query_key_value.build(input_shape)
         self.output_projection.build(input_shape)
+        if self.positions is not None and not self.positions.built:
+            self.positions.build((None, self.num_heads, None, width // self.num_heads))
 
     def call(
         self,
@@ -153,27 +159,27 @@ class SelfAttention(keras.layers.Layer):
         self, query: Any, merged: Any, padding_mask: Any, *, packed_rows: bool, fused: bool = False
     ) -> tuple[Any, Any]:
         """The context `[B, Q, H]`, and the scores `[B, N, Q, S]`, or None after a fused kernel."""
-        first_only = query is not None
-        parts = self._split_heads(merged, 2 if first_only else 3, heads_first=not fused)
-        if first_only:
-            parts = self._split_heads(query[:, None], 1, heads_first=not fused) + parts
-        query, key, value = parts
-        visible = self._visible(ops.shape(merged)[1], padding_mask, first_only=first_only, packed_rows=packed_rows)
-        if fused:
+        parts = self._split_heads(merged, 3 if query is None else 2)
+        query, key, value = parts if query is None else (*self._split_heads(query[:, None], 1), *parts)
+        visible, bias = self._visible(query, key, padding_mask, packed_rows), None
+        if self.positions is not None:
+            query, key = self.positions.rotated(query), self.positions.rotated(key)
+            bias = self.positions.bias(ops.shape(query)[2], ops.shape(key)[2])  # [N, Q, S]
+        if fused and bias is None:
             context, scores = _attend_by_kernel(query, key, value, visible), None
         else:
-            context, scores = self._attend_by_products(query, key, value, visible)
+            context, scores = self._attend_by_products(query, key, value, visible, bias)
         batch, num_queries = ops.shape(context)[:2]
         return ops.reshape(context, (batch, num_queries, self.num_heads * query.shape[-1])), scores
 
-    def _split_heads(self, merged: Any, num_parts: int, *, heads_first: bool) -> list[Any]:
-        """Splits `[B, S, parts * H]` into parts `[B, N, S, D]`, or `[B, S, N, D]`, with one copy."""
+    def _split_heads(self, merged: Any, num_parts: int) -> list[Any]:
+        """Splits `[B, S, parts * H]` into parts `[B, N, S, D]`, with one copy."""
         batch, length, width = ops.shape(merged)
         head_dim = width // num_parts // self.num_heads
         parts = ops.reshape(merged, (batch, length, num_parts, self.num_heads, head_dim))
-        return ops.unstack(ops.transpose(parts, (2, 0, 3, 1, 4) if heads_first else (2, 0, 1, 3, 4)))
+        return ops.unstack(ops.transpose(parts, (2, 0, 3, 1, 4)))
 
-    def _visible(self, length: Any, padding_mask: Any, *, first_only: bool, packed_rows: bool) -> Any:
+    def _visible(self, query: Any, key: Any, padding_mask: Any, packed_rows: bool) -> Any:
         """Bool `[B or 1, 1, Q or 1, S]`, True if query i may attend to key j; None if it always may."""
         visible = None
         if padding_mask is not None:
@@ -181,24 +187,25 @@ class SelfAttention(keras.layers.Layer):
             # The explicit shape tells TensorFlow the rank, even if the caller left it open, so that it fuses the
             # products.
             if packed_rows:
-                own_text = ops.reshape(padding_mask[:, :1] if first_only else padding_mask, (batch, 1, -1, 1))
+                own_text = ops.reshape(padding_mask[:, : query.shape[2]], (batch, 1, -1, 1))
                 visible = ops.equal(own_text, ops.reshape(padding_mask, (batch, 1, 1, length)))  # [B, 1, Q, S]
             else:
                 visible = ops.reshape(ops.cast(padding_mask, "bool"), (batch, 1, 1, length))  # [B, 1, 1, S]
         if self.causal:
-            keys = ops.arange(length)
-            queries = keys[:1] if first_only else keys
+            queries, keys = ops.arange(ops.shape(query)[2]), ops.arange(ops.shape(key)[2])
             earlier = queries[None, None, :, None] >= keys[None, None, None, :]  # [1, 1, Q, S]
             visible = earlier if visible is None else ops.logical_and(visible, earlier)  # [B, 1, Q, S]
         return visible
 
-    def _attend_by_products(self, query: Any, key: Any, value: Any, visible: Any) -> tuple[Any, Any]:
+    def _attend_by_products(self, query: Any, key: Any, value: Any, visible: Any, bias: Any) -> tuple[Any, Any]:
         logits = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, Q, S]
         wide = keras.backend.result_type(logits.dtype, "float32")
         if self.compute_dtype == "float16":
             logits = ops.cast(logits, wide)  # float16 cannot represent _MASKED
         # In this order TensorFlow fuses product, scale and mask.
         logits *= query.shape[-1] ** -0.5
+        if bias is not None:
+            logits += ops.cast(bias, logits.dtype)
         if visible is not None:
             logits += ops.where(visible, ops.cast(0, logits.dtype), ops.cast(_MASKED, logits.dtype))
         scores = ops.cast(_softmax(ops.cast(logits, wide)), self.compute_dtype)
@@ -226,7 +233,8 @@ class SelfAttention(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {**super().get_config(), **constructor_arguments(SelfAttention, self)}
+        config = {**super().get_config(), **constructor_arguments(SelfAttention, self)}
+        return {**config, "positions": serialized(self.positions)}
 
 
 def _swap_heads_and_sequence(part: Any) -> Any:
@@ -234,18 +242,18 @@ def _swap_heads_and_sequence(part: Any) -> Any:
 
 
 def _attend_by_kernel(query: Any, key: Any, value: Any, visible: Any) -> Any:
-    """The context `[B, S, N, D]` of query, key and value `[B, S, N, D]`, by a fused kernel where there is one."""
-    flash = None
+    """The context `[B, S, N, D]`, of parts `[B, N, S, D]`, by a fused kernel where there is one."""
+    flash, length = None, ops.shape(query)[2]
     if visible is not None and keras.backend.backend() == "jax":
-        batch, length = ops.shape(visible)[0], ops.shape(query)[1]
         # cuDNN's kernel takes no mask that broadcasts over the queries (https://github.com/jax-ml/jax/issues/28974).
         # Keras would catch JAX's error, and go on without the kernel.
-        visible = ops.broadcast_to(visible, (batch, 1, length, length))
+        visible = ops.broadcast_to(visible, (ops.shape(visible)[0], 1, length, length))
         # With a mask, cuDNN has no gradient for an odd length. On TPU, Keras 3.15 passes the mask of the batch's first
         # row to its flash kernel for all rows.
         if length % 2 or keras.distribution.list_devices()[0].startswith("tpu"):
             flash = False
-    return ops.dot_product_attention(query, key, value, mask=visible, flash_attention=flash)
+    parts = [_swap_heads_and_sequence(part) for part in (query, key, value)]
+    return ops.dot_product_attention(*parts, mask=visible, flash_attention=flash)
 
 
 def _softmax(logits: Any) -> Any:

@@ -15,6 +15,7 @@ from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers._layer_norm import LayerNorm
 from keras_bert_layers.layers._packing import Packing, PaddingFreeLayer, add_alike, first_of, packed, unpacked
 from keras_bert_layers.layers.feed_forward import FeedForward
+from keras_bert_layers.layers.positions import Positions, part_of, serialized
 from keras_bert_layers.layers.self_attention import SelfAttention
 
 
@@ -46,6 +47,9 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         normalize_first: whether LayerNorm comes before each sub-layer.
         causal: whether a position attends only to itself and to positions before it.
         initializer_range: standard deviation of the initial weights.
+        positions: a `Positions` that acts in the attention; None for none.
+        feed_forward: a layer from `(..., hidden_dim)` to the same, such as a `GatedFeedForward`; None for a
+            `FeedForward` of the block's `intermediate_dim` and `activation`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -62,6 +66,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
 
     Raises:
         ValueError: if an argument is out of range, or `num_heads` does not divide `hidden_dim`.
+        TypeError: a part of another type.
 
     Examples:
         >>> block = TransformerEncoderBlock(num_heads=2, intermediate_dim=12)
@@ -85,6 +90,8 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         normalize_first: bool = False,
         causal: bool = False,
         initializer_range: float = 0.02,
+        positions: Positions | None = None,
+        feed_forward: keras.layers.Layer | None = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -98,6 +105,9 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         self.normalize_first = checks.boolean(owner, "normalize_first", normalize_first)
         self.causal = checks.boolean(owner, "causal", causal)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
+        self.positions = part_of(owner, "positions", positions, Positions)
+        self.feed_forward = part_of(owner, "feed_forward", feed_forward, keras.layers.Layer)
+        self._makes_feed_forward = feed_forward is None
         self.rematerialize = False
 
     def build(self, input_shape: Any) -> None:
@@ -105,11 +115,17 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         policy = self.dtype_policy
         weights = {"initializer_range": self.initializer_range, "dtype": policy}
         self.attention = SelfAttention(
-            self.num_heads, dropout=self.attention_dropout, causal=self.causal, name="attention", **weights
+            self.num_heads,
+            dropout=self.attention_dropout,
+            causal=self.causal,
+            positions=self.positions,
+            name="attention",
+            **weights,
         )
-        self.feed_forward = FeedForward(
-            self.intermediate_dim, activation=self.activation, name="feed_forward", **weights
-        )
+        if self._makes_feed_forward:
+            self.feed_forward = FeedForward(
+                self.intermediate_dim, activation=self.activation, name="feed_forward", **weights
+            )
         self.attention_layer_norm = self._layer_norm("attention_layer_norm")
         self.feed_forward_layer_norm = self._layer_norm("feed_forward_layer_norm")
         self.dropout_layer = Dropout(self.dropout, dtype=policy, name="dropout")
@@ -186,4 +202,6 @@ class TransformerEncoderBlock(PaddingFreeLayer):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {**super().get_config(), **constructor_arguments(TransformerEncoderBlock, self)}
+        config = {**super().get_config(), **constructor_arguments(TransformerEncoderBlock, self)}
+        feed_forward = None if self._makes_feed_forward else serialized(self.feed_forward)
+        return {**config, "positions": serialized(self.positions), "feed_forward": feed_forward}

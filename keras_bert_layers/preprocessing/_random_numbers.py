@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from keras_bert_layers._internal.lazy import tf
 
 # SplitMix64: the step of its counter, and the two multipliers of its mixing.
@@ -57,11 +59,37 @@ def integers(seeds: tf.Tensor, num_positions: Any, *, below: int, stream: int) -
     return tf.cast(tf.bitwise.right_shift(bits * below, 31), tf.int32)
 
 
-def _mixed(state: tf.Tensor) -> tf.Tensor:
-    """Mixes 64 bits one-to-one, so that neighbouring states give unrelated values."""
+def mask_seeds(seed: Any, epoch: Any, rows: Any) -> Any:
+    """Makes seeds for the masks of rows, which follow from these three numbers alone.
+
+    Args:
+        seed: the seed of the training, an int or int64 scalar.
+        epoch: the number of the epoch, an int or int64 scalar.
+        rows: int64 `(rows,)`, the numbers of the rows in the data; a NumPy array, or a tensor.
+
+    Returns:
+        int64 `(rows,)`, for `MaskedLMGenerator(...)(inputs, seed=...)`: an array for an array, a tensor with the
+        same values for a tensor.
+    """
+    in_numpy = isinstance(rows, np.ndarray)
+
+    def as_bits(value: Any) -> Any:
+        # One-dimensional, as NumPy warns where a single number overflows.
+        value = np.reshape(value, -1) if in_numpy else tf.reshape(tf.cast(value, tf.int64), [-1])
+        return value.astype(np.int64).view(np.uint64) if in_numpy else tf.cast(value, tf.uint64)
+
+    state = _mixed(as_bits(seed))
+    for number in (epoch, rows):
+        state = _mixed(state + (as_bits(number) + np.uint64(1)) * np.uint64(STEP))
+    return state.view(np.int64) if in_numpy else tf.bitcast(state, tf.int64)
+
+
+def _mixed(state: Any) -> Any:
+    """Mixes 64 bits one-to-one, so that neighbouring states give unrelated values; an array or a tensor."""
+    operations = np if isinstance(state, np.ndarray) else tf.bitwise
     for shift, multiplier in zip((30, 27), MULTIPLIERS, strict=True):
-        state = tf.bitwise.bitwise_xor(state, tf.bitwise.right_shift(state, _constant(shift))) * _constant(multiplier)
-    return tf.bitwise.bitwise_xor(state, tf.bitwise.right_shift(state, _constant(31)))
+        state = operations.bitwise_xor(state, operations.right_shift(state, np.uint64(shift))) * np.uint64(multiplier)
+    return operations.bitwise_xor(state, operations.right_shift(state, np.uint64(31)))
 
 
 def _constant(value: int) -> tf.Tensor:

@@ -8,20 +8,22 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.preprocessing._mask_selection import span_lengths, take_spans, take_words
 from keras_bert_layers.preprocessing._random_numbers import integers, random_bits, row_seeds, uniform
 from keras_bert_layers.preprocessing._text_layer import TextLayer, Tokenizer, check_is_tokenizer
 from keras_bert_layers.preprocessing.masking import Masking
 
-ORDER, KIND, TOKEN = range(3)  # streams of random numbers
+ORDER, KIND, TOKEN, LENGTH = range(4)  # streams of random numbers
 
 
 @register
 class MaskedLMGenerator(TextLayer):
     """Masks random tokens for masked language modelling, as in BERT's pretraining.
 
-    In a row of n tokens, `max(1, round(mask_selection_rate * n))` are selected. Special tokens count in n but are never
-    selected. Each selected token is replaced by `[MASK]` (80 %) or by a random token of the vocabulary (10 %), or stays
-    as it is (10 %). The model predicts all selected tokens.
+    In a row of n tokens, `max(1, round(mask_selection_rate * n))` are selected: tokens, whole words, or spans of words;
+    `Masking` says which. Special tokens count in n but are never selected. Each selected token is replaced by `[MASK]`
+    (80 %) or by a random token of the vocabulary (10 %), or stays as it is (10 %). The model predicts all selected
+    tokens.
 
     Every call draws new masks, also inside `tf.data.Dataset.map`, so that a text has other masks in every epoch.
 
@@ -35,7 +37,8 @@ class MaskedLMGenerator(TextLayer):
 
     Call arguments:
         inputs: the output of a `BertPreprocessor`: a dictionary with int32 `(batch, sequence)` `"token_ids"` and
-            `"padding_mask"`.
+            `"padding_mask"`. In rows of several texts, the mask holds each token's text number; words and spans do not
+            reach into another text.
         seed: an int64 scalar, which determines the masks of the batch; or int64 `(batch,)`, one seed a row, which makes
             a row's masks independent of the rest of the batch. None draws a new seed.
 
@@ -130,33 +133,43 @@ class MaskedLMGenerator(TextLayer):
         return budget if limit is None else tf.minimum(budget, limit)
 
     def _selected(self, token_ids: tf.Tensor, padding_mask: tf.Tensor, seeds: tf.Tensor) -> tf.Tensor:
-        """Whether each token is selected, bool `[B, S]`: takes words in random order as long as they fit."""
+        """Whether each token is selected, bool `[B, S]`: takes words, or spans, in random order as long as they fit."""
         is_candidate = padding_mask > 0
         for special_id in self._special_ids:
             is_candidate &= token_ids != special_id
-        words = self._words(token_ids, is_candidate)  # [B, S]
+        words = tf.cumsum(tf.cast(self._begins(token_ids, padding_mask, is_candidate), tf.int32), axis=-1)  # [B, S]
         num_words = tf.shape(token_ids)[1] + 1
-        offsets = num_words * tf.range(tf.shape(token_ids)[0])[:, None]
-        sizes = tf.math.unsorted_segment_sum(
-            tf.cast(is_candidate, tf.int32), words + offsets, num_words * tf.shape(token_ids)[0]
-        )
-        sizes = tf.reshape(sizes, [-1, num_words])  # [B, W], 0 for words that do not exist
+        sizes = _counted(is_candidate, words, num_words)  # [B, W], 0 for words that do not exist
         order = tf.argsort(random_bits(seeds, num_words, stream=ORDER), axis=-1)
-        is_taken = _taken(tf.gather(sizes, order, batch_dims=1), self._budget(tf.reduce_sum(padding_mask, axis=-1)))
-        is_taken = tf.gather(is_taken, tf.argsort(order, axis=-1), batch_dims=1)
+        budget = self._budget(tf.math.count_nonzero(padding_mask > 0, axis=-1, dtype=tf.int32))
+        longest = self.masking.longest_span
+        if longest is None:
+            is_taken = take_words(tf.gather(sizes, order, batch_dims=1), budget)
+            is_taken = tf.gather(is_taken, tf.argsort(order, axis=-1), batch_dims=1)
+        else:
+            stop_rate = self.masking.span_stop_rate
+            lengths = span_lengths(seeds, num_words, stop_rate=stop_rate, longest=longest, stream=LENGTH)
+            runs = tf.cumsum(_counted(_firsts(is_candidate), words, num_words), axis=-1)
+            is_taken = take_spans(sizes, runs, lengths, order, budget, longest=longest)
         return is_candidate & tf.gather(is_taken, words, batch_dims=1)
 
-    def _words(self, token_ids: tf.Tensor, is_candidate: tf.Tensor) -> tf.Tensor:
-        """The word that each token belongs to, int32 `[B, S]`: its own, or for a piece the word before it."""
-        begins = is_candidate
-        if self.masking.whole_words:
-            begins &= ~tf.gather(tf.constant(self.tokenizer.continues_word()), token_ids)
-        return tf.cumsum(tf.cast(begins, tf.int32), axis=-1)
+    def _begins(self, token_ids: tf.Tensor, padding_mask: tf.Tensor, is_candidate: tf.Tensor) -> tf.Tensor:
+        """Where the tokens of another word begin, bool `[B, S]`."""
+        if not self.masking.whole_words:
+            return is_candidate
+        begins = is_candidate & ~tf.gather(tf.constant(self.tokenizer.continues_word()), token_ids)
+        if self.masking.longest_span is not None:
+            return begins | _firsts(is_candidate)
+        # Pieces behind a separator belong to the word before, as in Google's code, but not to another packed text.
+        return begins | ((padding_mask > 1) & (padding_mask != _shifted(padding_mask)))
 
     def _replaced(self, token_ids: tf.Tensor, is_selected: tf.Tensor, seeds: tf.Tensor) -> tf.Tensor:
         """The ids, after replacing most of the selected ones."""
         width = tf.shape(token_ids)[1]
         kind = uniform(seeds, width, stream=KIND)
+        if self.masking.longest_span is not None:  # one draw for all tokens of a run
+            runs = tf.cumsum(tf.cast(_firsts(is_selected), tf.int32), axis=-1)
+            kind = tf.gather(kind, tf.maximum(runs - 1, 0), batch_dims=1)
         mask_rate, random_rate = self.masking.mask_token_rate, self.masking.random_token_rate
         becomes_mask = is_selected & (kind < mask_rate)
         becomes_random = is_selected & ~becomes_mask & (kind < mask_rate + random_rate)
@@ -176,26 +189,19 @@ def check_tokenizer(owner: str, tokenizer: Any) -> None:
         raise ValueError(checks.message(owner, "tokenizer", "have a mask token in its vocabulary", tokenizer, cure))
 
 
-def _taken(sizes: tf.Tensor, budget: tf.Tensor) -> tf.Tensor:
-    """Takes words one after the other, and skips those that are larger than what is left of the budget.
+def _shifted(values: tf.Tensor) -> tf.Tensor:
+    """The value before each value of `[B, S]`; 0, or False, before the first."""
+    return tf.pad(values, [[0, 0], [1, 0]])[:, :-1]
 
-    Args:
-        sizes: int32 `[B, W]`, the number of tokens of each word, in the order in which to try them.
-        budget: int32 `[B]`, the number of tokens to take.
 
-    Returns:
-        Whether each word is taken, bool `[B, W]`.
-    """
-    num_words = tf.shape(sizes)[1]
-    budget = tf.minimum(budget, tf.reduce_sum(sizes, axis=-1))
+def _firsts(is_member: tf.Tensor) -> tf.Tensor:
+    """Where runs of True begin, bool `[B, S]`."""
+    return is_member & ~_shifted(is_member)
 
-    def try_word(index: tf.Tensor, left: tf.Tensor, is_taken: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        size = sizes[:, index]
-        fits = (size > 0) & (size <= left)
-        is_this = tf.range(num_words) == index
-        return index + 1, left - tf.where(fits, size, 0), is_taken | (fits[:, None] & is_this)
 
-    def go_on(index: tf.Tensor, left: tf.Tensor, is_taken: tf.Tensor) -> tf.Tensor:
-        return (index < num_words) & tf.reduce_any(left > 0)
-
-    return tf.while_loop(go_on, try_word, (tf.constant(0), budget, tf.zeros_like(sizes, tf.bool)))[2]
+def _counted(is_member: tf.Tensor, words: tf.Tensor, num_words: tf.Tensor) -> tf.Tensor:
+    """How many tokens of each word are True in `is_member`, int32 `[B, W]`."""
+    num_rows = tf.shape(words)[0]
+    offsets = num_words * tf.range(num_rows)[:, None]
+    counts = tf.math.unsorted_segment_sum(tf.cast(is_member, tf.int32), words + offsets, num_words * num_rows)
+    return tf.reshape(counts, [-1, num_words])

@@ -23,6 +23,13 @@ class Masking:
             stays as it is.
         whole_words: whether all pieces of a word are selected together. A word with more pieces than may still be
             selected is skipped, so that a row may end with fewer. What replaces a piece is drawn for each piece.
+        longest_span: the largest number of words in a span; 10 with `whole_words=True` is SpanBERT's rule. Spans begin
+            at random words, and their length is drawn; a span ends at a special token, or before a word with more
+            pieces than may still be selected. What becomes of tokens (`[MASK]`, random, the same) is drawn once for all
+            selected tokens that stand together. Without `whole_words`, spans are of tokens. None for single words, or
+            tokens.
+        span_stop_rate: the probability that a span ends after a word, in [0, 1); lengths above `longest_span` are drawn
+            again, so that 0 makes all lengths equally likely. Without `longest_span`, it changes nothing.
         seed: makes the masks repeatable, call by call; None draws a seed, which `keras.utils.set_random_seed` makes
             repeatable.
         owner: the class to name in errors.
@@ -34,11 +41,15 @@ class Masking:
     Examples:
         >>> Masking(whole_words=True).to_dict()["mask_selection_rate"]
         0.15
+        >>> Masking(whole_words=True, longest_span=10).span_stop_rate
+        0.2
         >>> Masking.from_arguments("BertMaskedLM", None, {"seed": 3}) == Masking(seed=3)
         True
 
     References:
-        Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3.1.
+        Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3.1; Joshi et al. 2019,
+        https://arxiv.org/abs/1907.10529, section 3.1, and `PairWithSpanMaskingScheme` in facebookresearch/SpanBERT,
+        masking.py, for spans.
     """
 
     mask_selection_rate: float = 0.15
@@ -46,6 +57,8 @@ class Masking:
     mask_token_rate: float = 0.8
     random_token_rate: float = 0.1
     whole_words: bool = False
+    longest_span: int | None = None
+    span_stop_rate: float = 0.2
     seed: int | None = None
     owner: InitVar[str] = "Masking"
 
@@ -54,9 +67,11 @@ class Masking:
             ("mask_selection_rate", checks.fraction),
             ("mask_token_rate", checks.share),
             ("random_token_rate", checks.share),
+            ("span_stop_rate", checks.fraction),
         ):
             object.__setattr__(self, argument, check(owner, argument, getattr(self, argument)))
         checks.optional(checks.positive_integer, owner, "mask_selection_length", self.mask_selection_length)
+        checks.optional(checks.positive_integer, owner, "longest_span", self.longest_span)
         if self.mask_token_rate + self.random_token_rate > 1:
             rule = f"be at most 1 together with `mask_token_rate` ({self.mask_token_rate})"
             raise ValueError(checks.message(owner, "random_token_rate", rule, self.random_token_rate))

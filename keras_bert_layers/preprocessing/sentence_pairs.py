@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
-import random
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing._segment_pairs import (
+    NUM_SPECIAL_TOKENS,
+    SMALLEST,
+    SMALLEST_REASON,
+    SegmentPairs,
+)
 from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
 from keras_bert_layers.preprocessing.token_documents import TokenDocuments
-
-NUM_SPECIAL_TOKENS = 3  # [CLS] first [SEP] second [SEP]
 
 
 class SentencePairs:
@@ -69,17 +70,15 @@ class SentencePairs:
         owner = "SentencePairs"
         cure = "Pairs of sentences are for BERT's pretraining; XLM-RoBERTa's is `BertMaskedLM` alone."
         checks.instance(owner, "tokenizer", tokenizer, BertTokenizer, cure)
-        reason = ", for [CLS], two tokens and two [SEP]"
-        max_length = checks.integer(owner, "max_length", max_length, smallest=NUM_SPECIAL_TOKENS + 2, reason=reason)
+        max_length = checks.integer(owner, "max_length", max_length, smallest=SMALLEST, reason=SMALLEST_REASON)
         self.budget = max_length - NUM_SPECIAL_TOKENS
         self.random_next_rate = checks.share(owner, "random_next_rate", random_next_rate)
         self.short_rate = checks.share(owner, "short_rate", short_rate)
         tokens = TokenDocuments.from_text(documents, tokenizer, owner=owner)
-        self._bounds = tokens.sentence_bounds.tolist()
-        self._starts = tokens.document_bounds.tolist()
         self._ids = tokens.ids
         if not len(self._ids):
             raise ValueError(checks.message(owner, "documents", "hold at least one token", len(documents)))
+        self._pairs = SegmentPairs(tokens, max_length=max_length, short_rate=self.short_rate)
 
     def draw(self, seed: int) -> np.ndarray:
         """Draws one epoch of pairs, document by document.
@@ -91,10 +90,7 @@ class SentencePairs:
             int64 `(pairs, 5)`: start and end of the first segment, as indices of the tokens of all documents; start and
             end of the second; and 0 if the second follows the first, 1 if it is random.
         """
-        generator = random.Random(seed)
-        documents = range(len(self._starts) - 1)
-        pairs = itertools.chain.from_iterable(self._pairs_of(document, generator) for document in documents)
-        return np.array(list(pairs), np.int64)
+        return self._pairs.next_sentence(seed, random_next_rate=self.random_next_rate)
 
     def segments(self, pairs: Any) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         """Looks up the tokens of pairs, in graph.
@@ -108,56 +104,3 @@ class SentencePairs:
         pairs = tf.convert_to_tensor(pairs, tf.int64)
         first, second = (tf.ragged.range(pairs[:, column], pairs[:, column + 1]) for column in (0, 2))
         return tf.gather(self._ids, first), tf.gather(self._ids, second)
-
-    def _pairs_of(self, document: int, generator: random.Random) -> Iterator[tuple[int, ...]]:
-        """Draws the pairs whose first segment is from a document."""
-        target = self.budget
-        if generator.random() < self.short_rate:
-            target = generator.randint(2, self.budget)
-        start, stop = self._starts[document], self._starts[document + 1]
-        while start < stop:
-            end = self._filled(start, stop, target)
-            border = start + (generator.randint(1, end - start - 1) if end - start > 1 else 1)
-            is_random = end - start == 1 or generator.random() < self.random_next_rate
-            second = (border, end)
-            if is_random:
-                wanted = target - (self._bounds[border] - self._bounds[start])
-                second = self._random_segment(document, wanted, generator)
-            yield (*self._fitting((start, border), second, generator), int(is_random))
-            start = border if is_random else end
-
-    def _filled(self, start: int, stop: int, num_tokens: int) -> int:
-        """The end of a run of sentences: `num_tokens` tokens or more, or all up to `stop`; never empty."""
-        return bisect_left(self._bounds, self._bounds[start] + num_tokens, start + 1, stop)
-
-    def _random_segment(self, document: int, num_tokens: int, generator: random.Random) -> tuple[int, int]:
-        """Sentences of another document, from a random position."""
-        num_others = len(self._starts) - 2
-        if num_others:
-            other = generator.randrange(num_others)
-            document = other + (other >= document)
-        stop = self._starts[document + 1]
-        start = generator.randrange(self._starts[document], stop)
-        return start, self._filled(start, stop, num_tokens)
-
-    def _fitting(
-        self, first: tuple[int, int], second: tuple[int, int], generator: random.Random
-    ) -> tuple[int, int, int, int]:
-        """The tokens of two runs of sentences, shortened until they fit."""
-        bounds = [self._bounds[sentence] for sentence in (*first, *second)]
-        sizes = bounds[1] - bounds[0], bounds[3] - bounds[2]
-        for side, kept in enumerate(kept_lengths(*sizes, self.budget)):
-            num_cut = sizes[side] - kept
-            # Each token is cut at the front with probability 1/2: count the ones in random bits.
-            num_front = generator.getrandbits(num_cut).bit_count() if num_cut else 0
-            bounds[2 * side] += num_front
-            bounds[2 * side + 1] -= num_cut - num_front
-        return bounds[0], bounds[1], bounds[2], bounds[3]
-
-
-def kept_lengths(first_length: int, second_length: int, budget: int) -> tuple[int, int]:
-    """The lengths that remain if the longer segment, or the second at equal lengths, loses tokens one by one."""
-    half = budget // 2
-    first_kept = max(budget - half, budget - second_length)
-    second_kept = max(half, budget - first_length)
-    return min(first_length, first_kept), min(second_length, second_kept)

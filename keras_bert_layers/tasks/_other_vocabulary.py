@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import BertEmbedding, MaskedLMHead
 from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
+from keras_bert_layers.tasks._remade import remade
 from keras_bert_layers.tasks.task import Task
 
 
@@ -71,12 +71,8 @@ class OtherVocabulary:
         """
         if len(self._sizes) > 1:
             raise self._different(f"{sorted(self._sizes)} rows")
-        kind: Any = type(self._model)
-        model = kind.from_config(self._changed(self._model.get_config(), vocabulary, num_rows))
-        of_tokens = {id(weight) for weight in _token_weights(self._model)}
-        for old, new in zip(self._model.weights, model.weights, strict=True):
-            value = keras.ops.convert_to_numpy(old)
-            new.assign(rows(value).astype(value.dtype) if id(old) in of_tokens else value)
+        config = self._changed(self._model.get_config(), vocabulary, num_rows)
+        model = remade(self._model, config, _token_weights(self._model), rows)
         if self._is_own:
             return model, model.preprocessor
         config = self._changed(self._preprocessor.get_config(), vocabulary, num_rows)

@@ -81,6 +81,7 @@ class Task(keras.Model):
         super().__init__(inputs=backbone.input if inputs is None else inputs, outputs=outputs, name=name)
         self._predictor = Predictor(self, parts)
         self._place = Untracked(TrainingPlace(self))
+        self._token_count: Untracked[Any] = Untracked(None)
         self.data = data
         self.backbone = backbone
         self.preprocessor = data.preprocessor
@@ -151,6 +152,12 @@ class Task(keras.Model):
         """The same as `trainable_weights`; the layers hold no other trainable variables."""
         return self.trainable_weights
 
+    def _read_packed(self, *data: Any) -> None:
+        """Lets the backbones read rows of several texts, if there are such rows; others are read as before."""
+        if any(map(self.data.is_packed, data)):
+            for backbone in self._backbones():
+                backbone.packed_rows = True
+
     def compile(
         self,
         optimizer: Any = "auto",
@@ -203,6 +210,25 @@ class Task(keras.Model):
             auto_scale_loss=auto_scale_loss,
         )
         self._predictor.forget()
+
+    @property
+    def metrics(self) -> list[Any]:
+        """Keras's metrics, and after `count_tokens` the number of tokens."""
+        count = self._token_count.value
+        return super().metrics if count is None else [*super().metrics, count]
+
+    def count_tokens(self) -> None:
+        """Adds the metric `"tokens"`: how many tokens an epoch has had so far, padding not included."""
+        if self._token_count.value is None:
+            self._token_count.value = keras.metrics.Sum(name="tokens")
+            self.train_function = self.test_function = None
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
+        if self._token_count.value is not None:
+            masks = [mask for name, mask in x.items() if name.endswith("padding_mask")]
+            self._token_count.value.update_state([keras.ops.count_nonzero(mask) for mask in masks])
+        return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def make_train_function(self, force: bool = False) -> None:
         """The compiled training step, as `keras.Model.make_train_function`.
@@ -265,7 +291,8 @@ class Task(keras.Model):
             x: with a preprocessor, a list, array or tensor of strings `(rows,)`; a tuple of two of them for pairs; or
                 a batched `tf.data.Dataset` of `(text, y)`; a generator or a `keras.utils.PyDataset` of such batches; or
                 a table of the library `datasets`, with columns named as `text_inputs` (for words `"tokens"`) and
-                `"label"`. Without one, or if it holds `"token_ids"`, what Keras takes.
+                `"label"`. `BertPretrainer` and `BertMaskedLM` take a `data.RowSource` too. Without a preprocessor, or
+                if it holds `"token_ids"`, what Keras takes.
             y: one label a text; None if `x` is a dataset.
             batch_size: texts a step, 32 if None; None if `x` is a dataset.
             epochs: the number of the last epoch, counted from 1.
@@ -319,6 +346,7 @@ class Task(keras.Model):
         order = RowOrder.of(owner, x, shuffle=shuffle, group_by_length=group_by_length)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = data.split(x, y, sample_weight, validation_split)
+        self._read_packed(x, validation_data)
         with data.fitting(x):
             drawn = Epochs(order, place.reader(), are_endless=steps_per_epoch is not None)
             batches = data.batches(x, y, sample_weight, batch_size=batch_size, epochs=drawn)
@@ -346,6 +374,7 @@ class Task(keras.Model):
         x, y = self.data.opened(x, y)
         x, is_raw = as_dataset(self.data, x)
         if is_raw:
+            self._read_packed(x)
             batches = self.data.batches(x, y, sample_weight, batch_size=batch_size)
             if self.loss is not None:
                 self.data.check_labels(x, y)

@@ -14,7 +14,13 @@ from keras_bert_layers import cli
 
 @pytest.mark.parametrize(
     "command",
-    [[], *([name] for name in ("convert", "inspect", "predict", "compare", "train", "vocabulary", "serve", "demo"))],
+    [
+        [],
+        *(
+            [name]
+            for name in ("convert", "inspect", "predict", "compare", "train", "vocabulary", "shards", "serve", "demo")
+        ),
+    ],
 )
 def test_help_has_examples(run, command, capsys):
     with pytest.raises(SystemExit) as end:

@@ -7,15 +7,20 @@ import pytest
 def test_smoke(run_example):
     finished = run_example("pretrain", "--smoke")
     assert finished.returncode == 0, finished.stderr
-    assert "11 documents, " in finished.stdout
-    assert "1 held-out documents: masked_lm_perplexity " in finished.stdout
-    assert "backbone.keras" in finished.stdout
+    assert "12 documents, " in finished.stdout
+    assert "held out: masked_lm_perplexity " in finished.stdout
+    assert "wrote pretrainer.keras, huggingface, google, kerashub and fill_mask" in finished.stdout
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["--data", "corpus.txt"], ["--data", "c.txt", "--weights", "b", "--vocabulary", "v"]]
+    ("words", "error"),
+    [
+        ([], "give --data or --smoke"),
+        (["--smoke", "--data", "c.txt"], "give --data or --smoke"),
+        (["--data", "c.txt", "--weights", "b", "--vocabulary", "v"], "give --weights or --vocabulary"),
+    ],
 )
-def test_needs_data_and_one_source_of_weights(run_example, words):
+def test_needs_data_and_at_most_one_vocabulary(run_example, words, error):
     finished = run_example("pretrain", *words)
     assert finished.returncode == 2
-    assert "give --data and either --weights or --vocabulary, or --smoke" in finished.stderr
+    assert error in finished.stderr

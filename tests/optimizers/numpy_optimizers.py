@@ -102,6 +102,28 @@ def lamb(weight, gradient, state, step, *, rate, beta_1=0.9, beta_2=0.999, epsil
     return weight - rate * (norms[0] / norms[1] if all(norms) else 1.0) * ratio
 
 
+def google_adamw(weight, gradient, state, step, *, rate, decay, beta_1=0.9, beta_2=0.999, epsilon=1e-6):
+    """`AdamWeightDecayOptimizer` in google-research/bert `optimization.py`."""
+    state["m"] = beta_1 * state["m"] + (1 - beta_1) * gradient
+    state["v"] = beta_2 * state["v"] + (1 - beta_2) * gradient**2
+    return weight - rate * (state["m"] / (np.sqrt(state["v"]) + epsilon) + decay * weight)
+
+
+def decayed_adam(weight, gradient, state, step, *, rate, decay, epsilon=1e-8):
+    """Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2; the epsilon is where Keras's Adam has it."""
+    return adam(weight, gradient, state, step, rate=rate, epsilon=epsilon) - rate * decay * weight
+
+
+def decayed_lamb(weight, gradient, state, step, *, rate, decay, adapts=True, beta_1=0.9, beta_2=0.999, epsilon=1e-6):
+    """You et al. 2019, algorithm 2, with its decay inside of the norm; without the ratio where a weight is left out."""
+    state["m"] = beta_1 * state["m"] + (1 - beta_1) * gradient
+    state["v"] = beta_2 * state["v"] + (1 - beta_2) * gradient**2
+    ratio = state["m"] / (1 - beta_1**step) / (np.sqrt(state["v"] / (1 - beta_2**step)) + epsilon)
+    change = ratio + decay * weight
+    norms = np.linalg.norm(weight), np.linalg.norm(change)
+    return weight - rate * (norms[0] / norms[1] if adapts and all(norms) else 1.0) * change
+
+
 def adafactor(
     weight,
     gradient,

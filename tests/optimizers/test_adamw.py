@@ -10,6 +10,8 @@ EPSILON_SHARE = 1e-4
 # TensorFlow's operation takes 1 - 0.999 in float32, which is 1.3e-5 off; Keras rounds it, but not 1 - 0.999^t, to the
 # nearest float32 of 0.001. So second moments differ by that share, and steps by half of it.
 SECOND_MOMENT = 1.5e-5
+# Keras multiplies a weight by the decay and then by the rate, and not by their product: the last bit of a float32.
+ROUNDING = 1e-6
 
 
 def test_first_step_against_numpy():
@@ -25,10 +27,10 @@ def test_first_step_against_numpy():
 
 def test_excludes_norms_and_biases(backbone):
     optimizer = adamw()
-    optimizer.build(backbone.trainable_variables)
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(optimizer))
     assert again.get_config() == optimizer.get_config()
     for one in (optimizer, again):
+        one.build(backbone.trainable_variables)
         undecayed = {weight.name for weight in backbone.trainable_variables if not one._use_weight_decay(weight)}
         assert undecayed == {"bias", "gamma", "beta"}
 
@@ -47,7 +49,8 @@ def test_steps_are_those_of_keras(clip_norm):
         gradients = [rng.normal(size=value.shape).astype("float32") * 10.0**-step for value in weights]
         for optimizer, variables in pairs:
             optimizer.apply([keras.ops.array(gradient) for gradient in gradients], variables)
-    for our, their in zip(pairs[0][0].variables + ours, pairs[1][0].variables + theirs, strict=True):
+    *our_moments, _norm = pairs[0][0].variables
+    for our, their in zip(our_moments + ours, pairs[1][0].variables + theirs, strict=True):
         np.testing.assert_allclose(np.asarray(our), np.asarray(their), rtol=SECOND_MOMENT, atol=SECOND_MOMENT)
 
 
@@ -69,4 +72,4 @@ def test_what_has_no_operation_is_computed_by_keras():
         variable = keras.Variable(np.array([2.0, -1.0]), name="kernel")
         kind(0.1, amsgrad=True).apply([keras.ops.array([1.0, 3.0])], [variable])
         values.append(np.asarray(variable))
-    np.testing.assert_array_equal(*values)
+    np.testing.assert_allclose(*values, rtol=ROUNDING)

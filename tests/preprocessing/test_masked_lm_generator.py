@@ -230,7 +230,7 @@ def test_in_graph(tokenizer, padding):
 
 
 def test_config_holds_every_argument(tokenizer):
-    generator = MaskedLMGenerator(tokenizer, 0.2, mask_selection_length=7, whole_words=True, seed=3, name="masks")
+    generator = MaskedLMGenerator(tokenizer, 0.2, mask_selection_length=7, longest_span=4, seed=3, name="masks")
     config = generator.get_config()
     arguments = set(inspect.signature(MaskedLMGenerator.__init__).parameters) - {"self", "kwargs", "masking"}
     assert arguments | set(Masking().to_dict()) <= set(config)
@@ -258,6 +258,8 @@ def test_masking_is_the_same_as_its_fields(tokenizer):
         ({"mask_token_rate": 1.5}, ValueError, "`mask_token_rate` must be at least 0 and at most 1"),
         ({"mask_token_rate": "all"}, TypeError, "`mask_token_rate` must be a number"),
         ({"random_token_rate": 0.3}, ValueError, "must be at most 1 together with `mask_token_rate` (0.8)"),
+        ({"longest_span": 0}, ValueError, "`longest_span` must be at least 1"),
+        ({"span_stop_rate": 1}, ValueError, "`span_stop_rate` must be at least 0 and less than 1"),
         ({"whole_words": 1}, TypeError, "`whole_words` must be True or False"),
         ({"seed": -1}, ValueError, "`seed` must be at least 0"),
         (

@@ -16,7 +16,7 @@ def test_fields_are_checked_and_fixed():
 
 
 def test_dictionary_makes_an_equal_object():
-    masking = Masking(mask_selection_length=20, whole_words=True, seed=3)
+    masking = Masking(mask_selection_length=20, whole_words=True, longest_span=10, seed=3)
     assert Masking(**masking.to_dict()) == masking
     assert Masking.from_arguments("BertMaskedLM", None, masking.to_dict()) == masking
     assert Masking.from_arguments("BertMaskedLM", masking, {}) is masking

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers.preprocessing._random_numbers import integers, random_bits, row_seeds, uniform
+from keras_bert_layers.preprocessing._random_numbers import integers, mask_seeds, random_bits, row_seeds, uniform
 
 # A share of n draws strays from its probability by more than five standard deviations once in two million cases.
 DEVIATIONS = 5
@@ -62,3 +62,35 @@ def test_integers(seeds, below):
 
 def test_negative_seed():
     assert random_bits(row_seeds(-1, tf.constant(2)), 3, stream=0).shape == (2, 3)
+
+
+class TestMaskSeeds:
+    ROWS = np.array([0, 1, 5, 2**40, 2**63 - 1])
+
+    @pytest.mark.parametrize(("seed", "epoch"), [(0, 0), (2**63 - 1, 7), (3, 2**33)])
+    def test_values_are_the_same_in_numpy_and_in_graph(self, seed, epoch):
+        expected = []
+        step = 0x9E3779B97F4A7C15
+        for row in self.ROWS.tolist():
+            state = splitmix64(seed)
+            for number in (epoch, row):
+                state = splitmix64((state + (number + 1) * step) % 2**64)
+            expected.append(state - 2**64 * (state >= 2**63))
+        found = mask_seeds(seed, epoch, self.ROWS)
+        assert found.dtype == np.int64
+        assert found.tolist() == expected
+        in_graph = tf.function(mask_seeds)(*(tf.constant(value, tf.int64) for value in (seed, epoch, self.ROWS)))
+        assert in_graph.dtype == tf.int64
+        assert in_graph.numpy().tolist() == expected
+
+    def test_a_seed_depends_on_its_row_alone(self):
+        rows = np.random.default_rng(1).permutation(211)
+        whole = mask_seeds(3, 2, np.arange(211))
+        np.testing.assert_array_equal(mask_seeds(3, 2, rows), whole[rows])
+        np.testing.assert_array_equal(
+            np.concatenate([mask_seeds(3, 2, part) for part in (rows[:7], rows[7:])]), whole[rows]
+        )
+
+    def test_seeds_epochs_and_rows_have_nothing_in_common(self):
+        seeds = np.concatenate([mask_seeds(s, epoch, np.arange(50)) for s in range(9) for epoch in range(11)])
+        assert len(np.unique(seeds)) == 9 * 11 * 50

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_bert_layers import BertTokenizer
 from keras_bert_layers.preprocessing import SentencePairs
-from keras_bert_layers.preprocessing.sentence_pairs import kept_lengths
+from keras_bert_layers.preprocessing._segment_pairs import kept_lengths
 
 # A share of n draws strays from its probability by more than five standard deviations once in two million cases.
 DEVIATIONS = 5

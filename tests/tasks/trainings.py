@@ -4,15 +4,21 @@
 SIGKILL after STEPS steps (0 for never), and writes the weights at the end to WEIGHTS.
 """
 
+import atexit
 import os
+import shutil
 import signal
 import sys
+import tempfile
+from pathlib import Path
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 import keras_bert_layers as kbl
+from keras_bert_layers.data import DocumentFiles, TextCorpus, write_shards
+from keras_bert_layers.preprocessing import NextSentence, PackedTexts
 
 TEXTS = ["good film " * (row % 4) + word for row, word in enumerate(["bad", "night", "a", "unhappy", "!"] * 7)]
 LABELS = [row % 2 for row in range(len(TEXTS))]
@@ -34,6 +40,9 @@ KINDS = {
     "dataset": (kbl.BertClassifier, CLASSES, TEXTS, LABELS, {"batch_size": None}),
     "masks": (kbl.BertMaskedLM, {}, TEXTS, None, {}),
     "documents": (kbl.BertPretrainer, {}, DOCUMENTS, None, {"batch_size": 2}),
+    "shards": (kbl.BertPretrainer, {}, None, None, {}),
+    "packed shards": (kbl.BertMaskedLM, {}, None, None, {}),
+    "corpus": (kbl.BertPretrainer, {}, None, None, {"steps_per_epoch": 4}),
     "words": (kbl.BertTokenClassifier, TAGS, WORDS, [["O"] * len(words) for words in WORDS], {}),
     "windows": (kbl.BertQuestionAnswerer, {}, (["film ?"] * 35, TEXTS), ([0] * 35, [text[:3] for text in TEXTS]), {}),
     "choices": (kbl.BertMultipleChoice, {}, (TEXTS, [["good", "bad"]] * 35), LABELS, {}),
@@ -55,6 +64,17 @@ def make_task(kind, *, run_eagerly=False):
     return task
 
 
+def row_source(kind, tokenizer):
+    """Rows of a few blocks, in shards of two duplicates, or made anew in each epoch."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    (folder / "text.txt").write_text("\n\n".join("\n".join(document) for document in DOCUMENTS * 4))
+    documents = DocumentFiles(folder / "text.txt", separated_by="blank_lines", block_bytes=200)
+    rule = PackedTexts() if kind == "packed shards" else NextSentence()
+    corpus = TextCorpus(documents, tokenizer, rule=rule, max_length=9)
+    return corpus if kind == "corpus" else write_shards(corpus, folder / "shards", num_duplicates=2)
+
+
 def train(task, kind, callbacks=(), *, seed=1, **options):
     """Trains in a process that has some seed; returns the history."""
     *_, x, y, of_kind = KINDS[kind]
@@ -62,6 +82,8 @@ def train(task, kind, callbacks=(), *, seed=1, **options):
         x, y = {name: np.asarray(ids) for name, ids in task.preprocessor(x).items()}, np.array(y)
     elif kind == "dataset":
         x, y = tf.data.Dataset.from_tensor_slices((x, y)).batch(7), None
+    elif x is None:
+        x = row_source(kind, task.preprocessor.tokenizer)
     keras.utils.set_random_seed(seed)
     options = {"batch_size": 7, "epochs": EPOCHS, "verbose": 0, **of_kind, **options}
     return task.fit(x, y, callbacks=list(callbacks), **options).history

@@ -42,15 +42,24 @@ class Epochs:
             (bits,) = np.random.SeedSequence([*entropy, turn]).generate_state(1, np.uint64)
             yield int(bits) >> 1
 
+    def numbered(self, make: Callable[[tf.Tensor, tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
+        """A dataset that is `make(seed, epoch)` in each epoch, with int64 scalars: one seed, and the epoch's number.
+
+        Epochs are counted over the task's life, so that a second `fit` goes on with the next one.
+        """
+
+        def places() -> Iterator[tuple[int, int]]:
+            seed, _, num_epochs = self.place()
+            for turn in itertools.count() if self.are_endless else (0,):
+                yield seed if self.seed is None else self.seed, num_epochs + turn
+
+        spec = tf.TensorSpec([], tf.int64)
+        return tf.data.Dataset.from_generator(places, output_signature=(spec, spec)).flat_map(_alone(make))
+
     def dataset(self, make: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
         """A dataset that is `make(seed)` in each epoch, with an int64 scalar as the seed."""
-
-        def epoch(seed: tf.Tensor) -> tf.data.Dataset:
-            # Of the graph that is traced here alone; the global seed would be mixed into each seed that is given.
-            tf.random.set_seed(1)
-            return make(seed)
-
-        return tf.data.Dataset.from_generator(self.seeds, output_signature=tf.TensorSpec([], tf.int64)).flat_map(epoch)
+        seeds = tf.data.Dataset.from_generator(self.seeds, output_signature=tf.TensorSpec([], tf.int64))
+        return seeds.flat_map(_alone(make))
 
     def batches(
         self, rows: tf.data.Dataset, batch_size: int, *, lengths: Callable[..., tf.Tensor], buffer: int
@@ -58,6 +67,16 @@ class Epochs:
         """`RowOrder.batches` of these rows in each epoch."""
         batches = partial(self.order.batches, rows, batch_size, lengths=lengths, buffer=buffer)
         return self.dataset(lambda seed: batches(seed=seed))
+
+
+def _alone(make: Callable[..., tf.data.Dataset]) -> Callable[..., tf.data.Dataset]:
+    """`make` without TensorFlow's global seed, which would be mixed into each seed that is given."""
+
+    def epoch(*place: tf.Tensor) -> tf.data.Dataset:
+        tf.random.set_seed(1)  # of the graph that is traced here
+        return make(*place)
+
+    return epoch
 
 
 def of_length(dataset: tf.data.Dataset, num_batches: int, epochs: Epochs | None) -> tf.data.Dataset:

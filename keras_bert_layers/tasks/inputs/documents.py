@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.data.pretraining.row_source import RowSource
 from keras_bert_layers.preprocessing.sentence_pairs import SentencePairs
 from keras_bert_layers.preprocessing.token_documents import check_documents
 from keras_bert_layers.tasks.inputs import _columns as columns_of
@@ -26,6 +27,7 @@ class DocumentInputs(MaskedInputs):
     Every epoch draws other pairs and other masks; evaluation draws the same ones each time.
     """
 
+    takes_pairs = True
     text_inputs: Mapping[str, Any] = {"text": TEXT, "text_pair": TEXT}
 
     def labels(self, columns: Any, y: Any) -> Any:
@@ -55,7 +57,7 @@ class DocumentInputs(MaskedInputs):
         self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None
     ) -> tf.data.Dataset:
         """A dataset of masked pairs, from documents or from columns."""
-        if isinstance(x, tuple):
+        if isinstance(x, tuple | RowSource):
             return super().batches_of(x, y, sample_weight, batch_size=batch_size, epochs=epochs)
         for name, value in (("y", y), ("sample_weight", sample_weight)):
             if value is not None:

@@ -158,6 +158,10 @@ class Inputs:
         """`class_weight` as Keras takes it: a number for each class index."""
         return class_weight
 
+    def is_packed(self, x: Any) -> bool:
+        """Whether rows hold several texts, which the backbone must be told."""
+        return False
+
     def fitting(self, x: Any) -> AbstractContextManager[None]:
         """The context in which `fit` trains on `x`."""
         return nullcontext()

@@ -10,6 +10,7 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
+from keras_bert_layers.data.pretraining.row_source import RowSource
 from keras_bert_layers.decoding import find_masks
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.masked_lm_generator import MaskedLMGenerator
@@ -17,6 +18,7 @@ from keras_bert_layers.preprocessing.masking import Masking
 from keras_bert_layers.tasks.inputs._arrays import on_host
 from keras_bert_layers.tasks.inputs._epochs import Epochs
 from keras_bert_layers.tasks.inputs._mask_reader import preprocessor_with_masks
+from keras_bert_layers.tasks.inputs._row_sources import check_source, masked_batches
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 
 POSITIONS = "mask_positions"
@@ -36,12 +38,30 @@ class MaskedInputs(Inputs):
 
     # An output row is as wide as the vocabulary, 120 kB for each mask.
     block_rows = 256
+    #: Whether rows of a source have a label.
+    takes_pairs = False
 
     def __init__(self, owner: str, preprocessor: Any, masking: Masking):
         super().__init__(owner, preprocessor)
         self.masking = masking
         if preprocessor is not None:
             self.made_once(MaskedLMGenerator, preprocessor.tokenizer, masking=masking)  # now, as it may draw a seed
+
+    def batches_of(
+        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None
+    ) -> tf.data.Dataset:
+        """A dataset of masked batches, from texts or from a `RowSource`."""
+        if not isinstance(x, RowSource):
+            return super().batches_of(x, y, sample_weight, batch_size=batch_size, epochs=epochs)
+        for name, value in (("y", y), ("sample_weight", sample_weight)):
+            if value is not None:
+                raise ValueError(checks.message(self.owner, name, "be None beside a source of rows", type(value)))
+        check_source(self, x, has_labels=self.takes_pairs)
+        return masked_batches(self, x, batch_size, epochs)
+
+    def is_packed(self, x: Any) -> bool:
+        """Whether `x` is a source of packed rows."""
+        return isinstance(x, RowSource) and x.rule.is_packed
 
     @property
     def generator(self) -> MaskedLMGenerator:

@@ -1,0 +1,1 @@
+"""Rows to pretrain on: from files of text, with shards or without."""

@@ -1,0 +1,185 @@
+"""`TextCorpus`: rows to pretrain on, made of files of text while a model trains."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.data.pretraining._threads import in_order
+from keras_bert_layers.data.pretraining.document_files import Block, DocumentFiles
+from keras_bert_layers.preprocessing._text_layer import Tokenizer, check_is_tokenizer
+from keras_bert_layers.preprocessing.row_rule import RowRule
+from keras_bert_layers.preprocessing.token_documents import TokenDocuments
+from keras_bert_layers.preprocessing.token_rows import TokenRows
+
+OWNER = "TextCorpus"
+# Of the number of a row, the bits that count the rows of one block.
+ROW_BITS = 28
+LARGEST_SEED = 2**63 - 1
+
+
+class _Tokens(NamedTuple):
+    """A block as ids."""
+
+    number: int
+    documents: TokenDocuments
+
+
+class TextCorpus:
+    """Makes rows to pretrain on of text files, every epoch anew, in memory that does not grow with the files.
+
+    Documents are read in blocks, and a block's rows follow from the seed, the epoch and the block's number alone. They
+    are in random order. So are the units of the files, from which blocks are read (see `DocumentFiles`). Blocks are
+    tokenized by threads, beside whoever takes the rows.
+
+    It takes the time of reading and tokenizing in every epoch. `write_shards` writes the same rows to files.
+
+    Args:
+        documents: where the documents are.
+        tokenizer: what makes ids of text.
+        rule: what makes rows of documents, such as `preprocessing.NextSentence()`.
+        max_length: the largest number of tokens in a row, special tokens included.
+        seed: the same seed gives the same rows; from 0 to 2**63 - 1.
+
+    Attributes:
+        num_duplicates: None: no epoch repeats the rows of another.
+        num_rows: None: it is not known before the rows are made.
+
+    Raises:
+        TypeError, ValueError: an argument that is not valid.
+
+    References:
+        The rows follow from counters and not from a running generator: Salmon et al. 2011,
+        https://doi.org/10.1145/2063384.2063405.
+    """
+
+    num_duplicates = None
+    num_rows = None
+
+    def __init__(
+        self,
+        documents: DocumentFiles,
+        tokenizer: Tokenizer,
+        *,
+        rule: RowRule,
+        max_length: int = 128,
+        seed: int = 0,
+    ):
+        cure = "Make one with `DocumentFiles(files)`."
+        self.documents = checks.instance(OWNER, "documents", documents, DocumentFiles, cure)
+        check_is_tokenizer(OWNER, tokenizer)
+        self.tokenizer = tokenizer
+        self.rule = _checked_rule(rule)
+        self.max_length = checks.positive_integer(OWNER, "max_length", max_length)
+        self.seed = checks.whole_number(OWNER, "seed", seed)
+        if seed > LARGEST_SEED:
+            raise ValueError(checks.message(OWNER, "seed", "be at most 2**63 - 1", seed))
+
+    def dataset(self, epoch: Any) -> tf.data.Dataset:
+        """The rows of an epoch.
+
+        Args:
+            epoch: an integer of at least 0, or an int64 scalar tensor.
+
+        Returns:
+            A `tf.data.Dataset` of single rows, as of `RowSource.dataset`: dictionaries with `"token_ids"`,
+            `"segment_ids"` and `"padding_mask"`, int32 `(tokens,)`; `"label"`, an int32 scalar, where the rule has
+            labels; and `"row"`, an int64 scalar.
+
+        Raises:
+            ValueError: when the rows are taken, a document that cannot be used; TensorFlow shows it as its own error.
+        """
+        flat = {"ids": tf.int32, "segments": tf.int8, "texts": tf.int32, "bounds": tf.int64, "rows": tf.int64}
+        if self.rule.has_labels:
+            flat["labels"] = tf.int32
+        signature = {name: tf.TensorSpec([None], dtype) for name, dtype in flat.items()}
+        blocks = tf.data.Dataset.from_generator(self._flat_rows, output_signature=signature, args=(epoch,))
+        return blocks.prefetch(1).flat_map(_rows_of_block)
+
+    def tokens(self, block: Block) -> _Tokens:
+        """The documents of a block as ids."""
+        return _Tokens(block.number, TokenDocuments.from_text(block.documents, self.tokenizer, owner=OWNER))
+
+    def rows(self, block: _Tokens, epoch: int) -> tuple[TokenRows, np.ndarray]:
+        """The rows of a block in an epoch, and their numbers, int64 `(rows,)`."""
+        sequence = np.random.SeedSequence([self.seed, epoch, block.number])
+        seed = int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
+        rows = no_rows(self.rule)
+        if len(block.documents):
+            rows = self.rule.rows(block.documents, self.tokenizer, max_length=self.max_length, seed=seed)
+            rows = rows.take(_shuffled(len(rows), sequence.spawn(1)[0]))
+        if len(rows) >> ROW_BITS:
+            cure = "Pass a smaller `block_bytes` to `DocumentFiles`."
+            raise ValueError(
+                f"`{OWNER}`: a block must have less than 2**{ROW_BITS} rows. Received: {len(rows)}. {cure}"
+            )
+        return rows, (block.number << ROW_BITS) + np.arange(len(rows), dtype=np.int64)
+
+    def _flat_rows(self, epoch: Any) -> Iterator[dict[str, np.ndarray]]:
+        """The rows of each block, not yet cut into rows."""
+        epoch = int(epoch)
+        order = unit_order(self.seed, epoch, self.documents.num_units)
+        blocks = (block for unit in order for block in self.documents.blocks(int(unit)))
+        make = functools.partial(self._made, epoch=epoch)
+        for rows, numbers in in_order(make, blocks, num_threads=num_threads()):
+            flat = {"ids": rows.token_ids, "segments": rows.segment_ids, "texts": rows.text_numbers}
+            flat |= {"bounds": rows.bounds, "rows": numbers}
+            yield flat if rows.labels is None else {**flat, "labels": rows.labels}
+
+    def _made(self, block: Block, epoch: int) -> tuple[TokenRows, np.ndarray]:
+        return self.rows(self.tokens(block), epoch)
+
+
+def _checked_rule(rule: Any) -> RowRule:
+    if isinstance(rule, type) or not (dataclasses.is_dataclass(rule) and hasattr(rule, "rows")):
+        raise TypeError(checks.message(OWNER, "rule", "be a rule such as `preprocessing.NextSentence()`", rule))
+    return rule  # type: ignore[return-value]
+
+
+def unit_order(seed: int, epoch: int, num_units: int) -> np.ndarray:
+    """The order in which the units of the files are read in an epoch, int64 `(units,)`."""
+    return _shuffled(num_units, np.random.SeedSequence([seed, epoch]))
+
+
+def num_threads() -> int:
+    """How many blocks are worked on at the same time: one for each core, and no more than memory is for."""
+    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def no_rows(rule: RowRule) -> TokenRows:
+    """No rows, as a rule would make them."""
+    ids, segments, bounds = np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(1, np.int64)
+    return TokenRows(ids, segments, ids, bounds, ids if rule.has_labels else None)
+
+
+def _shuffled(count: int, sequence: np.random.SeedSequence) -> np.ndarray:
+    """The numbers below `count` in random order.
+
+    NumPy keeps the numbers of its bit generators the same between versions, but not those that are made of them.
+    """
+    return np.argsort(np.random.PCG64(sequence).random_raw(count), kind="stable")
+
+
+def _rows_of_block(flat: dict[str, tf.Tensor]) -> tf.data.Dataset:
+    """The rows of `_flat_rows` one by one."""
+    bounds = flat["bounds"]
+
+    def row(index: tf.Tensor) -> dict[str, tf.Tensor]:
+        start = bounds[index : index + 1]
+        length = bounds[index + 1 : index + 2] - start
+        found = {
+            "token_ids": tf.slice(flat["ids"], start, length),
+            "segment_ids": tf.cast(tf.slice(flat["segments"], start, length), tf.int32),
+            "padding_mask": tf.slice(flat["texts"], start, length),
+            "row": flat["rows"][index],
+        }
+        return found if "labels" not in flat else {**found, "label": flat["labels"][index]}
+
+    return tf.data.Dataset.range(tf.size(bounds, tf.int64) - 1).map(row)

@@ -1,0 +1,78 @@
+"""`EncoderParts`: what an encoder is made of where it is not BERT's."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import keras
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers.positions import Positions, part_of, serialized
+
+
+@register
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EncoderParts:
+    """The parts of an encoder that differ from BERT's, in any combination; `BertBackbone(config, parts=...)`.
+
+    The layers given are patterns: an encoder makes new ones of their configs, so that two encoders share no weights.
+
+    Args:
+        positions: how the encoder knows the order of its tokens, a `Positions` such as `RotaryPositions()`; None for
+            BERT's trained position embedding.
+        feed_forward: the layer from `(..., hidden_dim)` to the same in each block, such as `GatedFeedForward(1024)`;
+            None for a `FeedForward` of the config's `intermediate_dim` and `activation`.
+        normalize_first: whether LayerNorm comes before each sub-layer; one more then follows the last block.
+        causal: whether a token attends only to itself and to tokens before it, as in a left-to-right language model.
+            `"pooled_output"`, of the first token, then sees that token alone.
+
+    Raises:
+        TypeError: a part of another type.
+
+    Examples:
+        >>> from keras_bert_layers import BertBackbone, BertConfig
+        >>> from keras_bert_layers.layers import GatedFeedForward, RotaryPositions
+        >>> parts = EncoderParts(
+        ...     positions=RotaryPositions(), feed_forward=GatedFeedForward(10, activation="silu"), normalize_first=True
+        ... )
+        >>> config = BertConfig(vocabulary_size=99, hidden_dim=8, num_layers=2, num_heads=2, intermediate_dim=12)
+        >>> BertBackbone(config, parts=parts).get_layer("encoder_block_1").feed_forward.intermediate_dim
+        10
+    """
+
+    positions: Positions | None = None
+    feed_forward: keras.layers.Layer | None = None
+    normalize_first: bool = False
+    causal: bool = False
+
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        for name, kind in (("positions", Positions), ("feed_forward", keras.layers.Layer)):
+            object.__setattr__(self, name, part_of(owner, name, getattr(self, name), kind))
+        checks.boolean(owner, "normalize_first", self.normalize_first)
+        checks.boolean(owner, "causal", self.causal)
+
+    @property
+    def are_of_bert(self) -> bool:
+        """Whether all parts are BERT's."""
+        return self == EncoderParts()
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        layers = {"positions": serialized(self.positions), "feed_forward": serialized(self.feed_forward)}
+        return {**layers, "normalize_first": self.normalize_first, "causal": self.causal}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> EncoderParts:
+        """The parts of a `get_config` dictionary."""
+        return cls(**config)
+
+
+def new_layer(pattern: Any, **changes: Any) -> Any:
+    """A new layer with the config of another, and these changes; None for None."""
+    if pattern is None:
+        return None
+    config = pattern.get_config()
+    return type(pattern).from_config(config | {name: value for name, value in changes.items() if name in config})

@@ -1,0 +1,117 @@
+"""What the optimizers of this package share: clipping, the rate of an update, and weights that are left out by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+
+# Searched in a weight's path, such as "encoder_block_0/attention/output/bias". On BERT they find the weights that
+# Google's "LayerNorm", "layer_norm" and "bias" find.
+UNDECAYED = ("bias$", "gamma$", "beta$")
+
+
+class BertOptimizer(keras.optimizers.Optimizer):
+    """Goes before an optimizer of Keras among the bases of a class.
+
+    Attributes:
+        gradient_norm: the global norm of the last update's gradients before clipping, a float32 variable.
+    """
+
+    def __init__(self, *args: Any, exclude_from_weight_decay: Sequence[str] = UNDECAYED, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._excluded_from_weight_decay = _expressions("exclude_from_weight_decay", exclude_from_weight_decay)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {**super().get_config(), "exclude_from_weight_decay": list(self._excluded_from_weight_decay)}
+
+    def build(self, variables: Any) -> None:
+        """Makes the moments and the norm, and finds the weights that do not decay."""
+        if self.built:
+            return
+        super().build(variables)
+        self._undecayed = self._found(self._excluded_from_weight_decay, variables)
+        self.gradient_norm = self.add_variable((), dtype="float32", aggregation="only_first_replica", name="norm")
+
+    def _found(self, expressions: Sequence[str], variables: Any) -> set[Any]:
+        """The keys of the weights in whose path one of the regular expressions is found."""
+        found = (v for v in variables if any(re.search(one, getattr(v, "path", v.name)) for one in expressions))
+        return {self._var_key(variable) for variable in found}
+
+    def _use_weight_decay(self, variable: Any) -> bool:
+        return self._var_key(variable) not in self._undecayed and super()._use_weight_decay(variable)
+
+    def _get_current_learning_rate(self) -> Any:
+        # Keras 3.15 asks the schedule for the rate of a batch, also where several batches make one update.
+        rate = self._learning_rate
+        if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+            return rate(self.iterations)
+        return super()._get_current_learning_rate()
+
+    def _apply_weight_decay(self, variables: Any) -> None:
+        """Nothing: `update_step` decays the weight. Keras 3.15 on PyTorch refuses a model where none decays."""
+
+    def _decay(self, variable: Any, learning_rate: Any) -> None:
+        if self.weight_decay is not None and self._use_weight_decay(variable):
+            rate = ops.cast(learning_rate, variable.dtype)
+            self.assign_sub(variable, variable * (rate * self.weight_decay))
+
+    def _clip_gradients(self, gradients: Any) -> Any:
+        gradients = self._summed(gradients)
+        norm = _global_norm(gradients)
+        self.gradient_norm.assign(norm)
+        if not self.global_clipnorm:
+            return super()._clip_gradients(gradients)
+        scale = self.global_clipnorm / ops.maximum(norm, self.global_clipnorm)
+        return [gradient * ops.cast(scale, gradient.dtype) for gradient in gradients]
+
+    def _summed(self, gradients: Any) -> Any:
+        if keras.backend.backend() != "tensorflow":
+            return gradients
+        # Under `tf.distribute`, Keras clips the gradients of each replica and adds them up afterwards; the clipped norm
+        # then depends on the number of replicas. One replica adds nothing up: TensorFlow would keep its graph for ever.
+        if tf.distribute.get_strategy().num_replicas_in_sync > 1:
+            gradients = [gradient for gradient, _ in super()._all_reduce_sum_gradients([(g, None) for g in gradients])]
+        return [tf.convert_to_tensor(gradient) for gradient in gradients]  # one row a token
+
+    def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
+        return list(grads_and_vars)  # `_summed` has added them up
+
+
+def _global_norm(gradients: Any) -> Any:
+    if keras.backend.backend() == "tensorflow":  # one operation a gradient
+        return tf.sqrt(2.0 * tf.add_n([tf.nn.l2_loss(tf.cast(gradient, "float32")) for gradient in gradients]))
+    return ops.sqrt(sum(ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in gradients))
+
+
+def _expressions(argument: str, values: Sequence[str]) -> list[str]:
+    rule = "be a list of regular expressions, which are searched in the paths of weights"
+    if isinstance(values, str):
+        raise TypeError(checks.message("optimizers", argument, rule, values))
+    try:
+        for value in values:
+            re.compile(value)
+    except re.error as error:
+        raise ValueError(checks.message("optimizers", argument, rule, values)) from error
+    return list(values)
+
+
+def settings(
+    learning_rate: Any, weight_decay: float, clip_norm: float | None, excluded: Sequence[str], num_batches: int
+) -> dict[str, Any]:
+    """The constructor arguments that the functions of this package share."""
+    num_batches = checks.positive_integer("optimizers", "gradient_accumulation_steps", num_batches)
+    return {
+        "learning_rate": learning_rate,
+        "weight_decay": weight_decay,
+        "global_clipnorm": clip_norm,
+        "exclude_from_weight_decay": excluded,
+        "gradient_accumulation_steps": num_batches if num_batches > 1 else None,
+    }

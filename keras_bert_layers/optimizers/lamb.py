@@ -1,0 +1,102 @@
+"""LAMB, the optimizer for large batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.optimizers._bert_optimizer import UNDECAYED, BertOptimizer, _expressions, settings
+
+
+@register
+class BertLamb(BertOptimizer, keras.optimizers.Lamb):
+    """LAMB whose decay is part of the step that is scaled; see `lamb`."""
+
+    def __init__(self, *args: Any, exclude_from_layer_adaptation: Sequence[str] = UNDECAYED, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        argument = "exclude_from_layer_adaptation"
+        self._excluded_from_layer_adaptation = _expressions(argument, exclude_from_layer_adaptation)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {**super().get_config(), "exclude_from_layer_adaptation": list(self._excluded_from_layer_adaptation)}
+
+    def build(self, variables: Any) -> None:
+        """Makes the moments, and finds the weights that are left out."""
+        if self.built:
+            return
+        super().build(variables)
+        self._unadapted = self._found(self._excluded_from_layer_adaptation, variables)
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Updates one weight and its moments."""
+        index, dtype = self._get_variable_index(variable), variable.dtype
+        gradient, weight = ops.cast(gradient, dtype), ops.convert_to_tensor(variable)
+        step = ops.cast(self.iterations + 1, dtype)
+        first = self.beta_1 * self._momentums[index] + (1 - self.beta_1) * gradient
+        second = self.beta_2 * self._velocities[index] + (1 - self.beta_2) * ops.square(gradient)
+        self.assign(self._momentums[index], first)
+        self.assign(self._velocities[index], second)
+        corrected = ops.sqrt(second / (1 - ops.power(self.beta_2, step))) + self.epsilon
+        change = first / (1 - ops.power(self.beta_1, step)) / corrected
+        if self.weight_decay is not None and self._use_weight_decay(variable):
+            change = change + self.weight_decay * weight
+        rate = ops.cast(learning_rate, dtype)
+        if self._var_key(variable) not in self._unadapted:
+            rate = rate * ops.cast(_trust_ratio(weight, change), dtype)
+        self.assign_sub(variable, rate * change)
+
+
+def _trust_ratio(weight: Any, change: Any) -> Any:
+    """The norm of a weight over the norm of its change, or 1 where one of them is 0."""
+    weight_norm, change_norm = (ops.sqrt(ops.sum(ops.square(ops.cast(one, "float32")))) for one in (weight, change))
+    is_defined = ops.logical_and(weight_norm > 0, change_norm > 0)
+    return ops.where(is_defined, weight_norm / ops.where(is_defined, change_norm, 1.0), 1.0)
+
+
+def lamb(
+    learning_rate: Any = 1e-3,
+    *,
+    weight_decay: float = 0.01,
+    clip_norm: float | None = 1.0,
+    exclude_from_weight_decay: Sequence[str] = UNDECAYED,
+    exclude_from_layer_adaptation: Sequence[str] | None = None,
+    gradient_accumulation_steps: int = 1,
+) -> keras.optimizers.Lamb:
+    """LAMB, the optimizer for pretraining with batches of thousands of rows.
+
+    Adam's step with decay, `c = m' / (sqrt(v') + 1e-6) + 0.01 w`, is scaled for each weight to the norm of the weight:
+    `w = w - rate * |w| / |c| * c`. Keras's own `Lamb` leaves the decay out of `c`, and scales biases too.
+
+    Args:
+        learning_rate: a float or a schedule: the share by which the norm of each weight may change in a step.
+        weight_decay: the share of a weight that is added to its step.
+        clip_norm: the largest global norm of the gradients; None does not clip.
+        exclude_from_weight_decay: regular expressions. A weight whose path contains one of them does not decay; without
+            the argument, biases and LayerNorm do not.
+        exclude_from_layer_adaptation: regular expressions. A weight whose path contains one of them has Adam's step,
+            which is not scaled; None takes those of `exclude_from_weight_decay`.
+        gradient_accumulation_steps: how many batches make one update, with the mean of their gradients. Schedules count
+            updates, and decay and clipping are done once an update.
+
+    Returns:
+        A new optimizer. It corrects the bias of its moments, as the paper does.
+
+    Raises:
+        TypeError, ValueError: an argument of another kind or out of range.
+
+    Examples:
+        >>> lamb(1e-3, exclude_from_weight_decay=["bias"]).get_config()["exclude_from_layer_adaptation"]
+        ['bias']
+
+    References:
+        You et al. 2019, arXiv:1904.00962, algorithm 2, where phi is the identity; the exclusions are those of
+        `LAMBOptimizer` in google-research/albert `lamb_optimizer.py`, which does not correct the bias.
+    """
+    shared = settings(learning_rate, weight_decay, clip_norm, exclude_from_weight_decay, gradient_accumulation_steps)
+    unadapted = exclude_from_weight_decay if exclude_from_layer_adaptation is None else exclude_from_layer_adaptation
+    return BertLamb(epsilon=1e-6, exclude_from_layer_adaptation=unadapted, **shared)

@@ -1,0 +1,262 @@
+"""Backbones of other parts: values against the NumPy BERT, and everything that a backbone of BERT's own parts does."""
+
+import re
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert_layers import BertBackbone, BertClassifier, BertConfig, save_google, save_huggingface, save_kerashub
+from keras_bert_layers.layers import (
+    EncoderParts,
+    FeedForward,
+    GatedFeedForward,
+    Positions,
+    RelativePositionBias,
+    RotaryPositions,
+    SinusoidalPositions,
+)
+
+# Two blocks of float32 products and LayerNorms, against float64.
+FLOAT32 = 1e-5
+# A text's tokens beside others in the same row; the project's promise for packed rows.
+PACKED = 1e-5
+# bfloat16 keeps 8 bits; the weights are drawn large.
+HALF_PRECISION = 0.2
+MASK = np.array([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0, 0]], "int32")
+CONFIG = BertConfig(
+    vocabulary_size=29,
+    hidden_dim=12,
+    num_layers=2,
+    num_heads=3,
+    intermediate_dim=20,
+    max_sequence_length=11,
+    initializer_range=0.3,
+    dropout=0.0,
+    attention_dropout=0.0,
+)
+
+
+def rotate(vector, position, base=100.0):
+    """Pairs of columns as complex numbers, each turned by its angle."""
+    angles = position * base ** (-2 * np.arange(len(vector) // 2) / len(vector))
+    turned = (vector[0::2] + 1j * vector[1::2]) * np.exp(1j * angles)
+    return np.stack([turned.real, turned.imag], axis=-1).ravel()
+
+
+def sinusoids(num_positions, width):
+    return np.array(
+        [
+            [(np.cos if c % 2 else np.sin)(p / 10000 ** ((c - c % 2) / width)) for c in range(width)]
+            for p in range(num_positions)
+        ]
+    )
+
+
+def relative_bias(weights):
+    part = RelativePositionBias(num_buckets=8, max_distance=5)
+    return lambda head, distance: weights["positions/bucket_bias"][part.buckets(distance), head]
+
+
+ROTARY, SINUSOIDAL = RotaryPositions(base=100.0), SinusoidalPositions()
+RELATIVE, GATED = RelativePositionBias(num_buckets=8, max_distance=5), GatedFeedForward(9, activation="silu")
+# The parts, and what the NumPy BERT is told of them.
+VARIANTS = {
+    "pre-norm": (EncoderParts(normalize_first=True), lambda _: {"normalize_first": True}),
+    "causal": (EncoderParts(causal=True), lambda _: {"causal": True}),
+    "rotary": (EncoderParts(positions=ROTARY), lambda _: {"rotate": rotate, "position_table": np.zeros((11, 1))}),
+    "gated": (EncoderParts(feed_forward=GATED), lambda _: {"activation": "silu"}),
+    "sinusoidal": (EncoderParts(positions=SINUSOIDAL), lambda _: {"position_table": sinusoids(11, 12)}),
+    "relative": (
+        EncoderParts(positions=RELATIVE),
+        lambda weights: {"added": relative_bias(weights), "position_table": np.zeros((11, 1))},
+    ),
+    "all": (
+        EncoderParts(positions=ROTARY, feed_forward=GATED, normalize_first=True, causal=True),
+        lambda _: {
+            "rotate": rotate,
+            "position_table": np.zeros((11, 1)),
+            "activation": "silu",
+            "normalize_first": True,
+            "causal": True,
+        },
+    ),
+    "relative, causal": (
+        EncoderParts(positions=RELATIVE, causal=True),
+        lambda weights: {"added": relative_bias(weights), "position_table": np.zeros((11, 1)), "causal": True},
+    ),
+}
+SOME = ["all", "relative, causal"]
+
+
+def make(name, config=CONFIG, **options):
+    backbone = BertBackbone(config, parts=VARIANTS[name][0], **options)
+    generator = np.random.default_rng(8)
+    for weight in backbone.weights:  # so visible that a missing one would be seen
+        weight.assign(generator.normal(scale=0.4, size=weight.shape))
+    return backbone
+
+
+@pytest.fixture
+def inputs():
+    generator = np.random.default_rng(4)
+    ids = {"token_ids": generator.integers(0, 29, (2, 7)), "segment_ids": generator.integers(0, 2, (2, 7))}
+    return {**{name: values.astype("int32") for name, values in ids.items()}, "padding_mask": MASK}
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_values(name, inputs, numpy_bert):
+    backbone = make(name, return_hidden_states=True, return_attention_scores=True)
+    weights = {weight.path: np.asarray(weight.value) for weight in backbone.weights}
+    expected = numpy_bert.bert(weights, inputs, num_layers=2, num_heads=3, **VARIANTS[name][1](weights))
+    outputs = backbone(inputs)
+    for key, value in expected.items():
+        for ours, reference in zip(keras.tree.flatten(outputs[key]), keras.tree.flatten(value), strict=True):
+            np.testing.assert_allclose(np.asarray(ours), reference, atol=FLOAT32, err_msg=key)
+    fused = make(name)(inputs)["sequence_output"]
+    np.testing.assert_allclose(np.asarray(fused), expected["sequence_output"], atol=FLOAT32)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_graph(name, inputs):
+    """Padding-free on TensorFlow, with the last block of first tokens only."""
+    backbone = make(name)
+    expected, found = backbone(inputs), backbone.predict(inputs, verbose=0)
+    real = MASK == 1
+    np.testing.assert_allclose(
+        found["sequence_output"][real], np.asarray(expected["sequence_output"])[real], atol=FLOAT32
+    )
+    np.testing.assert_allclose(found["pooled_output"], np.asarray(expected["pooled_output"]), atol=FLOAT32)
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_packed_rows(name, inputs):
+    backbone = make(name)
+    packed = {**inputs, "padding_mask": np.array([[1, 1, 2, 2, 2, 3, 3], [1, 1, 1, 1, 2, 0, 0]], "int32")}
+    ways = {"eager": backbone}
+    if name in SOME:
+        ways["graph"] = lambda ids: backbone.predict(ids, verbose=0)
+    for run in ways.values():
+        backbone.packed_rows = True
+        found = np.asarray(run(packed)["sequence_output"])
+        backbone.packed_rows = False
+        for row, columns in ((0, slice(0, 2)), (0, slice(2, 5)), (0, slice(5, 7)), (1, slice(0, 4)), (1, slice(4, 5))):
+            text = {key: value[row : row + 1, columns] for key, value in inputs.items()}
+            alone = np.asarray(backbone({**text, "padding_mask": 0 * text["token_ids"] + 1})["sequence_output"])
+            np.testing.assert_allclose(found[row, columns], alone[0], atol=PACKED)
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_config_and_file(name, inputs, tmp_path):
+    backbone = make(name, dtype="mixed_bfloat16" if name in SOME else "float32")
+    backbone.save(tmp_path / "backbone.keras")
+    loaded = keras.models.load_model(tmp_path / "backbone.keras")
+    assert loaded.get_config() == backbone.get_config()
+    for ours, theirs in zip(keras.tree.flatten(loaded(inputs)), keras.tree.flatten(backbone(inputs)), strict=True):
+        np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs))
+
+
+@pytest.mark.parametrize("name", ["pre-norm", *SOME])
+def test_half_precision(name, inputs):
+    half, full = make(name, dtype="mixed_bfloat16"), make(name)
+    for ours, exact in zip(half(inputs).values(), full(inputs).values(), strict=True):
+        assert keras.backend.standardize_dtype(ours.dtype) == "bfloat16"
+        np.testing.assert_allclose(np.asarray(keras.ops.cast(ours, "float32")), np.asarray(exact), atol=HALF_PRECISION)
+
+
+@pytest.mark.parametrize(
+    ("name", "rematerialize"), [("relative", True), pytest.param("all", False, marks=pytest.mark.slow)]
+)
+def test_a_task_trains_every_weight(name, rematerialize, inputs, tmp_path):
+    task = BertClassifier(make(name), num_classes=2)
+    task.backbone.rematerialize = rematerialize
+    task.compile(keras.optimizers.SGD(0.1))
+    before = [np.array(weight) for weight in task.trainable_weights]
+    task.train_on_batch(inputs, np.array([0, 1]))
+    for old, weight in zip(before, task.trainable_weights, strict=True):
+        assert np.abs(np.asarray(weight) - old).max() > 0, weight.path
+    task.save(tmp_path / "task.keras")
+    loaded = keras.models.load_model(tmp_path / "task.keras")
+    np.testing.assert_array_equal(np.asarray(loaded(inputs)), np.asarray(task(inputs)))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow exports")
+def test_an_export_of_a_task_that_trained_on_packed_rows(preprocessor, tmp_path):
+    import tensorflow as tf
+
+    task = BertClassifier(make("relative"), num_classes=2, preprocessor=preprocessor)
+    task.backbone.packed_rows = True
+    task.export(tmp_path / "model")
+    assert task.backbone.packed_rows
+    texts = ["a good film", "bad"]
+    found = tf.saved_model.load(tmp_path / "model").signatures["serving_default"](text=tf.constant(texts))
+    expected = keras.ops.softmax(task.predict(texts, verbose=0))
+    np.testing.assert_allclose(found["probabilities"], expected, atol=FLOAT32)
+
+
+def test_patterns_are_not_shared(inputs):
+    parts = VARIANTS["all"][0]
+    one, other = BertBackbone(CONFIG, parts=parts), BertBackbone(CONFIG, parts=parts)
+    assert not {id(weight) for weight in one.weights} & {id(weight) for weight in other.weights}
+    assert not parts.feed_forward.built
+    relative = make("relative")
+    blocks = [relative.get_layer(f"encoder_block_{index}").attention.positions for index in range(2)]
+    assert blocks[0] is blocks[1]
+    assert [weight.path for weight in relative.weights].count("positions/bucket_bias") == 1
+    assert one.get_layer("encoder_block_0").attention.positions.max_sequence_length == 11
+
+
+def test_lora():
+    backbone = make("all")
+    backbone.enable_lora(2)
+    assert len(backbone.trainable_weights) == 2 * 4 * 2  # blocks, dense layers, matrices
+
+
+def test_the_parts_of_bert():
+    backbone = BertBackbone(CONFIG, parts=EncoderParts(positions=None))
+    assert backbone.parts.are_of_bert
+    assert backbone.get_config()["parts"] is None
+    old = {key: value for key, value in backbone.get_config().items() if key != "parts"}  # of a file from before
+    assert BertBackbone.from_config(old).parts == EncoderParts()
+
+
+@pytest.mark.parametrize("save", [save_huggingface, save_google, save_kerashub])
+@pytest.mark.parametrize("name", ["causal", "rotary"])
+def test_checkpoints_of_others_have_no_place_for_parts(name, save, tmp_path):
+    text = rf"`{save.__name__}`: `model.parts` must be BERT's own\. Received: .*Save a `\.keras` file\."
+    with pytest.raises(ValueError, match=text):
+        save(make(name), tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"positions": "rotary"}, "`positions` must be a Positions. Received: positions='rotary'"),
+        ({"positions": FeedForward(3)}, "`positions` must be a Positions"),
+        ({"feed_forward": GatedFeedForward}, "`feed_forward` must be a Layer"),
+        ({"normalize_first": 1}, "`normalize_first` must be True or False"),
+        ({"causal": None}, "`causal` must be True or False"),
+    ],
+)
+def test_errors(arguments, text):
+    with pytest.raises(TypeError, match=re.escape(f"`EncoderParts`: {text}")):
+        EncoderParts(**arguments)
+
+
+def test_wrong_parts():
+    with pytest.raises(TypeError, match=r"`BertBackbone`: `parts` must be a EncoderParts"):
+        BertBackbone(CONFIG, parts=RotaryPositions())
+
+
+def test_a_part_of_ones_own(inputs):
+    @keras.saving.register_keras_serializable("tests")
+    class Nearest(Positions):
+        def bias(self, num_queries, num_keys):
+            distances = keras.ops.arange(num_queries)[:, None] - keras.ops.arange(num_keys)[None]
+            return -1e9 * keras.ops.cast(distances != 0, "float32")[None]
+
+    backbone = BertBackbone(CONFIG, parts=EncoderParts(positions=Nearest()), return_attention_scores=True)
+    for scores in BertBackbone.from_config(backbone.get_config())(inputs)["attention_scores"]:
+        np.testing.assert_allclose(np.asarray(scores)[0], np.broadcast_to(np.eye(7), (3, 7, 7)), atol=FLOAT32)

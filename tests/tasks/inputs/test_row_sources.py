@@ -1,0 +1,141 @@
+"""`fit` on rows of a source: which rows, in which order, with which masks."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert_layers import BertMaskedLM, BertPreprocessor, BertPretrainer, BertTokenizer
+
+MAX_LENGTH = 9
+
+
+class Source:
+    """Rows of random words; those of an epoch have one more than those of the one before."""
+
+    max_length = MAX_LENGTH
+    num_rows = (11, 12)
+    num_duplicates = None
+    seed = 0
+
+    def __init__(self, tokenizer, *, has_labels, is_packed=False):
+        self.tokenizer = tokenizer
+        self.rule = type("Rule", (), {"has_labels": has_labels, "is_packed": is_packed})()
+
+    def dataset(self, epoch):
+        spec = {name: tf.TensorSpec([None], tf.int32) for name in ("token_ids", "segment_ids", "padding_mask")}
+        spec |= {"row": tf.TensorSpec([], tf.int64)}
+        if self.rule.has_labels:
+            spec["label"] = tf.TensorSpec([], tf.int32)
+        return tf.data.Dataset.from_generator(self.rows, args=(epoch,), output_signature=spec)
+
+    def rows(self, epoch):
+        generator = np.random.default_rng(int(epoch))
+        for number in range(self.num_rows[0] + int(epoch)):
+            words = generator.integers(5, self.tokenizer.vocabulary_size(), size=generator.integers(1, MAX_LENGTH - 2))
+            ids = np.array([self.tokenizer.start_id, *words, self.tokenizer.separator_id], np.int32)
+            row = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": np.ones_like(ids)}
+            row["row"] = 1000 * number
+            yield row | ({"label": number % 2} if self.rule.has_labels else {})
+
+
+@pytest.fixture(scope="module")
+def tokenizer(vocabulary):
+    return BertTokenizer(vocabulary)
+
+
+@pytest.fixture(scope="module")
+def make(new_backbone, tokenizer):
+    def make(cls=BertMaskedLM, **options):
+        keras.utils.set_random_seed(3)
+        return cls(new_backbone(dropout=0.1), BertPreprocessor(tokenizer, max_length=13), **options)
+
+    return make
+
+
+def rows_of(batches):
+    """Each row as its masked ids, mask positions and labels, without padding."""
+    found = []
+    for inputs, labels, weights in batches:
+        for row in range(len(inputs["token_ids"])):
+            size, masks = int(np.sum(inputs["padding_mask"][row])), int(np.sum(weights[row]))
+            parts = inputs["token_ids"][row, :size], inputs["mask_positions"][row, :masks], labels[row, :masks]
+            found.append(tuple(tuple(part.numpy().tolist()) for part in parts))
+    return found
+
+
+def test_rows_and_their_masks_do_not_depend_on_the_batch(make, tokenizer, make_epochs):
+    source = Source(tokenizer, has_labels=False)
+    small, large = (
+        rows_of(make(seed=5).data.batches(source, batch_size=size, epochs=make_epochs())) for size in (2, 7)
+    )
+    assert small == large
+    assert len(small) == Source.num_rows[0]
+    restored = set()
+    for ids, positions, labels in small:
+        whole = np.array(ids)
+        whole[list(positions)] = labels
+        restored.add(tuple(whole))
+    assert restored == {tuple(row["token_ids"]) for row in source.rows(0)}
+
+
+def test_epochs_differ_and_evaluation_does_not(make, tokenizer, make_epochs):
+    source = Source(tokenizer, has_labels=False)
+    task = make(seed=5)
+    assert rows_of(task.data.batches(source)) == rows_of(task.data.batches(source, batch_size=3))
+    assert task.evaluate(source, verbose=0) == task.evaluate(source, verbose=0)
+    batches = task.data.batches(source, epochs=make_epochs())
+    assert set(rows_of(batches)).isdisjoint(rows_of(batches))
+
+
+def test_a_second_fit_goes_on_with_the_next_epoch(make, tokenizer):
+    epochs = []
+
+    class Recorded(Source):
+        def rows(self, epoch):
+            epochs.append(int(epoch))
+            yield from super().rows(epoch)
+
+    task = make()
+    source = Recorded(tokenizer, has_labels=False)
+    for _ in range(2):
+        task.fit(source, batch_size=4, epochs=2, verbose=0)
+    assert epochs == [0, 1, 2, 3]
+
+
+def test_steps_go_on_with_the_next_epoch(make, tokenizer):
+    epochs = []
+
+    class Recorded(Source):
+        num_rows = None
+
+        def rows(self, epoch):
+            epochs.append(int(epoch))
+            yield from Source.rows(type("Some", (Source,), {})(self.tokenizer, has_labels=False), epoch)
+
+    history = (
+        make().fit(Recorded(tokenizer, has_labels=False), batch_size=4, epochs=2, steps_per_epoch=4, verbose=0).history
+    )
+    assert len(history["loss"]) == 2
+    assert epochs[:3] == [0, 1, 2]
+
+
+def test_pairs_for_the_pretrainer(make, tokenizer):
+    task = make(BertPretrainer)
+    source = Source(tokenizer, has_labels=True)
+    history = task.fit(source, validation_data=source, batch_size=4, verbose=0).history
+    assert {"masked_lm_accuracy", "next_sentence_accuracy", "val_loss"} <= set(history)
+
+
+def test_rows_of_another_kind_are_refused(make, tokenizer):
+    other = BertTokenizer([*tokenizer.get_config()["vocabulary"], "more"])
+    with pytest.raises(ValueError, match="`BertMaskedLM`: `x` must hold rows without labels"):
+        make().fit(Source(tokenizer, has_labels=True), verbose=0)
+    with pytest.raises(ValueError, match="`BertPretrainer`: `x` must hold pairs of texts"):
+        make(BertPretrainer).fit(Source(tokenizer, has_labels=False), verbose=0)
+    with pytest.raises(ValueError, match="`x` must hold ids of the task's own tokenizer"):
+        make().fit(Source(other, has_labels=False), verbose=0)
+    with pytest.raises(ValueError, match="`y` must be None beside a source of rows"):
+        make().fit(Source(tokenizer, has_labels=False), ["a"], verbose=0)
+    with pytest.raises(ValueError, match="`group_by_length` must be False"):
+        make().fit(Source(tokenizer, has_labels=False), verbose=0, group_by_length=True)

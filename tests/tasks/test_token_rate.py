@@ -1,0 +1,46 @@
+"""`TokenRate`: what it counts, and where it tells it."""
+
+import keras
+import pytest
+
+from keras_bert_layers import BertMaskedLM, BertPreprocessor, BertTokenizer
+from keras_bert_layers.tasks import TokenRate
+
+TEXTS = ["good film", "bad", "a good night"]
+NUM_TOKENS = 6 + 2 * 3  # with [CLS] and [SEP]
+
+
+@pytest.fixture(scope="module")
+def task(new_backbone, vocabulary):
+    task = BertMaskedLM(new_backbone(), BertPreprocessor(BertTokenizer(vocabulary), max_length=11))
+    task.compile(run_eagerly=True)
+    return task
+
+
+def test_tokens_of_each_epoch(task, tmp_path):
+    logged = keras.callbacks.CSVLogger(tmp_path / "log.csv")
+    before = task.fit(TEXTS, batch_size=2, verbose=0).history
+    history = task.fit(
+        TEXTS, batch_size=2, epochs=2, validation_data=TEXTS[:2], verbose=0, callbacks=[TokenRate(), logged]
+    ).history
+    assert "tokens" not in before
+    assert history["tokens"] == [NUM_TOKENS, NUM_TOKENS]
+    assert history["val_tokens"] == [7, 7]
+    assert min(history["tokens_per_second"]) > 0
+    assert "tokens_per_second" in (tmp_path / "log.csv").read_text()
+
+
+def test_tokens_of_each_step(task):
+    steps = []
+    told = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: steps.append(logs["tokens_per_second"])
+    )
+    task.fit(TEXTS, batch_size=2, verbose=0, callbacks=[TokenRate(each_step=True), told])
+    assert len(steps) == 2
+
+
+def test_bad_arguments():
+    with pytest.raises(TypeError, match="`TokenRate`: `each_step` must be True or False"):
+        TokenRate(each_step=1)
+    with pytest.raises(TypeError, match="`TokenRate`: `model` must be a Task"):
+        TokenRate().set_model(keras.Sequential())
