@@ -9,6 +9,7 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -108,6 +109,33 @@ def layer_outputs(found):
         found[f"pooling:{mode}"] = to_numpy(layers.SequencePooling(mode)(hidden, MASK))
     for name in ("gelu_erf", "gelu_tanh"):
         found[name] = to_numpy(getattr(layers, name)(hidden))
+
+
+def gpu_kernels(found):
+    """How often JAX calls cuDNN's attention, forward and backward, in a training step compiled for an Nvidia GPU."""
+    import jax
+    import keras
+    from jax._src.cudnn import fused_attention_stablehlo as cudnn
+
+    block = layers.TransformerEncoderBlock(3, 11, attention_dropout=0.0, dropout=0.0, dtype="mixed_bfloat16")
+    block.build((2, None, 48))
+    block.rematerialize = True  # what has no gradient then shows outside of Keras, which would catch it
+    weights = [weight.value for weight in block.trainable_variables]
+    for name, length, first in (("even", 6, False), ("odd", 7, False), ("first", 6, True)):
+
+        def loss(weights, hidden, mask, first=first):
+            outputs, _ = block.stateless_call(weights, [], hidden, mask, first_token_only=first, training=True)
+            return keras.ops.sum(outputs)
+
+        with (  # what JAX asks the machine, which need not have a GPU for this
+            mock.patch.object(cudnn, "check_cudnn_version", return_value=91_000),
+            mock.patch.object(cudnn, "check_compute_capability", return_value=True),
+            mock.patch.object(cudnn, "is_cuda_compute_capability_equal", return_value=False),
+        ):
+            traced = jax.jit(jax.grad(loss)).trace(weights, np.zeros((2, length, 48), "float32"), MASK[:2, :length])
+            program = traced.lower(lowering_platforms=("cuda",)).as_text()
+        calls = [program.count(f"@__cudnn$fmhaScaleBiasSoftmax{direction}(") for direction in ("", "Backward")]
+        found[f"kernels:{name}"] = np.array(calls)
 
 
 def training(found):
@@ -289,6 +317,8 @@ def main(path):
     backend = os.environ["KERAS_BACKEND"]
     if backend != "tensorflow" and any(name.split(".")[0].startswith("tensorflow") for name in sys.modules):
         sys.exit(f"TensorFlow was imported on the backend {backend}.")
+    if backend == "jax":
+        gpu_kernels(found)
     saving(found, backbone)  # last: where TensorFlow is installed, Keras itself imports it here
     tied_file(found, *pretrained)
     np.savez(path, **found)

@@ -120,7 +120,8 @@ class SelfAttention(keras.layers.Layer):
         """Attends; see the class."""
         query, merged = self._project(hidden, packing, first_token_only)
         if packing is None:
-            may_fuse = not return_attention_scores and not (training and self.dropout)
+            # One query is too little work for a kernel, and JAX's has no gradient for it.
+            may_fuse = not (first_token_only or return_attention_scores or (training and self.dropout))
             fused = may_fuse and keras.backend.backend() in _FUSING_BACKENDS
             context, scores = self._attend(query, merged, padding_mask, packed_rows=packed_rows, fused=fused)
             context = context if query is None else context[:, 0]
@@ -165,9 +166,7 @@ class SelfAttention(keras.layers.Layer):
             query, key = self.positions.rotated(query), self.positions.rotated(key)
             bias = self.positions.bias(ops.shape(query)[2], ops.shape(key)[2])  # [N, Q, S]
         if fused and bias is None:
-            heads_last = [_swap_heads_and_sequence(part) for part in (query, key, value)]
-            context = ops.dot_product_attention(*heads_last, mask=visible, flash_attention=_flash(visible))
-            scores = None
+            context, scores = _attend_by_kernel(query, key, value, visible), None
         else:
             context, scores = self._attend_by_products(query, key, value, visible, bias)
         batch, num_queries = ops.shape(context)[:2]
@@ -242,10 +241,19 @@ def _swap_heads_and_sequence(part: Any) -> Any:
     return ops.transpose(part, (0, 2, 1, 3))
 
 
-def _flash(visible: Any) -> bool | None:
-    # On TPU, Keras 3.15 passes the mask of the batch's first row to its flash kernel for all rows.
-    on_tpu = keras.backend.backend() == "jax" and keras.distribution.list_devices()[0].startswith("tpu")
-    return False if visible is not None and on_tpu else None
+def _attend_by_kernel(query: Any, key: Any, value: Any, visible: Any) -> Any:
+    """The context `[B, S, N, D]`, of parts `[B, N, S, D]`, by a fused kernel where there is one."""
+    flash, length = None, ops.shape(query)[2]
+    if visible is not None and keras.backend.backend() == "jax":
+        # cuDNN's kernel takes no mask that broadcasts over the queries (https://github.com/jax-ml/jax/issues/28974).
+        # Keras would catch JAX's error, and go on without the kernel.
+        visible = ops.broadcast_to(visible, (ops.shape(visible)[0], 1, length, length))
+        # With a mask, cuDNN has no gradient for an odd length. On TPU, Keras 3.15 passes the mask of the batch's first
+        # row to its flash kernel for all rows.
+        if length % 2 or keras.distribution.list_devices()[0].startswith("tpu"):
+            flash = False
+    parts = [_swap_heads_and_sequence(part) for part in (query, key, value)]
+    return ops.dot_product_attention(*parts, mask=visible, flash_attention=flash)
 
 
 def _softmax(logits: Any) -> Any:
