@@ -101,6 +101,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=list(RUNS), default=list(RUNS), help="some of the questions")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--table", action="store_true", help="print the results as Markdown, and run nothing")
     return parser.parse_args()
 
 
@@ -332,15 +333,34 @@ def result_of(data: Path, run: Run, seed: int, steps: int) -> dict[str, float]:
     }
 
 
+def print_tables(known: dict[str, Any], options: argparse.Namespace) -> None:
+    """A table a question, with means over the seeds."""
+    for question in options.only:
+        print(f"\n{question}\n\n| run | parameters | steps | cloze | SST-2 |\n|---|--:|--:|--:|--:|")
+        for name, run in RUNS[question].items():
+            keys = [key_of(run, seed, options.steps) for seed in options.seeds]
+            found = [known[key] for key in keys if key in known]
+            if found:
+                cloze, sst2 = (f"{100 * np.mean([one[number] for one in found]):.1f}" for number in ("cloze", "sst2"))
+                print(f"| {name} | {found[0]['parameters']:,} | {found[0]['steps']:,} | {cloze} | {sst2} |")
+
+
+def key_of(run: Run, seed: int, steps: int) -> str:
+    """What a result is stored under."""
+    return json.dumps([dataclasses.asdict(run), seed, round(steps * run.steps_share)])
+
+
 def main() -> None:
     options = parse_arguments()
     recipe.limit_threads()
     known: dict[str, Any] = json.loads(options.output.read_text()) if options.output.exists() else {}
+    if options.table:
+        print_tables(known, options)
+        return
     for question in options.only:
         for name, run in RUNS[question].items():
             for seed in options.seeds:
-                steps = round(options.steps * run.steps_share)
-                key = json.dumps([dataclasses.asdict(run), seed, steps])
+                key, steps = key_of(run, seed, options.steps), round(options.steps * run.steps_share)
                 if key not in known:
                     known[key] = {"question": question, "name": name, "seed": seed}
                     known[key] |= result_of(options.data, run, seed, steps)
