@@ -183,7 +183,7 @@ def test_a_rows_masks_depend_on_its_seed_alone(tokenizer, unit):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rate", [0.15, 0.4])
+@pytest.mark.parametrize("rate", [pytest.param(0.15, marks=pytest.mark.exhaustive), 0.4])
 @pytest.mark.parametrize("unit", UNITS)
 def test_laws_over_a_million_tokens(tokenizer, unit, rate):
     width, num_rows = 512, 2000
