@@ -312,14 +312,15 @@ def main(path):
     wrong_id(found)
     relative(found)
     packed_rows(found)
-    encoder_parts(found)
     google_files(found, backbone)
     backend = os.environ["KERAS_BACKEND"]
     if backend != "tensorflow" and any(name.split(".")[0].startswith("tensorflow") for name in sys.modules):
         sys.exit(f"TensorFlow was imported on the backend {backend}.")
     if backend == "jax":
         gpu_kernels(found)
-    saving(found, backbone)  # last: where TensorFlow is installed, Keras itself imports it here
+    # Last: where TensorFlow is installed, Keras itself imports it for the config of a layer.
+    encoder_parts(found)
+    saving(found, backbone)
     tied_file(found, *pretrained)
     np.savez(path, **found)
 
