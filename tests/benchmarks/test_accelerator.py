@@ -70,7 +70,7 @@ def test_operations_of_bert_base():
     assert 11 / 12 < part < 11 / 12 + 2 * 2 / 12 / 12 + 0.001
 
 
-@pytest.mark.parametrize("backend", ["jax", pytest.param("torch", marks=[pytest.mark.slow, pytest.mark.peers])])
+@pytest.mark.parametrize("backend", ["jax", pytest.param("torch", marks=[pytest.mark.exhaustive, pytest.mark.peers])])
 def test_smoke(backend, tmp_path):
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"the backend {backend} is not installed here")
