@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers import preprocessing
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.data.pretraining._records import read_records
@@ -25,6 +23,7 @@ from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS
 from keras_bert_layers.data.pretraining.text_corpus import unit_order
 from keras_bert_layers.preprocessing._text_layer import Tokenizer, check_is_tokenizer
 from keras_bert_layers.preprocessing.row_rule import RowRule
+from keras_bert_layers.preprocessing.row_rules import RULES, rule_from_dict
 
 OWNER = "TokenShards"
 
@@ -149,11 +148,10 @@ def _check_tokenizer(tokenizer: Tokenizer, expected: dict[str, Any]) -> None:
 
 def _rule(rule: RowRule | None, expected: dict[str, Any]) -> RowRule:
     if rule is None:
-        kind = getattr(preprocessing, expected["class"], None)
-        if not dataclasses.is_dataclass(kind):
+        if expected["class"] not in RULES:
             cure = "Pass the rule that the shards were written with."
             raise ValueError(checks.message(OWNER, "rule", f"be a {expected['class']}", None, cure))
-        return kind(**expected["settings"])  # type: ignore[operator,return-value,no-any-return]
+        return rule_from_dict({"name": expected["class"], **expected["settings"]})
     found = json.loads(json.dumps(settings_of_rule(rule)))
     if found != expected:
         raise ValueError(checks.message(OWNER, "rule", f"be as in the manifest: {expected}", rule))
