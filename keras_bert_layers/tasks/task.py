@@ -30,6 +30,7 @@ from keras_bert_layers.tasks._parts import check_sizes
 from keras_bert_layers.tasks._training_place import TrainingPlace
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.inputs._batches import untuned
 from keras_bert_layers.tasks.inputs._epochs import Epochs
 from keras_bert_layers.tasks.inputs._id_arrays import IdArrays
 from keras_bert_layers.tasks.inputs._row_order import RowOrder
@@ -340,8 +341,8 @@ class Task(keras.Model):
                 raise ValueError(checks.message(owner, "group_by_length", "be False for ids", group_by_length))
             if not shuffle or not IdArrays.are_here((x, y, sample_weight)):
                 options |= {"validation_split": validation_split, "validation_batch_size": validation_batch_size}
-                options |= {"validation_data": validation_data, "sample_weight": sample_weight, "shuffle": shuffle}
-                return super().fit(x, y, batch_size=batch_size, **options)
+                options |= {"validation_data": untuned(validation_data), "sample_weight": sample_weight}
+                return super().fit(untuned(x), y, batch_size=batch_size, shuffle=shuffle, **options)
             data = IdArrays(owner, None)
         order = RowOrder.of(owner, x, shuffle=shuffle, group_by_length=group_by_length)
         if validation_split and validation_data is None:
@@ -355,7 +356,8 @@ class Task(keras.Model):
             if validation_data is not None:
                 validation_data = data.validation(validation_data, validation_batch_size or batch_size)
             # The dataset shuffles itself; Keras warns if it is asked to.
-            return super().fit(batches, validation_data=validation_data, shuffle=False, **options)
+            validation_data = untuned(validation_data)
+            return super().fit(untuned(batches), validation_data=validation_data, shuffle=False, **options)
 
     @traced_anew_after_errors
     def evaluate(
@@ -380,7 +382,7 @@ class Task(keras.Model):
                 self.data.check_labels(x, y)
             x, y, sample_weight, batch_size = batches, None, None, None
         return super().evaluate(
-            x, y, batch_size, verbose, sample_weight, steps, callbacks, return_dict=return_dict, **kwargs
+            untuned(x), y, batch_size, verbose, sample_weight, steps, callbacks, return_dict=return_dict, **kwargs
         )
 
     @traced_anew_after_errors

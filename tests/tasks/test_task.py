@@ -183,6 +183,25 @@ class TestWhatChangesTheAnswers:
             classifier.preprocessor = long
 
 
+def test_no_dataset_is_tuned_as_it_runs(classifier, preprocessor, monkeypatch):
+    # The end of a tuned one waits for its tuner: half of a short training's time.
+    seen = []
+    monkeypatch.setattr(
+        keras.Model, "fit", lambda self, x, *args, **kwargs: seen.extend([x, kwargs["validation_data"]])
+    )
+    monkeypatch.setattr(keras.Model, "evaluate", lambda self, x, *args, **kwargs: seen.append(x))
+    texts = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).batch(2)
+    ids = texts.map(lambda text, label: (preprocessor(text), label))
+    for data in ((TEXTS, np.array(LABELS)), (texts, None), (ids, None)):
+        classifier.fit(*data, validation_data=data if data[1] is not None else data[0])
+        classifier.evaluate(*data)
+    assert [data.options().autotune.enabled for data in seen] == [False] * 9
+    options = tf.data.Options()
+    options.autotune.enabled = True
+    classifier.evaluate(texts.with_options(options))
+    assert seen[-1].options().autotune.enabled
+
+
 def test_the_first_step_is_traced_once(classifier, monkeypatch):
     """TensorFlow traces a function again if its first trace creates variables, such as the optimizer's."""
     traces = []

@@ -1,4 +1,4 @@
-"""From checked columns to batches of their rows in a `tf.data.Dataset`."""
+"""From checked columns to batches of their rows in a `tf.data.Dataset`, and how TensorFlow runs it."""
 
 from __future__ import annotations
 
@@ -41,3 +41,16 @@ def batches_of_rows(
     # They rewrite the graph at each start, which takes a tenth of a second, and find nothing here to improve.
     options.experimental_optimization.apply_default_optimizations = False
     return batches.map(lambda chosen: arrays.rows_of(parts, chosen)).with_options(options)
+
+
+def untuned(data: Any) -> Any:
+    """A `tf.data.Dataset` whose threads TensorFlow does not tune as it runs; anything else, as it is.
+
+    When the iterator of a tuned dataset ends, TensorFlow 2.21 often waits for the tuner to wake, and it sleeps twice as
+    long each time: up to as long as the iterator has run, a minute at most. A choice that the dataset holds is kept.
+    """
+    if not columns_of.is_dataset(data) or data.options().autotune.enabled is not None:
+        return data
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return data.with_options(options)
