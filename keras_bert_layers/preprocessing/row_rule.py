@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from keras_bert_layers.preprocessing._text_layer import Tokenizer
 from keras_bert_layers.preprocessing.token_documents import TokenDocuments
@@ -16,9 +16,9 @@ class RowRule(Protocol):
     """
 
     #: Whether rows have a label, for the next-sentence head.
-    has_labels: bool
+    has_labels: ClassVar[bool]
     #: Whether a row holds several texts, so that the encoder must be told (`backbone.packed_rows = True`).
-    is_packed: bool
+    is_packed: ClassVar[bool]
 
     def rows(self, documents: TokenDocuments, tokenizer: Tokenizer, *, max_length: int, seed: int) -> TokenRows:
         """Makes rows of documents.

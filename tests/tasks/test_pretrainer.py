@@ -223,9 +223,9 @@ def test_half_precision(make):
 
 class TestErrors:
     def test_labels_beside_documents(self, pretrainer):
-        with pytest.raises(ValueError, match="`BertPretrainer`: `y` must be None where `x` is a list of documents"):
+        with pytest.raises(ValueError, match="`BertPretrainer`: `y` must be None where rows are made of documents"):
             pretrainer.fit(DOCUMENTS, LABELS)
-        with pytest.raises(ValueError, match="`sample_weight` must be None where `x` is a list of documents"):
+        with pytest.raises(ValueError, match="`sample_weight` must be None where rows are made of documents"):
             pretrainer.evaluate(DOCUMENTS, sample_weight=LABELS)
 
     @pytest.mark.parametrize("method", ["fit", "evaluate", "train_on_batch", "test_on_batch"])

@@ -12,6 +12,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.data.pretraining._row_datasets import rows_of_blocks
 from keras_bert_layers.data.pretraining._threads import in_order
 from keras_bert_layers.data.pretraining.document_files import Block, DocumentFiles
 from keras_bert_layers.preprocessing._text_layer import Tokenizer, check_is_tokenizer
@@ -108,12 +109,7 @@ class TextCorpus:
         Raises:
             ValueError: when the rows are taken, a document that cannot be used; TensorFlow shows it as its own error.
         """
-        flat = {"ids": tf.int32, "segments": tf.int8, "texts": tf.int32, "bounds": tf.int64, "rows": tf.int64}
-        if self.rule.has_labels:
-            flat["labels"] = tf.int32
-        signature = {name: tf.TensorSpec([None], dtype) for name, dtype in flat.items()}
-        blocks = tf.data.Dataset.from_generator(self._flat_rows, output_signature=signature, args=(epoch,))
-        return blocks.prefetch(1).flat_map(_rows_of_block)
+        return rows_of_blocks(self._blocks, self.rule, epoch)
 
     def tokens(self, block: Block) -> _Tokens:
         """The documents of a block as ids."""
@@ -134,16 +130,10 @@ class TextCorpus:
             )
         return rows, (block.number << ROW_BITS) + np.arange(len(rows), dtype=np.int64)
 
-    def _flat_rows(self, epoch: Any) -> Iterator[dict[str, np.ndarray]]:
-        """The rows of each block, not yet cut into rows."""
-        epoch = int(epoch)
+    def _blocks(self, epoch: int) -> Iterator[tuple[TokenRows, np.ndarray]]:
         order = unit_order(self.seed, epoch, self.documents.num_units)
         blocks = (block for unit in order for block in self.documents.blocks(int(unit)))
-        make = functools.partial(self._made, epoch=epoch)
-        for rows, numbers in in_order(make, blocks, num_threads=num_threads()):
-            flat = {"ids": rows.token_ids, "segments": rows.segment_ids, "texts": rows.text_numbers}
-            flat |= {"bounds": rows.bounds, "rows": numbers}
-            yield flat if rows.labels is None else {**flat, "labels": rows.labels}
+        return in_order(functools.partial(self._made, epoch=epoch), blocks, num_threads=num_threads())
 
     def _made(self, block: Block, epoch: int) -> tuple[TokenRows, np.ndarray]:
         return self.rows(self.tokens(block), epoch)
@@ -177,21 +167,3 @@ def _shuffled(count: int, sequence: np.random.SeedSequence) -> np.ndarray:
     NumPy keeps the numbers of its bit generators the same between versions, but not those that are made of them.
     """
     return np.argsort(np.random.PCG64(sequence).random_raw(count), kind="stable")
-
-
-def _rows_of_block(flat: dict[str, tf.Tensor]) -> tf.data.Dataset:
-    """The rows of `_flat_rows` one by one."""
-    bounds = flat["bounds"]
-
-    def row(index: tf.Tensor) -> dict[str, tf.Tensor]:
-        start = bounds[index : index + 1]
-        length = bounds[index + 1 : index + 2] - start
-        found = {
-            "token_ids": tf.slice(flat["ids"], start, length),
-            "segment_ids": tf.cast(tf.slice(flat["segments"], start, length), tf.int32),
-            "padding_mask": tf.slice(flat["texts"], start, length),
-            "row": flat["rows"][index],
-        }
-        return found if "labels" not in flat else {**found, "label": flat["labels"][index]}
-
-    return tf.data.Dataset.range(tf.size(bounds, tf.int64) - 1).map(row)

@@ -47,7 +47,7 @@ def masked_batches(data: Any, source: RowSource, batch_size: int | None, epochs:
         cure = "The number of rows of this source is not known before an epoch ends. `TokenShards` know theirs."
         raise ValueError(checks.message(data.owner, "steps_per_epoch", "be given", None, cure))
     if epochs.order is RowOrder.BY_LENGTH:
-        rule, cure = "be False for rows of a source", "Their rule made them about as long as `max_length` allows."
+        rule, cure = "be False where rows are made of documents", "Their rule made them about as long as `max_length` allows."
         raise ValueError(checks.message(data.owner, "group_by_length", rule, True, cure))
     shuffle = epochs.order is RowOrder.SHUFFLED
 
@@ -73,7 +73,8 @@ def _of_epoch(
         order = mask_seeds(seed, epoch, tf.constant([ORDER_ROW], tf.int64))[0]
         rows = rows.shuffle(SHUFFLED_ROWS, seed=order, reshuffle_each_iteration=False)
     # JAX compiles each length, and packed rows are full.
-    width = source.max_length if source.rule.is_packed or keras.backend.backend() == "jax" else None
+    is_full = source.rule.is_packed or keras.backend.backend() == "jax" or data.preprocessor.padding != "longest"
+    width = source.max_length if is_full else None
     shapes = {name: [] if name in ("row", "label") else [width] for name in rows.element_spec}
     pad_id = tf.constant(data.preprocessor.tokenizer.pad_id, tf.int32)
     padding = {name: pad_id if name == "token_ids" else None for name in shapes}

@@ -55,7 +55,8 @@ class MaskedInputs(Inputs):
             return super().batches_of(x, y, sample_weight, batch_size=batch_size, epochs=epochs)
         for name, value in (("y", y), ("sample_weight", sample_weight)):
             if value is not None:
-                raise ValueError(checks.message(self.owner, name, "be None beside a source of rows", type(value)))
+                rule = "be None where rows are made of documents"
+                raise ValueError(checks.message(self.owner, name, rule, type(value)))
         check_source(self, x, has_labels=self.takes_pairs)
         return masked_batches(self, x, batch_size, epochs)
 

@@ -121,5 +121,5 @@ class TestErrors:
 
     def test_documents(self, backbone, preprocessor):
         pretrainer = BertPretrainer(backbone, preprocessor)
-        with pytest.raises(ValueError, match="`group_by_length` must be False for documents"):
+        with pytest.raises(ValueError, match="`group_by_length` must be False where rows are made of documents"):
             pretrainer.fit([["good film", "bad film"], ["night"]], group_by_length=True)

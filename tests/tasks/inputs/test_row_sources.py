@@ -89,6 +89,16 @@ def test_epochs_differ_and_evaluation_does_not(make, tokenizer, make_epochs):
     assert set(rows_of(batches)).isdisjoint(rows_of(batches))
 
 
+@pytest.mark.parametrize("padding", ["longest", "bucket", "max_length"])
+def test_width(make, tokenizer, padding):
+    source = Source(tokenizer, has_labels=False)
+    task = make(seed=5)
+    config = task.preprocessor.get_config() | {"padding": padding, "max_length": source.max_length}
+    task.preprocessor = type(task.preprocessor).from_config(config)
+    widths = {int(inputs["token_ids"].shape[1]) for inputs, _, _ in task.data.batches(source, batch_size=2)}
+    assert (widths == {source.max_length}) == (padding != "longest")
+
+
 @pytest.mark.parametrize("static_masks", [True, False])
 def test_masks_of_rows_that_come_again(make, tokenizer, make_epochs, static_masks):
     class Again(Source):
@@ -150,7 +160,7 @@ def test_rows_of_another_kind_are_refused(make, tokenizer):
         make(BertPretrainer).fit(Source(tokenizer, has_labels=False), verbose=0)
     with pytest.raises(ValueError, match="`x` must hold ids of the task's own tokenizer"):
         make().fit(Source(other, has_labels=False), verbose=0)
-    with pytest.raises(ValueError, match="`y` must be None beside a source of rows"):
+    with pytest.raises(ValueError, match="`y` must be None where rows are made of documents"):
         make().fit(Source(tokenizer, has_labels=False), ["a"], verbose=0)
     with pytest.raises(ValueError, match="`group_by_length` must be False"):
         make().fit(Source(tokenizer, has_labels=False), verbose=0, group_by_length=True)
