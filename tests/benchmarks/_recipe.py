@@ -199,4 +199,4 @@ def tell(options: argparse.Namespace, result: dict) -> None:
         for name, value in vars(options).items()
         if name not in ("data", "weights", "save") and value is not None and value is not False
     }
-    sys.stdout.write(json.dumps({**settings, **result}) + "\n")
+    sys.stdout.write(json.dumps({**settings, **result}, default=str) + "\n")
