@@ -271,7 +271,7 @@ class TestPackedTexts:
 @pytest.mark.parametrize("rule", [*RULES, NextSentence(0.25, 0.5), SentenceOrder(short_rate=0)], ids=repr)
 def test_rules_as_json(rule):
     values = json.loads(json.dumps(rule_to_dict(rule)))
-    assert values["name"] == type(rule).__name__
+    assert values["class"] == type(rule).__name__
     assert rule_from_dict(values) == rule
     assert hash(rule) == hash(rule_from_dict(values))
 
@@ -291,9 +291,7 @@ def test_errors(tokenizer, documents):
         NextSentence(random_next_rate=1.5)
     with pytest.raises(TypeError, match="`SentenceOrder`: `short_rate` must be a number"):
         SentenceOrder(short_rate="all")
-    with pytest.raises(ValueError, match=re.escape("`RowRule`: `name` must be one of ['NextSentence', ")):
-        rule_from_dict({"name": "Sentences"})
+    with pytest.raises(ValueError, match=re.escape("`RowRule`: `class` must be one of ['NextSentence', ")):
+        rule_from_dict({"class": "Sentences", "settings": {}})
     with pytest.raises(ValueError, match=re.escape("`SentenceOrder`: `setting` must be one of ['short_rate']. Rec")):
-        rule_from_dict({"name": "SentenceOrder", "random_next_rate": 0.5})
-    with pytest.raises(ValueError, match="`RowRule`: `rule` must be one of"):
-        rule_to_dict(tokenizer)
+        rule_from_dict({"class": "SentenceOrder", "settings": {"random_next_rate": 0.5}})

@@ -7,7 +7,6 @@ import importlib.metadata
 import json
 import os
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from keras_bert_layers._internal.written_whole import hidden_directory, leftover
 from keras_bert_layers.data.pretraining._records import write_records
 from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS
 from keras_bert_layers.preprocessing._text_layer import Tokenizer
-from keras_bert_layers.preprocessing.row_rule import RowRule
 from keras_bert_layers.preprocessing.token_rows import TokenRows
 
 # Readers refuse another number.
@@ -94,11 +92,6 @@ def settings_of_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     content = json.dumps([type(tokenizer).__name__, config], sort_keys=True).encode("utf-8", "surrogatepass")
     settings = {name: value for name, value in config.items() if name not in _LONG}
     return {"class": type(tokenizer).__name__, "sha256": hashlib.sha256(content).hexdigest(), "settings": settings}
-
-
-def settings_of_rule(rule: RowRule) -> dict[str, Any]:
-    """Class and settings."""
-    return {"class": type(rule).__name__, "settings": asdict(rule)}  # type: ignore[call-overload]
 
 
 def package_version() -> str:

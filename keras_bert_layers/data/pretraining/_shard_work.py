@@ -13,13 +13,13 @@ from keras_bert_layers.data.pretraining._shard_files import (
     FORMAT,
     facts_of,
     package_version,
-    settings_of_rule,
     settings_of_tokenizer,
     shard_path,
     write_shard,
 )
 from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS, Block
 from keras_bert_layers.data.pretraining.text_corpus import TextCorpus
+from keras_bert_layers.preprocessing.row_rules import rule_to_dict
 
 # Bad lines that the manifest names; it counts all.
 NUM_NAMED = 100
@@ -49,7 +49,7 @@ class ShardWork:
             "package": package_version(),
             "documents": self.corpus.documents.settings(),
             "tokenizer": settings_of_tokenizer(self.corpus.tokenizer),
-            "rule": settings_of_rule(self.corpus.rule),
+            "rule": rule_to_dict(self.corpus.rule),
             "max_length": self.corpus.max_length,
             "seed": self.corpus.seed,
             "num_duplicates": self.num_duplicates,

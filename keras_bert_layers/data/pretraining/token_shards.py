@@ -15,7 +15,6 @@ from keras_bert_layers.data.pretraining._records import read_records
 from keras_bert_layers.data.pretraining._shard_files import (
     FORMAT,
     MANIFEST,
-    settings_of_rule,
     settings_of_tokenizer,
     shard_path,
 )
@@ -23,7 +22,7 @@ from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS
 from keras_bert_layers.data.pretraining.text_corpus import unit_order
 from keras_bert_layers.preprocessing._text_layer import Tokenizer, check_is_tokenizer
 from keras_bert_layers.preprocessing.row_rule import RowRule
-from keras_bert_layers.preprocessing.row_rules import RULES, rule_from_dict
+from keras_bert_layers.preprocessing.row_rules import RULES, rule_from_dict, rule_to_dict
 
 OWNER = "TokenShards"
 
@@ -151,8 +150,8 @@ def _rule(rule: RowRule | None, expected: dict[str, Any]) -> RowRule:
         if expected["class"] not in RULES:
             cure = "Pass the rule that the shards were written with."
             raise ValueError(checks.message(OWNER, "rule", f"be a {expected['class']}", None, cure))
-        return rule_from_dict({"name": expected["class"], **expected["settings"]})
-    found = json.loads(json.dumps(settings_of_rule(rule)))
+        return rule_from_dict(expected)
+    found = json.loads(json.dumps(rule_to_dict(rule)))
     if found != expected:
         raise ValueError(checks.message(OWNER, "rule", f"be as in the manifest: {expected}", rule))
     return rule
