@@ -75,8 +75,7 @@ def check_refusals(server):
         assert list(response.json()) == ["error"]
     response = requests.post(address, data=b'{"inputs": [', timeout=10)
     assert response.json()["error"] == "JSON Parse error: Expecting value at offset: 12"
-    logged = [line for line in server.output().splitlines() if "at offset: 12" in line]
-    assert len(logged) == 1
+    assert "at offset" not in server.output(), "what is wrong with a request may quote it"
     assert "Traceback" not in server.output()
     response = requests.post(address, json={"instances": [{"text": "a"}, {"text": "b"}]}, timeout=10)
     assert [sorted(row) for row in response.json()["predictions"]] == [["bytes_cut", "label", "probabilities"]] * 2
@@ -217,7 +216,8 @@ def test_too_many_requests_are_told_to_come_again(start_server, models):
         refused = list(pool.map(lambda _: post(server, texts), range(6)))
         assert {response.status_code for response in refused} == {200, 503}
         told = next(response for response in refused if response.status_code == 503)
-        assert (told.json()["error"], told.headers["Retry-After"]) == ("too many requests", "1")
+        assert told.json()["error"] == "requests in progress must be at most 1 (MAX_WAITING). Received: 2"
+        assert told.headers["Retry-After"] == "1"
         patient = [pool.submit(server.client(attempts=20).predict, {"text": TEXTS}) for _ in range(6)]
         assert [len(answer.result(60)["label"]) for answer in patient] == [5] * 6
 

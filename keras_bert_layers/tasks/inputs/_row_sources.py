@@ -47,7 +47,10 @@ def masked_batches(data: Any, source: RowSource, batch_size: int | None, epochs:
         cure = "The number of rows of this source is not known before an epoch ends. `TokenShards` know theirs."
         raise ValueError(checks.message(data.owner, "steps_per_epoch", "be given", None, cure))
     if epochs.order is RowOrder.BY_LENGTH:
-        rule, cure = "be False where rows are made of documents", "Their rule made them about as long as `max_length` allows."
+        rule, cure = (
+            "be False where rows are made of documents",
+            "Their rule made them about as long as `max_length` allows.",
+        )
         raise ValueError(checks.message(data.owner, "group_by_length", rule, True, cure))
     shuffle = epochs.order is RowOrder.SHUFFLED
 
