@@ -9,8 +9,8 @@ containers; prefer TensorFlow Serving where it runs.
 
 It listens on 127.0.0.1:8501 and asks nobody for a password: a proxy in front does (docs/guides/serve.md).
 
-Needs `pip install bentoml prometheus-client tensorflow tensorflow-text`. The model is $MODEL_BASE_PATH/$MODEL_NAME, a
-folder of versions. `limits.py` names the variables of the limits.
+Needs `pip install bentoml tensorflow tensorflow-text`. The model is $MODEL_BASE_PATH/$MODEL_NAME, a folder of versions.
+`limits.py` names the variables of the limits.
 """
 
 from __future__ import annotations

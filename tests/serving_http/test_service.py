@@ -1,5 +1,6 @@
 """`examples/serving/service.py`: its answers, and that neither bad requests nor new versions nor its end do harm."""
 
+import json
 import shutil
 import threading
 import time
@@ -25,6 +26,8 @@ def test_answers_and_refusals(start_server, models, small_classifier):
     assert client.versions() == {1: "AVAILABLE"}
     assert requests.get(f"{server.url}/readyz", timeout=5).status_code == 200
     assert requests.get(f"{server.url}/livez", timeout=5).status_code == 200
+    assert requests.get(f"{server.url}/ready", timeout=5).status_code == 200
+    assert requests.get(f"{server.url}/health", timeout=5).status_code == 200
     assert requests.get(f"{server.url}/v1/models/other", timeout=5).status_code == 404
     response = requests.post(f"{server.url}/v1/models/other:predict", json={"inputs": ["a"]}, timeout=5)
     assert (response.status_code, response.json()["error"]) == (
@@ -36,6 +39,18 @@ def test_answers_and_refusals(start_server, models, small_classifier):
     check_metadata(server)
     check_page(server)
     check_bad_rows_among_good_ones(server, client)
+    check_operations(server)
+
+
+def check_operations(server):
+    """What BentoML might do otherwise; `test_operations.py` has the rest."""
+    metrics = requests.get(f"{server.url}/metrics", timeout=5).text.splitlines()
+    assert "text_service_queue_requests 0.0" in metrics
+    assert any(line.startswith("text_service_step_rows_sum ") for line in metrics)
+    response = requests.post(f"{server.url}/predict", json={"inputs": "a good film"}, timeout=5)
+    assert sorted(entry["label"] for entry in response.json()) == ["bad", "good"]
+    line = next(line for line in server.output().splitlines() if response.headers["X-Request-ID"] in line)
+    assert json.loads(line)["route"] == "/predict"
 
 
 def check_answers(client, classifier):
@@ -199,6 +214,10 @@ def test_sigterm_answers_what_is_under_way(start_server, models):
         time.sleep(0.3)
         assert not any(answer.done() for answer in answers)
         server.terminate()
+        wait_for(lambda: requests.get(f"{server.url}/ready", timeout=5).status_code == 503)
+        refused = post(server, ["a"])
+        assert (refused.status_code, refused.json()) == (503, {"error": "the server is shutting down"})
+        assert not any(answer.done() for answer in answers)
         assert [len(answer.result(60)["label"]) for answer in answers] == [1024] * 4
         took = time.monotonic() - start
     server.process.wait(30)
