@@ -20,6 +20,7 @@ from metrics import Metrics
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from request_observer import RequestObserver
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -41,8 +42,6 @@ def make_application(model: Any, name: str, limits: Limits) -> Starlette:
         *openai.openai_routes(answerer, name),
         *embeddings_inference.embeddings_inference_routes(answerer),
         *tensorflow.tensorflow_routes(answerer, name),
-        # The last one: BentoML's own pages are not served.
-        Route("/{path:path}", _no_such_path, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]
     observer = Middleware(
         RequestObserver,
@@ -50,7 +49,7 @@ def make_application(model: Any, name: str, limits: Limits) -> Starlette:
         metrics=metrics,
         is_draining=lambda: answerer.draining,
     )
-    application = Starlette(routes=routes, middleware=[observer])
+    application = Starlette(routes=routes, middleware=[observer], exception_handlers={HTTPException: _as_json})
     application.state.answerer = answerer
     return application
 
@@ -82,5 +81,6 @@ def _operator_routes(answerer: Answerer, metrics: Metrics, name: str) -> list[Ro
     ]
 
 
-async def _no_such_path(_: Request) -> JSONResponse:
-    return JSONResponse({"error": "no such path; GET / lists them"}, 404)
+async def _as_json(_: Request, error: HTTPException) -> JSONResponse:
+    """No such path, or not by this method."""
+    return JSONResponse({"error": f"{error.detail}; GET / lists the routes"}, error.status_code, error.headers)

@@ -38,6 +38,8 @@ def tensorflow_routes(answerer: Answerer, name: str) -> list[Route]:
 
     async def other(request: Request) -> JSONResponse:
         asked = request.path_params["name"].removesuffix(":predict")
+        if asked == name:
+            return JSONResponse({"error": "predict by POST"}, 405, {"Allow": "POST"})
         return JSONResponse({"error": f"no such model: {asked!r}; this server has {name!r}"}, 404)
 
     async def metadata(_: Request) -> JSONResponse:

@@ -253,6 +253,21 @@ def test_a_fault_of_the_server_is_logged_and_not_told(start, lines, model):
     assert any("ZeroDivisionError" in line.get("traceback", "") for line in lines)
 
 
+def test_other_paths_and_methods(start):
+    url, _ = start()
+    for method, path, status in [
+        ("GET", "nowhere", 404),
+        ("POST", "health", 405),
+        ("GET", "embed", 405),
+        ("GET", "v1/models/lengths:predict", 405),
+        ("GET", "v1/models/other", 404),
+        ("POST", "v1/models/other:predict", 404),
+    ]:
+        response = requests.request(method, f"{url}/{path}", timeout=5)
+        assert response.status_code == status, path
+        assert list(response.json()) == ["error"]
+
+
 def test_probes(start, model):
     url, answerer = start()
     assert requests.get(f"{url}/ready", timeout=5).json() == {"ready": True, "loaded": True, "draining": False}
