@@ -42,6 +42,7 @@ def tasks():
         ),
         "classifier": kbl.BertClassifier(kbl.BertBackbone(config), class_names=["bad", "fair", "good"], **options),
         "pairs": kbl.BertClassifier(kbl.BertBackbone(config), num_classes=2, pairs=True, **options),
+        "dual": kbl.BertDualEncoder(kbl.BertBackbone(config), kbl.BertBackbone(config), **options),
         "reranker": kbl.BertCrossEncoder(kbl.BertBackbone(config), **options),
     }
 
@@ -148,6 +149,15 @@ def test_prompts(hub, urls, tasks):
     np.testing.assert_allclose(found, tasks["encoder"].predict(TEXTS, prompt="film"), rtol=0, atol=ROUNDING)
     answer = ask(f"{urls['encoder']}/embed", {"inputs": "a", "prompt_name": "token_ids"}, 422)
     assert "prompt_name must be a prompt of the model" in answer["error"]
+
+
+def test_dual_encoder(hub, urls, tasks):
+    queries, documents = tasks["dual"].encode_queries(TEXTS), tasks["dual"].encode_documents(TEXTS)
+    assert np.abs(queries - documents).max() > 0.01
+    embed = hub(model=f"{urls['dual']}/embed").feature_extraction
+    np.testing.assert_allclose(embed(TEXTS), queries, rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(embed(TEXTS, prompt_name="query"), queries, rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(embed(TEXTS, prompt_name="document"), documents, rtol=0, atol=ROUNDING)
 
 
 def test_hub_client_compares_sentences(hub, urls, vectors):
