@@ -1,4 +1,4 @@
-"""Batches the requests that arrive while the model is busy."""
+"""Batches the requests that arrive while the model is busy, up to a number of tokens."""
 
 from __future__ import annotations
 
@@ -20,48 +20,83 @@ class _Job:
 
     key: Hashable
     columns: Columns
-    num_rows: int
+    tokens: list[int]
     done: asyncio.Future[list[Any]]
     answers: list[Any] = field(default_factory=list)
 
-    def part(self, num_rows: int) -> Columns:
+    def rows_within(self, max_tokens: int) -> int:
+        """How many of the next rows have no more tokens than that together."""
+        start, total = len(self.answers), 0
+        for number, tokens in enumerate(self.tokens[start:]):
+            total += tokens
+            if total > max_tokens:
+                return number
+        return len(self.tokens) - start
+
+    def part(self, num_rows: int) -> _Part:
         """The next rows."""
-        start = len(self.answers)
-        return {name: column[start : start + num_rows] for name, column in self.columns.items()}
+        rows = slice(len(self.answers), len(self.answers) + num_rows)
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return _Part(self, columns, num_rows, sum(self.tokens[rows]))
+
+
+@dataclass
+class _Part:
+    """Some rows of a request, in one step."""
+
+    job: _Job
+    columns: Columns
+    num_rows: int
+    num_tokens: int
 
 
 class Batcher:
     """Runs one step of the model at a time, filled with rows of all waiting requests.
 
-    A single request does not wait. A request of many rows is split over several steps, so that it does not delay the
-    small ones after it. If a step fails, its requests run one by one, so that each gets the answer, or the error, that
-    it would get alone.
+    A single request does not wait. Rows are taken in the order of their requests until the next one would exceed the
+    tokens of a step; a row that alone has more runs alone. A request of several steps goes to the end of the queue
+    after each, so that it does not delay the small ones after it. If a step fails, its requests run one by one, so that
+    each gets the answer, or the error, that it would get alone.
+
+    The tokens of a step are the sum over its rows, because the exported graph skips padding.
 
     Args:
         run: takes a request's key and the columns of some rows of that key, and returns one answer per row. It runs in
             a thread.
-        max_rows: the number of rows of one step.
+        max_tokens: the tokens of one step.
+        observe: is told the rows and the tokens of each step before it runs.
     """
 
-    def __init__(self, run: Callable[[Any, Columns], list[Any]], *, max_rows: int = 32):
+    def __init__(
+        self,
+        run: Callable[[Any, Columns], list[Any]],
+        *,
+        max_tokens: int = 2048,
+        observe: Callable[[int, int], None] = lambda rows, tokens: None,
+    ):
         self._run = run
-        self._max_rows = max_rows
+        self._max_tokens = max_tokens
+        self._observe = observe
         self._jobs: deque[_Job] = deque()
         self._work: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
 
-    async def answer(self, key: Hashable, columns: Columns) -> list[Any]:
+    def __len__(self) -> int:
+        """The requests in the queue, without those of the step that runs."""
+        return len(self._jobs)
+
+    async def answer(self, key: Hashable, columns: Columns, tokens: list[int]) -> list[Any]:
         """One answer per row.
 
         Args:
             key: rows of equal keys may share a step.
             columns: name -> array, batch first, of equal length and at least one row.
+            tokens: the tokens of each row.
 
         Raises:
             Exception: the error of `run` for this request.
         """
-        num_rows = len(next(iter(columns.values())))
-        job = _Job(key, columns, num_rows, asyncio.get_running_loop().create_future())
+        job = _Job(key, columns, tokens, asyncio.get_running_loop().create_future())
         self._jobs.append(job)
         if self._work is None:
             self._work = asyncio.create_task(self._work_off())
@@ -74,48 +109,51 @@ class Batcher:
         finally:
             self._work = None
 
-    def _next(self) -> list[tuple[_Job, Columns]]:
+    def _next(self) -> list[_Part]:
         """The rows of the next step: those of the oldest request, and of others with the same key."""
-        parts: list[tuple[_Job, Columns]] = []
+        parts: list[_Part] = []
         kept: deque[_Job] = deque()
-        num_left = self._max_rows
-        while self._jobs and num_left:
+        left = self._max_tokens
+        while self._jobs:
             job = self._jobs.popleft()
-            if job.done.done():  # its client has disconnected
+            if job.done.done():  # its client has disconnected, or its time is over
                 continue
-            if parts and job.key != parts[0][0].key:
+            if parts and job.key != parts[0].job.key:
                 kept.append(job)
                 continue
-            part = job.part(num_left)
-            num_left -= len(next(iter(part.values())))
-            parts.append((job, part))
+            num_rows = job.rows_within(left) or (0 if parts else 1)
+            if not num_rows:  # nobody overtakes it
+                kept.append(job)
+                break
+            parts.append(job.part(num_rows))
+            left -= parts[-1].num_tokens
         self._jobs.extendleft(reversed(kept))
         return parts
 
-    async def _step(self, parts: list[tuple[_Job, Columns]]) -> None:
+    async def _step(self, parts: list[_Part]) -> None:
         if not parts:
             return
-        columns = {name: np.concatenate([part[name] for _, part in parts]) for name in parts[0][1]}
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+        self._observe(sum(part.num_rows for part in parts), sum(part.num_tokens for part in parts))
         try:
-            answers = await self._in_thread(parts[0][0].key, columns)
+            answers = await self._in_thread(parts[0].job.key, columns)
         except Exception as error:  # it becomes the answer of its own request
             if len(parts) > 1:
                 for part in parts:
                     await self._step([part])
-            elif not parts[0][0].done.done():
-                parts[0][0].done.set_exception(error)
+            elif not parts[0].job.done.done():
+                parts[0].job.done.set_exception(error)
             return
-        for job, part in parts:
-            num_rows = len(next(iter(part.values())))
-            job.answers += answers[:num_rows]
-            answers = answers[num_rows:]
-            self._finish(job)
+        for part in parts:
+            part.job.answers += answers[: part.num_rows]
+            answers = answers[part.num_rows :]
+            self._finish(part.job)
 
     def _finish(self, job: _Job) -> None:
         """Completes a request, or appends it to the queue for its remaining rows."""
         if job.done.done():
             return
-        if len(job.answers) == job.num_rows:
+        if len(job.answers) == len(job.tokens):
             job.done.set_result(job.answers)
         else:
             self._jobs.append(job)

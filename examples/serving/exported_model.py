@@ -5,6 +5,7 @@ It needs TensorFlow and tensorflow-text, but neither Keras nor this package.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizer's operations
-from bad_request import BadRequestError
 from google.protobuf.json_format import MessageToDict
+from request_error import RequestError
 from tensorflow.core.protobuf import saved_model_pb2
 
-MAX_ROWS = 1024
+# They read all of a text, through windows; the others read the first `max_length` tokens.
+READS_ALL = ("BertQuestionAnswerer", "BertTokenClassifier")
 
 # The padding of outputs whose width depends on the batch.
 FILLS = {tf.string: b"", tf.float32: -1.0, tf.int32: -1}
@@ -34,11 +36,17 @@ class ExportedModel:
 
     Attributes:
         signature_def: the signatures with their inputs and outputs, as TensorFlow Serving's `/metadata` has them.
+        card: the model card; empty for a SavedModel without one.
+        max_length: the tokens that the model reads of a sequence; None if it reads all, or without a card.
     """
 
     def __init__(self, path: Path, number: int):
         self.number = number
         self.signature_def = _signature_def(path)
+        card = path / "model_card.json"
+        self.card: dict[str, Any] = json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
+        reads_all = self.card.get("task") in READS_ALL
+        self.max_length: int | None = None if reads_all else self.card.get("preprocessing", {}).get("max_length")
         self._module = tf.saved_model.load(str(path))
         self._functions = dict(self._module.signatures)
         for function in self._functions.values():
@@ -53,21 +61,21 @@ class ExportedModel:
             inputs: name -> a list, one entry per row; or the list alone, if the signature has one input.
 
         Raises:
-            BadRequestError: the signature would reject the inputs; the message names the row.
+            RequestError: the signature would reject the inputs; the message names the row.
         """
-        if signature not in self._functions:
-            raise BadRequestError(f"signature_name must be one of {sorted(self._functions)}. Received: {signature!r}")
+        if not isinstance(signature, str) or signature not in self._functions:
+            raise RequestError(f"signature_name must be one of {sorted(self._functions)}. Received: {signature!r}")
         specs = _inputs(self._functions[signature])
         if not isinstance(inputs, dict):
             if len(specs) > 1:
-                raise BadRequestError(f"inputs must be an object with {sorted(specs)}")
+                raise RequestError(f"inputs must be an object with {sorted(specs)}")
             inputs = dict.fromkeys(specs, inputs)
         if set(inputs) != set(specs):
-            raise BadRequestError(f"{signature!r} takes the inputs {sorted(specs)}. Received: {sorted(inputs)}")
+            raise RequestError(f"{signature!r} takes the inputs {sorted(specs)}. Received: {sorted(inputs)}")
         arrays = {name: _array(name, inputs[name], specs[name]) for name in specs}
         if len({len(array) for array in arrays.values()}) > 1:
             lengths = {name: len(array) for name, array in arrays.items()}
-            raise BadRequestError(f"all inputs must have the same number of rows. Received: {lengths}")
+            raise RequestError(f"all inputs must have the same number of rows. Received: {lengths}")
         return arrays
 
     @staticmethod
@@ -91,6 +99,25 @@ class ExportedModel:
         }
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
+    def inputs_of(self, signature: str) -> list[str]:
+        """The names of a signature's inputs; none if there is no such signature."""
+        return sorted(_inputs(self._functions[signature])) if signature in self._functions else []
+
+    def outputs_of(self, signature: str) -> list[str]:
+        """The names of a signature's outputs; none if there is no such signature."""
+        return sorted(self._functions[signature].structured_outputs) if signature in self._functions else []
+
+    def num_tokens(self, inputs: dict[str, np.ndarray]) -> list[int]:
+        """The tokens that the model reads for each row of strings, special tokens included."""
+        return self._ids(inputs)["padding_mask"].numpy().sum(axis=-1).tolist()
+
+    def logits(self, inputs: dict[str, np.ndarray]) -> list[list[float]]:
+        """The model's own outputs for rows of strings, before any activation."""
+        return self._functions["token_ids"](**self._ids(inputs))["logits"].numpy().tolist()
+
+    def _ids(self, inputs: dict[str, np.ndarray]) -> dict[str, tf.Tensor]:
+        return self._functions["tokenize"](**{name: tf.constant(array) for name, array in inputs.items()})
+
 
 def _signature_def(path: Path) -> dict[str, Any]:
     saved_model = saved_model_pb2.SavedModel.FromString((path / "saved_model.pb").read_bytes())
@@ -106,16 +133,14 @@ def _inputs(function: Any) -> dict[str, tf.TensorSpec]:
 def _array(name: str, value: Any, spec: tf.TensorSpec) -> np.ndarray:
     """One input of a request, batch first."""
     if not isinstance(value, list) or not value:
-        raise BadRequestError(f"input {name!r} must be a list that is not empty. Received: {type(value).__name__}")
-    if len(value) > MAX_ROWS:
-        raise BadRequestError(f"input {name!r} must have at most {MAX_ROWS} rows. Received: {len(value)}")
+        raise RequestError(f"input {name!r} must be a list that is not empty. Received: {type(value).__name__}")
     convert = _encoded if spec.dtype == tf.string else _integer
     depth = spec.shape.rank - 1
     rows = [_nested(f"row {number} of the input {name!r}", row, depth, convert) for number, row in enumerate(value)]
     level = rows
     for _ in range(depth):
         if len({len(row) for row in level}) > 1:
-            raise BadRequestError(f"input {name!r} must have rows of one length; fill up the shorter ones")
+            raise RequestError(f"input {name!r} must have rows of one length; fill up the shorter ones")
         level = [entry for row in level for entry in row]
     return np.array(rows, object if spec.dtype == tf.string else np.int32)
 
@@ -125,22 +150,22 @@ def _nested(where: str, value: Any, depth: int, convert: Callable[[str, Any], An
     if not depth:
         return convert(where, value)
     if not isinstance(value, list) or not value:
-        raise BadRequestError(f"{where} must be a list that is not empty. Received: {_short(value)}")
+        raise RequestError(f"{where} must be a list that is not empty. Received: {_short(value)}")
     return [_nested(where, entry, depth - 1, convert) for entry in value]
 
 
 def _encoded(where: str, text: Any) -> bytes:
     if not isinstance(text, str):
-        raise BadRequestError(f"{where} must be a string. Received: {_short(text)}")
+        raise RequestError(f"{where} must be a string. Received: {_short(text)}")
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise BadRequestError(f"{where} must be text; it holds half a surrogate pair at {error.start}") from error
+        raise RequestError(f"{where} must be text; it holds half a surrogate pair at {error.start}") from error
 
 
 def _integer(where: str, number: Any) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or not -(2**31) <= number < 2**31:
-        raise BadRequestError(f"{where} must be an integer of 32 bits. Received: {_short(number)}")
+        raise RequestError(f"{where} must be an integer of 32 bits. Received: {_short(number)}")
     return number
 
 

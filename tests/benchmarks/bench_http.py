@@ -5,7 +5,8 @@
 
 The first step makes the files and needs the extra `benchmarks`, as torch makes the ONNX file; the second needs
 `serving`, tokenizers and onnxruntime. The server is `examples/serving/service.py`, listening on this machine only;
-clients and server share its cores, and the two take turns. A request is one text, or a batch of 32. Prints a table, and
+clients and server share its cores, and the two take turns. A request is one text, or a batch of 32; "mixed" are
+sentences of SST-2 and paragraphs of SQuAD in turns. A request without its answer counts as failed. Prints a table, and
 writes it as JSON.
 """
 
@@ -27,10 +28,21 @@ sys.path[:0] = [str(SERVING), str(TESTS / "serving_http"), str(TESTS / "benchmar
 
 BATCH_SIZE = 32
 NUM_TEXTS = 640
-LOADS = [("one text", 1, 1), ("one text", 1, 8), ("32 texts", BATCH_SIZE, 1), ("32 texts", BATCH_SIZE, 2)]
+MIXED = "one text, mixed"
+# What is sent, how many texts a request, and how many clients.
+LOADS = [
+    ("one text", 1, 1),
+    ("one text", 1, 8),
+    ("one text", 1, 32),
+    ("32 texts", BATCH_SIZE, 1),
+    ("32 texts", BATCH_SIZE, 2),
+    (MIXED, 1, 1),
+    (MIXED, 1, 8),
+    (MIXED, 1, 32),
+]
 
 
-def measure(folder: Path, texts: list[str], seconds: float) -> list[dict[str, Any]]:
+def measure(folder: Path, texts: list[str], mixed: list[str], seconds: float) -> list[dict[str, Any]]:
     """The figures of every load on both servers, the memory that a server then has among them."""
     import numpy as np
     from load import ask_for
@@ -60,7 +72,8 @@ def measure(folder: Path, texts: list[str], seconds: float) -> list[dict[str, An
             vectors = [answer["embedding" if "embedding" in answer else "output"] for answer in answers]
             difference = float(np.abs(np.subtract(*vectors)).max())
             for name, num_texts, concurrency in LOADS:
-                requests = [texts[start : start + num_texts] for start in range(0, len(texts), num_texts)]
+                sent = mixed if name == MIXED else texts
+                requests = [sent[start : start + num_texts] for start in range(0, len(sent), num_texts)]
                 for peer, server in servers.items():
                     ask_for(min(1.0, seconds), server.client, requests, concurrency=concurrency)
                     found = ask_for(seconds, server.client, requests, concurrency=concurrency)
@@ -79,11 +92,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=6, help="of each load (default: 6)")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     arguments = parser.parse_args()
-    from comparison.texts import read_sst2
+    from comparison.texts import read_squad, read_sst2
     from load import table
 
     texts = read_sst2(arguments.data, "dev")[0][:NUM_TEXTS]
-    rows = measure(arguments.folder.absolute(), texts, arguments.seconds)
+    mixed = [text for pair in zip(texts, read_squad(arguments.data), strict=False) for text in pair]
+    rows = measure(arguments.folder.absolute(), texts, mixed, arguments.seconds)
     print(table(rows))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

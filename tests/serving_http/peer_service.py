@@ -16,6 +16,7 @@ class OnnxModel:
     """What `comparison/contenders/onnx_runtime.py` wrote to a folder, behind the interface of `ServedModel`."""
 
     number = 1
+    max_length = None
 
     def __init__(self, folder):
         from comparison.contenders import onnx_runtime

@@ -44,7 +44,7 @@ def run(command, folder):
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl, as the page does")
 def test_commands(commands, models, tmp_path):
     pytest.importorskip("bentoml")
-    (look, shown), (look_at_all, names), (serve, _), (ready, _), (ask, _), (client, _) = commands
+    (look, shown), (look_at_all, names), (serve, _), (ready, _), (ask, _), (client, _), (predict, _) = commands
     assert run(look, tmp_path) == shown
     assert run(look_at_all, tmp_path) == names
     log = (tmp_path / "log").open("w")
@@ -59,6 +59,7 @@ def test_commands(commands, models, tmp_path):
         outputs = json.loads(run(ask, tmp_path))["outputs"]
         assert sorted(outputs) == ["bytes_cut", "label", "probabilities"]
         assert json.loads(run(client, tmp_path)) == outputs
+        assert sorted(entry["label"] for entry in json.loads(run(predict, tmp_path))) == ["bad", "good"]
     finally:
         server.terminate()
         server.wait(60)

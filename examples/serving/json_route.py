@@ -1,0 +1,89 @@
+"""Makes a route of a function from a JSON object to an answer: admission, body, time limit and errors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from answerer import Answerer, RequestRecord
+from limits import VARIABLES
+from request_error import RequestError
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+logger = logging.getLogger("json_route")
+
+Handle = Callable[[dict[str, Any], RequestRecord], Awaitable[Any]]
+# The status and the content of an error, in the form of the route's clients.
+ErrorForm = Callable[[RequestError], tuple[int, Any]]
+
+
+def json_route(path: str, handle: Handle, error_form: ErrorForm, answerer: Answerer) -> Route:
+    """A route for POST.
+
+    Args:
+        path: its path.
+        handle: turns the JSON object of a request into the content of its answer.
+        error_form: turns an error into a status and a content.
+        answerer: admits requests, and has the limits.
+    """
+
+    async def endpoint(request: Request) -> JSONResponse:
+        record: RequestRecord = request.state.record
+        try:
+            return JSONResponse(await _answer(request, record))
+        except RequestError as error:
+            failure = error
+        except Exception:  # a fault of the server, not of the request
+            logger.exception("request %s failed", record.request_id)
+            failure = RequestError("the server failed; its log says how", status=500, code="server_failed")
+        record.error = failure.code
+        status, content = error_form(failure)
+        return JSONResponse(content, status, {"Retry-After": "1"} if status == 503 else None)
+
+    async def _answer(request: Request, record: RequestRecord) -> Any:
+        seconds = answerer.limits.seconds
+        try:
+            async with asyncio.timeout(seconds):
+                try:
+                    admission = answerer.admit()
+                except RequestError:
+                    # A connection that is closed before its request was read may lose the answer.
+                    async for _ in request.stream():
+                        pass
+                    raise
+                with admission:
+                    return await handle(await _body(request), record)
+        except TimeoutError as error:
+            message = f"a request must be answered within {seconds:g} seconds ({VARIABLES['seconds']}), and was not"
+            raise RequestError(message, status=504, code="timeout") from error
+
+    async def _body(request: Request) -> dict[str, Any]:
+        """The JSON object. What exceeds the limit is read, but not kept."""
+        chunks, size = [], 0
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size <= answerer.limits.num_bytes:
+                chunks.append(chunk)
+        answerer.limits.check("num_bytes", size, "the bytes of a request", status=413)
+        return _parsed(b"".join(chunks))
+
+    return Route(path, endpoint, methods=["POST"])
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(body.decode("utf-8"))
+    except RecursionError as error:
+        raise RequestError("JSON Parse error: nested too deep", code="no_json") from error
+    except ValueError as error:  # no UTF-8, or no JSON
+        what = getattr(error, "msg", None) or getattr(error, "reason", "")
+        place = getattr(error, "pos", None) or getattr(error, "start", 0)
+        raise RequestError(f"JSON Parse error: {what} at offset: {place}", code="no_json") from error
+    if not isinstance(content, dict):
+        raise RequestError("the request must be a JSON object", code="no_json")
+    return content
