@@ -43,7 +43,7 @@ class WordPieces:
         split_chinese: bool,
         unknown: str,
     ):
-        tokens = list(_matchable(vocabulary, table, max_word_length))
+        tokens = list(matchable(vocabulary, table, max_word_length))
         self._model = _engine.text_engine().WordPieceModel(
             tokens, max_word_length=max_word_length, unknown=unknown, splits_texts=split_chinese
         )
@@ -76,7 +76,7 @@ def boundaries(table: NormalizationTable, *, split_chinese: bool) -> tuple[str, 
     return f"[ {kept}]", f"[{kept}]"
 
 
-def _matchable(vocabulary: Sequence[str], table: NormalizationTable, max_word_length: int) -> Iterator[str]:
+def matchable(vocabulary: Sequence[str], table: NormalizationTable, max_word_length: int) -> Iterator[str]:
     """The vocabulary as the op needs it: with stand-ins, and with substitutes for tokens that no word can match.
 
     The op would match a token with whitespace across two words, reject a token that is too long, and match a token that

@@ -13,6 +13,7 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing._encoder import Encoder
 from keras_bert_layers.preprocessing._ragged_tokens import ragged_tokens, tokens_of
+from keras_bert_layers.preprocessing._text_rules import TextRules, text_rules
 from keras_bert_layers.preprocessing._token_ids import TokenIds
 from keras_bert_layers.preprocessing._token_ids import special_tokens as roles_of
 from keras_bert_layers.preprocessing._word_pieces import SUFFIX
@@ -121,25 +122,33 @@ class BertTokenizer:
         self.pad_id, self.unknown_id, self.start_id, self.separator_id = map(self._ids.id_of, needed)
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy. The ops that read
         # them run on the CPU; from an accelerator the tables would be copied back at every call.
+        self._table = tables.load(reference, lowercase, lowercase if strip_accents is None else strip_accents)
         with tf.init_scope(), tf.device("CPU:0"):
             self._encoder = Encoder(
                 self._vocabulary,
-                tables.load(reference, lowercase, lowercase if strip_accents is None else strip_accents),
+                self._table,
                 max_word_length=MAX_WORD_LENGTH[reference],
                 split_chinese=split_chinese,
                 unknown=self.special_tokens["unknown"],
-                added_tokens=self._written_tokens(),
+                added_tokens=self.written_tokens(),
                 ids=self._ids.id_of,
             )
             self._tokens = tf.constant(self._ids.tokens)
 
-    def _written_tokens(self) -> list[AddedToken]:
+    def written_tokens(self) -> list[AddedToken]:
         """The tokens that are found in raw text."""
         found = {}
         if self.reference == "huggingface":
             names = [token for token in self.special_tokens.values() if token in self._ids]
             found = {token: AddedToken(token, special=True) for token in names}
         return list({**found, **{token.content: token for token in self.added_tokens}}.values())
+
+    def rules(self) -> TextRules:
+        """What the tokenizer does to text between special tokens, as plain data for programs other than TensorFlow."""
+        length = MAX_WORD_LENGTH[self.reference]
+        return text_rules(
+            self._table, list(self._vocabulary), max_word_length=length, split_chinese=self.split_chinese
+        )
 
     def tokenize(self, text: Any) -> tf.RaggedTensor | tf.Tensor:
         """The ids of each text.

@@ -17,6 +17,7 @@ from keras_bert_layers.export import Signature, write_saved_model
 from keras_bert_layers.export._dtype_copy import copy_in_dtype
 from keras_bert_layers.export._strings import check_strings
 from keras_bert_layers.export._text_bound import check_max_bytes, with_bound
+from keras_bert_layers.export.onnx import write_onnx
 from keras_bert_layers.export.saved_model import check_destination
 
 # One text of a row may be long: longer than a model reads at once, with something to find in it. The others must fit
@@ -58,6 +59,27 @@ def export_task(
     if verbose:
         sys.stdout.write(f"Saved the model at {folder}\n")
     return folder
+
+
+def export_onnx(
+    task: Any, filepath: str | PathLike[str], options: dict[str, tuple[Any, Any]], *, verbose: bool
+) -> Path:
+    """Writes a task as an ONNX file; see `Task.export`.
+
+    Args:
+        task: the task.
+        filepath: the file.
+        options: options of SavedModels alone, by name: what was given, and the default.
+        verbose: whether to print the file.
+    """
+    given = [name for name, (value, default) in options.items() if value != default]
+    if given:
+        rule = 'have only `filepath`, `format` and `verbose` with format="onnx"'
+        raise ValueError(checks.message(type(task).__name__, "export", rule, given))
+    path = write_onnx(filepath, task)
+    if verbose:
+        sys.stdout.write(f"Saved the model at {path}\n")
+    return path
 
 
 @contextmanager

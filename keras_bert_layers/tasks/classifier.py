@@ -10,6 +10,7 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.export import onnx
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks._parts import check_parts, head_options
@@ -152,6 +153,13 @@ class BertClassifier(Task):
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `label` and `probabilities`, or to `score`."""
         return self._labels.decode(self.run(self.data.tokens(*texts)))
+
+    def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
+        """`label` and `probabilities`, or `score`, of an ONNX file."""
+        pooler, head = self.backbone.get_layer("pooler"), self.get_layer("classification_head")
+        pooled = onnx.dense(graph, onnx.first_tokens(graph, hidden), pooler.dense)
+        pooled = onnx.activation(graph, pooled, self.backbone.config.pooler_activation)
+        return self._labels.onnx_answers(graph, onnx.dense(graph, pooled, head.dense))
 
     def report(
         self, x: Any, labels: Any, *, num_errors: int = 5, batch_size: int | None = None

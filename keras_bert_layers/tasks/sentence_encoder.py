@@ -11,7 +11,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.export import Signature
+from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks import _contrastive as contrastive
@@ -285,6 +285,21 @@ class BertSentenceEncoder(Task):
     def serve_prompted(self, prompt: str, *texts: Any) -> dict[str, Any]:
         """Strings, read after the text of a prompt, to `embedding`."""
         return {self.output_name: self.run(self.data.prompted(prompt).tokens(*texts))}
+
+    def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
+        """`embedding` of an ONNX file."""
+        modes = (self.pooling,) if isinstance(self.pooling, str) else self.pooling
+        vectors = onnx.pooled(graph, hidden, mask, modes)
+        dense_layers = [layer for layer in self.layers if isinstance(layer, keras.layers.Dense)]
+        names = self.projection_activation
+        names = [names] * len(dense_layers) if isinstance(names, str) else names
+        for layer, name in zip(dense_layers, names, strict=False):
+            vectors = onnx.activation(graph, onnx.dense(graph, vectors, layer), name)
+        if self.normalize:
+            vectors = onnx.unit_vectors(graph, vectors)
+        if self.truncate_dim is not None:
+            vectors = graph.add("Slice", vectors, *map(graph.constant, ([0], [self.truncate_dim], [1])))
+        return {self.output_name: onnx.Answer(vectors, onnx.FLOAT, (None, self.output.shape[-1]))}
 
     def signatures(self) -> list[Signature]:
         """The signatures of all tasks, and one for each prompt."""

@@ -16,13 +16,13 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers._internal.untracked import Untracked
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.export import Signature
+from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.export._batching import refuse_foreign_padding
 from keras_bert_layers.export._text_bound import DEFAULT_MAX_BYTES
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks import _answers as answers
 from keras_bert_layers.tasks import _saving as saving
-from keras_bert_layers.tasks._export import export_task
+from keras_bert_layers.tasks._export import export_onnx, export_task
 from keras_bert_layers.tasks._interrupted import traced_anew_after_errors
 from keras_bert_layers.tasks._losses import on_logits
 from keras_bert_layers.tasks._metrics import metrics_for
@@ -597,7 +597,8 @@ class Task(keras.Model):
 
         Args:
             filepath: the folder to make. It is written completely or not at all; a SavedModel there is replaced.
-            format: `"tf_saved_model"`.
+            format: `"tf_saved_model"`; or `"onnx"` for a file of single texts that ONNX Runtime runs, see
+                `keras_bert_layers.export.onnx.write_onnx`. It takes none of the options below.
             verbose: whether to print the folder; None does not.
             dtype: the dtype of the exported model: `"bfloat16"` (half-size weights and bfloat16 products, with softmax,
                 LayerNorm and all answers in float32), `"float32"`, or None for that of the task.
@@ -620,10 +621,26 @@ class Task(keras.Model):
             FileExistsError: the folder holds something that is not a SavedModel; the version exists.
             ValueError: another format or dtype; `max_bytes` is too small.
         """
-        checks.one_of(type(self).__name__, "format", format, ["tf_saved_model"])
+        if checks.one_of(type(self).__name__, "format", format, ["tf_saved_model", "onnx"]) == "onnx":
+            given = {"dtype": (dtype, None), "version": (version, None), "max_bytes": (max_bytes, DEFAULT_MAX_BYTES)}
+            return export_onnx(self, filepath, given, verbose=bool(verbose))
         return export_task(
             self, filepath, dtype=dtype, version=version, max_bytes=max_bytes, warm_up=warm_up, verbose=bool(verbose)
         )
+
+    def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
+        """The answers of an ONNX file, from the last hidden states; a task that can be one defines them.
+
+        Args:
+            graph: what operations are added to.
+            hidden: float32 `[batch, sequence, hidden_dim]`.
+            mask: int32 `[batch, sequence]`, 1 = real token.
+
+        Raises:
+            ValueError: this task, or its form, cannot be an ONNX file.
+        """
+        rule = "be a classifier or a sentence encoder in an ONNX file with strings"
+        raise ValueError(checks.message("export", "task", rule, type(self).__name__, "Export a SavedModel."))
 
     # `.keras` files.
 

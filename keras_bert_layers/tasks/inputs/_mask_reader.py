@@ -15,8 +15,8 @@ from keras_bert_layers.preprocessing.bert_tokenizer import BertTokenizer
 class MaskTokenizer(BertTokenizer):
     """A tokenizer that finds `[MASK]` in a text, whatever its reference does."""
 
-    def _written_tokens(self) -> list[AddedToken]:
-        return [*super()._written_tokens(), AddedToken(self.special_tokens["mask"], special=True)]
+    def written_tokens(self) -> list[AddedToken]:
+        return [*super().written_tokens(), AddedToken(self.special_tokens["mask"], special=True)]
 
 
 class Masks(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.decoding import decode_label_sets
+from keras_bert_layers.export import onnx
 from keras_bert_layers.metrics import F1Score
 from keras_bert_layers.tasks.labels.classes import OWNER, Classes, as_text, no_class_weight
 
@@ -84,6 +85,22 @@ class MultiLabel(Classes):
     def class_weight(self, class_weight: Mapping[str | int, float]) -> dict[int, float]:
         """Refused: a text with several classes has no single weight."""
         raise no_class_weight("a text with several labels has no one class")
+
+    def onnx_answers(self, graph: onnx.Graph, logits: str) -> dict[str, onnx.Answer]:
+        """`label` and `probabilities` of an ONNX file."""
+        probabilities = graph.add("Sigmoid", logits)
+        count = graph.constant([self.num_classes])
+        largest, order = graph.add("TopK", probabilities, count, axis=-1, outputs=2)  # [B, C]
+        chosen = graph.add("Greater", largest, graph.constant(np.float32(self.threshold)))
+        names = graph.add("Gather", graph.constant(self.answers), order)
+        names = graph.add("Where", chosen, names, graph.constant(""))
+        is_used = graph.add("ReduceMax", graph.add("Cast", chosen, to=onnx.INT64), graph.constant([0]), keepdims=0)
+        widest = graph.add("ReduceSum", is_used, graph.constant([0]), keepdims=1)
+        label = graph.add("Slice", names, graph.constant([0]), widest, graph.constant([1]))
+        return {
+            "label": onnx.Answer(label, onnx.STRING, (None, None)),
+            "probabilities": onnx.Answer(probabilities, onnx.FLOAT, (None, self.num_classes)),
+        }
 
     def decode(self, logits: Any) -> dict[str, tf.Tensor]:
         """`label`, the classes above the threshold, and `probabilities`."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.export import onnx
 from keras_bert_layers.metrics import PearsonCorrelation
 from keras_bert_layers.tasks.labels.classes import OWNER, Classes, no_class_weight
 
@@ -60,6 +61,13 @@ class Regression(Classes):
     def class_weight(self, class_weight: Mapping[str | int, float]) -> dict[int, float]:
         """Refused: there are no classes."""
         raise no_class_weight("a regression has no classes")
+
+    def onnx_answers(self, graph: onnx.Graph, logits: str) -> dict[str, onnx.Answer]:
+        """`score` of an ONNX file."""
+        if self.num_classes > 1:
+            return {"score": onnx.Answer(logits, onnx.FLOAT, (None, self.num_classes))}
+        score = graph.add("Squeeze", logits, graph.constant([1]))
+        return {"score": onnx.Answer(score, onnx.FLOAT, (None,))}
 
     def decode(self, logits: Any) -> dict[str, tf.Tensor]:
         """`score`, `(batch,)`, or `(batch, numbers)` of several."""

@@ -11,6 +11,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.decoding import decode_labels
+from keras_bert_layers.export import onnx
 from keras_bert_layers.tasks._class_metrics import has_columns, one_hot, take_indices
 from keras_bert_layers.tasks._losses import takes_columns
 from keras_bert_layers.tasks.labels.classes import OWNER, Classes, as_text
@@ -95,6 +96,15 @@ class SingleLabel(Classes):
             raise ValueError(checks.message(OWNER, "class_weight", rule, dict(class_weight)))
         return dict.fromkeys(range(self.num_classes), 1.0) | {
             indices[key]: float(weight) for key, weight in class_weight.items()
+        }
+
+    def onnx_answers(self, graph: onnx.Graph, logits: str) -> dict[str, onnx.Answer]:
+        """`label` and `probabilities` of an ONNX file."""
+        label = graph.add("Gather", graph.constant(self.answers), graph.add("ArgMax", logits, axis=-1, keepdims=0))
+        probabilities = graph.add("Softmax", logits, axis=-1)
+        return {
+            "label": onnx.Answer(label, onnx.STRING, (None,)),
+            "probabilities": onnx.Answer(probabilities, onnx.FLOAT, (None, self.num_classes)),
         }
 
     def decode(self, logits: Any) -> dict[str, tf.Tensor]:

@@ -1,0 +1,125 @@
+"""The encoder as ONNX operations: ids to hidden states, by the fused operations of ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.export.onnx._graph import Graph
+
+_CURE = "Export a SavedModel."
+
+
+def array(weight: Any) -> np.ndarray:
+    """A weight as float32."""
+    return keras.ops.convert_to_numpy(weight).astype(np.float32)
+
+
+def hidden_states(graph: Graph, token_ids: str, mask: str, backbone: Any) -> str:
+    """The last hidden states, float32 `[batch, sequence, hidden_dim]`, of single texts.
+
+    Args:
+        graph: what the operations are added to.
+        token_ids: int64 `[batch, sequence]`.
+        mask: int32 `[batch, sequence]`, 1 = real token.
+        backbone: a `BertBackbone`.
+
+    Raises:
+        ValueError: the backbone has parts that are not BERT's, or quantized layers.
+    """
+    if not backbone.parts.are_of_bert:
+        raise ValueError(checks.message("export", "backbone.parts", "be BERT's own in an ONNX file", "others", _CURE))
+    hidden = _embedded(graph, token_ids, backbone)
+    for index in range(backbone.config.num_layers):
+        hidden = _block(graph, hidden, mask, backbone.get_layer(f"encoder_block_{index}"))
+    return hidden
+
+
+def dense(graph: Graph, inputs: str, layer: Any) -> str:
+    """A `keras.layers.Dense` without its activation."""
+    return graph.add("Add", _product(graph, inputs, layer), graph.constant(array(layer.bias)))
+
+
+def activation(graph: Graph, inputs: str, name: str) -> str:
+    """An activation by its name in `config.ACTIVATIONS`."""
+    if name == "linear":
+        return inputs
+    if name == "gelu_erf":
+        return graph.add("Gelu", inputs, approximate="none")
+    if name == "gelu_tanh":
+        return graph.add("Gelu", inputs, approximate="tanh")
+    if name == "silu":
+        return graph.add("Mul", inputs, graph.add("Sigmoid", inputs))
+    if name == "relu6":
+        return graph.add("Clip", inputs, graph.constant(np.float32(0)), graph.constant(np.float32(6)))
+    return graph.add({"relu": "Relu", "mish": "Mish", "tanh": "Tanh", "sigmoid": "Sigmoid"}[name], inputs)
+
+
+def _embedded(graph: Graph, token_ids: str, backbone: Any) -> str:
+    embedding, config = backbone.get_layer("embedding"), backbone.config
+    positions = array(embedding.position_embedding)[config.position_offset :]
+    if embedding.segment_embedding is not None:
+        positions = positions + array(embedding.segment_embedding)[0]
+    axis = graph.constant([0])
+    length = graph.add("Slice", graph.add("Shape", token_ids), *map(graph.constant, ([1], [2])))
+    positions = graph.add("Slice", graph.constant(positions), axis, length, axis)  # [S, E]
+    tokens = graph.add("Gather", graph.constant(array(embedding.token_embedding)), token_ids)
+    norm = embedding.layer_norm
+    hidden = graph.add(
+        "LayerNormalization",
+        graph.add("Add", tokens, positions),
+        graph.constant(array(norm.gamma)),
+        graph.constant(array(norm.beta)),
+        epsilon=norm.epsilon,
+    )
+    return hidden if embedding.projection is None else dense(graph, hidden, embedding.projection)
+
+
+def _block(graph: Graph, hidden: str, mask: str, block: Any) -> str:
+    attention, feed_forward = block.attention, block.feed_forward
+    context = graph.fused(
+        "Attention",
+        hidden,
+        graph.constant(_kernel(attention.query_key_value)),
+        graph.constant(array(attention.query_key_value.bias)),
+        mask,
+        num_heads=attention.num_heads,
+    )
+    hidden = _added(graph, context, attention.output_projection, hidden, block.attention_layer_norm)
+    inner = _product(graph, hidden, feed_forward.intermediate)
+    bias = graph.constant(array(feed_forward.intermediate.bias))
+    if block.activation == "gelu_erf":
+        inner = graph.fused("BiasGelu", inner, bias)
+    elif block.activation == "gelu_tanh":
+        inner = graph.fused("FastGelu", inner, bias)
+    else:
+        inner = activation(graph, graph.add("Add", inner, bias), block.activation)
+    return _added(graph, inner, feed_forward.output_projection, hidden, block.feed_forward_layer_norm)
+
+
+def _added(graph: Graph, inputs: str, layer: Any, residual: str, norm: Any) -> str:
+    """`norm(residual + layer(inputs))`."""
+    return graph.fused(
+        "SkipLayerNormalization",
+        _product(graph, inputs, layer),
+        residual,
+        graph.constant(array(norm.gamma)),
+        graph.constant(array(norm.beta)),
+        graph.constant(array(layer.bias)),
+        epsilon=norm.epsilon,
+    )
+
+
+def _product(graph: Graph, inputs: str, layer: Any) -> str:
+    return graph.add("MatMul", inputs, graph.constant(_kernel(layer)))
+
+
+def _kernel(layer: Any) -> np.ndarray:
+    """The kernel of a dense layer, with what LoRA adds."""
+    if layer.quantization_mode is not None:
+        rule = "not be quantized in an ONNX file"
+        raise ValueError(checks.message("export", "backbone", rule, layer.quantization_mode, _CURE))
+    return array(layer.kernel)

@@ -1,0 +1,67 @@
+"""Writing a task as an ONNX file that takes strings."""
+
+from __future__ import annotations
+
+import importlib
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.written_whole import written_whole
+from keras_bert_layers.export.onnx._encoder_graph import hidden_states
+from keras_bert_layers.export.onnx._graph import Graph
+from keras_bert_layers.export.onnx._tokenizer_graph import token_rows
+from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer
+
+# A protocol buffer holds no more.
+_MAX_BYTES = 2**31 - 1
+_SUFFIX = ".onnx"
+_TEXT = "text"
+
+
+def write_onnx(path: str | PathLike[str], task: Any) -> Path:
+    """Writes an ONNX file with the tokenizer and the weights inside: texts in, answers out.
+
+    ONNX Runtime runs it with the operations of onnxruntime-extensions. The weights are float32.
+
+    Args:
+        path: the file, `*.onnx`. It is written completely or not at all; a file there is replaced.
+        task: a task of single texts, with a `BertPreprocessor` of a `BertTokenizer`.
+
+    Returns:
+        The path.
+
+    Raises:
+        ModuleNotFoundError: the package onnx is not installed.
+        ValueError: the path has another suffix; the task has something that an ONNX file cannot hold, which the message
+            names.
+    """
+    path = Path(path)
+    if path.suffix != _SUFFIX:
+        raise ValueError(checks.message("export", "filepath", f"end with {_SUFFIX!r}", str(path)))
+    try:
+        importlib.import_module("onnx")
+    except ModuleNotFoundError as error:
+        cure = 'Install it: `python -m pip install "keras-bert-layers[onnx]"`.'
+        raise ModuleNotFoundError(f"`export`: an ONNX file needs the package onnx. {cure}") from error
+    model = _model(task)
+    if model.ByteSize() > _MAX_BYTES:
+        rule = "have at most 2 GB of weights in an ONNX file"
+        raise ValueError(checks.message("export", "task", rule, f"{model.ByteSize()} bytes", "Export a SavedModel."))
+    with written_whole(path, owner="export", argument="filepath") as unfinished:
+        unfinished.write_bytes(model.SerializeToString(deterministic=True))
+    return path
+
+
+def _model(task: Any) -> Any:
+    names = list(task.text_inputs()) if isinstance(task.preprocessor, BertPreprocessor) else ["token_ids"]
+    if names != [_TEXT] or not isinstance(task.preprocessor.tokenizer, BertTokenizer):
+        rule = f"take {_TEXT!r} alone, by a BertPreprocessor of a BertTokenizer, in an ONNX file"
+        raise ValueError(checks.message("export", "task", rule, names, "Export a SavedModel."))
+    graph = Graph()
+    text = graph.add("StringConcat", graph.constant(task.data.prompt), _TEXT) if task.data.prompt else _TEXT
+    ids, mask = token_rows(graph, text, task.preprocessor)
+    hidden = hidden_states(graph, ids, mask, task.backbone)
+    answers = task.onnx_answers(graph, hidden, mask)
+    return graph.model(_TEXT, answers)

@@ -1,0 +1,77 @@
+"""Texts to ids in ONNX Runtime, beside the tokenizer, which is itself tested against its references."""
+
+import numpy as np
+import pytest
+
+import keras_bert_layers as kbl
+from keras_bert_layers.export.onnx import INT32, INT64, Answer, Graph
+from keras_bert_layers.export.onnx._tokenizer_graph import token_rows
+
+# NUL ends a string on its way into ONNX Runtime, whatever the graph does.
+CHARACTERS = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
+CONTEXTS = ["ab{}cd", "{}", "a {} b", "ab{}"]
+UNUSUAL = [
+    *("", " ", "\t\n a\r\n", "a" * 100, "a" * 101, "é" * 100, "é" * 101, "中中" + "a" * 101, "a" * 200, "a" * 201),
+    *("[SEP]", "[sep]", "x[MASK]y", "[ MASK ]", "[MASK][MASK]", "[SE\x01P]", "[SE\nP]", "\x01 \x02\x7f\x0e", "##ab"),
+    *("ΟΔΟΣ ΣΑΣ Σ. ΑΣ' b ΑΣ1", "İstanbul", "ﬁ ß ǅ", "한국어 가나", "\u0301a\u0301", "a\u200bb", "\ufffd a", "😀 ok"),
+    *("abcd " * 40, "ab?cd", "\ue000ab\uf8ff", "a\\b [x]"),
+]
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "ab", "abcd", "b", "é", "ß", "σ", "ς", "中", "؝", "?", "["]
+VOCABULARY = [*PIECES, "##a", "##b", "##ab", "##cd", "##é", "##σ", "##ς", "##؝", "##[", "x", "y", "ok", "##k"]
+
+
+def differences(tokenizer, texts, ask):
+    preprocessor = kbl.BertPreprocessor(tokenizer, max_length=64)
+    graph = Graph()
+    ids, mask = token_rows(graph, "text", preprocessor)
+    shape = (None, None)
+    model = graph.model("text", {"ids": Answer(ids, INT64, shape), "mask": Answer(mask, INT32, shape)})
+    wrong, content = [], model.SerializeToString()
+    for start in range(0, len(texts), 50_000):
+        part = texts[start : start + 50_000]
+        found, expected = ask(content, part), preprocessor(part)
+        for name, column in (("ids", "token_ids"), ("mask", "padding_mask")):
+            wanted = np.asarray(expected[column])
+            assert found[name].shape == wanted.shape
+            wrong += [part[row] for row in np.nonzero((found[name] != wanted).any(axis=1))[0]]
+    return wrong
+
+
+def tokenizers():
+    for reference in ("google", "huggingface"):
+        for lowercase in (True, False):
+            yield pytest.param({"reference": reference, "lowercase": lowercase}, id=f"{reference}-{lowercase}")
+    yield pytest.param({"reference": "huggingface", "split_chinese": False}, id="chinese")
+    yield pytest.param({"reference": "huggingface", "strip_accents": False}, id="accents")
+
+
+@pytest.fixture(params=tokenizers())
+def tokenizer(request):
+    return kbl.BertTokenizer(VOCABULARY, **request.param)
+
+
+def test_unusual_texts(tokenizer, ask):
+    pytest.importorskip("onnx")
+    sample = [character for character in CHARACTERS if ord(character) < 0x400 or ord(character) % 61 == 0]
+    texts = [*UNUSUAL, *(CONTEXTS[0].format(character) for character in sample)]
+    assert differences(tokenizer, texts, ask) == []
+
+
+@pytest.mark.slow
+def test_every_character(tokenizer, ask):
+    pytest.importorskip("onnx")
+    for context in CONTEXTS:
+        assert differences(tokenizer, [context.format(character) for character in CHARACTERS], ask) == []
+
+
+def test_special_tokens_of_a_user(ask):
+    pytest.importorskip("onnx")
+    added = [kbl.preprocessing.AddedToken(content, special=True) for content in ("[E1]", "[E1]x", "ab")]
+    tokenizer = kbl.BertTokenizer([*VOCABULARY, "[E1]", "[E1]x"], reference="huggingface", added_tokens=added)
+    assert differences(tokenizer, ["a[E1]xb", "[E1] abcd", "AB ab xaby", "[e1]"], ask) == []
+
+
+def test_the_unknown_token_as_text(ask):
+    pytest.importorskip("onnx")
+    tokenizer = kbl.BertTokenizer(VOCABULARY, reference="huggingface")
+    assert differences(tokenizer, ["a[UNK]b zz", "[UNK]", "zz[UNK]zz ab"], ask) == []
