@@ -146,9 +146,7 @@ class BertTokenizer:
     def rules(self) -> TextRules:
         """What the tokenizer does to text between special tokens, as plain data for programs other than TensorFlow."""
         length = MAX_WORD_LENGTH[self.reference]
-        return text_rules(
-            self._table, list(self._vocabulary), max_word_length=length, split_chinese=self.split_chinese
-        )
+        return text_rules(self._table, list(self._vocabulary), max_word_length=length, split_chinese=self.split_chinese)
 
     def tokenize(self, text: Any) -> tf.RaggedTensor | tf.Tensor:
         """The ids of each text.

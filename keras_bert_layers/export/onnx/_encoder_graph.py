@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.export.onnx._graph import Graph
+from keras_bert_layers.export.onnx._graph import INT64, Graph
 
 _CURE = "Export a SavedModel."
 
@@ -59,13 +59,11 @@ def activation(graph: Graph, inputs: str, name: str) -> str:
 
 
 def _embedded(graph: Graph, token_ids: str, backbone: Any) -> str:
-    embedding, config = backbone.get_layer("embedding"), backbone.config
-    positions = array(embedding.position_embedding)[config.position_offset :]
+    embedding = backbone.get_layer("embedding")
+    positions = array(embedding.position_embedding)
     if embedding.segment_embedding is not None:
         positions = positions + array(embedding.segment_embedding)[0]
-    axis = graph.constant([0])
-    length = graph.add("Slice", graph.add("Shape", token_ids), *map(graph.constant, ([1], [2])))
-    positions = graph.add("Slice", graph.constant(positions), axis, length, axis)  # [S, E]
+    positions = _positions(graph, token_ids, positions, embedding.position_offset)
     tokens = graph.add("Gather", graph.constant(array(embedding.token_embedding)), token_ids)
     norm = embedding.layer_norm
     hidden = graph.add(
@@ -76,6 +74,20 @@ def _embedded(graph: Graph, token_ids: str, backbone: Any) -> str:
         epsilon=norm.epsilon,
     )
     return hidden if embedding.projection is None else dense(graph, hidden, embedding.projection)
+
+
+def _positions(graph: Graph, token_ids: str, table: np.ndarray, offset: int) -> str:
+    """The rows of the table for the tokens' positions, `[S, E]`, or `[B, S, E]` where the padding's id takes none."""
+    axis = graph.constant([0])
+    length = graph.add("Slice", graph.add("Shape", token_ids), *map(graph.constant, ([1], [2])))
+    if not offset:
+        return graph.add("Slice", graph.constant(table), axis, length, axis)
+    is_padding = graph.add("Equal", token_ids, graph.constant(offset - 1))
+    num_skipped = graph.add("CumSum", graph.add("Cast", is_padding, to=INT64), graph.constant(1))
+    first, one = graph.constant(offset), graph.constant(1)
+    counted = graph.add("Range", first, graph.add("Add", graph.add("Squeeze", length), first), one)
+    positions = graph.add("Where", is_padding, graph.constant(offset - 1), graph.add("Sub", counted, num_skipped))
+    return graph.add("Gather", graph.constant(table), positions)
 
 
 def _block(graph: Graph, hidden: str, mask: str, block: Any) -> str:

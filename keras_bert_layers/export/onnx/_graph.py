@@ -45,7 +45,15 @@ class Graph:
         self._by_value: dict[Any, str] = {} if outer is None else outer._by_value
         self._names: Iterator[int] = itertools.count() if outer is None else outer._names
 
-    def add(self, operation: str, *inputs: str, outputs: int = 1, domain: str = STANDARD, as_list: bool = False, **attributes: Any) -> Any:
+    def add(
+        self,
+        operation: str,
+        *inputs: str,
+        outputs: int = 1,
+        domain: str = STANDARD,
+        as_list: bool = False,
+        **attributes: Any,
+    ) -> Any:
         """Adds an operation.
 
         Returns:
@@ -115,4 +123,6 @@ class Graph:
         constants = list(self._constants.values())
         graph = helper.make_graph(self._nodes, "keras_bert_layers", inputs, outputs, constants)
         versions = [helper.make_opsetid(domain, version) for domain, version in _VERSIONS.items()]
-        return helper.make_model(graph, opset_imports=versions, ir_version=_IR_VERSION, producer_name="keras_bert_layers")
+        return helper.make_model(
+            graph, opset_imports=versions, ir_version=_IR_VERSION, producer_name="keras_bert_layers"
+        )

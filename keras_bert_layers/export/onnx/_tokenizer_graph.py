@@ -19,9 +19,9 @@ from keras_bert_layers.preprocessing._word_pieces import SUFFIX
 _MARKS = [chr(code) for code in (*range(0x01, 0x09), *range(0x0E, 0x20))]
 # The last one ends a text.
 _ROW_END = _MARKS.pop()
-# The table of `StringMapping` is lines of two items. So it has no blanks like tabs, and a character that is dropped
-# becomes another one, until all of those are dropped.
-_BLANKS, _DROPPED = "\t\n\r", "\x7f"
+# The table of `StringMapping` is lines of two items, ended by NUL. So it has no blanks like tabs and no NUL, and a
+# character that is dropped becomes another one, until all of those are dropped.
+_BLANKS, _NUL, _DROPPED = "\t\n\r", "\x00", "\x7f"
 
 
 def token_rows(graph: Graph, texts: str, preprocessor: Any) -> tuple[str, str]:
@@ -157,10 +157,10 @@ def _mapped(graph: Graph, texts: str, table: dict[str, str], tokens: list[str]) 
     texts = graph.add("StringConcat", texts, graph.constant(" "))
     parts = graph.constant(["(" + "|".join([*map(re.escape, tokens), "(?s:.)"]) + ")"])
     characters, _, _, splits = graph.text("StringRegexSplitWithOffsets", texts, parts, parts, outputs=4)
-    lines = [f"{key}\t{text or _DROPPED}" for key, text in table.items() if key not in _BLANKS]
+    lines = [f"{key}\t{text or _DROPPED}" for key, text in table.items() if key not in _BLANKS + _NUL]
     mapped = graph.text("StringMapping", characters, map="\n".join(lines))
     is_one = graph.add("Equal", graph.add("Size", splits), graph.constant(2))
-    none = graph.constant([""]), graph.constant([0])
+    none = graph.constant([""]), _zero_if_sound(graph)
 
     def joined(graph: Graph) -> list[Answer]:
         return [Answer(graph.text("StringJoin", mapped, *none), STRING, (None,))]
@@ -177,6 +177,17 @@ def _mapped(graph: Graph, texts: str, table: dict[str, str], tokens: list[str]) 
         return [Answer(graph.add("Slice", rows, *map(graph.constant, ([0], [-1], [0]))), STRING, (None,))]
 
     return graph.choose(is_one, joined, joined_by_row)[0]
+
+
+def _zero_if_sound(graph: Graph) -> str:
+    """The constant `[0]`, or an error, which names this node, if regular expressions change nothing.
+
+    That is so on Linux if TensorFlow is in the process before onnxruntime-extensions: both hold the library RE2, and
+    the functions of the one are called with the objects of the other.
+    """
+    replaced = graph.text("StringRegexReplace", *(graph.constant([text]) for text in ("a", "a", "b")))
+    is_broken = graph.add("Cast", graph.add("Not", graph.add("Equal", replaced, graph.constant(["b"]))), to=INT64)
+    return graph.add("Gather", graph.constant([0]), is_broken, name="import onnxruntime_extensions before tensorflow")
 
 
 def _words(graph: Graph, texts: str) -> tuple[str, str]:

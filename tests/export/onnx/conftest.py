@@ -1,19 +1,26 @@
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+
+RUNTIME = Path(__file__).with_name("runtime.py")
 
 
 @pytest.fixture(scope="session")
 def ask():
-    """Asks an ONNX file as a user does: texts to the answers by name."""
-    onnxruntime = pytest.importorskip("onnxruntime")
-    extensions = pytest.importorskip("onnxruntime_extensions")
+    """Asks an ONNX file as a user does, in a process without TensorFlow: texts to the answers by name."""
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxruntime_extensions")
+    with subprocess.Popen([sys.executable, RUNTIME], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as runtime:
 
-    def ask(model, texts):
-        options = onnxruntime.SessionOptions()
-        options.register_custom_ops_library(extensions.get_library_path())
-        options.log_severity_level = 3
-        session = onnxruntime.InferenceSession(model if isinstance(model, bytes) else str(model), options)
-        answers = session.run(None, {"text": np.array(texts, object)})
-        return dict(zip([output.name for output in session.get_outputs()], answers, strict=True))
+        def ask(model, texts):
+            content = model if isinstance(model, bytes) else Path(model).read_bytes()
+            pickle.dump((content, np.array(texts, object)), runtime.stdin)
+            runtime.stdin.flush()
+            return pickle.load(runtime.stdout)
 
-    return ask
+        yield ask
+        runtime.stdin.close()

@@ -10,7 +10,7 @@ import pytest
 import keras_bert_layers as kbl
 from keras_bert_layers.config import ACTIVATIONS
 
-# Products of another library, in another order, on logits of up to 10.
+# Sums in another order, by another library, after two blocks.
 TOLERANCE = 1e-5
 TEXTS = ["a good film", "unhappy night, BAD film!", "", "film [MASK] " * 9, "Ünhappy\tnight"]
 
@@ -36,7 +36,7 @@ def widened(backbone):
     """The backbone with weights so large that answers differ."""
     for weight in backbone.trainable_weights:
         if "kernel" in weight.path:
-            weight.assign(weight * 10)
+            weight.assign(weight * 2)
     return backbone
 
 
@@ -126,7 +126,7 @@ class TestRefused:
         self.refused(kbl.BertClassifier(backbone, 2), tmp_path, "take 'text' alone")
 
     def test_another_task(self, backbone, preprocessor, tmp_path):
-        task = kbl.BertTokenClassifier(backbone, 3, preprocessor=preprocessor)
+        task = kbl.BertTokenClassifier(backbone, tag_names=["O", "B"], preprocessor=preprocessor)
         self.refused(task, tmp_path, "classifier or a sentence encoder.*BertTokenClassifier")
 
     def test_another_pooling(self, backbone, preprocessor, tmp_path):
@@ -144,7 +144,7 @@ class TestRefused:
 
     def test_added_tokens_that_are_looked_for_after_normalization(self, backbone, vocabulary, tmp_path):
         tokenizer = kbl.BertTokenizer(vocabulary, reference="huggingface", added_tokens=["night"])
-        task = kbl.BertClassifier(backbone, 2, preprocessor=kbl.BertPreprocessor(tokenizer))
+        task = kbl.BertClassifier(backbone, 2, preprocessor=kbl.BertPreprocessor(tokenizer, max_length=9))
         self.refused(task, tmp_path, r"added_tokens.*\['night'\]")
 
     @pytest.mark.parametrize("options", [{"dtype": "bfloat16"}, {"version": 1}, {"max_bytes": None}], ids=str)
