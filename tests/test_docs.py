@@ -78,6 +78,8 @@ def readers_folder(tmp_path, monkeypatch):
 RUN_ELSEWHERE = {
     # By tests/serving/test_other_runtimes.py, because the extra `test` does not include its packages.
     "docs/guides/other-runtimes.md",
+    # By tests/export/onnx/test_guide.py, because half of it runs in a process without TensorFlow.
+    "docs/guides/onnx.md",
     # By tests/test_notebooks.py, as notebooks.
     *(f"docs/tutorials/{path.stem}.md" for path in (DOCS / "notebooks").glob("*.ipynb")),
 }

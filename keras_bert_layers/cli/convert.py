@@ -12,11 +12,13 @@ layouts:
   kerashub      a directory for keras_hub's from_preset
   keras         one .keras file, for keras.models.load_model and load_task
   saved-model   a TensorFlow SavedModel that takes strings; for a checkpoint with a task
+  onnx          one .onnx file that takes strings, for ONNX Runtime; for a classifier or a sentence encoder
 
 Examples:
   keras-bert-layers convert uncased_L-12_H-768_A-12 bert-base --to huggingface
   keras-bert-layers convert hf://google-bert/bert-base-uncased bert.keras --to keras
   keras-bert-layers convert my-classifier served/1 --to saved-model
+  keras-bert-layers convert all-MiniLM-L6-v2 minilm.onnx --to onnx
   keras-bert-layers convert all-MiniLM-L6-v2 minilm --to google --task encoder
 """
 
@@ -33,7 +35,9 @@ from keras_bert_layers.cli.models import ENCODER, LoadedModel, load_model
 from keras_bert_layers.cli.terminal import progress, report
 
 OWNER = "convert"
-LAYOUTS = ("keras", "huggingface", "google", "kerashub", "saved-model")
+LAYOUTS = ("keras", "huggingface", "google", "kerashub", "saved-model", "onnx")
+ONE_FILE = ("keras", "onnx")
+EXPORTS = {"saved-model": ("a SavedModel", {}), "onnx": ("an ONNX file", {"format": "onnx", "verbose": False})}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,8 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Converts, and returns 0."""
-    if arguments.to == "keras" and arguments.dest.suffix != ".keras":
-        raise ValueError(f"`{OWNER}`: DEST must end in .keras for --to keras. Received: {arguments.dest}.")
+    if arguments.to in ONE_FILE and arguments.dest.suffix != f".{arguments.to}":
+        rule = f"DEST must end in .{arguments.to} for --to {arguments.to}"
+        raise ValueError(f"`{OWNER}`: {rule}. Received: {arguments.dest}.")
     from keras_bert_layers.checkpoints.weights.progress import watched
 
     dest, replace = arguments.dest, arguments.force
@@ -76,11 +81,12 @@ def write(loaded: LoadedModel, path: Path, layout: str) -> None:
     """Writes a model in one of the layouts."""
     from keras_bert_layers import checkpoints
 
-    if layout == "saved-model":
+    if layout in EXPORTS:
+        name, options = EXPORTS[layout]
         if loaded.task is None or loaded.preprocessor is None:
             cure = "For the embeddings of an encoder: --task sentence_encoder."
-            raise ValueError(f"`{OWNER}`: a SavedModel needs a task and a tokenizer. {cure}")
-        loaded.model.export(path)
+            raise ValueError(f"`{OWNER}`: {name} needs a task and a tokenizer. {cure}")
+        loaded.model.export(path, **options)
     elif layout == "keras":
         if loaded.task is None and loaded.preprocessor is not None:
             report("warning", "the .keras file of an encoder has no tokenizer; that of a task has one, see --task.")

@@ -51,12 +51,19 @@ def test_missing_vocabulary(run, error_line, huggingface, tmp_path):
         (["--to", "saved-model"], "a SavedModel needs a task and a tokenizer"),
         (["--to", "huggingface", "--task", "classifier"], "--task must be one that the checkpoint was trained for"),
         (["--to", "keras"], "DEST must end in .keras"),
+        (["--to", "onnx"], "DEST must end in .onnx"),
     ],
 )
 def test_refuses(run, error_line, encoder, tmp_path, words, message):
     assert run("convert", encoder, tmp_path / "new", *words) == 2
     assert f"keras-bert-layers: error: `convert`: {message}" in error_line()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_onnx_file(run, classifier, tmp_path):
+    pytest.importorskip("onnx")
+    assert run("convert", classifier, tmp_path / "classifier.onnx", "--to", "onnx") == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["classifier.onnx"]
 
 
 def test_no_source(run, error_line, tmp_path):

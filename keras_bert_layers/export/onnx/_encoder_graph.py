@@ -60,10 +60,10 @@ def activation(graph: Graph, inputs: str, name: str) -> str:
 
 def _embedded(graph: Graph, token_ids: str, backbone: Any) -> str:
     embedding = backbone.get_layer("embedding")
-    positions = array(embedding.position_embedding)
+    table = array(embedding.position_embedding)
     if embedding.segment_embedding is not None:
-        positions = positions + array(embedding.segment_embedding)[0]
-    positions = _positions(graph, token_ids, positions, embedding.position_offset)
+        table = table + array(embedding.segment_embedding)[0]
+    positions = _positions(graph, token_ids, table, embedding.position_offset)
     tokens = graph.add("Gather", graph.constant(array(embedding.token_embedding)), token_ids)
     norm = embedding.layer_norm
     hidden = graph.add(

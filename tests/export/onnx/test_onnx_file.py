@@ -1,7 +1,10 @@
 """ONNX files with strings, run by ONNX Runtime, beside the tasks that they were written from."""
 
 import dataclasses
+import pickle
+import subprocess
 import sys
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 import keras_bert_layers as kbl
 from keras_bert_layers.config import ACTIVATIONS
 
+RUNTIME = Path(__file__).with_name("runtime.py")
 # Sums in another order, by another library, after two blocks.
 TOLERANCE = 1e-5
 TEXTS = ["a good film", "unhappy night, BAD film!", "", "film [MASK] " * 9, "Ünhappy\tnight"]
@@ -166,3 +170,16 @@ def test_equal_tasks_are_equal_bytes(backbone, preprocessor, tmp_path):
     task = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
     files = [task.export(tmp_path / name, format="onnx").read_bytes() for name in ("a.onnx", "b.onnx")]
     assert files[0] == files[1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="on Linux alone, a library's functions serve another library")
+def test_tensorflow_first_is_an_error_that_says_so(backbone, preprocessor, tmp_path):
+    for package in ("onnx", "onnxruntime_extensions"):
+        pytest.importorskip(package)
+    path = kbl.BertClassifier(backbone, 2, preprocessor=preprocessor).export(tmp_path / "model.onnx", format="onnx")
+    program = f"import tensorflow, runpy; runpy.run_path({str(RUNTIME)!r}, run_name='__main__')"
+    request = pickle.dumps((path.read_bytes(), np.array(TEXTS, object)))
+    found = subprocess.run([sys.executable, "-c", program], input=request, capture_output=True, check=False)
+    assert found.returncode == 1
+    assert b"import onnxruntime_extensions before tensorflow" in found.stderr

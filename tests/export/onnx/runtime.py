@@ -1,0 +1,26 @@
+"""A process with ONNX Runtime alone: reads pairs of a model and texts, and writes the answers by name."""
+
+import pickle
+import sys
+
+import onnxruntime
+from onnxruntime_extensions import get_library_path
+
+
+def main():
+    options = onnxruntime.SessionOptions()
+    options.register_custom_ops_library(get_library_path())
+    options.log_severity_level = 3
+    while True:
+        try:
+            model, texts = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        session = onnxruntime.InferenceSession(model, options)
+        names = [output.name for output in session.get_outputs()]
+        pickle.dump(dict(zip(names, session.run(None, {"text": texts}), strict=True)), sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()
