@@ -25,6 +25,7 @@ class TextRules(NamedTuple):
         replacements: character -> what replaces it. Characters that are not here stay as they are.
         dropped: characters that are dropped, for an RE2 character class: long ranges, which are no replacements.
         rewrites: RE2 patterns and what replaces them, one after the other.
+        printable: each printable ASCII character -> what all of these make of it, whatever stands beside it.
         pieces: the pieces of words -> their ids, for the longest match first.
         max_word_length: a word of more characters becomes the unknown token.
     """
@@ -32,6 +33,7 @@ class TextRules(NamedTuple):
     replacements: dict[str, str]
     dropped: str
     rewrites: list[tuple[str, str]]
+    printable: dict[str, str]
     pieces: dict[str, int]
     max_word_length: int
 
@@ -43,14 +45,15 @@ def text_rules(
     _, kept = boundaries(table, split_chinese=split_chinese)
     characters = [chr(code) for code in range(_NUM_CODES) if code not in _SURROGATES]
     normalized = Normalizer(table).normalize(tf.constant(characters))
+    set_apart = tf.strings.regex_replace(normalized, f"({kept})", _SET_APART)
     if table.final_sigma is None:
         sigmas, last = [], []
-        normalized = tf.strings.regex_replace(normalized, f"({kept})", _SET_APART)
+        normalized = set_apart
     else:  # which form a sigma has depends on what stands beside it, so nothing is set apart before
         sigmas = [(table.final_sigma, rf"\1{FINAL_SIGMA}\2"), (SIGMA_MARKER, SMALL_SIGMA)]
         last = [(f"({kept})", _SET_APART)]
+    printable = {characters[code]: set_apart[code].numpy().decode() for code in range(0x20, 0x7F)}
     changed = {c: text.decode() for c, text in zip(characters, normalized.numpy(), strict=True) if text != c.encode()}
-    ranges = {"": "", _SET_APART: ""}
     # Stand-ins are in texts whose characters are replaced, so a pattern for these must not drop them.
     stand_ins = {chr(code) for code in table.stand_ins.values()}
     ranges = {"": "", _SET_APART: ""}
@@ -64,6 +67,7 @@ def text_rules(
         replacements=changed,
         dropped=ranges[""],
         rewrites=[*runs, *sigmas, *last],
+        printable=printable,
         pieces={token: index for index, token in enumerate(tokens)},
         max_word_length=max_word_length,
     )

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.export.onnx._graph import INT64, Graph
+from keras_bert_layers.export.onnx._graph import INT32, Graph
 
 _CURE = "Export a SavedModel."
 
@@ -32,9 +32,9 @@ def hidden_states(graph: Graph, token_ids: str, mask: str, backbone: Any) -> str
     """
     if not backbone.parts.are_of_bert:
         raise ValueError(checks.message("export", "backbone.parts", "be BERT's own in an ONNX file", "others", _CURE))
-    hidden = _embedded(graph, token_ids, backbone)
+    hidden, counts = _embedded(graph, token_ids, mask, backbone)
     for index in range(backbone.config.num_layers):
-        hidden = _block(graph, hidden, mask, backbone.get_layer(f"encoder_block_{index}"))
+        hidden = _block(graph, hidden, counts, backbone.get_layer(f"encoder_block_{index}"))
     return hidden
 
 
@@ -58,46 +58,48 @@ def activation(graph: Graph, inputs: str, name: str) -> str:
     return graph.add({"relu": "Relu", "mish": "Mish", "tanh": "Tanh", "sigmoid": "Sigmoid"}[name], inputs)
 
 
-def _embedded(graph: Graph, token_ids: str, backbone: Any) -> str:
+def _embedded(graph: Graph, token_ids: str, mask: str, backbone: Any) -> tuple[str, str]:
+    """The embeddings `[B, S, H]`, and the number of tokens of each text, int32 `[B]`."""
     embedding = backbone.get_layer("embedding")
-    table = array(embedding.position_embedding)
+    positions = array(embedding.position_embedding)
     if embedding.segment_embedding is not None:
-        table = table + array(embedding.segment_embedding)[0]
-    positions = _positions(graph, token_ids, table, embedding.position_offset)
-    tokens = graph.add("Gather", graph.constant(array(embedding.token_embedding)), token_ids)
+        positions = positions + array(embedding.segment_embedding)[0]
     norm = embedding.layer_norm
-    hidden = graph.add(
-        "LayerNormalization",
-        graph.add("Add", tokens, positions),
+    offset = embedding.position_offset
+    hidden, counts = graph.fused(
+        "EmbedLayerNormalization",
+        graph.add("Cast", token_ids, to=INT32),
+        "",
+        graph.constant(array(embedding.token_embedding)),
+        graph.constant(positions),
+        "",
         graph.constant(array(norm.gamma)),
         graph.constant(array(norm.beta)),
+        mask,
+        *([_positions(graph, token_ids, offset)] if offset else []),
+        outputs=2,
         epsilon=norm.epsilon,
     )
-    return hidden if embedding.projection is None else dense(graph, hidden, embedding.projection)
+    return hidden if embedding.projection is None else dense(graph, hidden, embedding.projection), counts
 
 
-def _positions(graph: Graph, token_ids: str, table: np.ndarray, offset: int) -> str:
-    """The rows of the table for the tokens' positions, `[S, E]`, or `[B, S, E]` where the padding's id takes none."""
-    axis = graph.constant([0])
-    length = graph.add("Slice", graph.add("Shape", token_ids), *map(graph.constant, ([1], [2])))
-    if not offset:
-        return graph.add("Slice", graph.constant(table), axis, length, axis)
+def _positions(graph: Graph, token_ids: str, offset: int) -> str:
+    """The positions of RoBERTa, int32 `[B, S]`: they begin at the offset, and the padding's id takes none."""
     is_padding = graph.add("Equal", token_ids, graph.constant(offset - 1))
-    num_skipped = graph.add("CumSum", graph.add("Cast", is_padding, to=INT64), graph.constant(1))
-    first, one = graph.constant(offset), graph.constant(1)
-    counted = graph.add("Range", first, graph.add("Add", graph.add("Squeeze", length), first), one)
-    positions = graph.add("Where", is_padding, graph.constant(offset - 1), graph.add("Sub", counted, num_skipped))
-    return graph.add("Gather", graph.constant(table), positions)
+    is_token = graph.add("Cast", graph.add("Not", is_padding), to=INT32)
+    counted = graph.add("CumSum", is_token, graph.constant(1))  # 1 for the first token
+    last = graph.constant(offset - 1, np.int32)
+    return graph.add("Where", is_padding, last, graph.add("Add", counted, last))
 
 
-def _block(graph: Graph, hidden: str, mask: str, block: Any) -> str:
+def _block(graph: Graph, hidden: str, counts: str, block: Any) -> str:
     attention, feed_forward = block.attention, block.feed_forward
     context = graph.fused(
         "Attention",
         hidden,
         graph.constant(_kernel(attention.query_key_value)),
         graph.constant(array(attention.query_key_value.bias)),
-        mask,
+        counts,
         num_heads=attention.num_heads,
     )
     hidden = _added(graph, context, attention.output_projection, hidden, block.attention_layer_norm)

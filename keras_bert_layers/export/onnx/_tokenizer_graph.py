@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from keras_bert_layers._internal import checks
@@ -61,11 +62,26 @@ def token_rows(graph: Graph, texts: str, preprocessor: Any) -> tuple[str, str]:
 def _ids(graph: Graph, texts: str, tokenizer: Any) -> tuple[str, str]:
     """The ids of all texts, int64 `[T]`, and where each text's begin, int64 `[B + 1]`."""
     rules, marks = tokenizer.rules(), _marks(tokenizer)
-    table = {**rules.replacements, **{token: f" {mark} " for token, mark in marks.items()}}
-    texts = _mapped(graph, texts, table, sorted(marks, key=len, reverse=True))
-    for pattern, rewrite in [(f"[{_BLANKS}]", " "), (f"[{_DROPPED}{rules.dropped}]", ""), *rules.rewrites]:
-        texts = graph.text("StringRegexReplace", texts, graph.constant([pattern]), graph.constant([rewrite]))
-    words, splits = _words(graph, texts)
+
+    def any_text(graph: Graph) -> list[Answer]:
+        table = {**rules.replacements, **{token: f" {mark} " for token, mark in marks.items()}}
+        found = _mapped(graph, ended, table, sorted(marks, key=len, reverse=True))
+        for pattern, rewrite in [(f"[{_BLANKS}]", " "), (f"[{_DROPPED}{rules.dropped}]", ""), *rules.rewrites]:
+            found = _replaced(graph, found, pattern, rewrite)
+        return [Answer(found, STRING, (None,))]
+
+    def printable_text(graph: Graph) -> list[Answer]:
+        has_cases = rules.printable["A"] == "a"
+        found = graph.text("StringLower", ended) if has_cases else ended
+        apart = [character for character, text in rules.printable.items() if text == f" {character} "]
+        return [Answer(_replaced(graph, found, f"([{_escaped(apart)}])|{_DROPPED}", r" \1 "), STRING, (None,))]
+
+    # With a character at its end, which the branches drop, every text has one.
+    ended = graph.add("StringConcat", texts, graph.constant(_DROPPED))
+    printable = _escaped(character for character in rules.printable if character not in {token[0] for token in marks})
+    is_printable = _holds_for_all(graph, graph.add("RegexFullMatch", ended, pattern=f"[{printable}]*{_DROPPED}"))
+    (texts,) = graph.choose(graph.add("Cast", is_printable, to=BOOL), printable_text, any_text)
+    words, splits = _words(graph, texts, _zero_if_sound(graph, texts))
     pieces = {**rules.pieces, **{mark: tokenizer.token_to_id(token) for token, mark in marks.items()}}
     # The operation leaves out rows without words. So every word is a row, and the rows of texts are found among these.
     tokens, token_splits, _, _ = graph.text(
@@ -151,16 +167,27 @@ def _marks(tokenizer: Any) -> dict[str, str]:
     return {token.content: mark for token, mark in zip(tokens, _MARKS, strict=False)}
 
 
+def _replaced(graph: Graph, texts: str, pattern: str, rewrite: str) -> str:
+    return graph.text("StringRegexReplace", texts, graph.constant([pattern]), graph.constant([rewrite]))
+
+
+def _escaped(characters: Iterable[str]) -> str:
+    return "".join(map(re.escape, characters))
+
+
+def _holds_for_all(graph: Graph, conditions: str) -> str:
+    """1 if all of `[B]` are true, and 0 otherwise, int64."""
+    return graph.add("ReduceMin", graph.add("Cast", conditions, to=INT64), keepdims=0)
+
+
 def _mapped(graph: Graph, texts: str, table: dict[str, str], tokens: list[str]) -> str:
-    """The texts with every character, and every token that they hold, looked up in a table."""
-    # A blank at the end, so that every text has a character.
-    texts = graph.add("StringConcat", texts, graph.constant(" "))
+    """The texts, of one character at least, with every character and every token looked up in a table."""
     parts = graph.constant(["(" + "|".join([*map(re.escape, tokens), "(?s:.)"]) + ")"])
     characters, _, _, splits = graph.text("StringRegexSplitWithOffsets", texts, parts, parts, outputs=4)
     lines = [f"{key}\t{text or _DROPPED}" for key, text in table.items() if key not in _BLANKS + _NUL]
     mapped = graph.text("StringMapping", characters, map="\n".join(lines))
     is_one = graph.add("Equal", graph.add("Size", splits), graph.constant(2))
-    none = graph.constant([""]), _zero_if_sound(graph)
+    none = graph.constant([""]), graph.constant([0])
 
     def joined(graph: Graph) -> list[Answer]:
         return [Answer(graph.text("StringJoin", mapped, *none), STRING, (None,))]
@@ -179,21 +206,23 @@ def _mapped(graph: Graph, texts: str, table: dict[str, str], tokens: list[str]) 
     return graph.choose(is_one, joined, joined_by_row)[0]
 
 
-def _zero_if_sound(graph: Graph) -> str:
-    """The constant `[0]`, or an error, which names this node, if regular expressions change nothing.
+def _zero_if_sound(graph: Graph, texts: str) -> str:
+    """0, or an error, which names this node, if regular expressions have not dropped a character.
 
     That is so on Linux if TensorFlow is in the process before onnxruntime-extensions: both hold the library RE2, and
     the functions of the one are called with the objects of the other.
     """
-    replaced = graph.text("StringRegexReplace", *(graph.constant([text]) for text in ("a", "a", "b")))
-    is_broken = graph.add("Cast", graph.add("Not", graph.add("Equal", replaced, graph.constant(["b"]))), to=INT64)
-    return graph.add("Gather", graph.constant([0]), is_broken, name="import onnxruntime_extensions before tensorflow")
+    is_sound = _holds_for_all(graph, graph.add("RegexFullMatch", texts, pattern=f"[^{_DROPPED}]*"))
+    row = graph.add("Sub", graph.constant(1), is_sound)
+    return graph.add("Gather", graph.constant([0]), row, name="import onnxruntime_extensions before tensorflow")
 
 
-def _words(graph: Graph, texts: str) -> tuple[str, str]:
+def _words(graph: Graph, texts: str, zero: str) -> tuple[str, str]:
     """The words of all texts, strings `[W]`, and where each text's begin, int64 `[B + 1]`."""
     words, counts = graph.add("StringSplit", texts, outputs=2)  # [B, most words], [B]
     most = graph.add("Gather", graph.add("Shape", words), graph.constant(1))
-    is_word = graph.add("Less", _numbers(graph, most), graph.add("Unsqueeze", counts, graph.constant([1])))
+    is_word = graph.add(
+        "Less", graph.add("Range", zero, most, graph.constant(1)), graph.add("Unsqueeze", counts, graph.constant([1]))
+    )
     flat = graph.add("Compress", words, is_word)
     return flat, _sums(graph, counts)

@@ -20,7 +20,10 @@ def ask():
             content = model if isinstance(model, bytes) else Path(model).read_bytes()
             pickle.dump((content, np.array(texts, object)), runtime.stdin)
             runtime.stdin.flush()
-            return pickle.load(runtime.stdout)
+            answer = pickle.load(runtime.stdout)
+            if isinstance(answer, RuntimeError):
+                raise answer
+            return answer
 
         yield ask
         runtime.stdin.close()
