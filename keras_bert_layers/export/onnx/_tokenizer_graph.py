@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from keras_bert_layers._internal import checks
 from keras_bert_layers.export.onnx._graph import BOOL, INT32, INT64, STRING, TABLES, Answer, Graph
 from keras_bert_layers.preprocessing._word_pieces import SUFFIX
@@ -36,6 +38,27 @@ def token_rows(graph: Graph, texts: str, preprocessor: Any) -> tuple[str, str]:
     tokenizer = preprocessor.tokenizer
     ids, splits = _ids(graph, texts, tokenizer)
     longest = preprocessor.max_length - 2
+
+    def one_row(graph: Graph) -> list[Answer]:
+        start, last = graph.constant([tokenizer.start_id]), graph.constant([tokenizer.separator_id])
+        read = graph.add("Slice", ids, graph.constant([0]), graph.constant([longest]))
+        row = graph.add("Unsqueeze", graph.add("Concat", start, read, last, axis=0), graph.constant([0]))
+        return _rows(row, graph.add("Expand", graph.constant(1, np.int32), graph.add("Shape", row)))
+
+    def rows(graph: Graph) -> list[Answer]:
+        return _rows(*_padded_rows(graph, ids, splits, tokenizer, longest))
+
+    is_one = graph.add("Equal", graph.add("Size", splits), graph.constant(2))
+    found = graph.choose(is_one, one_row, rows)
+    return found[0], found[1]
+
+
+def _rows(ids: str, mask: str) -> list[Answer]:
+    return [Answer(ids, INT64, (None, None)), Answer(mask, INT32, (None, None))]
+
+
+def _padded_rows(graph: Graph, ids: str, splits: str, tokenizer: Any, longest: int) -> tuple[str, str]:
+    """Rows of ids as wide as the longest one, and their mask."""
     starts, ends = _between(graph, splits)  # [B]
     counts = graph.add("Min", graph.add("Sub", ends, starts), graph.constant(longest))
     width = graph.add("Add", graph.add("ReduceMax", counts, graph.constant([0]), keepdims=0), graph.constant(2))
