@@ -40,8 +40,6 @@ logger = logging.getLogger("service")
 
 def make_model() -> Any:
     """The model. It is imported in the worker process; the parent process needs no TensorFlow."""
-    # Packs the weights for matrix products once, as they never change; not for a process that trains.
-    os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
     from served_model import ServedModel
 
     return ServedModel(MODEL_FOLDER)

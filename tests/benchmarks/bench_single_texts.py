@@ -62,6 +62,7 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, An
     installation = Installation.of_this_process()
     answers: dict[str, dict[int, list[float]]] = {}
     crew = Crew({}, folder / "log")
+    crew.let_weights_change(True)  # TensorFlow's default: packed for one length, weights are slower for others
     with tempfile.TemporaryDirectory() as work:
         command = installation.compile_server(Path(work)) or installation.stand_in()
         lines, processes, vectors = {}, {}, {}

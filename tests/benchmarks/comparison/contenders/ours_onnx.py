@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,8 @@ def onnx_file(folder: Path, dtype: str) -> Path:
 
 
 def start() -> dict[str, str]:
+    # onnxruntime-extensions imports these where they are installed, 230 MB; a server has neither, and needs neither.
+    sys.modules |= dict.fromkeys(("torch", "transformers", "onnx"))
     import onnxruntime  # noqa: F401
     import onnxruntime_extensions  # noqa: F401
 
