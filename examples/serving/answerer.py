@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from batcher import Batcher
 from limits import Limits
-from request_error import RequestError
+from request_error import RequestError, reason
 from token_estimate import estimated_tokens, longest_text
 
 
@@ -125,4 +125,4 @@ class Answerer:
         try:
             return await self.batcher.answer(_Step(version, signature, shapes, alone, with_tokens), columns, tokens)
         except Exception as error:  # any error of the model becomes the answer
-            raise RequestError(version.reason(error), code="refused_by_model") from error
+            raise RequestError(reason(error), code="refused_by_model") from error

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizer's operations
 from google.protobuf.json_format import MessageToDict
+from json_values import encoded, plain, short
 from request_error import RequestError
 from tensorflow.core.protobuf import saved_model_pb2
 
@@ -22,9 +23,6 @@ READS_ALL = ("BertQuestionAnswerer", "BertTokenClassifier")
 
 # The padding of outputs whose width depends on the batch.
 FILLS = {tf.string: b"", tf.float32: -1.0, tf.int32: -1}
-
-# The beginnings of lines in which TensorFlow reports where an error happened.
-_NOISE = ("Graph execution error", "Detected at node", "<stack traces", "[[{{node", "(0)", "(1)", "Stack trace for op")
 
 
 class ExportedModel:
@@ -78,13 +76,6 @@ class ExportedModel:
             raise RequestError(f"all inputs must have the same number of rows. Received: {lengths}")
         return arrays
 
-    @staticmethod
-    def reason(error: Exception) -> str:
-        """The line of an error that states what is wrong, without the lines on where it happened."""
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        useful = [line for line in lines if not line.startswith(_NOISE)]
-        return (useful or lines or [type(error).__name__])[0][:500]
-
     def answer(self, signature: str, inputs: dict[str, np.ndarray]) -> list[dict[str, Any]]:
         """The answers of a signature, one dictionary of JSON values per row.
 
@@ -134,7 +125,7 @@ def _array(name: str, value: Any, spec: tf.TensorSpec) -> np.ndarray:
     """One input of a request, batch first."""
     if not isinstance(value, list) or not value:
         raise RequestError(f"input {name!r} must be a list that is not empty. Received: {type(value).__name__}")
-    convert = _encoded if spec.dtype == tf.string else _integer
+    convert = encoded if spec.dtype == tf.string else _integer
     depth = spec.shape.rank - 1
     rows = [_nested(f"row {number} of the input {name!r}", row, depth, convert) for number, row in enumerate(value)]
     level = rows
@@ -150,47 +141,24 @@ def _nested(where: str, value: Any, depth: int, convert: Callable[[str, Any], An
     if not depth:
         return convert(where, value)
     if not isinstance(value, list) or not value:
-        raise RequestError(f"{where} must be a list that is not empty. Received: {_short(value)}")
+        raise RequestError(f"{where} must be a list that is not empty. Received: {short(value)}")
     return [_nested(where, entry, depth - 1, convert) for entry in value]
-
-
-def _encoded(where: str, text: Any) -> bytes:
-    if not isinstance(text, str):
-        raise RequestError(f"{where} must be a string. Received: {_short(text)}")
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise RequestError(f"{where} must be text; it holds half a surrogate pair at {error.start}") from error
 
 
 def _integer(where: str, number: Any) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or not -(2**31) <= number < 2**31:
-        raise RequestError(f"{where} must be an integer of 32 bits. Received: {_short(number)}")
+        raise RequestError(f"{where} must be an integer of 32 bits. Received: {short(number)}")
     return number
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _rows(tensor: tf.Tensor, cut: bool) -> list[Any]:
     """A tensor as one list, number or string per row."""
     array = tensor.numpy()
     if not (cut and tensor.dtype in FILLS and array.ndim > 1):
-        return [_plain(row) for row in array]
+        return [plain(row) for row in array]
     kept = array != FILLS[tensor.dtype]
     kept = kept.any(axis=tuple(range(2, array.ndim)))  # [rows, columns]
     widths = (
         np.where(kept.any(axis=1), kept.shape[1] - kept[:, ::-1].argmax(axis=1), 0) if kept.size else [0] * len(kept)
     )
-    return [_plain(row[:width]) for row, width in zip(array, widths, strict=True)]
-
-
-def _plain(value: Any) -> Any:
-    """Lists, numbers and strings for JSON; text cut inside a character gets a replacement character."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, np.ndarray) and value.dtype == object:
-        return [_plain(entry) for entry in value]
-    return value.tolist()
+    return [plain(row[:width]) for row, width in zip(array, widths, strict=True)]

@@ -1,5 +1,8 @@
 """The error of the server for a request that it does not answer."""
 
+# The beginnings of lines in which TensorFlow reports where an error happened.
+_NOISE = ("Graph execution error", "Detected at node", "<stack traces", "[[{{node", "(0)", "(1)", "Stack trace for op")
+
 
 class RequestError(ValueError):
     """A request is not answered; the message is for its sender.
@@ -14,3 +17,10 @@ class RequestError(ValueError):
         super().__init__(message)
         self.status = status
         self.code = code
+
+
+def reason(error: Exception) -> str:
+    """The line of an error that states what is wrong, without the lines on where it happened."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    useful = [line for line in lines if not line.startswith(_NOISE)]
+    return (useful or lines or [type(error).__name__])[0][:500]

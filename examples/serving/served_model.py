@@ -1,4 +1,4 @@
-"""Serves the newest version of a model in a folder of versions."""
+"""Serves the newest version of a model in a folder of versions: a SavedModel, or an ONNX file named model.onnx."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from exported_model import ExportedModel
+from request_error import reason
+
+SAVED_MODEL, ONNX = "saved_model.pb", "model.onnx"
 
 logger = logging.getLogger("served_model")
 
 
 class ServedModel:
-    """The newest version of the SavedModel in a folder of versions, `folder/1`, `folder/2` and so on.
+    """The newest version of the model in a folder of versions, `folder/1`, `folder/2` and so on.
 
     A new version is loaded and warmed up while the old one answers. If a version does not load, the error is logged and
     the old one stays. A request that keeps `current` uses one version throughout.
@@ -27,14 +29,14 @@ class ServedModel:
     def __init__(self, folder: str | Path, *, poll_seconds: float = 1.0):
         self.folder = Path(folder)
         self.poll_seconds = poll_seconds
-        self._current: ExportedModel | None = None
+        self._current: Any = None
         self._refused: dict[int, tuple[Any, ...]] = {}
         self._loading: int | None = None
         self._stopped = threading.Event()
 
     @property
-    def current(self) -> ExportedModel | None:
-        """The version in use; None before the first is loaded."""
+    def current(self) -> Any:
+        """The version in use, an `ExportedModel` or an `OnnxModel`; None before the first is loaded."""
         return self._current
 
     def load_newest(self) -> bool:
@@ -52,10 +54,10 @@ class ServedModel:
                 continue
             self._loading = number
             try:
-                self._current = ExportedModel(path, number)
+                self._current = _loaded(path, number)
             except Exception as error:  # a broken model may raise anything; the server continues
                 self._refused[number] = state
-                logger.error("%s: version %d is not served: %s", self.folder, number, ExportedModel.reason(error))
+                logger.error("%s: version %d is not served: %s", self.folder, number, reason(error))
                 continue
             finally:
                 self._loading = None
@@ -85,7 +87,8 @@ class ServedModel:
 
     def _numbers(self) -> list[int]:
         """The versions in the folder; one that is still being copied has no graph yet, or fails to load."""
-        names = [path.parent.name for path in self.folder.glob("*/saved_model.pb")] if self.folder.is_dir() else []
+        files = [file for name in (SAVED_MODEL, ONNX) for file in self.folder.glob(f"*/{name}")]
+        names = {file.parent.name for file in files}
         return [int(name) for name in names if name.isdecimal() and name.isascii()]
 
     def _watch(self) -> None:
@@ -94,6 +97,17 @@ class ServedModel:
                 self.load_newest()
             except OSError as error:  # the folder may disappear while it is read
                 logger.error("%s: %s", self.folder, error)
+
+
+def _loaded(path: Path, number: int) -> Any:
+    """A version; TensorFlow or ONNX Runtime is imported for it, and not the other."""
+    if (path / SAVED_MODEL).is_file():
+        from exported_model import ExportedModel
+
+        return ExportedModel(path, number)
+    from onnx_model import OnnxModel
+
+    return OnnxModel(path / ONNX, number)
 
 
 def _state(path: Path) -> tuple[Any, ...]:

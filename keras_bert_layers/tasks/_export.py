@@ -76,7 +76,7 @@ def export_onnx(
     if given:
         rule = 'have only `filepath`, `format` and `verbose` with format="onnx"'
         raise ValueError(checks.message(type(task).__name__, "export", rule, given))
-    path = write_onnx(filepath, task)
+    path = write_onnx(filepath, task, facts=_facts(task, None))
     if verbose:
         sys.stdout.write(f"Saved the model at {path}\n")
     return path

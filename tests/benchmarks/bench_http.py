@@ -1,11 +1,12 @@
-"""Strings to vectors over HTTP: the exported model and `tokenizers` with ONNX Runtime, behind the same server.
+"""Strings to vectors over HTTP: the exports, and `tokenizers` with ONNX Runtime, behind the same server.
 
     python tests/benchmarks/bench_serving.py --folder models --data ../shared/data --model minilm base --prepare
+    python tests/benchmarks/bench_single_texts.py --folder models --model minilm base --rounds 0
     python tests/benchmarks/bench_http.py models/minilm --data ../shared/data --json http.json
 
-The first step makes the files and needs the extra `benchmarks`, as torch makes the ONNX file; the second needs
-`serving`, tokenizers and onnxruntime. The server is `examples/serving/service.py`, listening on this machine only;
-clients and server share its cores, and the two take turns. A request is one text, or a batch of 32; "mixed" are
+The first two steps make the files and need the extras `benchmarks` and `onnx`, as torch makes the peer's file; the
+third needs `serving`, `onnx` and tokenizers. The server is `examples/serving/service.py`, listening on this machine
+only; clients and server share its cores, and the servers take turns. A request is one text, or a batch of 32; "mixed" are
 sentences of SST-2 and paragraphs of SQuAD in turns. A request without its answer counts as failed. Prints a table, and
 writes it as JSON.
 """
@@ -43,20 +44,25 @@ LOADS = [
 
 
 def measure(folder: Path, texts: list[str], mixed: list[str], seconds: float) -> list[dict[str, Any]]:
-    """The figures of every load on both servers, the memory that a server then has among them."""
+    """The figures of every load on all servers, the memory that a server then has among them."""
     import numpy as np
     from load import ask_for
     from server_process import ServerProcess
 
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as home:
-        version = Path(home) / "models" / "encoder" / "1"
+        version = Path(home) / "saved_models" / "encoder" / "1"
         version.parent.mkdir(parents=True)
         version.symlink_to(folder / "saved_model_float32", target_is_directory=True)
-        options = {"models": Path(home) / "models", "home": home, "name": "encoder"}
+        file = Path(home) / "onnx_files" / "encoder" / "1" / "model.onnx"
+        file.parent.mkdir(parents=True)
+        file.symlink_to(folder / "ours_float32.onnx")
+        options = {"models": Path(home) / "saved_models", "home": home, "name": "encoder"}
+        onnx_options = options | {"models": Path(home) / "onnx_files"}
         peer_path = os.pathsep.join([str(SERVING), str(TESTS / "benchmarks"), os.environ.get("PYTHONPATH", "")])
         servers = {
             "SavedModel": ServerProcess("service:TextService", SERVING, **options),
+            "ONNX file": ServerProcess("service:TextService", SERVING, **onnx_options),
             "tokenizers + ONNX Runtime": ServerProcess(
                 "peer_service:TextService",
                 TESTS / "serving_http",
@@ -70,7 +76,7 @@ def measure(folder: Path, texts: list[str], mixed: list[str], seconds: float) ->
                 server.wait_until_ready()
             answers = [server.client().predict({"text": texts[:64]}) for server in servers.values()]
             vectors = [answer["embedding" if "embedding" in answer else "output"] for answer in answers]
-            difference = float(np.abs(np.subtract(*vectors)).max())
+            difference = max(float(np.abs(np.subtract(each, vectors[-1])).max()) for each in vectors)
             for name, num_texts, concurrency in LOADS:
                 sent = mixed if name == MIXED else texts
                 requests = [sent[start : start + num_texts] for start in range(0, len(sent), num_texts)]

@@ -149,6 +149,8 @@ def main() -> None:
     figures = {}
     for model in options.model:
         session.prepare(model)
+        if not options.rounds:  # the files alone
+            continue
         figures[model] = measure(options.folder / model, options)
         print(f"\n{model}, {num_cores()} cores: p50 (p99) in ms at {LENGTHS} tokens; MB")
         for name, found in figures[model].items():

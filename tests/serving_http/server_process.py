@@ -69,10 +69,12 @@ class ServerProcess:
     def output(self):
         return self.log.read_text(encoding="utf-8", errors="replace")
 
+    def processes(self):
+        return [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
+
     def mebibytes(self):
         """What the server's processes hold in memory, without what they share with each other."""
-        family = [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
-        return sum(member.memory_full_info().uss for member in family) / MEBIBYTE
+        return sum(member.memory_full_info().uss for member in self.processes()) / MEBIBYTE
 
     def terminate(self):
         """SIGTERM, as a container's runtime sends it."""

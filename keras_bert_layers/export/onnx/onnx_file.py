@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import importlib
+import json
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.written_whole import written_whole
 from keras_bert_layers.export.onnx._encoder_graph import hidden_states
-from keras_bert_layers.export.onnx._graph import Graph
+from keras_bert_layers.export.onnx._graph import INT32, Answer, Graph
 from keras_bert_layers.export.onnx._tokenizer_graph import token_rows
 from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer
 
 # A protocol buffer holds no more.
 _MAX_BYTES = 2**31 - 1
 _SUFFIX = ".onnx"
-_TEXT = "text"
+_TEXT, _NUM_TOKENS = "text", "num_tokens"
+_CARD = "model_card"
 
 
-def write_onnx(path: str | PathLike[str], task: Any) -> Path:
+def write_onnx(path: str | PathLike[str], task: Any, *, facts: Mapping[str, Any] = MappingProxyType({})) -> Path:
     """Writes an ONNX file with the tokenizer and the weights inside: texts in, answers out.
 
     ONNX Runtime runs it with the operations of onnxruntime-extensions. The weights are float32.
@@ -28,6 +32,7 @@ def write_onnx(path: str | PathLike[str], task: Any) -> Path:
     Args:
         path: the file, `*.onnx`. It is written completely or not at all; a file there is replaced.
         task: a task of single texts, with a `BertPreprocessor` of a `BertTokenizer`.
+        facts: what the file tells of itself, as JSON under the key `"model_card"` of its metadata.
 
     Returns:
         The path.
@@ -41,11 +46,12 @@ def write_onnx(path: str | PathLike[str], task: Any) -> Path:
     if path.suffix != _SUFFIX:
         raise ValueError(checks.message("export", "filepath", f"end with {_SUFFIX!r}", str(path)))
     try:
-        importlib.import_module("onnx")
+        onnx = importlib.import_module("onnx")
     except ModuleNotFoundError as error:
         cure = 'Install it: `python -m pip install "keras-bert-layers[onnx]"`.'
         raise ModuleNotFoundError(f"`export`: an ONNX file needs the package onnx. {cure}") from error
     model = _model(task)
+    onnx.helper.set_model_props(model, {_CARD: json.dumps(dict(facts), sort_keys=True)})
     if model.ByteSize() > _MAX_BYTES:
         rule = "have at most 2 GB of weights in an ONNX file"
         raise ValueError(checks.message("export", "task", rule, f"{model.ByteSize()} bytes", "Export a SavedModel."))
@@ -63,5 +69,6 @@ def _model(task: Any) -> Any:
     text = graph.add("StringConcat", graph.constant(task.data.prompt), _TEXT) if task.data.prompt else _TEXT
     ids, mask = token_rows(graph, text, task.preprocessor)
     hidden = hidden_states(graph, ids, mask, task.backbone)
-    answers = task.onnx_answers(graph, hidden, mask)
+    counts = graph.add("ReduceSum", mask, graph.constant([1]), keepdims=0)
+    answers = {**task.onnx_answers(graph, hidden, mask), _NUM_TOKENS: Answer(counts, INT32, (None,))}
     return graph.model(_TEXT, answers)
