@@ -6,9 +6,9 @@
 
 The first two steps make the files and need the extras `benchmarks` and `onnx`, as torch makes the peer's file; the
 third needs `serving`, `onnx` and tokenizers. The server is `examples/serving/service.py`, listening on this machine
-only; clients and server share its cores, and the servers take turns. A request is one text, or a batch of 32; "mixed" are
-sentences of SST-2 and paragraphs of SQuAD in turns. A request without its answer counts as failed. Prints a table, and
-writes it as JSON.
+only; clients and server share its cores, and the servers take turns. A request is one text, or a batch of 32; "mixed"
+are sentences of SST-2 and paragraphs of SQuAD in turns. A request without its answer counts as failed. Prints a table,
+and writes it as JSON.
 """
 
 from __future__ import annotations
