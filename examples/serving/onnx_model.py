@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from json_values import encoded, plain, short
+from json_values import encoded, short
 from onnxruntime_extensions import get_library_path
 from request_error import RequestError
 
@@ -74,7 +74,10 @@ class OnnxModel:
         # BERT drops NUL, which would end a text here.
         texts = np.array([text.decode().replace("\0", "")], object)
         outputs = self._session.run(None, {INPUT: texts})
-        return {name: plain(column[0]) for name, column in zip(self._names, outputs, strict=True)}
+        return {
+            name: column[0] if isinstance(column[0], str) else column[0].tolist()
+            for name, column in zip(self._names, outputs, strict=True)
+        }
 
     def num_tokens(self, inputs: dict[str, np.ndarray]) -> list[int]:
         """The tokens that the model reads for each text, special tokens included."""

@@ -62,7 +62,12 @@ def export_task(
 
 
 def export_onnx(
-    task: Any, filepath: str | PathLike[str], options: dict[str, tuple[Any, Any]], *, verbose: bool
+    task: Any,
+    filepath: str | PathLike[str],
+    options: dict[str, tuple[Any, Any]],
+    *,
+    dtype: str | None,
+    verbose: bool,
 ) -> Path:
     """Writes a task as an ONNX file; see `Task.export`.
 
@@ -70,13 +75,14 @@ def export_onnx(
         task: the task.
         filepath: the file.
         options: options of SavedModels alone, by name: what was given, and the default.
+        dtype: of the weights; None for float32.
         verbose: whether to print the file.
     """
     given = [name for name, (value, default) in options.items() if value != default]
     if given:
-        rule = 'have only `filepath`, `format` and `verbose` with format="onnx"'
+        rule = 'have only `filepath`, `format`, `dtype` and `verbose` with format="onnx"'
         raise ValueError(checks.message(type(task).__name__, "export", rule, given))
-    path = write_onnx(filepath, task, facts=_facts(task, None))
+    path = write_onnx(filepath, task, dtype=dtype or "float32", facts=_facts(task, None))
     if verbose:
         sys.stdout.write(f"Saved the model at {path}\n")
     return path

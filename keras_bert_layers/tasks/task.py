@@ -598,7 +598,8 @@ class Task(keras.Model):
         Args:
             filepath: the folder to make. It is written completely or not at all; a SavedModel there is replaced.
             format: `"tf_saved_model"`; or `"onnx"` for a file of single texts that ONNX Runtime runs, see
-                `keras_bert_layers.export.onnx.write_onnx`. It takes none of the options below.
+                `keras_bert_layers.export.onnx.write_onnx`. It takes the dtypes `"float32"` and `"int8"`, and none of
+                the options below them.
             verbose: whether to print the folder; None does not.
             dtype: the dtype of the exported model: `"bfloat16"` (half-size weights and bfloat16 products, with softmax,
                 LayerNorm and all answers in float32), `"float32"`, or None for that of the task.
@@ -622,8 +623,8 @@ class Task(keras.Model):
             ValueError: another format or dtype; `max_bytes` is too small.
         """
         if checks.one_of(type(self).__name__, "format", format, ["tf_saved_model", "onnx"]) == "onnx":
-            given = {"dtype": (dtype, None), "version": (version, None), "max_bytes": (max_bytes, DEFAULT_MAX_BYTES)}
-            return export_onnx(self, filepath, given, verbose=bool(verbose))
+            given = {"version": (version, None), "max_bytes": (max_bytes, DEFAULT_MAX_BYTES)}
+            return export_onnx(self, filepath, given, dtype=dtype, verbose=bool(verbose))
         return export_task(
             self, filepath, dtype=dtype, version=version, max_bytes=max_bytes, warm_up=warm_up, verbose=bool(verbose)
         )

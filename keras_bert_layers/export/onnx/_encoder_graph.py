@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.export.onnx._graph import INT32, Graph
+from keras_bert_layers.export.onnx._products import Products
 
 _CURE = "Export a SavedModel."
 
@@ -18,7 +19,7 @@ def array(weight: Any) -> np.ndarray:
     return keras.ops.convert_to_numpy(weight).astype(np.float32)
 
 
-def hidden_states(graph: Graph, token_ids: str, mask: str, backbone: Any) -> str:
+def hidden_states(graph: Graph, token_ids: str, mask: str, backbone: Any, products: Products) -> str:
     """The last hidden states, float32 `[batch, sequence, hidden_dim]`, of single texts.
 
     Args:
@@ -26,6 +27,7 @@ def hidden_states(graph: Graph, token_ids: str, mask: str, backbone: Any) -> str
         token_ids: int64 `[batch, sequence]`.
         mask: int32 `[batch, sequence]`, 1 = real token.
         backbone: a `BertBackbone`.
+        products: how its blocks multiply with their weights.
 
     Raises:
         ValueError: the backbone has parts that are not BERT's, or quantized layers.
@@ -34,13 +36,14 @@ def hidden_states(graph: Graph, token_ids: str, mask: str, backbone: Any) -> str
         raise ValueError(checks.message("export", "backbone.parts", "be BERT's own in an ONNX file", "others", _CURE))
     hidden, counts = _embedded(graph, token_ids, mask, backbone)
     for index in range(backbone.config.num_layers):
-        hidden = _block(graph, hidden, counts, backbone.get_layer(f"encoder_block_{index}"))
+        hidden = _block(graph, hidden, counts, backbone.get_layer(f"encoder_block_{index}"), products)
     return hidden
 
 
 def dense(graph: Graph, inputs: str, layer: Any) -> str:
     """A `keras.layers.Dense` without its activation."""
-    return graph.add("Add", _product(graph, inputs, layer), graph.constant(array(layer.bias)))
+    product = graph.add("MatMul", inputs, graph.constant(_kernel(layer)))
+    return graph.add("Add", product, graph.constant(array(layer.bias)))
 
 
 def activation(graph: Graph, inputs: str, name: str) -> str:
@@ -92,18 +95,15 @@ def _positions(graph: Graph, token_ids: str, offset: int) -> str:
     return graph.add("Where", is_padding, last, graph.add("Add", counted, last))
 
 
-def _block(graph: Graph, hidden: str, counts: str, block: Any) -> str:
+def _block(graph: Graph, hidden: str, counts: str, block: Any, products: Products) -> str:
     attention, feed_forward = block.attention, block.feed_forward
-    context = graph.fused(
-        "Attention",
-        hidden,
-        graph.constant(_kernel(attention.query_key_value)),
-        graph.constant(array(attention.query_key_value.bias)),
-        counts,
-        num_heads=attention.num_heads,
+    joint = attention.query_key_value
+    context = products.attention(
+        graph, hidden, _kernel(joint), array(joint.bias), counts, num_heads=attention.num_heads
     )
-    hidden = _added(graph, context, attention.output_projection, hidden, block.attention_layer_norm)
-    inner = _product(graph, hidden, feed_forward.intermediate)
+    output = products.product(graph, context, _kernel(attention.output_projection))
+    hidden = _added(graph, output, attention.output_projection, hidden, block.attention_layer_norm)
+    inner = products.product(graph, hidden, _kernel(feed_forward.intermediate))
     bias = graph.constant(array(feed_forward.intermediate.bias))
     if block.activation == "gelu_erf":
         inner = graph.fused("BiasGelu", inner, bias)
@@ -111,24 +111,21 @@ def _block(graph: Graph, hidden: str, counts: str, block: Any) -> str:
         inner = graph.fused("FastGelu", inner, bias)
     else:
         inner = activation(graph, graph.add("Add", inner, bias), block.activation)
-    return _added(graph, inner, feed_forward.output_projection, hidden, block.feed_forward_layer_norm)
+    output = products.product(graph, inner, _kernel(feed_forward.output_projection))
+    return _added(graph, output, feed_forward.output_projection, hidden, block.feed_forward_layer_norm)
 
 
 def _added(graph: Graph, inputs: str, layer: Any, residual: str, norm: Any) -> str:
-    """`norm(residual + layer(inputs))`."""
+    """`norm(residual + inputs + the layer's bias)`."""
     return graph.fused(
         "SkipLayerNormalization",
-        _product(graph, inputs, layer),
+        inputs,
         residual,
         graph.constant(array(norm.gamma)),
         graph.constant(array(norm.beta)),
         graph.constant(array(layer.bias)),
         epsilon=norm.epsilon,
     )
-
-
-def _product(graph: Graph, inputs: str, layer: Any) -> str:
-    return graph.add("MatMul", inputs, graph.constant(_kernel(layer)))
 
 
 def _kernel(layer: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.written_whole import written_whole
 from keras_bert_layers.export.onnx._encoder_graph import hidden_states
 from keras_bert_layers.export.onnx._graph import INT32, Answer, Graph
+from keras_bert_layers.export.onnx._products import PRODUCTS, Products
 from keras_bert_layers.export.onnx._tokenizer_graph import token_rows
 from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer
 
@@ -24,14 +25,18 @@ _TEXT, _NUM_TOKENS = "text", "num_tokens"
 _CARD = "model_card"
 
 
-def write_onnx(path: str | PathLike[str], task: Any, *, facts: Mapping[str, Any] = MappingProxyType({})) -> Path:
+def write_onnx(
+    path: str | PathLike[str], task: Any, *, dtype: str = "float32", facts: Mapping[str, Any] = MappingProxyType({})
+) -> Path:
     """Writes an ONNX file with the tokenizer and the weights inside: texts in, answers out.
 
-    ONNX Runtime runs it with the operations of onnxruntime-extensions. The weights are float32.
+    ONNX Runtime runs it with the operations of onnxruntime-extensions.
 
     Args:
         path: the file, `*.onnx`. It is written completely or not at all; a file there is replaced.
         task: a task of single texts, with a `BertPreprocessor` of a `BertTokenizer`.
+        dtype: `"float32"`; or `"int8"` for weights of the encoder's blocks of 8 bits, a scale for every 32 of them, and
+            products of integers. Embeddings and the head stay float32.
         facts: what the file tells of itself, as JSON under the key `"model_card"` of its metadata.
 
     Returns:
@@ -50,7 +55,7 @@ def write_onnx(path: str | PathLike[str], task: Any, *, facts: Mapping[str, Any]
     except ModuleNotFoundError as error:
         cure = 'Install it: `python -m pip install "keras-bert-layers[onnx]"`.'
         raise ModuleNotFoundError(f"`export`: an ONNX file needs the package onnx. {cure}") from error
-    model = _model(task)
+    model = _model(task, PRODUCTS[checks.one_of("export", "dtype", dtype, list(PRODUCTS))])
     onnx.helper.set_model_props(model, {_CARD: json.dumps(dict(facts), sort_keys=True)})
     if model.ByteSize() > _MAX_BYTES:
         rule = "have at most 2 GB of weights in an ONNX file"
@@ -60,7 +65,7 @@ def write_onnx(path: str | PathLike[str], task: Any, *, facts: Mapping[str, Any]
     return path
 
 
-def _model(task: Any) -> Any:
+def _model(task: Any, products: Products) -> Any:
     names = list(task.text_inputs()) if isinstance(task.preprocessor, BertPreprocessor) else ["token_ids"]
     if names != [_TEXT] or not isinstance(task.preprocessor.tokenizer, BertTokenizer):
         rule = f"take {_TEXT!r} alone, by a BertPreprocessor of a BertTokenizer, in an ONNX file"
@@ -68,7 +73,7 @@ def _model(task: Any) -> Any:
     graph = Graph()
     text = graph.add("StringConcat", graph.constant(task.data.prompt), _TEXT) if task.data.prompt else _TEXT
     ids, mask = token_rows(graph, text, task.preprocessor)
-    hidden = hidden_states(graph, ids, mask, task.backbone)
+    hidden = hidden_states(graph, ids, mask, task.backbone, products)
     counts = graph.add("ReduceSum", mask, graph.constant([1]), keepdims=0)
     answers = {**task.onnx_answers(graph, hidden, mask), _NUM_TOKENS: Answer(counts, INT32, (None,))}
     return graph.model(_TEXT, answers)
