@@ -6,6 +6,7 @@ It needs onnxruntime and onnxruntime-extensions, and no TensorFlow.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ class OnnxModel:
         self.number = number
         options = onnxruntime.SessionOptions()
         options.register_custom_ops_library(get_library_path())
+        options.intra_op_num_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
         self._session = onnxruntime.InferenceSession(path, options)
         self.card: dict[str, Any] = json.loads(self._session.get_modelmeta().custom_metadata_map["model_card"])
         self.max_length: int = self.card["preprocessing"]["max_length"]

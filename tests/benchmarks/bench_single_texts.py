@@ -36,12 +36,13 @@ WORDS = (
     "the film is a long and good story of one man who went to the city with his wife and saw all that he lost".split()
 )
 KEY = "encoder"
-PRODUCTS = "bare products, Python"
+PRODUCTS, INT8 = "bare products, Python", "ONNX file of 8 bits, Python"
 IN_PYTHON = {
-    "ONNX file, Python": "ours_onnx",
-    "tokenizers + ONNX Runtime, Python": "onnx_runtime",
-    "SavedModel, Python": "ours_saved_model",
-    PRODUCTS: "bare_products",
+    "ONNX file, Python": ("ours_onnx", "float32"),
+    INT8: ("ours_onnx", "int8"),
+    "tokenizers + ONNX Runtime, Python": ("onnx_runtime", "float32"),
+    "SavedModel, Python": ("ours_saved_model", "float32"),
+    PRODUCTS: ("bare_products", "float32"),
 }
 IN_C = {
     "SavedModel, C": Setting(),
@@ -79,9 +80,10 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, An
                 lines[name], processes[name] = line.seconds_of, server.process_id
                 vectors[name] = np.concatenate([line.vectors_of([text_of(length)]) for length in LENGTHS])
             else:
-                worker = crew.fresh(IN_PYTHON[name])
+                contender, dtype = IN_PYTHON[name]
+                worker = crew.fresh(contender)
                 worker.ask("start")
-                worker.ask("load", key=KEY, kind="encoder", folder=str(folder), dtype="float32", setting={})
+                worker.ask("load", key=KEY, kind="encoder", folder=str(folder), dtype=dtype, setting={})
                 lines[name], processes[name] = seconds_in(worker), worker.number
                 path = Path(work) / "vectors.npy"
                 for length in LENGTHS:
@@ -110,9 +112,12 @@ def seconds_in(worker: Any) -> Any:
 
 
 def check_equal(vectors: dict[str, Any]) -> None:
-    """Raises where a line has other vectors than the first."""
+    """Raises where a line has other vectors than the first; of 8 bits, it prints the least cosine."""
     first = next(iter(vectors.values()))
     for name, found in vectors.items():
+        if name == INT8:
+            print(f"{name}: least cosine {(np.array(first) * found).sum(axis=-1).min():.5f}")
+            continue
         difference = float(np.abs(np.subtract(first, found)).max())
         if difference > AGREEMENT["float32"]:
             raise RuntimeError(f"{name} differs by {difference}")
@@ -143,7 +148,7 @@ def main() -> None:
 
     minilm = Path(bundled_model_path("sentence-transformers/all-MiniLM-L6-v2"))
     options.folder.mkdir(parents=True, exist_ok=True)
-    PREPARED["ours_onnx"] = ("float32",)
+    PREPARED["ours_onnx"] = ("float32", "int8")
     crew = Crew({}, options.folder / "log")
     session = Session(crew, QUICK, Path(), options.folder, minilm)
     figures = {}

@@ -40,7 +40,7 @@ def test_an_onnx_file_is_served_as_a_saved_model_is(exported, start_server):
     assert found["label"] == [label.decode() for label in expected["label"].numpy()]
     np.testing.assert_allclose(found["probabilities"], expected["probabilities"], atol=TOLERANCE, rtol=0)
     assert found["num_tokens"] == np.asarray(task.preprocessor(TEXTS)["padding_mask"]).sum(axis=1).tolist()
-    predictions = post(server, "/predict", {"inputs": TEXTS[:2]})
+    predictions = post(server, "/predict", {"inputs": [[text] for text in TEXTS[:2]]})
     assert [row[0]["label"] for row in predictions] == found["label"][:2]
     with urlopen(f"{server.url}/v1/models/sentiment/metadata", timeout=30) as response:
         signatures = json.load(response)["metadata"]["signature_def"]["signature_def"]
