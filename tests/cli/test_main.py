@@ -30,7 +30,7 @@ def test_help_has_examples(run, command, capsys):
     assert ("\n\nExamples:\n  keras-bert-layers " in shown) or ("exit codes:\n" in shown)
 
 
-@pytest.mark.parametrize("words", [[], ["transform"], ["convert", "a", "b"], ["convert", "a", "b", "--to", "onnx"]])
+@pytest.mark.parametrize("words", [[], ["transform"], ["convert", "a", "b"], ["convert", "a", "b", "--to", "litert"]])
 def test_arguments_that_do_not_parse(run, error_line, words):
     with pytest.raises(SystemExit) as end:
         run(*words)

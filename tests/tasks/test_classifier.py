@@ -507,8 +507,8 @@ class TestErrors:
             classifier.fit(dataset, validation_split=0.5)
 
     def test_export_format(self, classifier, tmp_path):
-        with pytest.raises(ValueError, match="`format` must be one of .* Received: format='onnx'"):
-            classifier.export(tmp_path / "model", format="onnx")
+        with pytest.raises(ValueError, match="`format` must be one of .* Received: format='litert'"):
+            classifier.export(tmp_path / "model", format="litert")
 
     def test_export_option(self, classifier, tmp_path):
         with pytest.raises(TypeError, match="unexpected keyword argument 'input_signature'"):
