@@ -68,7 +68,8 @@ SPEED_OVER_HTTP = """\
 
 All run in the same server, `examples/serving/service.py`, and clients on the same machine query them in turns. A
 process with [an ONNX file](../guides/onnx.md) holds torch and transformers here, 230 MB, because
-onnxruntime-extensions imports them where they are installed. MiB is the memory of the server's processes after the load. `tests/benchmarks/bench_http.py` measures it.
+onnxruntime-extensions imports them where they are installed. MiB is the memory of the server's processes after the
+load. `tests/benchmarks/bench_http.py` measures it.
 """
 LOAD = """\
 ## Under load
