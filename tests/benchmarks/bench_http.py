@@ -6,9 +6,9 @@
 
 The first two steps make the files and need the extras `benchmarks` and `onnx`, as torch makes the peer's file; the
 third needs `serving`, `onnx` and tokenizers. The server is `examples/serving/service.py`, listening on this machine
-only; clients and server share its cores, and the servers take turns. A request is one text, or a batch of 32; "mixed"
-are sentences of SST-2 and paragraphs of SQuAD in turns. A request without its answer counts as failed. Prints a table,
-and writes it as JSON.
+only; clients and server share its cores. The servers take turns in each of 5 rounds, of which the medians count. A
+request is one text, or a batch of 32; "mixed" are sentences of SST-2 and paragraphs of SQuAD in turns. A request
+without its answer counts as failed. Prints a table, and writes it as JSON.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,47 +45,67 @@ LOADS = [
 ]
 
 
-def measure(folder: Path, texts: list[str], mixed: list[str], seconds: float) -> list[dict[str, Any]]:
+PEER = "tokenizers + ONNX Runtime"
+
+
+def start_servers(folder: Path, home: Path) -> dict[str, Any]:
+    """What the tables call it -> a server of one of the folder's files."""
+    from server_process import ServerProcess
+
+    def ours(file: str, kind: str) -> Any:
+        place = home / kind / "encoder" / "1"
+        place = place if kind == "saved_model" else place / "model.onnx"
+        place.parent.mkdir(parents=True)
+        place.symlink_to(folder / file)
+        return ServerProcess("service:TextService", SERVING, models=home / kind, home=str(home), name="encoder")
+
+    def peer(dtype: str) -> Any:
+        path = os.pathsep.join([str(SERVING), str(TESTS / "benchmarks"), os.environ.get("PYTHONPATH", "")])
+        environment = {"PYTHONPATH": path, "ONNX_FOLDER": str(folder), "ONNX_DTYPE": dtype}
+        return ServerProcess(
+            "peer_service:TextService",
+            TESTS / "serving_http",
+            models=home / "saved_model",
+            home=str(home),
+            name="encoder",
+            **environment,
+        )
+
+    return {
+        "SavedModel": ours("saved_model_float32", "saved_model"),
+        "ONNX file": ours("ours_float32.onnx", "float32"),
+        "ONNX file, int8": ours("ours_int8.onnx", "int8"),
+        PEER: peer("float32"),
+        f"{PEER}, int8": peer("int8"),
+    }
+
+
+def measure(folder: Path, texts: list[str], mixed: list[str], seconds: float, rounds: int) -> list[dict[str, Any]]:
     """The figures of every load on all servers, the memory that a server then has among them."""
     import numpy as np
     from load import ask_for
-    from server_process import ServerProcess
 
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as home:
-        version = Path(home) / "saved_models" / "encoder" / "1"
-        version.parent.mkdir(parents=True)
-        version.symlink_to(folder / "saved_model_float32", target_is_directory=True)
-        file = Path(home) / "onnx_files" / "encoder" / "1" / "model.onnx"
-        file.parent.mkdir(parents=True)
-        file.symlink_to(folder / "ours_float32.onnx")
-        options = {"models": Path(home) / "saved_models", "home": home, "name": "encoder"}
-        onnx_options = options | {"models": Path(home) / "onnx_files"}
-        peer_path = os.pathsep.join([str(SERVING), str(TESTS / "benchmarks"), os.environ.get("PYTHONPATH", "")])
-        servers = {
-            "SavedModel": ServerProcess("service:TextService", SERVING, **options),
-            "ONNX file": ServerProcess("service:TextService", SERVING, **onnx_options),
-            "tokenizers + ONNX Runtime": ServerProcess(
-                "peer_service:TextService",
-                TESTS / "serving_http",
-                **options,
-                PYTHONPATH=peer_path,
-                ONNX_FOLDER=str(folder),
-            ),
-        }
+        servers = start_servers(folder, Path(home))
         try:
-            for server in servers.values():
+            vectors = {}
+            for kind, server in servers.items():
                 server.wait_until_ready()
-            answers = [server.client().predict({"text": texts[:64]}) for server in servers.values()]
-            vectors = [answer["embedding" if "embedding" in answer else "output"] for answer in answers]
-            difference = max(float(np.abs(np.subtract(each, vectors[-1])).max()) for each in vectors)
+                answer = server.client().predict({"text": texts[:64]})
+                vectors[kind] = answer["embedding" if "embedding" in answer else "output"]
             for name, num_texts, concurrency in LOADS:
                 sent = mixed if name == MIXED else texts
                 requests = [sent[start : start + num_texts] for start in range(0, len(sent), num_texts)]
-                for peer, server in servers.items():
+                found: dict[str, list[Any]] = {kind: [] for kind in servers}
+                for server in servers.values():
                     ask_for(min(1.0, seconds), server.client, requests, concurrency=concurrency)
-                    found = ask_for(seconds, server.client, requests, concurrency=concurrency)
-                    row = {"server of": peer, "request": name, **found.figures(), "difference": difference}
+                for _ in range(rounds):
+                    for kind, server in servers.items():
+                        found[kind].append(ask_for(seconds, server.client, requests, concurrency=concurrency).figures())
+                for kind, server in servers.items():
+                    difference = float(np.abs(np.subtract(vectors[kind], vectors[PEER])).max())
+                    row = {"server of": kind, "request": name, **median_of(found[kind]), "difference": difference}
                     rows.append(row | {"mebibytes": round(server.mebibytes())})
         finally:
             for server in servers.values():
@@ -91,11 +113,18 @@ def measure(folder: Path, texts: list[str], mixed: list[str], seconds: float) ->
     return rows
 
 
+def median_of(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The median of each figure, and how many requests failed in all rounds together."""
+    medians = {key: statistics.median(figures[key] for figures in rounds) for key in rounds[0]}
+    return medians | {"failures": sum(figures["failures"] for figures in rounds)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where bench_serving.py has put the files of one model")
     parser.add_argument("--data", type=Path, required=True, help="the folder of data sets")
-    parser.add_argument("--seconds", type=float, default=6, help="of each load (default: 6)")
+    parser.add_argument("--seconds", type=float, default=3, help="of each load in each round (default: 3)")
+    parser.add_argument("--rounds", type=int, default=5, help="of which the medians count (default: 5)")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     arguments = parser.parse_args()
     from comparison.texts import read_squad, read_sst2
@@ -103,7 +132,7 @@ def main() -> None:
 
     texts = read_sst2(arguments.data, "dev")[0][:NUM_TEXTS]
     mixed = [text for pair in zip(texts, read_squad(arguments.data), strict=False) for text in pair]
-    rows = measure(arguments.folder.absolute(), texts, mixed, arguments.seconds)
+    rows = measure(arguments.folder.absolute(), texts, mixed, arguments.seconds, arguments.rounds)
     print(table(rows))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

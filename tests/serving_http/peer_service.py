@@ -18,10 +18,10 @@ class OnnxModel:
     number = 1
     max_length = None
 
-    def __init__(self, folder):
+    def __init__(self, folder, dtype):
         from comparison.contenders import onnx_runtime
 
-        self._encode = onnx_runtime.encoder(folder, "float32")
+        self._encode = onnx_runtime.encoder(folder, dtype)
         self._encode(["one", "two"], 32)
 
     @property
@@ -34,9 +34,6 @@ class OnnxModel:
 
     def answer(self, signature, columns):
         return [{"embedding": row.tolist()} for row in np.asarray(self._encode(columns["text"].tolist(), 32))]
-
-    def reason(self, error):
-        return str(error)
 
     def load_newest(self):
         return True
@@ -51,4 +48,4 @@ class OnnxModel:
         """Nothing runs."""
 
 
-service.make_model = lambda: OnnxModel(Path(os.environ["ONNX_FOLDER"]))
+service.make_model = lambda: OnnxModel(Path(os.environ["ONNX_FOLDER"]), os.environ["ONNX_DTYPE"])

@@ -49,6 +49,17 @@ def test_an_onnx_file_is_served_as_a_saved_model_is(exported, start_server):
     assert not any("libtensorflow" in path.read_text() for path in maps if path.is_file())
 
 
+def test_many_texts_at_once_get_the_answers_they_get_alone(exported, start_server):
+    client = start_server(exported[0]).client()
+    texts = TEXTS[:2] + ["good bad film " * length for length in range(1, 20)]
+    together = client.predict({"text": texts})
+    alone = [client.predict({"text": [text]}) for text in texts]
+    assert together["label"] == [answer["label"][0] for answer in alone]
+    assert together["num_tokens"] == [answer["num_tokens"][0] for answer in alone]
+    found, expected = together["probabilities"], [answer["probabilities"][0] for answer in alone]
+    np.testing.assert_allclose(found, expected, atol=TOLERANCE, rtol=0)
+
+
 def test_what_an_onnx_file_does_not_have_is_refused(exported, start_server):
     client = start_server(exported[0]).client(attempts=1)
     with pytest.raises(Exception, match="must be 'serving_default' for an ONNX file"):

@@ -40,9 +40,6 @@ class Version:
             raise ValueError(f"the model refuses {rows}")
         return [{"length": len(row)} for row in rows]
 
-    def reason(self, error):
-        return str(error)
-
 
 class Model:
     def __init__(self):
