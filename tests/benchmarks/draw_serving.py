@@ -163,6 +163,7 @@ def _soak(note: dict[str, Any]) -> str:
 
 FAULTS = {
     "soak": ("a long load", _soak),
+    "soak of an ONNX file": ("a long load, ONNX file", _soak),
     "bad requests": (
         "invalid requests among valid ones, 8 at a time",
         lambda note: f"{note['wrong']} refused; {note['right']} valid ones answered as if alone",

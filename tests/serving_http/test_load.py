@@ -1,6 +1,6 @@
 """`examples/serving/service.py` with a model of real size: rising load, and a long one.
 
-    SOAK_MINUTES=1 python -m pytest -m "serving and slow" tests/serving_http/test_load.py -s
+    SOAK_MINUTES=1 python -m pytest -m "serving and exhaustive" tests/serving_http/test_load.py -s
 
 The soak takes 10 minutes where SOAK_MINUTES does not say otherwise.
 """
@@ -28,13 +28,17 @@ ALLOWED_MEBIBYTES = 24
 LARGEST_REQUESTS = [["the film was a long and quiet story " * 60] * 32]
 
 
-@pytest.fixture
-def encoder(tmp_path, minilm):
+def exported(minilm, folder, format="tf_saved_model"):  # noqa: A002 - as `export` calls it
     """A folder of models with all-MiniLM-L6-v2 in it."""
     import keras_bert_layers as kbl
 
-    kbl.load_task(minilm).export(tmp_path / "models" / "encoder" / "1")
-    return tmp_path / "models"
+    version = folder / "models" / "encoder" / "1"
+    if format == "onnx":
+        pytest.importorskip("onnxruntime_extensions")
+        version.mkdir(parents=True)
+        version /= "model.onnx"
+    kbl.load_task(minilm).export(version, format=format)
+    return folder / "models"
 
 
 def mixed_requests():
@@ -48,8 +52,9 @@ def mixed_requests():
     return [[text() for _ in range(8 if draw.random() < 0.1 else 1)] for _ in range(400)]
 
 
-def test_load_rises_until_the_slowest_take_twice_as_long(start_server, encoder):
-    server, requests, found = start_server(encoder, name="encoder"), mixed_requests(), []
+def test_load_rises_until_the_slowest_take_twice_as_long(start_server, minilm, tmp_path):
+    server = start_server(exported(minilm, tmp_path), name="encoder")
+    requests, found = mixed_requests(), []
     ask_for(SECONDS_A_STEP, server.client, requests, concurrency=4)  # the first texts of each length
     concurrency = 1
     while concurrency <= MOST_CLIENTS:
@@ -63,9 +68,11 @@ def test_load_rises_until_the_slowest_take_twice_as_long(start_server, encoder):
     assert found[-1].texts_per_second > most / 2, "more load than the machine can carry does not stop the work"
 
 
-def test_soak(start_server, encoder):
+@pytest.mark.parametrize("format, kind", [("tf_saved_model", "soak"), ("onnx", "soak of an ONNX file")])
+def test_soak(format, kind, start_server, minilm, tmp_path):
     minutes = float(os.environ.get("SOAK_MINUTES", "10"))
-    server, requests = start_server(encoder, name="encoder"), mixed_requests()
+    server = start_server(exported(minilm, tmp_path, format), name="encoder")
+    requests = mixed_requests()
 
     def load(seconds):
         memory = []
@@ -77,7 +84,7 @@ def test_soak(start_server, encoder):
     ask_for(10, server.client, LARGEST_REQUESTS, concurrency=2)
     _, warm_up = load(min(WARM_UP_SECONDS, 20 * minutes))
     found, mebibytes = load(60 * minutes)
-    note("soak", minutes=minutes, warm_up=warm_up, mebibytes=mebibytes, **found.figures())
+    note(kind, minutes=minutes, warm_up=warm_up, mebibytes=mebibytes, **found.figures())
     assert found.failures == []
     assert mebibytes[-1] - mebibytes[0] < ALLOWED_MEBIBYTES
 
