@@ -28,16 +28,16 @@ ALLOWED_MEBIBYTES = 24
 LARGEST_REQUESTS = [["the film was a long and quiet story " * 60] * 32]
 
 
-def exported(minilm, folder, format="tf_saved_model"):  # noqa: A002 - as `export` calls it
+def exported(minilm, folder, file_format="tf_saved_model"):
     """A folder of models with all-MiniLM-L6-v2 in it."""
     import keras_bert_layers as kbl
 
     version = folder / "models" / "encoder" / "1"
-    if format == "onnx":
+    if file_format == "onnx":
         pytest.importorskip("onnxruntime_extensions")
         version.mkdir(parents=True)
         version /= "model.onnx"
-    kbl.load_task(minilm).export(version, format=format)
+    kbl.load_task(minilm).export(version, format=file_format)
     return folder / "models"
 
 
@@ -68,10 +68,10 @@ def test_load_rises_until_the_slowest_take_twice_as_long(start_server, minilm, t
     assert found[-1].texts_per_second > most / 2, "more load than the machine can carry does not stop the work"
 
 
-@pytest.mark.parametrize("format, kind", [("tf_saved_model", "soak"), ("onnx", "soak of an ONNX file")])
-def test_soak(format, kind, start_server, minilm, tmp_path):
+@pytest.mark.parametrize(("file_format", "kind"), [("tf_saved_model", "soak"), ("onnx", "soak of an ONNX file")])
+def test_soak(file_format, kind, start_server, minilm, tmp_path):
     minutes = float(os.environ.get("SOAK_MINUTES", "10"))
-    server = start_server(exported(minilm, tmp_path, format), name="encoder")
+    server = start_server(exported(minilm, tmp_path, file_format), name="encoder")
     requests = mixed_requests()
 
     def load(seconds):
