@@ -17,7 +17,7 @@ from json_values import encoded, short
 from onnxruntime_extensions import get_library_path
 from request_error import RequestError
 
-SIGNATURE, INPUT, NUM_TOKENS = "serving_default", "text", "num_tokens"
+SIGNATURE, INPUT = "serving_default", "text"
 METHOD = "tensorflow/serving/predict"
 DTYPES = {"tensor(string)": "DT_STRING", "tensor(float)": "DT_FLOAT", "tensor(int32)": "DT_INT32"}
 
@@ -90,10 +90,6 @@ class OnnxModel:
             name: column[0] if isinstance(column[0], str) else column[0].tolist()
             for name, column in zip(self._names, outputs, strict=True)
         }
-
-    def num_tokens(self, inputs: dict[str, np.ndarray]) -> list[int]:
-        """The tokens that the model reads for each text, special tokens included."""
-        return [row[NUM_TOKENS] for row in self.answer(SIGNATURE, inputs)]
 
     def inputs_of(self, signature: str) -> list[str]:
         """The names of a signature's inputs; none if there is no such signature."""
