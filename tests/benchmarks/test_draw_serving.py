@@ -84,6 +84,7 @@ def test_memory():
 def test_http():
     line = {"server of": "SavedModel", "request": "one text", "concurrency": 8, "requests": 700, "failures": 0}
     line |= {"texts_per_second": 140.1, "p50_ms": 56.3, "p99_ms": 74.5, "difference": 2.7e-7, "mebibytes": 812}
-    lines = draw_serving.speed_over_http({"minilm": [line]}).splitlines()
+    rounded = line | {"server of": "ONNX file, int8", "difference": 7.4e-3}
+    lines = draw_serving.speed_over_http({"minilm": [line, rounded]}).splitlines()
     assert lines[2] == "| all-MiniLM-L6-v2 | one text | SavedModel | 8 | 140.1 | 56.3 | 74.5 | 0 | 812 |"
-    assert lines[-1] == "Their vectors differ by 2.7e-07 at most."
+    assert lines[-1] == "The largest differences from exact unit vectors: float32 2.7e-07; ONNX file, int8 7.4e-03."
