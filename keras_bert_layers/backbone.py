@@ -3,20 +3,88 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 
-from keras_bert_layers._internal import checks, quantized_layers, whole_file
-from keras_bert_layers._internal.arguments import constructor_arguments
-from keras_bert_layers._internal.cloned import run_through_graph
+from keras_bert_layers._internal import checks, keras_models
+from keras_bert_layers._internal.checks import constructor_arguments
+from keras_bert_layers._internal.files import atomic_save
 from keras_bert_layers._internal.hints import elsewhere
+from keras_bert_layers._internal.keras_models import Untracked, run_through_graph
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers._internal.untracked import Untracked
 from keras_bert_layers.config import BertConfig
-from keras_bert_layers.layers import BertEmbedding, EncoderParts, Pooler, TransformerEncoderBlock
-from keras_bert_layers.layers._encoder import encode
-from keras_bert_layers.layers._lora import enable_lora, is_lora
+from keras_bert_layers.layers._layer_norm import FinalLayerNorm
+from keras_bert_layers.layers.bert_embedding import BertEmbedding
+from keras_bert_layers.layers.encoder_parts import EncoderParts, new_layer
+from keras_bert_layers.layers.lora import enable_lora, is_lora
+from keras_bert_layers.layers.pooler import Pooler
+from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock
+
+
+class Encoded(NamedTuple):
+    """What an encoder gives.
+
+    Args:
+        hidden_states: the output of the embedding, and of each block.
+        attention_scores: those of each block, if they are asked for.
+        first: the last hidden state of the first tokens, `[B, H]`.
+    """
+
+    hidden_states: list[Any]
+    attention_scores: list[Any]
+    first: Any
+
+
+def encode(config: BertConfig, parts: EncoderParts, policy: Any, inputs: dict[str, Any], with_scores: bool) -> Encoded:
+    """The outputs of new layers for symbolic inputs.
+
+    The last block is called twice, once for the first tokens only. A graph runs the call that its outputs need.
+    """
+    shared = {name: getattr(config, name) for name in ("dropout", "layer_norm_epsilon", "initializer_range")}
+    positions = new_layer(
+        parts.positions, name="positions", dtype=policy, max_sequence_length=config.max_sequence_length
+    )
+    if positions is not None:
+        positions.build((None, config.num_heads, None, config.hidden_dim // config.num_heads))
+    embedding = BertEmbedding(
+        config.vocabulary_size,
+        config.hidden_dim,
+        max_sequence_length=config.max_sequence_length,
+        num_segments=config.num_segments,
+        embedding_dim=config.embedding_dim,
+        position_offset=config.position_offset,
+        positions=positions,
+        dtype=policy,
+        name="embedding",
+        **shared,
+    )
+    hidden_states = [embedding(inputs["token_ids"], inputs["segment_ids"], padding_mask=inputs["padding_mask"])]
+    attention_scores = []
+    for index in range(config.num_layers):
+        block = TransformerEncoderBlock(
+            config.num_heads,
+            config.intermediate_dim,
+            activation=config.activation,
+            attention_dropout=config.attention_dropout,
+            normalize_first=parts.normalize_first,
+            causal=parts.causal,
+            positions=positions,
+            feed_forward=new_layer(parts.feed_forward, name="feed_forward", dtype=policy),
+            dtype=policy,
+            name=f"encoder_block_{index}",
+            **shared,
+        )
+        hidden = block(hidden_states[-1], inputs["padding_mask"], return_attention_scores=with_scores)
+        if with_scores:
+            hidden, scores = hidden
+            attention_scores.append(scores)
+        hidden_states.append(hidden)
+    first = block(hidden_states[-2], inputs["padding_mask"], first_token_only=True)  # [B, H]
+    if parts.normalize_first:
+        norm = FinalLayerNorm(epsilon=config.layer_norm_epsilon, dtype=policy, name="final_layer_norm")
+        hidden_states[-1], first = norm(hidden_states[-1]), norm(first)
+    return Encoded(hidden_states, attention_scores, first)
 
 
 @register
@@ -122,8 +190,8 @@ class BertBackbone(keras.Model):
 
     from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_backbone(source)`.")
     _run_through_graph = run_through_graph
-    save = whole_file.save
-    save_weights = whole_file.save_weights
+    save = atomic_save.save
+    save_weights = atomic_save.save_weights
 
     def enable_lora(self, rank: int, lora_alpha: float | None = None) -> None:
         """Trains two small matrices beside each large one, instead of the large ones (LoRA), by Keras's own layers.
@@ -222,20 +290,20 @@ class BertBackbone(keras.Model):
         for task in self._tasks.value:
             task.forget_traces()
 
-    quantize = quantized_layers.quantize
+    quantize = keras_models.quantize
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the config as a dictionary; and the quantized layers, after `quantize`."""
         dtype = keras.dtype_policies.serialize(self.dtype_policy)
         config = {**constructor_arguments(BertBackbone, self), "config": self.config.to_dict(), "dtype": dtype}
         config["parts"] = None if self.parts.are_of_bert else keras.saving.serialize_keras_object(self.parts)
-        return quantized_layers.with_quantized_layers(self, config)
+        return keras_models.with_quantized_layers(self, config)
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> BertBackbone:
         """A new backbone from a `get_config` dictionary, with initial weights."""
-        arguments = quantized_layers.constructor_config(config)
+        arguments = keras_models.constructor_config(config)
         if arguments.get("parts") is not None:
             arguments["parts"] = keras.saving.deserialize_keras_object(arguments["parts"])
         backbone = cls(**{**arguments, "config": BertConfig.from_dict(config["config"])})
-        return quantized_layers.made_quantized(backbone, config)
+        return keras_models.made_quantized(backbone, config)

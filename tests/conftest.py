@@ -70,10 +70,10 @@ def pytest_runtest_call(item):
 @pytest.fixture
 def host_engine(monkeypatch):
     """Tokenizers that are made here read text as where there is no tensorflow-text."""
-    from keras_bert_layers.preprocessing import _engine, _host_engine
+    from keras_bert_layers.preprocessing.engines import engine, host
 
-    monkeypatch.setattr(_engine, "text_engine", lambda: _host_engine)
-    return _host_engine
+    monkeypatch.setattr(engine, "text_engine", lambda: host)
+    return host
 
 
 @pytest.fixture(autouse=True, scope="module")

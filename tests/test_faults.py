@@ -212,7 +212,7 @@ def copied(new):
 )
 def test_killed(written, kills, models, tmp_path, monkeypatch):
     name, old, new = written
-    monkeypatch.setattr("keras_bert_layers.export._graph.save_functions", copied(new))
+    monkeypatch.setattr("keras_bert_layers.export.saved_model.save_functions", copied(new))
     before, after = content(old / name), content(new / name)
     start = time.monotonic()
     calls = write(name, shutil.copytree(old, tmp_path / "not_killed"), models)

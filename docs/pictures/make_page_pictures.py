@@ -64,7 +64,7 @@ def picture_of(value: Any) -> str:
 
 def style() -> str:
     """The style of all pictures."""
-    from keras_bert_layers.visualization._style import style_sheet
+    from keras_bert_layers.visualization._html import style_sheet
 
     return f"<style>{' '.join(line.strip() for line in style_sheet().splitlines())}</style>\n"
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Sized
 from numbers import Integral, Real
 from typing import Any, TypeVar
+
+from keras_bert_layers._internal.lazy import tf
 
 Class = TypeVar("Class")
 Value = TypeVar("Value")
@@ -125,3 +128,38 @@ def boolean(owner: str, argument: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError(message(owner, argument, "be True or False", value))
     return value
+
+
+def constructor_arguments(cls: type, instance: Any) -> dict[str, Any]:
+    """The constructor arguments of a class, read from the attributes of the same names.
+
+    Args:
+        cls: the class whose own `__init__` has the arguments; `*args` and `**kwargs` are left out.
+        instance: an instance of `cls` or of a subclass, which may have other arguments.
+
+    Returns:
+        Argument name -> value.
+
+    Examples:
+        >>> class Brick:
+        ...     def __init__(self, width, *, rate=0.1, **kwargs):
+        ...         self.width, self.rate = width, rate
+        >>> constructor_arguments(Brick, Brick(3))
+        {'width': 3, 'rate': 0.1}
+    """
+    _, *parameters = inspect.signature(vars(cls)["__init__"]).parameters.values()
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {p.name: getattr(instance, p.name) for p in parameters if p.kind not in variable}
+
+
+def asserted(values: Any, condition: tf.Tensor, message: list[Any]) -> Any:
+    """The same values, computed after an assertion: an error in graph, or eagerly at once, unless it holds.
+
+    Args:
+        values: a tensor or a ragged tensor.
+        condition: bool `()`.
+        message: strings and tensors, which the error shows.
+    """
+    check = tf.debugging.Assert(condition, message)
+    with tf.control_dependencies([] if check is None else [check]):
+        return tf.identity(values)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -42,37 +44,47 @@ class LazyModule(ModuleType):
 class _LazyPackage(ModuleType):
     """A package that imports its public names when they are first used."""
 
-    _homes: Mapping[str, str | None]
+    _homes: Mapping[str, str]
 
     def __getattr__(self, name: str) -> Any:
         if name not in self._homes:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         home = self._homes[name]
-        value = importlib.import_module(f"{self.__name__}.{home or name}")
-        if home is not None:
+        value = importlib.import_module(f"{self.__name__}.{name}" if home == self.__name__ else home)
+        if home != self.__name__:
             value = getattr(value, name)
         super().__setattr__(name, value)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Prevents that the import of a module hides the function of the same name in it."""
-        if self._homes.get(name) is None or not isinstance(value, ModuleType):
+        if self._homes.get(name, self.__name__) == self.__name__ or not isinstance(value, ModuleType):
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._homes})
 
 
-def make_lazy(package: str, homes: Mapping[str, str | None]) -> None:
+def make_lazy(package: str, file: str) -> Mapping[str, str]:
     """Makes an imported package import its public names when they are first used.
+
+    The names stand once, in the stub beside the package: `__init__.pyi`, which type checkers read too. It holds lines
+    of the form `from module import name as name`.
 
     Args:
         package: its `__name__`.
-        homes: public name -> the module of the package in which it is defined; None for a subpackage itself.
+        file: its `__file__`.
+
+    Returns:
+        Public name -> the module that defines it; for a subpackage, the package itself.
     """
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_bytes())
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    homes = {alias.name: str(node.module) for node in imports for alias in node.names}
     module = sys.modules[package]
-    vars(module)["_homes"] = homes
+    vars(module).update(_homes=homes, __all__=sorted(homes))
     module.__class__ = _LazyPackage
+    return homes
 
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing
 from keras_bert_layers.checkpoints.files.metadata import Metadata
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
-from keras_bert_layers.checkpoints.weights.row import Layout, WeightRow
+from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
 
 if TYPE_CHECKING:
@@ -170,3 +171,21 @@ def by_metadata(
         raise disagreement
     first = dataclasses.replace(same, options={**same.options, **metadata.options})
     return (first, *(head for head in heads if head is not same))
+
+
+def check_plain_bert(owner: str, config: BertConfig, dialect: str) -> None:
+    """ValueError for the fields in which BERT's relatives differ.
+
+    Args:
+        owner: the public function that was called.
+        config: the encoder's config.
+        dialect: whose BERT it is, for the error.
+    """
+    cure = "This is a relative of BERT: save it in HuggingFace's layout, or a `.keras` file."
+    for name, is_plain, rule in (
+        ("num_segments", config.num_segments > 0, "be at least 1"),
+        ("position_offset", config.position_offset == 0, "be 0"),
+        ("pooler_activation", config.pooler_activation == "tanh", "be 'tanh'"),
+    ):
+        if not is_plain:
+            raise ValueError(checks.message(owner, name, f"{rule} for {dialect}", getattr(config, name), cure))

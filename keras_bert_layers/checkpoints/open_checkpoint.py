@@ -10,13 +10,11 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
-from keras_bert_layers.checkpoints.google.directory import GoogleDirectory
-from keras_bert_layers.checkpoints.google.hub_directory import GoogleHubDirectory
+from keras_bert_layers.checkpoints.google.directory import GoogleDirectory, GoogleHubDirectory
 from keras_bert_layers.checkpoints.hub import resolve
 from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
 from keras_bert_layers.checkpoints.huggingface.weight_files import SUFFIXES
-from keras_bert_layers.checkpoints.kerashub.directory import KerasHubDirectory
-from keras_bert_layers.checkpoints.kerashub.names import TASK_WEIGHTS, WEIGHTS
+from keras_bert_layers.checkpoints.kerashub.directory import TASK_WEIGHTS, WEIGHTS, KerasHubDirectory
 
 _TENSORFLOW_FILE = re.compile(r"\.(?:index|data-\d{5}-of-\d{5})$")
 _SHARDS_INDEX = re.compile(r".+\.(?:safetensors|bin)\.index\.(?:[^.]+\.)?json")

@@ -13,17 +13,17 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.checkpoints.backbone_loader import (
-    read_backbone,
-    read_model,
-    warn_of_new_pooler,
-    warn_of_unknown,
-)
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
 from keras_bert_layers.checkpoints.files.keras_file import read_keras_file
+from keras_bert_layers.checkpoints.loaders import (
+    read_backbone,
+    read_model,
+    read_preprocessor,
+    warn_of_new_pooler,
+    warn_of_unknown,
+)
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
-from keras_bert_layers.checkpoints.preprocessor_loader import read_preprocessor
 from keras_bert_layers.checkpoints.task_table import TASKS, task_of
 from keras_bert_layers.checkpoints.weights.reports import load_report, remember_report
 from keras_bert_layers.config import BertConfig

@@ -8,7 +8,7 @@ from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.weights import table
-from keras_bert_layers.checkpoints.weights.row import Layout, WeightRow
+from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.files.metadata import Metadata
 from keras_bert_layers.checkpoints.task_table import TASKS, TaskRow, task_of
 from keras_bert_layers.checkpoints.weights.model_tensors import ModelTensors, weights_by_row
-from keras_bert_layers.checkpoints.weights.row import Layout, WeightRow
+from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.preprocessing import BertPreprocessor, SentencePieceTokenizer, SpanPreprocessor
 

@@ -13,11 +13,131 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import html
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
 
 from keras_bert_layers.checkpoints.task_table import TASKS
-from keras_bert_layers.cli.local_server import serve_until_interrupted
+from keras_bert_layers.cli.answers import answer_lines
+from keras_bert_layers.cli.local_server import Answer, serve_until_interrupted
 from keras_bert_layers.cli.models import load_model
+from keras_bert_layers.cli.text_rows import TextRow, columns_of
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; form-action 'self'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; font-family: sans-serif; }}
+body {{ max-width: 48rem; margin: 1rem auto; padding: 0 1rem; }}
+label {{ display: block; margin: 0.75rem 0; }}
+textarea {{ display: block; box-sizing: border-box; width: 100%; font: inherit; }}
+td, th {{ padding: 0.2rem 0.75rem 0.2rem 0; text-align: left; vertical-align: top; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<form method="post" action="/">
+{fields}
+<button>Answer</button>
+</form>
+<section aria-live="polite">
+{result}
+</section>
+</body>
+</html>
+"""
+_HINTS = {"BertMaskedLM": "Write [MASK] where a word is missing."}
+
+
+class DemoPage:
+    """Answers the requests of a browser.
+
+    Args:
+        model: a task with a preprocessor.
+        name: the model's name, for the title.
+    """
+
+    def __init__(self, model: Any, *, name: str):
+        self._model, self._title = model, f"{name}: {type(model).__name__}"
+        self._inputs: Mapping[str, int] = {key: len(shape) for key, (shape, _) in model.text_inputs().items()}
+
+    def answer(self, method: str, path: str, body: bytes) -> Answer:
+        """The page; after a form was sent, with the answer."""
+        if path != "/":
+            return Answer("no such page", 404, "text/plain")
+        if method == "GET":
+            return self._page({}, "")
+        sent = parse_qs(body.decode(errors="replace"), keep_blank_values=True)
+        texts = {name: sent.get(name, [""])[0].replace("\r\n", "\n") for name in self._inputs}
+        try:
+            result = self._result(texts)
+        except (ValueError, TypeError, RuntimeError) as error:
+            result = f'<p role="alert">{html.escape(str(error))}</p>'
+        return self._page(texts, result)
+
+    def _result(self, texts: Mapping[str, str]) -> str:
+        """The answer as HTML."""
+        from keras_bert_layers import BertMaskedLM, BertQuestionAnswerer, BertTokenClassifier
+        from keras_bert_layers.visualization import MaskedTokens, TextHighlights
+
+        empty = [name for name, text in texts.items() if not text.strip()]
+        if empty:
+            raise ValueError(f"Write something into “{_title_of(empty[0])}” first.")
+        model = self._model
+        if isinstance(model, BertMaskedLM):
+            return MaskedTokens.from_model(model, texts["text"])._repr_html_()
+        if isinstance(model, BertTokenClassifier):
+            return TextHighlights.from_entities(model, texts["text"])._repr_html_()
+        if isinstance(model, BertQuestionAnswerer):
+            return TextHighlights.from_answer(model, texts["question"], texts["context"])._repr_html_()
+        return self._table(texts)
+
+    def _table(self, texts: Mapping[str, str]) -> str:
+        """The answer as `predict` prints it, one row for each name."""
+        values = (
+            text if num_axes == 1 else [line for line in text.split("\n") if line.strip()]
+            for text, num_axes in zip(texts.values(), self._inputs.values(), strict=True)
+        )
+        rows = [TextRow("the form", tuple(values))]
+        answer = json.loads(next(answer_lines(self._model.answer(columns_of(rows)), rows, self._inputs)))
+        names = getattr(self._model, "class_names", None)
+        if names and len(answer.get("probabilities", ())) == len(names):
+            answer["probabilities"] = dict(zip(names, answer["probabilities"], strict=True))
+        cells = (f"<th scope=row>{html.escape(name)}</th><td>{_shown(value)}</td>" for name, value in answer.items())
+        return f"<table>{''.join(f'<tr>{cell}</tr>' for cell in cells)}</table>"
+
+    def _page(self, texts: Mapping[str, str], result: str) -> Answer:
+        hint = _HINTS.get(type(self._model).__name__, "")
+        fields = "\n".join(
+            f"<label>{_title_of(name)}{': one on each line' if num_axes > 1 else ''}. {html.escape(hint)}"
+            f'<textarea name="{name}" rows="4">{html.escape(texts.get(name, ""))}</textarea></label>'
+            for name, num_axes in self._inputs.items()
+        )
+        page = _PAGE.format(title=html.escape(self._title), fields=fields, result=result)
+        return Answer(page, kind="text/html")
+
+
+def _title_of(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+def _shown(value: Any) -> str:
+    """A value of JSON in few characters; a dictionary as a table of its own, the largest first."""
+    if isinstance(value, dict):
+        rows = sorted(value.items(), key=lambda item: -item[1])
+        cells = (f"<tr><td>{html.escape(name)}</td><td>{share:.3f}</td></tr>" for name, share in rows)
+        return f"<table>{''.join(cells)}</table>"
+    if isinstance(value, list) and len(value) > 8 and all(isinstance(part, float) for part in value):
+        return f"{', '.join(f'{part:.3f}' for part in value[:8])} … {len(value)} numbers"
+    return html.escape(f"{value:.3f}" if isinstance(value, float) else str(value))
+
 
 OWNER = "demo"
 
@@ -35,7 +155,6 @@ def run(arguments: argparse.Namespace) -> int:
     if loaded.task is None or loaded.preprocessor is None:
         cure = "For embeddings: --task sentence_encoder."
         raise ValueError(f"`{OWNER}`: DIR must have a task and a tokenizer. Received: {arguments.folder}. {cure}")
-    from keras_bert_layers.cli.demo_page import DemoPage
 
     page = DemoPage(loaded.model, name=Path(arguments.folder).name)
 

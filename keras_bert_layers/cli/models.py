@@ -9,6 +9,41 @@ from typing import Any, NamedTuple
 from keras_bert_layers.checkpoints.task_table import TASKS, task_of
 from keras_bert_layers.cli.terminal import progress, quiet_start
 
+#: The file by which a directory is known as a SavedModel.
+PROGRAM_FILE = "saved_model.pb"
+
+
+def load_saved_model(path: str | Path, *, owner: str, cure: str) -> Any:
+    """Loads what `task.export` wrote.
+
+    Args:
+        path: the directory of the SavedModel.
+        owner: the command, for errors.
+        cure: what to do where tensorflow-text is not installed, for the error.
+
+    Returns:
+        TensorFlow's object; keep it, as a signature does not keep its variables.
+
+    Raises:
+        ModuleNotFoundError: tensorflow-text is not installed.
+        ValueError: the directory cannot be read.
+    """
+    try:
+        with quiet_start():
+            import tensorflow as tf
+            import tensorflow_text  # noqa: F401  registers the tokenizer's operations
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"`{owner}`: {path} is a SavedModel of strings, which needs tensorflow-text. It is not installed; "
+            f"there is none for Windows. {cure}",
+            name=error.name,
+        ) from error
+    try:
+        return tf.saved_model.load(str(path))
+    except (ValueError, OSError, RuntimeError, tf.errors.OpError) as error:
+        raise ValueError(f"`{owner}`: {path} is not a whole SavedModel: {error}") from error
+
+
 ENCODER = "encoder"
 #: The model in a directory that the command `train` wrote.
 MODEL = "model.keras"
@@ -74,7 +109,7 @@ def _checkpoint_model(source: str, task: str | None, *, owner: str, tokenizer: b
     from keras_bert_layers.checkpoints.hub import resolve
     from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
     from keras_bert_layers.checkpoints.task_loader import own_head
-    from keras_bert_layers.checkpoints.weights.progress import watched
+    from keras_bert_layers.checkpoints.weights.reports import watched
 
     directory = resolve(source, owner=owner)  # once, as it compares every file's hash
     checkpoint = open_checkpoint(directory, owner=owner)

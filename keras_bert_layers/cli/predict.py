@@ -52,8 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.texts and arguments.file is not None:
         raise ValueError(f"`{OWNER}`: texts must come from TEXT or from --file, not from both.")
     text_rows.check_arguments(OWNER, arguments, arguments.file)
-    from keras_bert_layers.cli.answer_lines import answer_lines
-    from keras_bert_layers.cli.answerers import open_answerer
+    from keras_bert_layers.cli.answers import answer_lines, open_answerer
 
     answerer = open_answerer(arguments.model, arguments.task, owner=OWNER)
     if arguments.texts and arguments.texts != ["-"]:

@@ -99,7 +99,7 @@ def rows_of_file(path: Path | None, inputs: Mapping[str, int], *, form: str | No
         ValueError: a line is not a row; the message names it.
         OSError: the file cannot be read.
     """
-    from keras_bert_layers.data._text_file import numbered_lines
+    from keras_bert_layers.data.text_file import numbered_lines
 
     name = "stdin" if path is None else str(path)
     is_json = form == "jsonl" or (form is None and suffix_of(name) in JSON_SUFFIXES)
@@ -157,7 +157,7 @@ def _row(position: str, columns: Sequence[str], inputs: Mapping[str, int], owner
 
 def _checked(position: str, texts: Sequence[Any], inputs: Mapping[str, int], owner: str) -> TextRow:
     """The row, if its values are strings that UTF-8 can encode, or lists of such strings where the model takes them."""
-    from keras_bert_layers.data._text_file import check_utf8
+    from keras_bert_layers.data.text_file import check_utf8
 
     for (name, num_axes), value in zip(inputs.items(), texts, strict=True):
         strings = value if num_axes > 1 else [value]

@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.written_whole import written_whole
-from keras_bert_layers.cli.convert import write
-from keras_bert_layers.cli.destination import check_destination
+from keras_bert_layers._internal.files.atomic_write import written_whole
+from keras_bert_layers.cli.convert import check_destination, write
 from keras_bert_layers.cli.models import FLOAT_BYTES, LoadedModel, keras_file, load_model, source_of
 from keras_bert_layers.cli.terminal import quiet_start
 from keras_bert_layers.cli.text_rows import batches, rows_of_file

@@ -7,9 +7,8 @@ from os import PathLike
 from pathlib import Path
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.data._row_collector import RowCollector, RowError
-from keras_bert_layers.data._text_file import check_utf8, line_groups
 from keras_bert_layers.data.columns import Columns
+from keras_bert_layers.data.text_file import RowCollector, RowError, check_utf8, line_groups
 
 # The prefixes of BIO, BIOES and BILOU, by the position of the word in its entity.
 BEGINS, CONTINUES, ENDS = "BSU", "IEL", "ESLU"

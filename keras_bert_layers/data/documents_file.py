@@ -5,9 +5,8 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-from keras_bert_layers.data._row_collector import RowCollector, RowError
-from keras_bert_layers.data._text_file import check_utf8, line_groups
 from keras_bert_layers.data.columns import Columns
+from keras_bert_layers.data.text_file import RowCollector, RowError, check_utf8, line_groups
 
 
 def read_documents(path: str | PathLike[str], *, on_error: str = "raise") -> Columns:

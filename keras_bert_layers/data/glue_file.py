@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.data._row_collector import RowCollector, RowError
-from keras_bert_layers.data._text_file import check_utf8, numbered_lines
 from keras_bert_layers.data.columns import Columns
+from keras_bert_layers.data.text_file import RowCollector, RowError, check_utf8, numbered_lines
 
 
 class GlueTask(NamedTuple):

@@ -8,9 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers.data._row_collector import RowCollector, RowError
-from keras_bert_layers.data._text_file import check_utf8, open_text
 from keras_bert_layers.data.columns import Columns
+from keras_bert_layers.data.text_file import RowCollector, RowError, check_utf8, open_text
 
 COLUMNS = ("ids", "titles", "questions", "contexts", "answers", "answer_starts", "impossible")
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import importlib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,14 +13,147 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.written_whole import written_whole
-from keras_bert_layers.export import _graph as graph
+from keras_bert_layers._internal.files.atomic_write import written_whole
+from keras_bert_layers._internal.lazy import LazyModule, tf
+from keras_bert_layers._internal.shared_graphs import shared_graphs
 from keras_bert_layers.export import _operations as operations
-from keras_bert_layers.export._batching import check_batches
-from keras_bert_layers.export._versions import NEXT, version_folder
-from keras_bert_layers.export._warm_up import Requests, write_requests
+from keras_bert_layers.export._operations import nodes_of
+from keras_bert_layers.export.batching import check_batches
 from keras_bert_layers.export.model_card import write_model_card
 from keras_bert_layers.export.signature import Signature
+
+saved_model_pb2 = LazyModule("tensorflow.core.protobuf.saved_model_pb2", "tensorflow")
+
+DEFAULT = "serving_default"
+GRAPH, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
+
+
+def save_functions(folder: Path, signatures: Sequence[Signature]) -> None:
+    """Writes the graphs of signatures, and the variables that they use, to a new folder.
+
+    The saved module holds functions and variables, and no Keras model: the C++ loader would lose variables of one.
+    """
+    module = tf.Module()
+    with shared_graphs():
+        traced = {signature.name: _traced(signature) for signature in signatures}
+    module.weights = _variables(list(traced.values()))
+    for name, function in traced.items():
+        if not hasattr(module, name):  # `signatures` holds those too
+            setattr(module, name, function)
+    traced.setdefault(DEFAULT, traced[signatures[0].name])
+    with _no_information():
+        tf.saved_model.save(module, str(folder), signatures=traced)
+
+
+@contextmanager
+def _no_information() -> Iterator[None]:
+    """Keeps TensorFlow from logging the name of a temporary folder, which a notebook would show."""
+    logger = tf.get_logger()
+    before = logger.level
+    logger.setLevel(max(before, logging.WARNING))
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _traced(signature: Signature) -> Any:
+    """The graph of a signature. Saving a function that is not traced yet would trace it twice."""
+    specs = [tf.TensorSpec(shape, dtype, name=name) for name, (shape, dtype) in signature.inputs.items()]
+    return tf.function(signature.function, input_signature=specs, autograph=False).get_concrete_function()
+
+
+def _variables(graphs: Sequence[Any]) -> list[Any]:
+    """The variables of graphs in the order of their first use, so that equal weights make equal files."""
+    by_handle = {id(variable.handle): variable for graph in graphs for variable in graph.variables}
+    handles = dict.fromkeys(id(tensor) for graph in graphs for tensor in graph.captured_inputs)
+    return [by_handle[handle] for handle in handles if handle in by_handle]
+
+
+def finish_graph(folder: Path) -> Any:
+    """Removes what old servers cannot read from the graph that `save_functions` wrote.
+
+    TensorFlow Serving before 2.15 does not know `debug_name`, the name that a variable has for a debugger.
+
+    Returns:
+        The `SavedModel` message, as it is in the folder now.
+    """
+    saved = saved_model_pb2.SavedModel.FromString((folder / GRAPH).read_bytes())
+    for node in nodes_of(saved):
+        if node.op == "VarHandleOp":
+            node.attr.pop("debug_name", None)
+    (folder / GRAPH).write_bytes(saved.SerializeToString(deterministic=True))
+    (folder / FINGERPRINT).unlink(missing_ok=True)
+    # No public function writes the fingerprint of a changed graph; it is optional.
+    with suppress(ImportError, AttributeError):
+        importlib.import_module("tensorflow.python.saved_model.fingerprinting_utils").write_fingerprint(str(folder))
+    return saved
+
+
+NEXT = "next"
+
+
+def version_folder(path: Path, version: Any) -> Path:
+    """The folder `path/N` for a new version.
+
+    Args:
+        path: the folder of a model; the names of its versions' folders are numbers.
+        version: the number, or `"next"` for one more than the largest.
+
+    Raises:
+        TypeError, ValueError: `version` is neither.
+        FileExistsError: the version exists. A server that has loaded it would not notice a change.
+    """
+    taken = [int(child.name) for child in path.iterdir() if child.name.isdecimal()] if path.is_dir() else []
+    free = max(taken, default=0) + 1
+    if version == NEXT:
+        return path / str(free)
+    if isinstance(version, str):
+        raise TypeError(checks.message("export", "version", "be a whole number or 'next'", version))
+    version = checks.positive_integer("export", "version", version)
+    if version in taken:
+        raise FileExistsError(
+            f"`export`: `version` must be new, as a server loads a version only once. Received: version={version} of "
+            f"{str(path)!r}, which exists. The next free version is {free}."
+        )
+    return path / str(version)
+
+
+#: Signature -> requests, each a dictionary of input -> array.
+Requests = Mapping[str, Sequence[Mapping[str, Any]]]
+
+_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
+
+
+def write_requests(folder: Path, requests: Requests) -> None:
+    """Writes requests beside a SavedModel, where TensorFlow Serving looks for them.
+
+    References:
+        `saved_model_warmup_util.cc` of tensorflow/serving: if a request fails, or there are more than 1,000, the
+        version is not served.
+    """
+    log_pb2 = _messages()
+    path = folder / _FILE
+    path.parent.mkdir(exist_ok=True)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for signature, examples in requests.items():
+            for inputs in examples:
+                tensors = {name: tf.make_tensor_proto(values) for name, values in inputs.items()}
+                request = {"model_spec": {"signature_name": signature}, "inputs": tensors}
+                log = log_pb2.PredictionLog(predict_log={"request": request})
+                writer.write(log.SerializeToString(deterministic=True))
+
+
+def _messages() -> Any:
+    """The protobuf module of the log of requests."""
+    try:
+        return importlib.import_module("tensorflow_serving.apis.prediction_log_pb2")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "`export`: warm-up requests need tensorflow-serving-api, which is not installed here. Install it with "
+            "`pip install tensorflow-serving-api`, or give `warm_up=False`.",
+            name=error.name,
+        ) from error
 
 
 def write_saved_model(
@@ -82,8 +218,8 @@ def _write(
     warm_up: Requests | None,
     facts: Mapping[str, Any],
 ) -> None:
-    graph.save_functions(folder, signatures)
-    saved = graph.finish_graph(folder)
+    save_functions(folder, signatures)
+    saved = finish_graph(folder)
     needed = operations.check_operations(saved, serving_version)
     check_batches(saved)
     write_model_card(folder, facts, saved, needed)
@@ -104,7 +240,7 @@ def check_destination(path: str | PathLike[str], version: int | str | None = Non
         raise ValueError(checks.message("export", "path", "be a local folder", str(path), cure))
     path = Path(path)
     if version is not None:
-        if path.exists() and (not path.is_dir() or (path / graph.GRAPH).exists()):
+        if path.exists() and (not path.is_dir() or (path / GRAPH).exists()):
             raise FileExistsError(
                 "`export`: `path` must be a folder of versions where `version` is given. Received: "
                 f"path={str(path)!r}, which is something else."
@@ -120,4 +256,4 @@ def check_destination(path: str | PathLike[str], version: int | str | None = Non
 
 def _may_be_replaced(path: Path) -> bool:
     """Whether the path is an empty folder or a SavedModel."""
-    return path.is_dir() and ((path / graph.GRAPH).is_file() or not any(path.iterdir()))
+    return path.is_dir() and ((path / GRAPH).is_file() or not any(path.iterdir()))

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+
 
 @dataclass(frozen=True)
 class Signature:
@@ -20,3 +23,79 @@ class Signature:
     name: str
     function: Callable[..., dict[str, Any]]
     inputs: dict[str, tuple[tuple[int | None, ...], str]]
+
+
+# Some 15,000 English words. Docs: "Long texts" of the guide "Export and serve".
+DEFAULT_MAX_BYTES = 100_000
+#: The output of a bounded signature that tells how many bytes of a row's texts were not read.
+BYTES_CUT = "bytes_cut"
+# Long enough to hold any character and the three bytes before it.
+_LEAST = 16
+_LONGEST_CHARACTER = 4
+
+
+def check_max_bytes(owner: str, max_bytes: Any) -> int | None:
+    """`max_bytes` if it is None or an integer of at least 16; TypeError or ValueError otherwise."""
+    return None if max_bytes is None else checks.integer(owner, "max_bytes", max_bytes, smallest=_LEAST)
+
+
+def with_bound(signature: Signature, max_bytes: int | None) -> Signature:
+    """A signature that reads `max_bytes` of each text, and says in `"bytes_cut"` how many bytes of a row it did not.
+
+    Args:
+        signature: of any inputs.
+        max_bytes: at least 16, or None.
+
+    Returns:
+        The same signature if `max_bytes` is None, or if it takes no texts. Otherwise one with the further output
+        `"bytes_cut"`, int32 `(batch,)`: the sum over the texts of a row, 0 if all of them were read. A signature that
+        returns `"token_ids"` has no further output.
+    """
+    kinds = [dtype for _, dtype in signature.inputs.values()]
+    if max_bytes is None or "string" not in kinds:
+        return signature
+
+    def serve(*inputs: Any) -> dict[str, Any]:
+        bounded = [
+            bounded_texts(tensor, max_bytes) if kind == "string" else tensor
+            for tensor, kind in zip(inputs, kinds, strict=True)
+        ]
+        cut = [
+            _bytes_cut(tensor, read)
+            for tensor, read, kind in zip(inputs, bounded, kinds, strict=True)
+            if kind == "string"
+        ]
+        outputs = signature.function(*bounded)
+        # The outputs of `tokenize` are the inputs of `token_ids`, which takes no others.
+        return outputs if "token_ids" in outputs else {**outputs, BYTES_CUT: tf.add_n(cut)}
+
+    return Signature(signature.name, serve, signature.inputs)
+
+
+def _bytes_cut(texts: tf.Tensor, bounded: tf.Tensor) -> tf.Tensor:
+    """How many bytes of each row were cut, int32 `[B]`, for texts `[B]` or `[B, ...]`."""
+    cut = tf.strings.length(texts) - tf.strings.length(bounded)
+    return tf.reduce_sum(cut, axis=list(range(1, cut.shape.rank)))
+
+
+def bounded_texts(texts: Any, max_bytes: int) -> tf.Tensor:
+    """Cuts texts after the last whole character within their first `max_bytes` bytes, in the graph.
+
+    Args:
+        texts: strings of any shape.
+        max_bytes: at least 16.
+
+    Returns:
+        Strings of the same shape.
+    """
+    sizes = tf.strings.length(texts)
+    indices = tf.where(sizes > max_bytes)
+    first = max_bytes + 1 - _LONGEST_CHARACTER
+    # The four bytes up to the one after the cut: continuation bytes are cut together with their first byte.
+    ends = tf.strings.substr(tf.gather_nd(texts, indices), first, _LONGEST_CHARACTER)
+    ends = tf.reshape(tf.io.decode_raw(ends, tf.uint8), [-1, _LONGEST_CHARACTER])
+    continues = tf.cast(tf.bitwise.bitwise_and(ends, 0xC0) == 0x80, tf.int32)
+    num_cut = tf.reduce_sum(tf.math.cumprod(continues, axis=-1, reverse=True), axis=-1)
+    num_cut = tf.where(num_cut == _LONGEST_CHARACTER, 0, num_cut)  # no character is that long: not UTF-8
+    sizes = tf.tensor_scatter_nd_update(sizes, indices, max_bytes - num_cut)
+    return tf.strings.substr(texts, tf.zeros_like(sizes), sizes)

@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from keras_bert_layers._internal.untracked import Untracked
+from keras_bert_layers._internal.keras_models import Untracked
 
 
 class Dropout(keras.layers.Dropout):

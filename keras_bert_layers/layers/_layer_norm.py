@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.layers._packing import in_tensorflow_graph
+from keras_bert_layers.layers.padding_free import in_tensorflow_graph, on_tokens
 
 # For fewer values, starting a second thread, as oneDNN does, takes longer than the separate steps: 0.1 ms.
 _SMALL = 2**15
@@ -72,3 +72,16 @@ class LayerNorm(keras.layers.LayerNormalization):
 def _can_be_one(inputs: Any) -> bool:
     is_known = len(inputs.shape) == 2 and keras.backend.standardize_dtype(inputs.dtype) in ("float32", "bfloat16")
     return _FUSES and is_known and in_tensorflow_graph(inputs)
+
+
+class FinalLayerNorm(LayerNorm):
+    """A `LayerNorm` of hidden states `(batch, sequence, width)`, of the real tokens only where they are known."""
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        """Normalizes float `(..., width)`."""
+        normalize = super().call
+        return on_tokens(lambda tokens: normalize(tokens, training=training), inputs)
+
+    def compute_output_spec(self, inputs: Any, training: bool | None = None) -> Any:
+        """Shape and dtype of the output: the input's shape."""
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)

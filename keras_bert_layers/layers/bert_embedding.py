@@ -8,15 +8,13 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.arguments import constructor_arguments
-from keras_bert_layers._internal.asserted import asserted
+from keras_bert_layers._internal.checks import asserted, constructor_arguments
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers._dense import dense
 from keras_bert_layers.layers._layer_norm import LayerNorm
-from keras_bert_layers.layers._packing import Packing, PaddingFreeLayer, packing_of, unpacked
-from keras_bert_layers.layers._summed_gradient import with_summed_gradient
+from keras_bert_layers.layers.dense import dense
 from keras_bert_layers.layers.initializers import truncated_normal
-from keras_bert_layers.layers.positions import Positions, part_of, serialized
+from keras_bert_layers.layers.padding_free import Packing, PaddingFreeLayer, packing_of, unpacked
+from keras_bert_layers.layers.positions import Positions, part_of, serialized, with_summed_gradient
 
 
 @register

@@ -8,12 +8,11 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.arguments import constructor_arguments
+from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers._dense import dense
 from keras_bert_layers.layers._dropout import Dropout
-from keras_bert_layers.layers._packing import Packing, first_of
-from keras_bert_layers.layers._row_groups import RowGroups
+from keras_bert_layers.layers.dense import dense
+from keras_bert_layers.layers.padding_free import Packing, RowGroups, first_of
 from keras_bert_layers.layers.positions import Positions, part_of, serialized
 
 # Where `keras.ops.dot_product_attention` is a fused kernel. On TensorFlow it is the same products as below.

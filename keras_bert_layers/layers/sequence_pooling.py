@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers._packing import Packing, first_tokens, known_tokens
+from keras_bert_layers.layers.padding_free import Packing, first_tokens, known_tokens
 
 MODES = ("cls", "mean", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 

@@ -8,8 +8,8 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers._dense import DenseLayer, dense
-from keras_bert_layers.layers._packing import of_each_token
+from keras_bert_layers.layers.dense import DenseLayer, dense
+from keras_bert_layers.layers.padding_free import of_each_token
 
 # Far below any logit; the sum of two of them, a start and an end, is finite.
 MASKED_LOGIT = -1e9

@@ -8,13 +8,13 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.arguments import constructor_arguments
+from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import check_activation
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers._layer_norm import LayerNorm
-from keras_bert_layers.layers._packing import Packing, PaddingFreeLayer, add_alike, first_of, packed, unpacked
 from keras_bert_layers.layers.feed_forward import FeedForward
+from keras_bert_layers.layers.padding_free import Packing, PaddingFreeLayer, add_alike, first_of, packed, unpacked
 from keras_bert_layers.layers.positions import Positions, part_of, serialized
 from keras_bert_layers.layers.self_attention import SelfAttention
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from keras_bert_layers._internal.arguments import constructor_arguments
+from keras_bert_layers._internal.checks import constructor_arguments
 
 
 def arguments(task: Any) -> dict[str, Any]:

@@ -13,12 +13,12 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import ClassificationHead
-from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks._parts import check_parts, head_options
-from keras_bert_layers.tasks._prompts import Prompts
 from keras_bert_layers.tasks.inputs import TextInputs
-from keras_bert_layers.tasks.inputs._columns import as_columns
+from keras_bert_layers.tasks.inputs.columns import as_columns
 from keras_bert_layers.tasks.labels import Relevance
+from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.task import Task
 
 

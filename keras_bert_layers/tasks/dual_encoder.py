@@ -12,15 +12,13 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
-from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks import _contrastive as contrastive
-from keras_bert_layers.tasks._parts import check_parts, check_sizes
-from keras_bert_layers.tasks._projections import as_given
-from keras_bert_layers.tasks._prompts import Prompts
-from keras_bert_layers.tasks._setting import Setting
-from keras_bert_layers.tasks._vectors import Pooling, id_inputs, text_encoder
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.tasks._parts import Setting, check_parts, check_sizes
+from keras_bert_layers.tasks._vectors import Pooling, as_given, id_inputs, text_encoder
 from keras_bert_layers.tasks.inputs import QueryInputs
-from keras_bert_layers.tasks.inputs.queries import DOCUMENT, QUERY, SIDES
+from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES
+from keras_bert_layers.tasks.objectives import contrastive
+from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.task import Task
 
 

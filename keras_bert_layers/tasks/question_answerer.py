@@ -21,13 +21,12 @@ from keras_bert_layers.layers import SpanHead
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.metrics import best_no_answer_threshold
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
-from keras_bert_layers.tasks import _answers as answers
-from keras_bert_layers.tasks._parts import check_parts, head_options
-from keras_bert_layers.tasks._setting import Setting
+from keras_bert_layers.tasks._parts import Setting, check_parts, head_options
 from keras_bert_layers.tasks.inputs import QuestionInputs
-from keras_bert_layers.tasks.inputs._answer_spans import END, START
+from keras_bert_layers.tasks.inputs.answer_spans import END, START
 from keras_bert_layers.tasks.inputs.questions import IDS
-from keras_bert_layers.tasks.prediction._window_parts import in_parts
+from keras_bert_layers.tasks.prediction.parts import in_parts
+from keras_bert_layers.tasks.serving import answers
 from keras_bert_layers.tasks.task import Task
 
 

@@ -13,15 +13,14 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.metrics import SpearmanCorrelation
-from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks import _contrastive as contrastive
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks._parts import check_parts
-from keras_bert_layers.tasks._projections import as_given, projection_layers
-from keras_bert_layers.tasks._prompts import Prompts
-from keras_bert_layers.tasks._vectors import Pooling, pooled_vectors
+from keras_bert_layers.tasks._vectors import Pooling, as_given, pooled_vectors, projection_layers
 from keras_bert_layers.tasks.inputs import ComparedInputs
-from keras_bert_layers.tasks.inputs._columns import holds_text
-from keras_bert_layers.tasks.inputs.compared import SIMILARITY
+from keras_bert_layers.tasks.inputs.columns import holds_text
+from keras_bert_layers.tasks.inputs.comparisons import SIMILARITY
+from keras_bert_layers.tasks.objectives import contrastive
+from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.task import Task
 
 

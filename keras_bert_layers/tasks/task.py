@@ -9,33 +9,31 @@ from typing import Any
 
 import keras
 
-from keras_bert_layers._internal import checks, quantized_layers, whole_file
-from keras_bert_layers._internal.cloned import run_through_graph
+from keras_bert_layers._internal import checks, keras_models
+from keras_bert_layers._internal.files import atomic_save
 from keras_bert_layers._internal.hints import elsewhere
+from keras_bert_layers._internal.keras_models import Untracked, run_through_graph
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
-from keras_bert_layers._internal.untracked import Untracked
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
-from keras_bert_layers.export._batching import refuse_foreign_padding
-from keras_bert_layers.export._text_bound import DEFAULT_MAX_BYTES
+from keras_bert_layers.export.batching import refuse_foreign_padding
+from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
 from keras_bert_layers.optimizers import adamw
-from keras_bert_layers.tasks import _answers as answers
 from keras_bert_layers.tasks import _saving as saving
-from keras_bert_layers.tasks._export import export_onnx, export_task
-from keras_bert_layers.tasks._interrupted import traced_anew_after_errors
-from keras_bert_layers.tasks._losses import on_logits
-from keras_bert_layers.tasks._metrics import metrics_for
 from keras_bert_layers.tasks._parts import check_sizes
-from keras_bert_layers.tasks._training_place import TrainingPlace
 from keras_bert_layers.tasks.inputs import Inputs
-from keras_bert_layers.tasks.inputs import _columns as columns_of
-from keras_bert_layers.tasks.inputs._batches import untuned
-from keras_bert_layers.tasks.inputs._epochs import Epochs
-from keras_bert_layers.tasks.inputs._id_arrays import IdArrays
-from keras_bert_layers.tasks.inputs._row_order import RowOrder
-from keras_bert_layers.tasks.inputs._streams import as_dataset
+from keras_bert_layers.tasks.inputs import columns as columns_of
+from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, untuned
+from keras_bert_layers.tasks.inputs.id_arrays import IdArrays
+from keras_bert_layers.tasks.inputs.streams import as_dataset
+from keras_bert_layers.tasks.objectives.losses import on_logits
+from keras_bert_layers.tasks.objectives.metrics import metrics_for
 from keras_bert_layers.tasks.prediction import Predictor
+from keras_bert_layers.tasks.serving import answers
+from keras_bert_layers.tasks.serving.export import export_onnx, export_task
+from keras_bert_layers.tasks.training.trainer import traced_anew_after_errors
+from keras_bert_layers.tasks.training.training_place import TrainingPlace
 
 
 class Task(keras.Model):
@@ -259,7 +257,7 @@ class Task(keras.Model):
         Raises:
             ValueError: another mode.
         """
-        quantized_layers.quantize(self, mode, config, **kwargs)
+        keras_models.quantize(self, mode, config, **kwargs)
         self.forget_traces()
 
     @traced_anew_after_errors
@@ -647,18 +645,18 @@ class Task(keras.Model):
 
     from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_task(source, task)`.")
     _run_through_graph = run_through_graph
-    save = whole_file.save
-    save_weights = whole_file.save_weights
+    save = atomic_save.save
+    save_weights = atomic_save.save_weights
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, from the attribute of its name; and the quantized layers, after `quantize`."""
-        return quantized_layers.with_quantized_layers(self, saving.arguments(self))
+        return keras_models.with_quantized_layers(self, saving.arguments(self))
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Task:
         """The task from `get_config`, with newly initialized weights."""
-        arguments = saving.deserialized(quantized_layers.constructor_config(config), custom_objects)
-        return quantized_layers.made_quantized(cls(**arguments), config)
+        arguments = saving.deserialized(keras_models.constructor_config(config), custom_objects)
+        return keras_models.made_quantized(cls(**arguments), config)
 
     def get_compile_config(self) -> dict[str, Any]:
         """How the model is compiled, whether its optimizer has state yet, and which layers are frozen."""

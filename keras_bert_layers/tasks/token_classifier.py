@@ -19,13 +19,12 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_entities
 from keras_bert_layers.layers import ConditionalRandomField, TokenClassificationHead
 from keras_bert_layers.metrics import EntityF1
-from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor, padded_width
-from keras_bert_layers.preprocessing.word_aligner import NO_WORD, AlignedWords, check_stride
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor, padded_width
+from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords, check_stride
 from keras_bert_layers.tasks._parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs import WordInputs
-from keras_bert_layers.tasks.inputs._tag_labels import IGNORED
-from keras_bert_layers.tasks.prediction._pieces import AGGREGATIONS, TaggedWords, tags_of_pieces
-from keras_bert_layers.tasks.prediction._window_parts import in_parts
+from keras_bert_layers.tasks.inputs.tags import IGNORED
+from keras_bert_layers.tasks.prediction.parts import AGGREGATIONS, TaggedWords, in_parts, tags_of_pieces
 from keras_bert_layers.tasks.task import Task
 
 

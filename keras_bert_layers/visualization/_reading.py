@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.preprocessing.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 
 _IDS = ("token_ids", "segment_ids")
 

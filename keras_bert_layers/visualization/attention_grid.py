@@ -12,8 +12,8 @@ import numpy as np
 
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
-from keras_bert_layers.visualization._one_head import check_weights
 from keras_bert_layers.visualization._reading import read, run
+from keras_bert_layers.visualization.attention_map import check_weights
 from keras_bert_layers.visualization.picture import Picture
 
 # A head that gives less than this to one kind of position has no pattern that one could name.

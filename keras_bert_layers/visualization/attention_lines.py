@@ -8,7 +8,7 @@ from xml.etree.ElementTree import tostring
 import numpy as np
 
 from keras_bert_layers.visualization import _html as html
-from keras_bert_layers.visualization._one_head import OneHead
+from keras_bert_layers.visualization.attention_map import OneHead
 
 # A thinner line cannot be seen.
 _FAINTEST = 0.03

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.written_whole import written_whole
+from keras_bert_layers._internal.files.atomic_write import written_whole
 from keras_bert_layers.visualization import _html
 from keras_bert_layers.visualization._figures import draw
 

@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers._internal.asserted import asserted
+from keras_bert_layers._internal.checks import asserted
 
 
 @pytest.mark.parametrize("in_graph", [False, True])

@@ -1,6 +1,6 @@
 import pytest
 
-from keras_bert_layers._internal.tag_names import parse_tags
+from keras_bert_layers._internal.tag_scheme import parse_tags
 
 # Names, the scheme that they are found to be, and what each says: a kind and a label.
 CASES = {

@@ -1,6 +1,6 @@
 import keras
 
-from keras_bert_layers._internal.untracked import Untracked
+from keras_bert_layers._internal.keras_models import Untracked
 
 
 def test_keras_neither_counts_nor_locks_the_value():

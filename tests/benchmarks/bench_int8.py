@@ -181,7 +181,7 @@ def with_int8(task: Any, *, axis: int | None, spared: str | None) -> Callable[[A
 
 def contenders_of(task: Any) -> dict[str, Callable[[Any], Any]]:
     """The task's answers to texts, in every kind of numbers."""
-    from keras_bert_layers.export._dtype_copy import copy_in_dtype
+    from keras_bert_layers.tasks.serving.export import copy_in_dtype
 
     half = copy_in_dtype(task, "bfloat16")
     spec = [tf.TensorSpec([None], tf.string)]

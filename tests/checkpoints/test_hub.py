@@ -9,7 +9,7 @@ from huggingface_hub import constants, file_download, utils
 from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.hub import REPOSITORIES, resolve
 from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
-from keras_bert_layers.checkpoints.huggingface.hub_files import blob_hash
+from keras_bert_layers.checkpoints.huggingface.hub_snapshot import blob_hash
 from keras_bert_layers.presets import PRESETS
 
 TINY = "bert_uncased_L-2_H-128_A-2"

@@ -2,7 +2,7 @@ import pytest
 
 from keras_bert_layers import tasks
 from keras_bert_layers.checkpoints.task_table import TASKS, task_of
-from keras_bert_layers.checkpoints.weights.row import Layout
+from keras_bert_layers.checkpoints.weights.table import Layout
 
 
 def test_every_task_has_a_row():

@@ -88,7 +88,8 @@ def opened():
 @pytest.fixture
 def loaded_once(opened, monkeypatch):
     """Loads each model once for all tests that use this."""
-    from keras_bert_layers.cli import answerers, compare
+    from keras_bert_layers.cli import answers as answerers
+    from keras_bert_layers.cli import compare
 
     def remembering(module, name):
         load = getattr(module, name)

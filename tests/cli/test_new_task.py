@@ -4,7 +4,7 @@ from argparse import Namespace
 
 import pytest
 
-from keras_bert_layers.cli.new_task import new_task
+from keras_bert_layers.cli.train import new_task
 from keras_bert_layers.cli.training_rows import TrainingRows
 
 TEXTS = ["a good film", "bad night"]

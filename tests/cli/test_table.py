@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from keras_bert_layers.cli.table import read_table
+from keras_bert_layers.cli.training_rows import read_table
 
 
 def write(path, content):

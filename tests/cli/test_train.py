@@ -7,7 +7,7 @@ import keras
 import pytest
 
 from keras_bert_layers import cli
-from keras_bert_layers.cli.answerers import SavedModelAnswerer
+from keras_bert_layers.cli.answers import SavedModelAnswerer
 from keras_bert_layers.cli.models import load_model
 from keras_bert_layers.cli.text_rows import TextRow
 

@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers.export import Signature, write_saved_model
-from keras_bert_layers.export._batching import refuse_foreign_padding
+from keras_bert_layers.export.batching import refuse_foreign_padding
 
 IDS = np.array([[2, 7, 9, 3], [2, 8, 3, 0]])
 MASK = np.array([[1, 1, 1, 1], [1, 1, 1, 0]])

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers.export import Signature, write_saved_model
-from keras_bert_layers.export import _graph as graph
+from keras_bert_layers.export import saved_model as graph
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertBackbone, BertClassifier, BertConfig, load_backbone, save_huggingface
-from keras_bert_layers.layers._lora import is_lora
+from keras_bert_layers.layers.lora import is_lora
 
 SIZES = {"vocabulary_size": 9, "hidden_dim": 6, "num_layers": 2, "num_heads": 2, "intermediate_dim": 10}
 IDS = {"token_ids": np.arange(8).reshape(2, 4), "segment_ids": np.zeros((2, 4)), "padding_mask": np.ones((2, 4))}

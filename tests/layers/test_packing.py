@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert_layers import BertBackbone, BertConfig
 from keras_bert_layers.layers import TransformerEncoderBlock
-from keras_bert_layers.layers._packing import can_pack, packing_of
+from keras_bert_layers.layers.padding_free import can_pack, packing_of
 
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="padding is left out on TensorFlow")
 

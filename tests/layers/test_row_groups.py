@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert_layers.layers._packing import packing_of
+from keras_bert_layers.layers.padding_free import packing_of
 
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="padding is left out on TensorFlow")
 

@@ -7,7 +7,7 @@ from c_api.cases import CASES
 from c_api.comparison import TOLERANCE, assert_equals_keras, assert_same
 from c_api.server_process import INVALID_ARGUMENT, NOT_FOUND
 
-from keras_bert_layers.tasks._answers import as_text
+from keras_bert_layers.tasks.serving.answers import as_text
 
 # The same products in bfloat16, which has 8 bits, of vectors of length 1.
 BFLOAT16 = 5e-3
@@ -116,7 +116,7 @@ def test_a_question_without_room_fails_alone(signature, served_task, start, text
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_real_weights(dtype, minilm, start, texts, tmp_path):
     import keras_bert_layers as kbl
-    from keras_bert_layers.export._dtype_copy import copy_in_dtype
+    from keras_bert_layers.tasks.serving.export import copy_in_dtype
 
     encoder = kbl.load_task(minilm)
     encoder.export(tmp_path / "model", dtype=dtype)

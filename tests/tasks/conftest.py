@@ -6,8 +6,7 @@ import keras
 import pytest
 
 from keras_bert_layers import BertBackbone, BertConfig
-from keras_bert_layers.tasks.inputs._epochs import Epochs
-from keras_bert_layers.tasks.inputs._row_order import RowOrder
+from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder
 
 
 @pytest.fixture(scope="session")

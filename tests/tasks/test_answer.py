@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertClassifier
-from keras_bert_layers.tasks._answers import as_rows, as_text, is_single_row
 from keras_bert_layers.tasks.labels import make_labels
+from keras_bert_layers.tasks.serving.answers import as_rows, as_text, is_single_row
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ import tensorflow as tf
 
 import keras_bert_layers as kbl
 from keras_bert_layers.data import read_conll, read_glue, read_squad
-from keras_bert_layers.preprocessing.word_aligner import WordAligner
-from keras_bert_layers.tasks._answers import as_text
+from keras_bert_layers.preprocessing.preprocessors.word_aligner import WordAligner
+from keras_bert_layers.tasks.serving.answers import as_text
 
 pytestmark = pytest.mark.exhaustive
 

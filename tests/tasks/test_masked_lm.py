@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertMaskedLM, BertPreprocessor, BertTokenizer
-from keras_bert_layers.tasks._answers import as_text
-from keras_bert_layers.tasks.inputs._row_order import RowOrder
+from keras_bert_layers.tasks.inputs.epochs import RowOrder
+from keras_bert_layers.tasks.serving.answers import as_text
 
 TEXTS = ["good film", "bad film", "a good night", "unhappy night", "good , good !", "bad", "a film"]
 MASKED = ["a [MASK] film", "[MASK][MASK] night", "good", "", "un [MASK] , a bad film , [MASK] night"]

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertPretrainer, BertTokenizer
-from keras_bert_layers.tasks._answers import as_text
+from keras_bert_layers.tasks.serving.answers import as_text
 
 TEXTS = ["good film", "bad film", "a good night", "unhappy night", "good , good !", "bad", "a film"]
 DOCUMENTS = [TEXTS[:4], TEXTS[4:], TEXTS[2:], ["", "night"], []]

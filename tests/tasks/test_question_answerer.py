@@ -7,8 +7,8 @@ from keras_bert_layers import BertPreprocessor, BertQuestionAnswerer, BertTokeni
 from keras_bert_layers.decoding import decode_spans
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.preprocessing import SpanPreprocessor
-from keras_bert_layers.tasks._answers import as_text
-from keras_bert_layers.tasks.prediction import _window_parts
+from keras_bert_layers.tasks.prediction import parts as _window_parts
+from keras_bert_layers.tasks.serving.answers import as_text
 
 QUESTIONS = ["good ?", "", "a film", "bad night ?", "film"]
 CONTEXTS = ["a good film , a bad night , a good good film .", "", "Ünhappy films", "bad !", "ünhappy good ! " * 9]

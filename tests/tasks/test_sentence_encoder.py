@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertSentenceEncoder, BertTokenizer
-from keras_bert_layers.tasks import _contrastive as contrastive
+from keras_bert_layers.tasks.objectives import contrastive
 
 TEXTS = ["good film", "bad film , a bad night", "night", "unhappy"]
 OTHERS = ["a good night", "film", "night", "happy"]

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertTokenClassifier, BertTokenizer
 from keras_bert_layers.preprocessing import WordAligner
-from keras_bert_layers.tasks._answers import as_text
+from keras_bert_layers.tasks.serving.answers import as_text
 
 NAMES = ["O", "B-mood", "I-mood", "B-time", "I-time"]
 # "goods" is two pieces, "un-happy" three words to the tokenizer, the third row is longer than the model.

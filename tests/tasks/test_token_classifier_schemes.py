@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertTokenClassifier, BertTokenizer
-from keras_bert_layers.tasks._answers import as_text
+from keras_bert_layers.tasks.serving.answers import as_text
 
 # "nights" is two pieces, "un-happy" three words to the tokenizer.
 WORDS = [["a", "good", "bad", "film", "night"], ["un-happy", "nights", "good", "."]]

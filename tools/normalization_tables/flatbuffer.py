@@ -6,7 +6,7 @@ import dartsclone
 import flatbuffers
 import numpy as np
 
-from keras_bert_layers.preprocessing._character_table import LENGTH_BITS, REPLACED, ill_formed_sequences
+from keras_bert_layers.preprocessing.engines.character_table import LENGTH_BITS, REPLACED, ill_formed_sequences
 
 DROPPED = REPLACED
 

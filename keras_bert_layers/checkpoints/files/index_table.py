@@ -5,10 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from keras_bert_layers._internal.wire_format import read_varint, varint
+import google_crc32c
+import numpy as np
+
+from keras_bert_layers._internal.files.wire_format import read_varint, varint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
-from keras_bert_layers.checkpoints.files.crc32c import masked_crc32c
 from keras_bert_layers.checkpoints.files.json_file import check_size
+
+_MASK_DELTA = 0xA282EAD8
+
+
+def masked_crc32c(data: bytes | np.ndarray) -> int:
+    """The CRC-32C of bytes or of a C-contiguous array, rotated and shifted as TensorFlow stores it.
+
+    Examples:
+        >>> hex(masked_crc32c(b"123456789"))
+        '0xc78ab0e5'
+
+    References:
+        tensorflow/core/lib/hash/crc32c.h, `Mask`.
+    """
+    crc = google_crc32c.value(data if isinstance(data, bytes) else data.reshape(-1).view(np.uint8))
+    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+
 
 # An entry takes about 60 bytes, its key about 60 before it is shortened. BERT-large with its optimizer's slots has
 # about 1,200 entries. The bounds keep a hostile file from taking much memory.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.written_whole import written_whole
+from keras_bert_layers._internal.files.atomic_write import written_whole
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
 from keras_bert_layers.checkpoints.files.json_file import check_size
 from keras_bert_layers.checkpoints.files.lfs_pointer import check_not_pointer
-from keras_bert_layers.preprocessing.vocabulary import REQUIRED_TOKENS, load_vocabulary
+from keras_bert_layers.preprocessing.word_piece.vocabulary import REQUIRED_TOKENS, load_vocabulary
 
 
 def read_vocabulary(

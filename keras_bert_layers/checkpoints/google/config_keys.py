@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_bert_layers._internal import checks, keys
+from keras_bert_layers.checkpoints.checkpoint import check_plain_bert
 from keras_bert_layers.checkpoints.huggingface import config_keys as huggingface
-from keras_bert_layers.checkpoints.plain_bert import check_plain_bert
 from keras_bert_layers.config import BertConfig
 
 # google-research/bert, modeling.py, get_activation and gelu: these four names, and the tanh form of GELU.

@@ -15,8 +15,7 @@ from keras_bert_layers.checkpoints.files.tf1_checkpoint import index_checksum, w
 from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
 from keras_bert_layers.checkpoints.google.casing import KEY as CASING
 from keras_bert_layers.checkpoints.google.directory import CONFIG, VOCABULARY
-from keras_bert_layers.checkpoints.weights.row import Layout
-from keras_bert_layers.checkpoints.weights.table import backbone_rows
+from keras_bert_layers.checkpoints.weights.table import Layout, backbone_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor

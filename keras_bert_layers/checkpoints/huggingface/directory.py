@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -12,16 +13,21 @@ import numpy as np
 
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
-from keras_bert_layers.checkpoints.files.joined_tensors import JoinedTensors
 from keras_bert_layers.checkpoints.files.json_file import optional_json, read_json_object
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
+from keras_bert_layers.checkpoints.files.tensor_views import JoinedTensors
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens
 from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, merged_adapter, missing_base
 from keras_bert_layers.checkpoints.huggingface.config_keys import ignored_keys, read_fields
 from keras_bert_layers.checkpoints.huggingface.families import BERT, UNREAD, Family, stated_family
-from keras_bert_layers.checkpoints.huggingface.heads import CLASSES, CLASSIFIERS, huggingface_heads, stated_classes
-from keras_bert_layers.checkpoints.huggingface.names import changes_numbers, ignored_reason, table_name
-from keras_bert_layers.checkpoints.huggingface.new_heads import check_other_heads, new_head_options
+from keras_bert_layers.checkpoints.huggingface.heads import (
+    CLASSES,
+    CLASSIFIERS,
+    check_other_heads,
+    huggingface_heads,
+    new_head_options,
+    stated_classes,
+)
 from keras_bert_layers.checkpoints.huggingface.quantization import without_quantization
 from keras_bert_layers.checkpoints.huggingface.sentence_piece_files import is_sentence_piece, sentence_piece_options
 from keras_bert_layers.checkpoints.huggingface.special_tokens import fit_embeddings
@@ -29,12 +35,82 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer import stated_max_lengt
 from keras_bert_layers.checkpoints.huggingface.weight_files import open_adapter, open_weights
 from keras_bert_layers.checkpoints.sentence_transformers import modules
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import cross_encoder_heads, is_cross_encoder
-from keras_bert_layers.checkpoints.sentence_transformers.dense_tensors import DenseTensors
-from keras_bert_layers.checkpoints.sentence_transformers.encoders import encoder_heads, refuse_new_encoder
+from keras_bert_layers.checkpoints.sentence_transformers.modules import DenseTensors, encoder_heads, refuse_new_encoder
 from keras_bert_layers.checkpoints.task_table import TASKS
-from keras_bert_layers.checkpoints.weights.row import Layout
-from keras_bert_layers.checkpoints.weights.table import EMBEDDING_ROWS, MASKED_LM_ROWS
+from keras_bert_layers.checkpoints.weights.table import EMBEDDING_ROWS, MASKED_LM_ROWS, Layout
 from keras_bert_layers.config import BertConfig
+
+# The prefix of the encoder's tensors in every BertFor...; BertModel has none.
+PREFIX = "bert."
+
+# Checkpoints converted from TF1 before 2019 keep TensorFlow's names for the two.
+_OLD_NAMES = {".LayerNorm.gamma": ".LayerNorm.weight", ".LayerNorm.beta": ".LayerNorm.bias"}
+
+_BUFFERS = {
+    "embeddings.position_ids": "a buffer: the integers 0, 1, 2, ...",
+    "embeddings.token_type_ids": "a buffer: zeros",
+}
+_HEADS = {
+    "cls.": "a pretraining head",
+    "classifier.": "a classification head",
+    "qa_outputs.": "a question answering head",
+    "dense.": "the dense layer of a sentence encoder",
+}
+# Tensors that other programs store beside a BERT, after or outside its encoder.
+_OTHERS = {
+    "crf.": "a conditional random field over the tags",
+    "fit_dense": "a layer of TinyBERT's distillation",
+    "lm_head.": "another model's language modelling head",
+    "logit_scale": "a scale of contrastive training",
+    "loss_fct.": "a weight of the loss",
+}
+# The rule for tensors about which nothing is known: what stands inside the encoder, and what by its name is added to
+# its layers, changes what the encoder computes. All others can only come after it.
+_INSIDE = (PREFIX, "embeddings.", "encoder.", "pooler.")
+_ADDED = re.compile(r"lora_|adapter|(^|[._])ia3|prefix_|prompt|distance_embedding|rotary|relative_")
+
+
+def table_name(name: str) -> str:
+    """The table's name for a tensor of a file: without the prefix `bert.`, and not `gamma` and `beta`.
+
+    Examples:
+        >>> table_name("bert.embeddings.LayerNorm.gamma")
+        'embeddings.LayerNorm.weight'
+    """
+    name = name.removeprefix(PREFIX)
+    for old, new in _OLD_NAMES.items():
+        if name.endswith(old):
+            return name.removesuffix(old) + new
+    return name
+
+
+def ignored_reason(name: str) -> str | None:
+    """Why a tensor without a row may be ignored; None if it may not.
+
+    Args:
+        name: the table's name.
+
+    Examples:
+        >>> ignored_reason("cls.seq_relationship.bias")
+        'a pretraining head'
+        >>> ignored_reason("encoder.layer.0.adapter.weight") is None
+        True
+    """
+    if _ADDED.search(name):
+        return None
+    if name in _BUFFERS:
+        return _BUFFERS[name]
+    return next((reason for head, reason in {**_HEADS, **_OTHERS}.items() if name.startswith(head)), None)
+
+
+def changes_numbers(stored: str) -> bool:
+    """Whether an unknown tensor could be part of the encoder's computation, by its name in the file.
+
+    Examples:
+        >>> changes_numbers("bert.encoder.layer.0.output.adapters.en.down.weight"), changes_numbers("mlp.dense.weight")
+        (True, False)
+    """
+    return stored.startswith(_INSIDE) or _ADDED.search(stored) is not None
 
 
 class HuggingFaceDirectory(Checkpoint):

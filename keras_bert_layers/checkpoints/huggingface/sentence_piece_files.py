@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers._internal.wire_format import read_fields
+from keras_bert_layers._internal.files.wire_format import read_fields
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, naming
 from keras_bert_layers.checkpoints.files import json_file
 from keras_bert_layers.checkpoints.files.json_file import check_one_of, check_size, optional_json, read_json_object

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from keras_bert_layers._internal.files.wire_format import field, float_field
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
+from keras_bert_layers.checkpoints.huggingface.sentence_piece_files import CAMEMBERT, GENERIC, ROLES, XLM_ROBERTA
 from keras_bert_layers.checkpoints.huggingface.special_tokens import role_names
-from keras_bert_layers.preprocessing import AddedToken, BertTokenizer
+from keras_bert_layers.preprocessing import AddedToken, BertTokenizer, SentencePieceTokenizer
 
 
 def write_huggingface_tokenizer(
@@ -93,3 +97,89 @@ def _tokenizer_json(tokenizer: BertTokenizer, roles: Mapping[str, str | None]) -
         add = library.add_special_tokens if token.special else library.add_tokens
         add([tokenizers.AddedToken(**token.get_config())])
     return library.to_str(pretty=True)
+
+
+_FIRST = {
+    XLM_ROBERTA[0]: ["<s>", "<pad>", "</s>", "<unk>"],
+    CAMEMBERT[0]: ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s>", "</s>"],
+}
+# google/sentencepiece, `sentencepiece_model.proto`: types of pieces.
+_NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3
+_UNIGRAM = 1
+
+
+def write_sentence_piece_tokenizer(
+    directory: Path, tokenizer: SentencePieceTokenizer, *, max_length: int, truncation_side: str = "right"
+) -> None:
+    """Writes `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json` and `sentencepiece.bpe.model`.
+
+    The last is for programs that read no other file; it is written where the ids are those of XLM-RoBERTa or of
+    CamemBERT, which follow from the order of its pieces.
+
+    Args:
+        directory: the directory.
+        tokenizer: the tokenizer.
+        max_length: the maximum length in tokens, special tokens included.
+        truncation_side: where texts that are too long lose tokens.
+    """
+    options = tokenizer.get_config()
+    kind = _kind(options)
+    roles = {theirs: options[ours] for ours, (theirs, _) in ROLES.items()}
+    roles |= {"bos_token": roles["cls_token"], "eos_token": roles["sep_token"]}
+    (directory / "tokenizer.json").write_bytes(f"{_unigram_json(options)}\n".encode())
+    settings = {
+        "tokenizer_class": kind,
+        "model_max_length": max_length,
+        "truncation_side": truncation_side,
+        "add_prefix_space": True,
+        **roles,
+    }
+    # Without the key, CamembertTokenizer adds tokens of its own.
+    settings["additional_special_tokens"] = [t for t in options["special_tokens"] if t not in roles.values()]
+    write_json(directory / "tokenizer_config.json", settings)
+    write_json(directory / "special_tokens_map.json", {role: token for role, token in roles.items() if token})
+    if kind in _FIRST and options["vocabulary"][-1] == "<mask>" and None not in options["scores"]:
+        (directory / "sentencepiece.bpe.model").write_bytes(_model(options, len(_FIRST[kind])))
+
+
+def _kind(options: dict[str, Any]) -> str:
+    """The class of transformers whose ids these are."""
+    vocabulary: list[str] = options["vocabulary"]
+    return next((kind for kind, first in _FIRST.items() if vocabulary[: len(first)] == first), GENERIC[0])
+
+
+def _unigram_json(options: dict[str, Any]) -> str:
+    """The content of `tokenizer.json`."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    vocabulary: Sequence[str] = options["vocabulary"]
+    pieces = [(piece, score) for piece, score in zip(vocabulary, options["scores"], strict=True) if score is not None]
+    unknown_id = vocabulary.index(options["unknown_token"])
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=unknown_id, byte_fallback=False))
+    if options["character_map"]:
+        tokenizer.normalizer = normalizers.Precompiled(base64.b64decode(options["character_map"]))
+    parts = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(parts)
+    start, end = options["start_token"], options["separator_token"]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=[start, "$A", end],
+        pair=[start, "$A", end, end, "$B", end],
+        special_tokens=[(token, vocabulary.index(token)) for token in (start, end)],
+    )
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
+    stripping = options["stripping_tokens"]
+    found = sorted(options["special_tokens"], key=vocabulary.index)
+    tokenizer.add_special_tokens([AddedToken(t, lstrip=t in stripping, normalized=False) for t in found])
+    return tokenizer.to_str(pretty=True)
+
+
+def _model(options: dict[str, Any], num_first: int) -> bytes:
+    """A `ModelProto` with the pieces in the order of the model's own ids, which begin with `<unk>`, `<s>`, `</s>`."""
+    pieces = [("<unk>", 0.0, _UNKNOWN), ("<s>", 0.0, _CONTROL), ("</s>", 0.0, _CONTROL)]
+    rest = zip(options["vocabulary"][num_first:-1], options["scores"][num_first:-1], strict=True)
+    pieces += [(piece, score, _NORMAL) for piece, score in rest]
+    encoded = (field(1, field(1, piece.encode()) + float_field(2, score) + field(3, of)) for piece, score, of in pieces)
+    character_map = base64.b64decode(options["character_map"])
+    name = b"nmt_nfkc" if character_map else b"identity"
+    normalizer = field(1, name) + (field(2, character_map) if character_map else b"")
+    return b"".join([*encoded, field(2, field(3, _UNIGRAM)), field(3, normalizer)])

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_bert_layers._internal import checks, keys
+from keras_bert_layers.checkpoints.checkpoint import check_plain_bert
 from keras_bert_layers.checkpoints.kerashub.objects import keras_object
-from keras_bert_layers.checkpoints.plain_bert import check_plain_bert
 from keras_bert_layers.config import BertConfig
 
 # keras_hub, models/bert/bert_backbone.py: these arguments, and one rate for both dropouts.

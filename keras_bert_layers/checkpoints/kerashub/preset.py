@@ -8,7 +8,7 @@ from pathlib import Path
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.kerashub import directory as files
-from keras_bert_layers.checkpoints.kerashub.names import TASK_WEIGHTS, WEIGHTS
+from keras_bert_layers.checkpoints.kerashub.directory import TASK_WEIGHTS, WEIGHTS
 
 KERASHUB = "kerashub://"
 KAGGLE = "kaggle://"

@@ -19,14 +19,12 @@ from keras_bert_layers.checkpoints.files.new_directory import new_directory
 from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
 from keras_bert_layers.checkpoints.kerashub import directory as files
 from keras_bert_layers.checkpoints.kerashub import objects
-from keras_bert_layers.checkpoints.kerashub.heads import MASKED_LM_HEAD
-from keras_bert_layers.checkpoints.kerashub.names import TASK_WEIGHTS, WEIGHTS, stored_paths
-from keras_bert_layers.checkpoints.weights.row import Layout
-from keras_bert_layers.checkpoints.weights.table import backbone_rows
+from keras_bert_layers.checkpoints.kerashub.directory import MASKED_LM_HEAD, TASK_WEIGHTS, WEIGHTS, stored_paths
+from keras_bert_layers.checkpoints.weights.table import Layout, backbone_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.preprocessing import BertPreprocessor
-from keras_bert_layers.preprocessing.vocabulary import MASK
+from keras_bert_layers.preprocessing.word_piece.vocabulary import MASK
 
 OWNER = "save_kerashub"
 

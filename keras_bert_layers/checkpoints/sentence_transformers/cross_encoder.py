@@ -10,9 +10,13 @@ from typing import Any
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files import json_file
-from keras_bert_layers.checkpoints.sentence_transformers.activations import read_activation, written_activation
 from keras_bert_layers.checkpoints.sentence_transformers.modules import MODULES_FILE, module_kinds
-from keras_bert_layers.checkpoints.sentence_transformers.settings import MODEL_FILE, read_prompts
+from keras_bert_layers.checkpoints.sentence_transformers.settings import (
+    MODEL_FILE,
+    read_activation,
+    read_prompts,
+    written_activation,
+)
 
 # Up to release 3; 4 has "sentence_transformers" in config.json; from 5.4 on it is in a file of its own.
 _OLDEST_KEY = "sbert_ce_default_activation_function"

@@ -5,14 +5,42 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files import json_file
-from keras_bert_layers.checkpoints.sentence_transformers.activations import read_activation
+from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, TensorInfo
 from keras_bert_layers.checkpoints.sentence_transformers.settings import (
     MODEL_FILE,
+    read_activation,
     read_prompts,
     read_truncation,
+    side_prompts,
+    unused_prompts,
 )
+from keras_bert_layers.checkpoints.weights.table import dense_projection_rows
+
+
+class DenseTensors:
+    """The tensors of a dense layer of sentence-transformers, with a bias of zeros if it was made without a bias.
+
+    Args:
+        stored: the tensors of its file: `linear.weight`, and `linear.bias` if it has one.
+    """
+
+    def __init__(self, stored: TensorFile):
+        self._stored = stored
+        self.infos = dict(stored.infos)
+        if "linear.weight" in self.infos:
+            dtype, shape = self.infos["linear.weight"]
+            self.infos.setdefault("linear.bias", TensorInfo(dtype, shape[:1]))
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads one tensor as float32, in its stored shape."""
+        is_stored = name in self._stored.infos
+        return self._stored.read(name) if is_stored else np.zeros(self.infos[name].shape, np.float32)
+
 
 MODULES_FILE = "modules.json"
 
@@ -207,3 +235,24 @@ def text_settings(folder: Path) -> tuple[int | None, bool]:
     if length is not None:
         json_file.check_integer(path, "max_seq_length", length, least=3)
     return length, json_file.check_boolean(path, "do_lower_case", lowercase)
+
+
+def encoder_heads(root: Path, *, hidden_dim: int) -> tuple[TrainedHead, ...]:
+    """The sentence encoder, and the dual encoder if it has the same vectors; see `sentence_encoder_options`."""
+    options = sentence_encoder_options(root, hidden_dim=hidden_dim)
+    doubts = unused_prompts(root, options.get("prompts", {}))
+    rows = dense_projection_rows(len(dense_folders(root)))
+    sentence_encoder = TrainedHead("sentence_encoder", options, rows, doubts=doubts)
+    if "projection_dim" in options or "truncate_dim" in options:
+        return (sentence_encoder,)
+    shared = {name: options[name] for name in ("pooling", "normalize")}
+    return sentence_encoder, TrainedHead("dual_encoder", {**shared, **side_prompts(options)}, doubts=doubts)
+
+
+def refuse_new_encoder(root: Path, task: str) -> None:
+    """Refuses a dual encoder where `encoder_heads` has none; CheckpointError."""
+    if task == "dual_encoder":
+        raise CheckpointError(
+            f"{root}: the vectors have a dense layer or are cut, which a BertDualEncoder does not have. Load the "
+            'task "sentence_encoder", whose `encode_queries` and `encode_documents` are the same.'
+        )

@@ -7,12 +7,10 @@ from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.files.json_file import write_json
-from keras_bert_layers.checkpoints.files.safetensors_writer import write_safetensors
-from keras_bert_layers.checkpoints.sentence_transformers.activations import ACTIVATIONS, written_activation
+from keras_bert_layers.checkpoints.files.safetensors_file import write_safetensors
 from keras_bert_layers.checkpoints.sentence_transformers.modules import MODULES_FILE, POOLING_FLAGS
-from keras_bert_layers.checkpoints.sentence_transformers.settings import MODEL_FILE
-from keras_bert_layers.checkpoints.weights.row import Layout
-from keras_bert_layers.checkpoints.weights.table import dense_projection_rows
+from keras_bert_layers.checkpoints.sentence_transformers.settings import ACTIVATIONS, MODEL_FILE, written_activation
+from keras_bert_layers.checkpoints.weights.table import Layout, dense_projection_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 
 # The import paths up to release 5.3, which later releases read too.

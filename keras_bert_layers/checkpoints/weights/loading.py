@@ -9,16 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_bert_layers._internal.shared_memory import aligned_zeros, shared_tensor
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_names
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, stored_dtype
 from keras_bert_layers.checkpoints.weights.model_tensors import weights_by_row
-from keras_bert_layers.checkpoints.weights.progress import moved
-from keras_bert_layers.checkpoints.weights.reports import UNKNOWN, LoadReport, remember_report
-from keras_bert_layers.checkpoints.weights.row import StoredWeight, WeightRow
-from keras_bert_layers.checkpoints.weights.table import POOLER_ROWS
-from keras_bert_layers.layers.initializers import truncated_normal
+from keras_bert_layers.checkpoints.weights.reports import UNKNOWN, LoadReport, moved, remember_report
+from keras_bert_layers.checkpoints.weights.table import POOLER_ROWS, StoredWeight, WeightRow
+from keras_bert_layers.layers.initializers import aligned_zeros, shared_tensor, truncated_normal
 
 logger = logging.getLogger("keras_bert_layers.checkpoints")
 

@@ -9,9 +9,9 @@ import keras
 import numpy as np
 
 from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo
-from keras_bert_layers.checkpoints.weights.progress import moved
-from keras_bert_layers.checkpoints.weights.row import Layout, StoredWeight, WeightRow
-from keras_bert_layers.layers._lora import has_lora, is_lora, lora_product
+from keras_bert_layers.checkpoints.weights.reports import moved
+from keras_bert_layers.checkpoints.weights.table import Layout, StoredWeight, WeightRow
+from keras_bert_layers.layers.lora import has_lora, is_lora, lora_product
 
 
 class ModelTensors:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any
+
+import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.checkpoint_error import first_names
@@ -105,3 +109,35 @@ def load_report(model: Any) -> LoadReport:
         rule = "come from `load_backbone` or `load_task` and a directory"
         raise ValueError(checks.message("load_report", "model", rule, model))
     return _reports[model]
+
+
+_watcher: ContextVar[Callable[[int], object] | None] = ContextVar("watcher", default=None)
+
+
+@contextlib.contextmanager
+def watched(watcher: Callable[[int], object]) -> Iterator[None]:
+    """Calls `watcher` with the size of each weight that is read, or about to be written, inside the block.
+
+    Args:
+        watcher: called once for each tensor, with its number of bytes in float32.
+
+    Examples:
+        >>> seen = []
+        >>> with watched(seen.append):
+        ...     _ = moved(np.zeros((2, 3), "float32"))
+        >>> seen
+        [24]
+    """
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+def moved(array: np.ndarray) -> np.ndarray:
+    """Returns the same array after reporting it to the watcher."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher(array.nbytes)
+    return array

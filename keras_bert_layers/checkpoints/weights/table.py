@@ -13,36 +13,133 @@ References:
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Iterator
 
-from keras_bert_layers.checkpoints.weights.row import StoredWeight as Stored
-from keras_bert_layers.checkpoints.weights.row import Transform, WeightRow
+import numpy as np
+
 from keras_bert_layers.config import BertConfig
+
+
+class Layout(enum.Enum):
+    """The dialect of a checkpoint; a column of the table of weight names."""
+
+    GOOGLE = "google"
+    HUGGINGFACE = "huggingface"
+    KERASHUB = "kerashub"
+
+
+class Transform(enum.Enum):
+    """The difference between a weight of our model and the stored tensor.
+
+    `SPLIT_LAST` and `SPLIT_FIRST` split the last or first axis H into heads: N, D.
+    """
+
+    COPY = "copy"
+    TRANSPOSE = "transpose"
+    SPLIT_LAST = "split_last"
+    SPLIT_FIRST = "split_first"
+
+    def stored_shape(self, shape: tuple[int, ...], num_heads: int) -> tuple[int, ...]:
+        """The stored shape of a weight with this shape in our model."""
+        match self:
+            case Transform.TRANSPOSE:
+                return shape[::-1]
+            case Transform.SPLIT_LAST:
+                return (*shape[:-1], num_heads, shape[-1] // num_heads)
+            case Transform.SPLIT_FIRST:
+                return (num_heads, shape[0] // num_heads, *shape[1:])
+        return shape
+
+    def to_stored(self, array: np.ndarray, num_heads: int) -> np.ndarray:
+        """Converts our array to the layout; a view if NumPy can."""
+        return array.T if self is Transform.TRANSPOSE else array.reshape(self.stored_shape(array.shape, num_heads))
+
+    def to_ours(self, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Converts a stored array to our shape; a view if NumPy can."""
+        return array.T if self is Transform.TRANSPOSE else array.reshape(shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredWeight:
+    """A cell of the table: the name of a weight in a layout, and its transform.
+
+    Args:
+        name: the tensor's name in the layout.
+        transform: from our model to the layout.
+        alias: another name under which files of the layout may hold the same tensor, again or instead.
+    """
+
+    name: str
+    transform: Transform = Transform.COPY
+    alias: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class WeightRow:
+    """A row of the table: a stored tensor, and the weight of our model that it is a part or all of.
+
+    Args:
+        ours: the end of the weight's `path` in our model.
+        google: the tensor in checkpoints of google-research/bert; None if they have no such weight.
+        huggingface: the tensor in the layout of HuggingFace transformers, without the prefix `bert.`.
+        kerashub: the weight's `path` in KerasHub's model.
+        qkv_index: the third of our weight's last axis that the tensor is (0 query, 1 key, 2 value); None for all of it.
+
+    Examples:
+        >>> row = WeightRow("attention/query_key_value/bias", qkv_index=1)
+        >>> row.part(np.arange(6))
+        array([2, 3])
+        >>> row.part_shape((6,))
+        (2,)
+    """
+
+    ours: str
+    google: StoredWeight | None = None
+    huggingface: StoredWeight | None = None
+    kerashub: StoredWeight | None = None
+    qkv_index: int | None = None
+
+    def stored(self, layout: Layout) -> StoredWeight | None:
+        """The cell of a layout; None if it has no such weight."""
+        return getattr(self, layout.value)
+
+    def part(self, array: np.ndarray) -> np.ndarray:
+        """The part of our weight that this row describes; a view."""
+        if self.qkv_index is None:
+            return array
+        width = array.shape[-1] // 3
+        return array[..., self.qkv_index * width : (self.qkv_index + 1) * width]
+
+    def part_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of `part` for a weight of this shape."""
+        return shape if self.qkv_index is None else (*shape[:-1], shape[-1] // 3)
+
 
 # Our weight of a layer -> the end of its name in each dialect, and its transform. torch stores a kernel as (outputs,
 # inputs), Keras and Google as (inputs, outputs).
-_Ends = dict[str, tuple[Stored, Stored, Stored]]
-_TORCH_KERNEL = Stored(".weight", Transform.TRANSPOSE)
-_BIAS = (Stored("/bias"), Stored(".bias"), Stored("/bias"))
-_DENSE: _Ends = {"kernel": (Stored("/kernel"), _TORCH_KERNEL, Stored("/kernel")), "bias": _BIAS}
+_Ends = dict[str, tuple[StoredWeight, StoredWeight, StoredWeight]]
+_TORCH_KERNEL = StoredWeight(".weight", Transform.TRANSPOSE)
+_BIAS = (StoredWeight("/bias"), StoredWeight(".bias"), StoredWeight("/bias"))
+_DENSE: _Ends = {"kernel": (StoredWeight("/kernel"), _TORCH_KERNEL, StoredWeight("/kernel")), "bias": _BIAS}
 _NORM: _Ends = {
-    "gamma": (Stored("/gamma"), Stored(".weight"), Stored("/gamma")),
-    "beta": (Stored("/beta"), Stored(".bias"), Stored("/beta")),
+    "gamma": (StoredWeight("/gamma"), StoredWeight(".weight"), StoredWeight("/gamma")),
+    "beta": (StoredWeight("/beta"), StoredWeight(".bias"), StoredWeight("/beta")),
 }
 # Query, key or value: KerasHub gives the heads an axis, [H, N, D] and [N, D].
 _HEADS_OUT: _Ends = {
-    "kernel": (Stored("/kernel"), _TORCH_KERNEL, Stored("/kernel", Transform.SPLIT_LAST)),
-    "bias": (Stored("/bias"), Stored(".bias"), Stored("/bias", Transform.SPLIT_LAST)),
+    "kernel": (StoredWeight("/kernel"), _TORCH_KERNEL, StoredWeight("/kernel", Transform.SPLIT_LAST)),
+    "bias": (StoredWeight("/bias"), StoredWeight(".bias"), StoredWeight("/bias", Transform.SPLIT_LAST)),
 }
 # The attention's output: [N, D, H] in KerasHub.
 _HEADS_IN: _Ends = {
-    "kernel": (Stored("/kernel"), _TORCH_KERNEL, Stored("/kernel", Transform.SPLIT_FIRST)),
+    "kernel": (StoredWeight("/kernel"), _TORCH_KERNEL, StoredWeight("/kernel", Transform.SPLIT_FIRST)),
     "bias": _BIAS,
 }
 # A head that Google stores as bare variables, the kernel as (outputs, inputs).
 _OUTPUT: _Ends = {
-    "kernel": (Stored("output_weights", Transform.TRANSPOSE), _TORCH_KERNEL, Stored("/kernel")),
-    "bias": (Stored("output_bias"), Stored(".bias"), Stored("/bias")),
+    "kernel": (StoredWeight("output_weights", Transform.TRANSPOSE), _TORCH_KERNEL, StoredWeight("/kernel")),
+    "bias": (StoredWeight("output_bias"), StoredWeight(".bias"), StoredWeight("/bias")),
 }
 
 
@@ -57,7 +154,7 @@ def _layer(
     )
 
 
-def _cell(layer: str | None, end: Stored) -> Stored | None:
+def _cell(layer: str | None, end: StoredWeight) -> StoredWeight | None:
     return None if layer is None else dataclasses.replace(end, name=layer + end.name)
 
 
@@ -68,8 +165,11 @@ def _huggingface_name(google: str) -> str:
 
 def _embedding(ours: str, name: str, kerashub: str, alias: str | None = None) -> WeightRow:
     """The row of an embedding matrix, which is the whole layer."""
-    google, huggingface = Stored(f"bert/embeddings/{name}"), Stored(f"embeddings.{name}.weight", alias=alias)
-    return WeightRow(f"embedding/{ours}", google, huggingface, Stored(f"{kerashub}/embeddings"))
+    google, huggingface = (
+        StoredWeight(f"bert/embeddings/{name}"),
+        StoredWeight(f"embeddings.{name}.weight", alias=alias),
+    )
+    return WeightRow(f"embedding/{ours}", google, huggingface, StoredWeight(f"{kerashub}/embeddings"))
 
 
 EMBEDDING_ROWS = (
@@ -93,18 +193,18 @@ MASKED_LM_ROWS = (
     *_layer(_NORM, "masked_lm_head/layer_norm", f"{_TRANSFORM}/LayerNorm", "mlm_head/intermediate_layer_norm"),
     WeightRow(  # [V]
         "masked_lm_head/bias",
-        Stored("cls/predictions/output_bias"),
-        Stored("cls.predictions.bias", alias="cls.predictions.decoder.bias"),
-        Stored("mlm_head/output_bias"),
+        StoredWeight("cls/predictions/output_bias"),
+        StoredWeight("cls.predictions.bias", alias="cls.predictions.decoder.bias"),
+        StoredWeight("mlm_head/output_bias"),
     ),
 )
 # The rows of a head whose decoder is not the token embedding. Such files have the bias twice, and the decoder's own is
 # the one that counts; it comes last, so that it is what is read.
 UNTIED_MASKED_LM_ROWS = (
     *MASKED_LM_ROWS,
-    WeightRow("masked_lm_head/decoder", huggingface=Stored("cls.predictions.decoder.weight")),  # [V, E]
+    WeightRow("masked_lm_head/decoder", huggingface=StoredWeight("cls.predictions.decoder.weight")),  # [V, E]
     WeightRow(  # [V]
-        "masked_lm_head/bias", huggingface=Stored("cls.predictions.decoder.bias", alias="cls.predictions.bias")
+        "masked_lm_head/bias", huggingface=StoredWeight("cls.predictions.decoder.bias", alias="cls.predictions.bias")
     ),
 )
 

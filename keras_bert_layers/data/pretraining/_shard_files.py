@@ -7,15 +7,63 @@ import importlib.metadata
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.written_whole import hidden_directory, leftovers, synchronise, written_whole
-from keras_bert_layers.data.pretraining._records import write_records
+from keras_bert_layers._internal.files.atomic_write import hidden_directory, leftovers, synchronise, written_whole
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS
-from keras_bert_layers.preprocessing._text_layer import Tokenizer
-from keras_bert_layers.preprocessing.token_rows import TokenRows
+from keras_bert_layers.preprocessing.preprocessors.text_layer import Tokenizer
+from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
+
+SEQUENCES = ("token_ids", "segment_ids", "padding_mask")
+
+
+def write_records(path: Path, rows: TokenRows, numbers: np.ndarray, *, compression: str) -> None:
+    """Writes rows to a TFRecord file, one `tf.train.Example` of lists of integers a row.
+
+    Args:
+        path: a new file.
+        rows: the rows; their mask is `text_numbers`.
+        numbers: int64 `(rows,)`, what is read as `"row"`.
+        compression: `""` or `"GZIP"`.
+    """
+    with tf.io.TFRecordWriter(str(path), compression) as file:
+        for example in _examples(rows, numbers):
+            # Without it, the order of the features is not the same in every process.
+            file.write(example.SerializeToString(deterministic=True))
+
+
+def read_records(paths: tf.Tensor, *, compression: str, has_labels: bool) -> tf.data.Dataset:
+    """The rows of files in their order, as `RowSource.dataset` has them."""
+    features = {name: tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True) for name in SEQUENCES}
+    features |= {name: tf.io.FixedLenFeature([], tf.int64) for name in (("label", "row") if has_labels else ("row",))}
+
+    def parsed(example: tf.Tensor) -> dict[str, tf.Tensor]:
+        row = tf.io.parse_single_example(example, features)
+        return {name: value if name == "row" else tf.cast(value, tf.int32) for name, value in row.items()}
+
+    # Not in parallel: that takes more time than to parse a row.
+    return tf.data.TFRecordDataset(paths, compression).map(parsed)
+
+
+def _examples(rows: TokenRows, numbers: np.ndarray) -> Iterator[tf.train.Example]:
+    values = rows.token_ids.tolist(), rows.segment_ids.tolist(), rows.text_numbers.tolist()
+    bounds = rows.bounds.tolist()
+    for index, number in enumerate(numbers.tolist()):
+        example = tf.train.Example()
+        feature = example.features.feature
+        for name, tokens in zip(SEQUENCES, values, strict=True):
+            feature[name].int64_list.value.extend(tokens[bounds[index] : bounds[index + 1]])
+        if rows.labels is not None:
+            feature["label"].int64_list.value.append(int(rows.labels[index]))
+        feature["row"].int64_list.value.append(number)
+        yield example
+
 
 # Readers refuse another number.
 FORMAT = 1

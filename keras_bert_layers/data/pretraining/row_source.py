@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
-from keras_bert_layers.preprocessing._text_layer import Tokenizer
-from keras_bert_layers.preprocessing.row_rule import RowRule
+import numpy as np
+
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.preprocessors.text_layer import Tokenizer
+from keras_bert_layers.preprocessing.rows.token_rows import RowRule, TokenRows
 
 
 @runtime_checkable
@@ -40,3 +44,46 @@ class RowSource(Protocol):
             packed the number of the text in its row.
         """
         ...
+
+
+Blocks = Iterable[tuple[TokenRows, np.ndarray]]
+
+
+def rows_of_blocks(blocks: Callable[[int], Blocks], rule: RowRule, epoch: Any) -> tf.data.Dataset:
+    """The rows of an epoch, as `RowSource.dataset` gives them.
+
+    Args:
+        blocks: from the epoch to rows and their numbers, int64 `(rows,)`, block by block.
+        rule: what made the rows.
+        epoch: an integer of at least 0, or an int64 scalar tensor.
+    """
+    flat = {"ids": tf.int32, "segments": tf.int8, "texts": tf.int32, "bounds": tf.int64, "rows": tf.int64}
+    if rule.has_labels:
+        flat["labels"] = tf.int32
+    signature = {name: tf.TensorSpec([None], dtype) for name, dtype in flat.items()}
+
+    def flat_blocks(epoch: Any) -> Iterator[dict[str, np.ndarray]]:
+        for rows, numbers in blocks(int(epoch)):
+            flat = {"ids": rows.token_ids, "segments": rows.segment_ids, "texts": rows.text_numbers}
+            flat |= {"bounds": rows.bounds, "rows": numbers}
+            yield flat if rows.labels is None else {**flat, "labels": rows.labels}
+
+    made = tf.data.Dataset.from_generator(flat_blocks, output_signature=signature, args=(epoch,))
+    return made.prefetch(1).flat_map(_rows_of_block)
+
+
+def _rows_of_block(flat: dict[str, tf.Tensor]) -> tf.data.Dataset:
+    bounds = flat["bounds"]
+
+    def row(index: tf.Tensor) -> dict[str, tf.Tensor]:
+        start = bounds[index : index + 1]
+        length = bounds[index + 1 : index + 2] - start
+        found = {
+            "token_ids": tf.slice(flat["ids"], start, length),
+            "segment_ids": tf.cast(tf.slice(flat["segments"], start, length), tf.int32),
+            "padding_mask": tf.slice(flat["texts"], start, length),
+            "row": flat["rows"][index],
+        }
+        return found if "labels" not in flat else {**found, "label": flat["labels"][index]}
+
+    return tf.data.Dataset.range(tf.size(bounds, tf.int64) - 1).map(row)

@@ -5,20 +5,45 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.data.pretraining._row_datasets import rows_of_blocks
-from keras_bert_layers.data.pretraining._threads import in_order
 from keras_bert_layers.data.pretraining.document_files import Block, DocumentFiles
-from keras_bert_layers.preprocessing._text_layer import Tokenizer, check_is_tokenizer
-from keras_bert_layers.preprocessing.row_rule import RowRule
-from keras_bert_layers.preprocessing.token_documents import TokenDocuments
-from keras_bert_layers.preprocessing.token_rows import TokenRows
+from keras_bert_layers.data.pretraining.row_source import rows_of_blocks
+from keras_bert_layers.preprocessing.preprocessors.text_layer import Tokenizer, check_is_tokenizer
+from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments
+from keras_bert_layers.preprocessing.rows.token_rows import RowRule, TokenRows
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_order(function: Callable[[Item], Result], items: Iterable[Item], *, num_threads: int) -> Iterator[Result]:
+    """The results for items, in their order; `num_threads` of them are worked on while the next item is read.
+
+    Args:
+        function: it should spend its time in code that does not hold Python's lock.
+        items: they are read one by one, in the caller's thread, and at most `num_threads + 1` ahead.
+        num_threads: the number of threads.
+    """
+    waiting: deque[Future[Result]] = deque()
+    pool = ThreadPoolExecutor(num_threads)
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > num_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
 
 OWNER = "TextCorpus"
 # Of the number of a row, the bits that count the rows of one block.

@@ -11,18 +11,18 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.data.pretraining._records import read_records
 from keras_bert_layers.data.pretraining._shard_files import (
     FORMAT,
     MANIFEST,
+    read_records,
     settings_of_tokenizer,
     shard_path,
 )
 from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS
 from keras_bert_layers.data.pretraining.text_corpus import unit_order
-from keras_bert_layers.preprocessing._text_layer import Tokenizer, check_is_tokenizer
-from keras_bert_layers.preprocessing.row_rule import RowRule
-from keras_bert_layers.preprocessing.row_rules import RULES, rule_from_dict, rule_to_dict
+from keras_bert_layers.preprocessing.preprocessors.text_layer import Tokenizer, check_is_tokenizer
+from keras_bert_layers.preprocessing.rows.row_rules import RULES, rule_from_dict, rule_to_dict
+from keras_bert_layers.preprocessing.rows.token_rows import RowRule
 
 OWNER = "TokenShards"
 

@@ -2,14 +2,94 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.export.onnx._graph import INT32, Graph
-from keras_bert_layers.export.onnx._products import Products
+from keras_bert_layers.export.onnx._graph import FLOAT, INT32, Graph
+
+# As many numbers of a column share a scale.
+_BLOCK = 32
+# MatMulNBits: inputs are rounded to 8 bits too, and products summed as integers.
+_INTEGER_SUMS = 4
+_LARGEST, _ZERO = 127, 128
+
+
+class Products(Protocol):
+    """How an encoder multiplies with its weights."""
+
+    def product(self, graph: Graph, inputs: str, kernel: np.ndarray) -> str:
+        """`inputs @ kernel`."""
+
+    def attention(
+        self, graph: Graph, hidden: str, kernel: np.ndarray, bias: np.ndarray, counts: str, *, num_heads: int
+    ) -> str:
+        """Self-attention `[B, S, H]`, with one kernel `[H, 3H]` for queries, keys and values, over `counts` tokens."""
+
+
+class Float32Products:
+    """Products in float32."""
+
+    def product(self, graph: Graph, inputs: str, kernel: np.ndarray) -> str:
+        """`inputs @ kernel`."""
+        return graph.add("MatMul", inputs, graph.constant(kernel))
+
+    def attention(
+        self, graph: Graph, hidden: str, kernel: np.ndarray, bias: np.ndarray, counts: str, *, num_heads: int
+    ) -> str:
+        """Self-attention in one operation."""
+        weights = graph.constant(kernel), graph.constant(bias)
+        return graph.fused("Attention", hidden, *weights, counts, num_heads=num_heads)
+
+
+class Int8Products:
+    """Products with weights of 8 bits, a float32 scale for every 32 of them; the inputs are rounded alike."""
+
+    def product(self, graph: Graph, inputs: str, kernel: np.ndarray) -> str:
+        """`inputs @ kernel`."""
+        numbers, scales = quantized(kernel)
+        return graph.fused(
+            "MatMulNBits",
+            inputs,
+            graph.constant(numbers, np.uint8),
+            graph.constant(scales),
+            K=kernel.shape[0],
+            N=kernel.shape[1],
+            bits=8,
+            block_size=_BLOCK,
+            accuracy_level=_INTEGER_SUMS,
+        )
+
+    def attention(
+        self, graph: Graph, hidden: str, kernel: np.ndarray, bias: np.ndarray, counts: str, *, num_heads: int
+    ) -> str:
+        """Self-attention whose products with weights stand before it."""
+        sizes = graph.constant([kernel.shape[1] // 3] * 3)
+        parts = graph.add("Split", self.product(graph, hidden, kernel), sizes, outputs=3, axis=-1)
+        return graph.fused("MultiHeadAttention", *parts, graph.constant(bias), counts, num_heads=num_heads)
+
+
+PRODUCTS: dict[Any, Products] = {"float32": Float32Products(), "int8": Int8Products()}
+
+
+def quantized(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix `[K, N]` of 8 bits a number, as MatMulNBits reads it.
+
+    Returns:
+        Numbers, uint8 `[N, blocks, 32]`, with 128 for zero, and scales, float32 `[N, blocks]`.
+    """
+    num_rows, num_columns = kernel.shape
+    num_blocks = -(-num_rows // _BLOCK)
+    padded = np.zeros((num_blocks * _BLOCK, num_columns), np.float32)
+    padded[:num_rows] = kernel
+    blocks = padded.T.reshape(num_columns, num_blocks, _BLOCK)
+    scales = np.abs(blocks).max(-1) / _LARGEST
+    scales[scales == 0] = 1
+    return (np.rint(blocks / scales[..., None]) + _ZERO).astype(np.uint8), scales.astype(np.float32)
+
 
 _CURE = "Export a SavedModel."
 
@@ -134,3 +214,47 @@ def _kernel(layer: Any) -> np.ndarray:
         rule = "not be quantized in an ONNX file"
         raise ValueError(checks.message("export", "backbone", rule, layer.quantization_mode, _CURE))
     return array(layer.kernel)
+
+
+# Keras's `UnitNormalization`: the square of the smallest length.
+_LEAST_SQUARE = np.float32(1e-12)
+
+
+def first_tokens(graph: Graph, hidden: str) -> str:
+    """The first token of every row, `[B, H]` of `[B, S, H]`."""
+    return graph.add("Gather", hidden, graph.constant(0), axis=1)
+
+
+def pooled(graph: Graph, hidden: str, mask: str, modes: Sequence[str]) -> str:
+    """The poolings of `SequencePooling` side by side, `[B, modes * H]`.
+
+    Raises:
+        ValueError: a mode that an ONNX file cannot hold.
+    """
+    vectors = [_pooled(graph, hidden, mask, mode) for mode in modes]
+    return vectors[0] if len(vectors) == 1 else graph.add("Concat", *vectors, axis=-1)
+
+
+def _pooled(graph: Graph, hidden: str, mask: str, mode: str) -> str:
+    if mode == "cls":
+        return first_tokens(graph, hidden)
+    real = graph.add("Unsqueeze", graph.add("Cast", mask, to=FLOAT), graph.constant([2]))  # [B, S, 1]
+    tokens = graph.constant([1])
+    if mode == "max":
+        lowest = graph.constant(np.float32(np.finfo(np.float32).min))
+        is_real = graph.add("Greater", real, graph.constant(np.float32(0)))
+        return graph.add("ReduceMax", graph.add("Where", is_real, hidden, lowest), tokens, keepdims=0)
+    total = graph.add("ReduceSum", graph.add("Mul", hidden, real), tokens, keepdims=0)
+    count = graph.add("ReduceSum", real, tokens, keepdims=0)  # [B, 1], at least 2
+    if mode == "mean_sqrt_len_tokens":
+        count = graph.add("Sqrt", count)
+    elif mode != "mean":
+        known = ["cls", "max", "mean", "mean_sqrt_len_tokens"]
+        raise ValueError(checks.message("export", "pooling", f"be of {known} in an ONNX file", mode))
+    return graph.add("Div", total, count)
+
+
+def unit_vectors(graph: Graph, vectors: str) -> str:
+    """The vectors `[B, H]` scaled to Euclidean length 1."""
+    squares = graph.add("ReduceSumSquare", vectors, graph.constant([-1]))
+    return graph.add("Div", vectors, graph.add("Sqrt", graph.add("Max", squares, graph.constant(_LEAST_SQUARE))))

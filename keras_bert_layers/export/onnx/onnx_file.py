@@ -11,10 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.written_whole import written_whole
-from keras_bert_layers.export.onnx._encoder_graph import hidden_states
+from keras_bert_layers._internal.files.atomic_write import written_whole
+from keras_bert_layers.export.onnx._encoder_graph import PRODUCTS, Products, hidden_states
 from keras_bert_layers.export.onnx._graph import INT32, Answer, Graph
-from keras_bert_layers.export.onnx._products import PRODUCTS, Products
 from keras_bert_layers.export.onnx._tokenizer_graph import token_rows
 from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer
 

@@ -1,11 +1,10 @@
 """Kinds of data, one class each: what a user holds -> batches of ids and labels; outputs -> rows again."""
 
 from keras_bert_layers.tasks.inputs.choices import ChoiceInputs
-from keras_bert_layers.tasks.inputs.compared import ComparedInputs
+from keras_bert_layers.tasks.inputs.comparisons import ComparedInputs, QueryInputs
 from keras_bert_layers.tasks.inputs.documents import DocumentInputs
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 from keras_bert_layers.tasks.inputs.masked import MaskedInputs
-from keras_bert_layers.tasks.inputs.queries import QueryInputs
 from keras_bert_layers.tasks.inputs.questions import QuestionInputs
 from keras_bert_layers.tasks.inputs.texts import TextInputs
 from keras_bert_layers.tasks.inputs.words import WordInputs

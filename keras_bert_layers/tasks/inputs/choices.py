@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.asserted import asserted
+from keras_bert_layers._internal.checks import asserted
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
-from keras_bert_layers.tasks.inputs import _arrays as arrays
-from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.inputs import columns as columns_of
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs, without_none
 
 
@@ -117,7 +116,7 @@ class ChoiceInputs(Inputs):
         prompts, choices = columns
         present = choices.astype(bool)
         preprocessor = self.bucketed()
-        ids = arrays.on_host(preprocessor, (prompts[np.nonzero(present)[0]], choices[present]))
+        ids = columns_of.on_host(preprocessor, (prompts[np.nonzero(present)[0]], choices[present]))
         scores = np.full(choices.shape, self.fill_value, np.float32)
         scores[present] = run(ids, preprocessor, finish=_with_one_choice)[:, 0]
         return scores

@@ -14,13 +14,10 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
-from keras_bert_layers.tasks.inputs import _arrays as arrays
-from keras_bert_layers.tasks.inputs import _columns as columns_of
-from keras_bert_layers.tasks.inputs._batches import batches_of_rows
-from keras_bert_layers.tasks.inputs._cut_texts import CutTexts
-from keras_bert_layers.tasks.inputs._epochs import Epochs
-from keras_bert_layers.tasks.inputs._streams import BatchStream, as_dataset, columns_of_table, is_table
-from keras_bert_layers.tasks.inputs._token_counts import token_counts
+from keras_bert_layers.tasks.inputs import columns as columns_of
+from keras_bert_layers.tasks.inputs._cut_texts import CutTexts, token_counts
+from keras_bert_layers.tasks.inputs.epochs import Epochs, batches_of_rows
+from keras_bert_layers.tasks.inputs.streams import BatchStream, as_dataset, columns_of_table, is_table
 
 #: Shape and dtype of one string a row, as signatures of exported models have them.
 TEXT = ((None,), "string")
@@ -230,7 +227,7 @@ class Inputs:
 
     def one_batch(self, x: Any, y: Any = None, sample_weight: Any = None, *, training: bool = True) -> tuple[Any, ...]:
         """All rows as one encoded batch of NumPy arrays, `(ids, labels, weights)`."""
-        rows = tf.nest.map_structure(arrays.as_tensor, self.checked(x, y, sample_weight))
+        rows = tf.nest.map_structure(columns_of.as_tensor, self.checked(x, y, sample_weight))
         batch = keras.tree.map_structure(np.asarray, self._encode_for(training)(*rows))
         return keras.utils.unpack_x_y_sample_weight(batch)
 
@@ -281,12 +278,12 @@ class Inputs:
             columns: what `columns` returned.
             run: gives the model's outputs as NumPy arrays; see `LengthBatches.run`.
         """
-        ids = arrays.on_host(lambda rows: self.encode(rows)[0], columns)
+        ids = columns_of.on_host(lambda rows: self.encode(rows)[0], columns)
         return run(ids, self.bucketed(), fill=self.fill_value, part=self.part)
 
     def join(self, blocks: list[Any]) -> Any:
         """What `predict` returns, of the outputs of one or more blocks."""
-        return keras.tree.map_structure(lambda *parts: arrays.stacked(parts, self.fill_value), *blocks)
+        return keras.tree.map_structure(lambda *parts: columns_of.stacked(parts, self.fill_value), *blocks)
 
     def rows(self, outputs: Any) -> Iterator[Any]:
         """What `predict_stream` yields for each row of a block."""

@@ -12,14 +12,11 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
-from keras_bert_layers.preprocessing.bert_preprocessor import padded_width
-from keras_bert_layers.preprocessing.span_preprocessor import NO_OFFSET, SpanPreprocessor
-from keras_bert_layers.tasks.inputs import _answer_spans as answer_spans
-from keras_bert_layers.tasks.inputs import _arrays as arrays
-from keras_bert_layers.tasks.inputs import _columns as columns_of
-from keras_bert_layers.tasks.inputs._batches import batches_of_rows
-from keras_bert_layers.tasks.inputs._epochs import Epochs, of_length
-from keras_bert_layers.tasks.inputs._row_order import RowOrder
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import padded_width
+from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import NO_OFFSET, SpanPreprocessor
+from keras_bert_layers.tasks.inputs import answer_spans
+from keras_bert_layers.tasks.inputs import columns as columns_of
+from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, batches_of_rows, of_length
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs, without_none
 
 IDS = ("token_ids", "segment_ids", "padding_mask")
@@ -137,7 +134,7 @@ class QuestionInputs(Inputs):
     def outputs(self, columns: Any, run: Callable[..., Any]) -> list[dict[str, np.ndarray]]:
         """For each question, the logits of its own windows."""
         preprocessor = self.bucketed()
-        windows = arrays.on_host(preprocessor, columns)
+        windows = columns_of.on_host(preprocessor, columns)
         logits = run(windows, preprocessor, fill=self.fill_value)
         borders = np.searchsorted(windows["rows"].numpy(), np.arange(len(columns[0]) + 1))
         return [

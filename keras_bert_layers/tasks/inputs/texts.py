@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.inputs import columns as columns_of
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
 
 

@@ -10,11 +10,10 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.tag_scheme import TagScheme
-from keras_bert_layers.preprocessing.word_aligner import NO_WORD, WordAligner
-from keras_bert_layers.tasks.inputs import _arrays as arrays
-from keras_bert_layers.tasks.inputs import _columns as columns_of
-from keras_bert_layers.tasks.inputs import _tag_labels as tag_labels
-from keras_bert_layers.tasks.inputs import _words_and_tags as words_and_tags
+from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, WordAligner
+from keras_bert_layers.tasks.inputs import columns as columns_of
+from keras_bert_layers.tasks.inputs import tags as tag_labels
+from keras_bert_layers.tasks.inputs import tags as words_and_tags
 from keras_bert_layers.tasks.inputs.inputs import Inputs, without_none
 
 
@@ -119,7 +118,7 @@ class WordInputs(Inputs):
 
     def word_logits(self, columns: Any, run: Callable[..., Any]) -> WordLogits:
         """The logits of all words that the model sees, and which of them begin a given word."""
-        inputs, words = arrays.on_host(self.encode, columns)
+        inputs, words = columns_of.on_host(self.encode, columns)
         logits = run(inputs, self.bucketed())  # [windows, S, tags]
         positions = words["positions"].numpy()
         # Positions count in windows as wide as they were made; these may be wider than the longest needs.
@@ -131,7 +130,7 @@ class WordInputs(Inputs):
 
     def join(self, blocks: list[Any]) -> np.ndarray:
         """Float32 `(rows, words, tags)`, 0 after the last word of a row."""
-        return arrays.stacked([row[None] for block in blocks for row in block], self.fill_value)
+        return columns_of.stacked([row[None] for block in blocks for row in block], self.fill_value)
 
     def read_together(self, columns: Any) -> None:
         """Long texts are read through windows."""

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from keras_bert_layers._internal import checks
 from keras_bert_layers.tasks.labels.classes import OWNER
 from keras_bert_layers.tasks.labels.multi_label import MultiLabel
-from keras_bert_layers.tasks.labels.regression import Regression
-from keras_bert_layers.tasks.labels.relevance import Relevance
+from keras_bert_layers.tasks.labels.regression import Regression, Relevance
 from keras_bert_layers.tasks.labels.single_label import SingleLabel
 
 __all__ = ["MultiLabel", "Regression", "Relevance", "SingleLabel", "make_labels"]

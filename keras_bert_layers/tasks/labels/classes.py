@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.asserted import asserted
+from keras_bert_layers._internal.checks import asserted
 from keras_bert_layers._internal.lazy import tf
 
 OWNER = "BertClassifier"

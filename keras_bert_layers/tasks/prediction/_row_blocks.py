@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.inputs import _columns as columns_of
+from keras_bert_layers.tasks.inputs import columns as columns_of
 
 # What is sorted by length at a time.
 BLOCK_BYTES = 16 * 2**20

@@ -13,12 +13,10 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.inputs import Inputs
-from keras_bert_layers.tasks.inputs import _arrays as arrays
-from keras_bert_layers.tasks.inputs import _columns as columns_of
-from keras_bert_layers.tasks.inputs._streams import batches_of
+from keras_bert_layers.tasks.inputs import columns as columns_of
+from keras_bert_layers.tasks.inputs.streams import batches_of
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
-from keras_bert_layers.tasks.prediction._length_batches import LengthBatches, plan
-from keras_bert_layers.tasks.prediction._progress import Progress
+from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, Progress, plan
 
 
 class Predictor:
@@ -157,7 +155,7 @@ class Predictor:
         found = {name: [np.asarray(batch[name]) for batch in batches] for name in batches[0]}
         position = np.argsort(np.concatenate(chosen))
         return {
-            name: arrays.stacked(parts, b"" if parts[0].dtype == object else -1)[position]
+            name: columns_of.stacked(parts, b"" if parts[0].dtype == object else -1)[position]
             for name, parts in found.items()
         }
 

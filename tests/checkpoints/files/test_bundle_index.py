@@ -2,11 +2,11 @@ import re
 
 import pytest
 
-from keras_bert_layers._internal.wire_format import field
+from keras_bert_layers._internal.files.wire_format import field
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.files.bundle_index import BundleEntry, index_bytes, read_index
 from keras_bert_layers.checkpoints.files.index_table import table_bytes
 from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo
+from keras_bert_layers.checkpoints.files.tf1_checkpoint import BundleEntry, index_bytes, read_index
 
 HEADER = field(1, 1)
 SHAPE = field(2, field(2, field(1, 3)) + field(2, field(1, 5)))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_bert_layers.checkpoints.files.crc32c import masked_crc32c
+from keras_bert_layers.checkpoints.files.index_table import masked_crc32c
 
 
 def bit_by_bit(data):

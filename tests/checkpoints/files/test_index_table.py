@@ -1,9 +1,14 @@
 import pytest
 
-from keras_bert_layers._internal.wire_format import varint
+from keras_bert_layers._internal.files.wire_format import varint
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.files.crc32c import masked_crc32c
-from keras_bert_layers.checkpoints.files.index_table import MAX_INDEX_BYTES, _block_bytes, read_table, table_bytes
+from keras_bert_layers.checkpoints.files.index_table import (
+    MAX_INDEX_BYTES,
+    _block_bytes,
+    masked_crc32c,
+    read_table,
+    table_bytes,
+)
 
 VALUES = {f"layer_{number}/{name}".encode(): bytes([number] * number) for number in range(23) for name in "ab"}
 

@@ -5,8 +5,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.files.joined_tensors import sharded_tensors
 from keras_bert_layers.checkpoints.files.safetensors_file import SafetensorsFile
+from keras_bert_layers.checkpoints.files.tensor_views import sharded_tensors
 
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.files.named_tensors import NamedTensors, renamed
+from keras_bert_layers.checkpoints.files.tensor_views import NamedTensors, renamed
 
 
 def test_renames(in_memory):

@@ -5,8 +5,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from keras_bert_layers.checkpoints.files.safetensors_file import SafetensorsFile
-from keras_bert_layers.checkpoints.files.safetensors_writer import write_safetensors
+from keras_bert_layers.checkpoints.files.safetensors_file import SafetensorsFile, write_safetensors
 from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo
 
 SHAPES = {"b.weight": (3, 5), "a": (7,), "É": (2, 3, 1), "B": (), "b.bias": (0, 4), "a.b": (1,)}

@@ -8,7 +8,7 @@ from safetensors.numpy import load_file
 from keras_bert_layers import load_backbone
 from keras_bert_layers.checkpoints import CheckpointError, load_report
 from keras_bert_layers.checkpoints.files.safetensors_file import SafetensorsFile
-from keras_bert_layers.checkpoints.files.scaled_tensors import ScaledTensors
+from keras_bert_layers.checkpoints.files.tensor_views import ScaledTensors
 
 DTYPES = {"uint8": "F8_E4M3", "int8": "I8", "float32": "F32", "float16": "F16"}
 

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 
 from keras_bert_layers import load_backbone, load_task
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.files.tf_model_file import TfModelFile
+from keras_bert_layers.checkpoints.files.hdf5_file import TfModelFile
 
 KERNELS = ("query", "key", "value", "dense", "classifier", "seq_relationship", "qa_outputs")
 LAYERS = {"cls.predictions": "mlm___cls", "cls.seq_relationship": "nsp___cls"}

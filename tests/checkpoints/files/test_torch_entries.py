@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.files.torch_entries import weights_entry
+from keras_bert_layers.checkpoints.files.torch_file import weights_entry
 
 MODEL = {"bert.embeddings.word_embeddings.weight": np.ones((3, 2)), "bert.pooler.dense.bias": np.ones(2)}
 OPTIMIZER = {"state": {0: {"step": np.ones(()), "exp_avg": np.ones(2)}}, "param_groups": [{"lr": 0.1, "params": [0]}]}

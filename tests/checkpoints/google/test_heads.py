@@ -1,7 +1,7 @@
 import pytest
 
 from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo
-from keras_bert_layers.checkpoints.google.heads import google_heads
+from keras_bert_layers.checkpoints.google.directory import google_heads
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,12 @@ import pytest
 
 from keras_bert_layers import BertTokenizer
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.backbone_loader import read_backbone
 from keras_bert_layers.checkpoints.files.tf1_checkpoint import write_tf1_checkpoint
-from keras_bert_layers.checkpoints.google.hub_directory import GoogleHubDirectory
+from keras_bert_layers.checkpoints.google.directory import GoogleHubDirectory
 from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
+from keras_bert_layers.checkpoints.loaders import read_backbone
 from keras_bert_layers.checkpoints.weights.model_tensors import ModelTensors
-from keras_bert_layers.checkpoints.weights.row import Layout
-from keras_bert_layers.checkpoints.weights.table import backbone_rows
+from keras_bert_layers.checkpoints.weights.table import Layout, backbone_rows
 
 
 @pytest.fixture

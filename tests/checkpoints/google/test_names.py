@@ -1,6 +1,6 @@
 import pytest
 
-from keras_bert_layers.checkpoints.google.names import ignored_reason
+from keras_bert_layers.checkpoints.google.directory import ignored_reason
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.google.prefix import checkpoint_prefix, has_checkpoint
+from keras_bert_layers.checkpoints.google.directory import checkpoint_prefix, has_checkpoint
 
 
 @pytest.fixture

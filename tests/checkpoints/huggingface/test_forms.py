@@ -9,8 +9,8 @@ from keras_bert_layers import (
     BertPreprocessor,
     BertTokenClassifier,
 )
-from keras_bert_layers.checkpoints.huggingface import forms
-from keras_bert_layers.checkpoints.weights.row import Layout
+from keras_bert_layers.checkpoints.huggingface import writer as forms
+from keras_bert_layers.checkpoints.weights.table import Layout
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 
 

@@ -1,8 +1,7 @@
 import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
-from keras_bert_layers.checkpoints.huggingface.names import ignored_reason, table_name
+from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory, ignored_reason, table_name
 
 
 def test_prefix_and_old_names():

@@ -8,7 +8,7 @@ import pytest
 import keras_bert_layers as kbl
 from keras_bert_layers import load_tokenizer
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.huggingface.sentence_piece_writer import write_sentence_piece_tokenizer
+from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import write_sentence_piece_tokenizer
 from keras_bert_layers.preprocessing import SentencePieceTokenizer
 
 models = pytest.importorskip("sentence_piece_models", reason="the extra `test` brings sentencepiece")

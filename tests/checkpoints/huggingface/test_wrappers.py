@@ -3,7 +3,7 @@ import pytest
 
 from keras_bert_layers import load_backbone
 from keras_bert_layers.checkpoints import CheckpointError, load_report
-from keras_bert_layers.checkpoints.huggingface.wrappers import unwrapped, unwrapped_name
+from keras_bert_layers.checkpoints.huggingface.weight_files import unwrapped, unwrapped_name
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.kerashub.heads import kerashub_heads
+from keras_bert_layers.checkpoints.kerashub.directory import kerashub_heads
 from keras_bert_layers.checkpoints.weights.table import CLASSIFIER_ROWS, MASKED_LM_ROWS
 
 PATH = Path("preset/task.json")

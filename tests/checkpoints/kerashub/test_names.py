@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertConfig
-from keras_bert_layers.checkpoints.kerashub.names import ignored_reason, stored_paths, table_name
+from keras_bert_layers.checkpoints.kerashub.directory import ignored_reason, stored_paths, table_name
 from keras_bert_layers.checkpoints.weights.table import CLASSIFIER_ROWS, MASKED_LM_ROWS, backbone_rows
 
 HEADS = {"backbone": (), "classifier": CLASSIFIER_ROWS, "masked_lm": MASKED_LM_ROWS, "text_embedder": ()}

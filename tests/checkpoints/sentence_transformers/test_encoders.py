@@ -2,7 +2,7 @@ import pytest
 
 from keras_bert_layers import BertBackbone, BertSentenceEncoder, load_task, save_huggingface
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.sentence_transformers.encoders import encoder_heads
+from keras_bert_layers.checkpoints.sentence_transformers.modules import encoder_heads
 
 PROMPTS = {"query": "query: ", "document": "", "other": "x"}
 

@@ -3,7 +3,7 @@ import pytest
 
 from keras_bert_layers.checkpoints.weights import table as weight_table
 from keras_bert_layers.checkpoints.weights.model_tensors import ModelTensors, weights_by_row
-from keras_bert_layers.checkpoints.weights.row import Layout, WeightRow
+from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
 
 
 def tensors(backbone, layout, **options):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_bert_layers.checkpoints.weights.row import Layout, StoredWeight, Transform, WeightRow
+from keras_bert_layers.checkpoints.weights.table import Layout, StoredWeight, Transform, WeightRow
 
 NUM_HEADS = 3
 

@@ -5,8 +5,7 @@ import pytest
 
 from keras_bert_layers import BertBackbone, BertConfig, tasks
 from keras_bert_layers.checkpoints.weights import table as weight_table
-from keras_bert_layers.checkpoints.weights.row import Layout, Transform
-from keras_bert_layers.checkpoints.weights.table import backbone_rows
+from keras_bert_layers.checkpoints.weights.table import Layout, Transform, backbone_rows
 
 CONFIG = BertConfig.from_dict(
     {"vocabulary_size": 23, "hidden_dim": 15, "num_layers": 3, "num_heads": 5, "intermediate_dim": 22}

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from keras_bert_layers.preprocessing.token_rows import TokenRows
+from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
 
 # Words of the vocabulary of tests/conftest.py.
 DOCUMENTS = [

@@ -112,7 +112,8 @@ def test_bad_lines(write, tokenizer, rule, tmp_path):
 KILLED = """
 import os, pickle, signal, sys
 from keras_bert_layers.data import write_shards
-from keras_bert_layers.data.pretraining import _shard_files, _shard_work
+from keras_bert_layers.data.pretraining import _shard_files
+from keras_bert_layers.data.pretraining import shard_writer as _shard_work
 
 write = _shard_files.write_records
 written = []

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers.data import DocumentFiles, TextCorpus
-from keras_bert_layers.data.pretraining._threads import in_order
+from keras_bert_layers.data.pretraining.text_corpus import in_order
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 import keras_bert_layers as kbl
 from keras_bert_layers.config import ACTIVATIONS
-from keras_bert_layers.export.onnx._products import quantized
+from keras_bert_layers.export.onnx._encoder_graph import quantized
 
 RUNTIME = Path(__file__).with_name("runtime.py")
 # Sums in another order, by another library, after two blocks.

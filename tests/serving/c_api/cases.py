@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_bert_layers as kbl
-from keras_bert_layers.export._text_bound import DEFAULT_MAX_BYTES, with_bound
+from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES, with_bound
 from keras_bert_layers.preprocessing import SpanPreprocessor
 
 SEED = 23

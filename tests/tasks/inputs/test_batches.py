@@ -1,8 +1,8 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_bert_layers.tasks.inputs import _words_and_tags as words_and_tags
-from keras_bert_layers.tasks.inputs._batches import batches_of_rows
+from keras_bert_layers.tasks.inputs import tags as words_and_tags
+from keras_bert_layers.tasks.inputs.epochs import batches_of_rows
 
 NAMES = ["O", "B-p", "I-p"]
 WORDS = words_and_tags.as_words("Owner", [[str(n)] * n for n in range(7)])

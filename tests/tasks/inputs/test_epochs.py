@@ -2,8 +2,7 @@ import itertools
 
 import tensorflow as tf
 
-from keras_bert_layers.tasks.inputs._epochs import Epochs, of_length
-from keras_bert_layers.tasks.inputs._row_order import RowOrder
+from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, of_length
 
 
 def epochs(seed=3, epoch=0, num_epochs=0, **options):

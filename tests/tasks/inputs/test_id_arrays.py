@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers.tasks.inputs._id_arrays import IdArrays
+from keras_bert_layers.tasks.inputs.id_arrays import IdArrays
 
 IDS = {"token_ids": np.arange(14).reshape(7, 2), "padding_mask": np.ones((7, 2), int)}
 Y, WEIGHTS = np.arange(7), np.arange(7.0)

@@ -10,8 +10,7 @@ from keras_bert_layers import (
     BertQuestionAnswerer,
     BertTokenClassifier,
 )
-from keras_bert_layers.tasks.inputs._batches import batches_of_rows
-from keras_bert_layers.tasks.inputs._row_order import RowOrder
+from keras_bert_layers.tasks.inputs.epochs import RowOrder, batches_of_rows
 
 # So many rows that there are three groups of 50 batches, the last one not full.
 NUM_ROWS = 2 * 50 * 3 + 7

@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras_bert_layers import BertPreprocessor, BertTokenizer
 from keras_bert_layers._internal.tag_scheme import tag_scheme
 from keras_bert_layers.preprocessing import WordAligner
-from keras_bert_layers.tasks.inputs import _tag_labels as tag_labels
+from keras_bert_layers.tasks.inputs import tags as tag_labels
 
 NAMES = ["B-p", "O", "I-p", "B-q"]  # no I-q
 SCHEME = tag_scheme("Owner", NAMES)

@@ -1,6 +1,6 @@
 import tensorflow as tf
 
-from keras_bert_layers.tasks.inputs._token_counts import num_special_tokens, token_counts
+from keras_bert_layers.tasks.inputs._cut_texts import num_special_tokens, token_counts
 
 
 def test_lengths_of_every_kind_of_rows(tokenizer):

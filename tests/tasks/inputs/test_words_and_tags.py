@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers.tasks.inputs import _words_and_tags as words_and_tags
+from keras_bert_layers.tasks.inputs import tags as words_and_tags
 
 NAMES = ["O", "B-p", "I-p"]
 WORDS = [["new", "york"], [], ["in"]]

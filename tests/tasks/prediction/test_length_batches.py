@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from keras_bert_layers.tasks.inputs._arrays import stacked
-from keras_bert_layers.tasks.prediction import _length_batches as length_batches
-from keras_bert_layers.tasks.prediction._length_batches import LengthBatches, plan
+from keras_bert_layers.tasks.inputs.columns import stacked
+from keras_bert_layers.tasks.prediction import length_batches
+from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, plan
 
 LENGTHS = np.array([3, 9, 2, 5, 9, 2, 7, 2, 2, 4, 3])
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keras_bert_layers.checkpoints.huggingface.families.bert import BERT
 from keras_bert_layers.checkpoints.huggingface.families.distilbert import DISTILBERT
 from keras_bert_layers.checkpoints.huggingface.families.electra import ELECTRA
-from keras_bert_layers.checkpoints.huggingface.families.family import Family, stated_names
-from keras_bert_layers.checkpoints.huggingface.families.tensor_names import UNREAD
+from keras_bert_layers.checkpoints.huggingface.families.family import BERT, UNREAD, Family, stated_names
 from keras_bert_layers.checkpoints.huggingface.families.xlm_roberta import XLM_ROBERTA
 from keras_bert_layers.config import BertConfig
 

@@ -6,8 +6,7 @@ References:
 
 from __future__ import annotations
 
-from keras_bert_layers.checkpoints.huggingface.families.family import Family
-from keras_bert_layers.checkpoints.huggingface.families.tensor_names import CHOICE_CLASS, SEQUENCE_CLASS, TensorNames
+from keras_bert_layers.checkpoints.huggingface.families.family import CHOICE_CLASS, SEQUENCE_CLASS, Family, TensorNames
 
 _PRE_CLASSIFIER = {"pre_classifier.": "pooler.dense."}
 _HEAD_DROPOUT = ("seq_classif_dropout", 0.2)

@@ -8,8 +8,7 @@ References:
 
 from __future__ import annotations
 
-from keras_bert_layers.checkpoints.huggingface.families.family import Family
-from keras_bert_layers.checkpoints.huggingface.families.tensor_names import CHOICE_CLASS, SEQUENCE_CLASS, TensorNames
+from keras_bert_layers.checkpoints.huggingface.families.family import CHOICE_CLASS, SEQUENCE_CLASS, Family, TensorNames
 
 ELECTRA = Family(
     title="ELECTRA",

@@ -6,8 +6,7 @@ References:
 
 from __future__ import annotations
 
-from keras_bert_layers.checkpoints.huggingface.families.family import Family
-from keras_bert_layers.checkpoints.huggingface.families.tensor_names import SEQUENCE_CLASS, TensorNames
+from keras_bert_layers.checkpoints.huggingface.families.family import SEQUENCE_CLASS, Family, TensorNames
 
 XLM_ROBERTA = Family(
     title="XLM-RoBERTa",

@@ -1,0 +1,33 @@
+from keras_bert_layers import checkpoints as checkpoints
+from keras_bert_layers import data as data
+from keras_bert_layers import decoding as decoding
+from keras_bert_layers import export as export
+from keras_bert_layers import layers as layers
+from keras_bert_layers import metrics as metrics
+from keras_bert_layers import optimizers as optimizers
+from keras_bert_layers import preprocessing as preprocessing
+from keras_bert_layers import presets as presets
+from keras_bert_layers import tasks as tasks
+from keras_bert_layers import visualization as visualization
+from keras_bert_layers.backbone import BertBackbone as BertBackbone
+from keras_bert_layers.checkpoints import load_backbone as load_backbone
+from keras_bert_layers.checkpoints import load_preprocessor as load_preprocessor
+from keras_bert_layers.checkpoints import load_task as load_task
+from keras_bert_layers.checkpoints import load_tokenizer as load_tokenizer
+from keras_bert_layers.checkpoints import save_google as save_google
+from keras_bert_layers.checkpoints import save_huggingface as save_huggingface
+from keras_bert_layers.checkpoints import save_kerashub as save_kerashub
+from keras_bert_layers.config import BertConfig as BertConfig
+from keras_bert_layers.preprocessing import BertPreprocessor as BertPreprocessor
+from keras_bert_layers.preprocessing import BertTokenizer as BertTokenizer
+from keras_bert_layers.tasks import BertClassifier as BertClassifier
+from keras_bert_layers.tasks import BertCrossEncoder as BertCrossEncoder
+from keras_bert_layers.tasks import BertDualEncoder as BertDualEncoder
+from keras_bert_layers.tasks import BertMaskedLM as BertMaskedLM
+from keras_bert_layers.tasks import BertMultipleChoice as BertMultipleChoice
+from keras_bert_layers.tasks import BertPretrainer as BertPretrainer
+from keras_bert_layers.tasks import BertQuestionAnswerer as BertQuestionAnswerer
+from keras_bert_layers.tasks import BertSentenceEncoder as BertSentenceEncoder
+from keras_bert_layers.tasks import BertTokenClassifier as BertTokenClassifier
+
+__version__: str

@@ -1,0 +1,10 @@
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError as CheckpointError
+from keras_bert_layers.checkpoints.google.writer import save_google as save_google
+from keras_bert_layers.checkpoints.huggingface.writer import save_huggingface as save_huggingface
+from keras_bert_layers.checkpoints.kerashub.writer import save_kerashub as save_kerashub
+from keras_bert_layers.checkpoints.loaders import load_backbone as load_backbone
+from keras_bert_layers.checkpoints.loaders import load_preprocessor as load_preprocessor
+from keras_bert_layers.checkpoints.loaders import load_tokenizer as load_tokenizer
+from keras_bert_layers.checkpoints.task_loader import load_task as load_task
+from keras_bert_layers.checkpoints.weights.reports import LoadReport as LoadReport
+from keras_bert_layers.checkpoints.weights.reports import load_report as load_report

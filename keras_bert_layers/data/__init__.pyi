@@ -1,0 +1,10 @@
+from keras_bert_layers.data.columns import Columns as Columns
+from keras_bert_layers.data.conll_file import read_conll as read_conll
+from keras_bert_layers.data.documents_file import read_documents as read_documents
+from keras_bert_layers.data.glue_file import read_glue as read_glue
+from keras_bert_layers.data.pretraining.document_files import DocumentFiles as DocumentFiles
+from keras_bert_layers.data.pretraining.row_source import RowSource as RowSource
+from keras_bert_layers.data.pretraining.shard_writer import write_shards as write_shards
+from keras_bert_layers.data.pretraining.text_corpus import TextCorpus as TextCorpus
+from keras_bert_layers.data.pretraining.token_shards import TokenShards as TokenShards
+from keras_bert_layers.data.squad_file import read_squad as read_squad

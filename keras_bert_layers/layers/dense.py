@@ -1,0 +1,87 @@
+"""Dense layers with BERT's initial weights, and the base of layers that hold one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.config import check_activation
+from keras_bert_layers.layers.initializers import truncated_normal
+
+
+def gelu_erf(inputs: Any) -> Any:
+    """GELU as defined: `x * Phi(x) = x / 2 * (1 + erf(x / sqrt(2)))`.
+
+    Args:
+        inputs: floats of any shape.
+
+    Returns:
+        A tensor of the shape and dtype of `inputs`.
+
+    References:
+        Hendrycks and Gimpel 2016, https://arxiv.org/abs/1606.08415, section 2.
+    """
+    return keras.ops.gelu(inputs, approximate=False)
+
+
+def gelu_tanh(inputs: Any) -> Any:
+    """The tanh form of GELU: `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))`.
+
+    Args:
+        inputs: floats of any shape.
+
+    Returns:
+        A tensor of the shape and dtype of `inputs`.
+
+    References:
+        Hendrycks and Gimpel 2016, https://arxiv.org/abs/1606.08415, section 2; `gelu` in google-research/bert,
+        modeling.py.
+    """
+    return keras.ops.gelu(inputs, approximate=True)
+
+
+def activation_function(owner: str, name: str) -> Callable[[Any], Any]:
+    """The function of an activation name.
+
+    Args:
+        owner: the class that asks, for the error.
+        name: one of `config.ACTIVATIONS`.
+
+    Returns:
+        The function.
+
+    Raises:
+        ValueError: if there is no such activation, or `name` is "gelu", which has two forms.
+    """
+    gelus = {"gelu_erf": gelu_erf, "gelu_tanh": gelu_tanh}
+    return gelus.get(check_activation(owner, name)) or keras.activations.get(name)
+
+
+def dense(units: int, initializer_range: float, *, name: str = "dense", **kwargs: Any) -> keras.layers.Dense:
+    """A new `keras.layers.Dense` whose kernel is drawn from a truncated normal distribution.
+
+    Args:
+        units: the width of the output.
+        initializer_range: the standard deviation of the initial kernel.
+        name: the layer's name.
+        **kwargs: other arguments of `keras.layers.Dense`, such as `dtype`.
+
+    Returns:
+        The layer, not built yet.
+    """
+    return keras.layers.Dense(units, kernel_initializer=truncated_normal(initializer_range), name=name, **kwargs)
+
+
+class DenseLayer(keras.layers.Layer):
+    """A layer whose weights are those of one dense layer; a subclass makes it, and documents the argument."""
+
+    def __init__(self, *, initializer_range: float = 0.02, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.initializer_range = checks.positive_number(type(self).__name__, "initializer_range", initializer_range)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {**super().get_config(), "initializer_range": self.initializer_range}

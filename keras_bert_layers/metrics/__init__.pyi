@@ -1,0 +1,10 @@
+from keras_bert_layers.metrics.class_metrics import F1Score as F1Score
+from keras_bert_layers.metrics.class_metrics import MatthewsCorrelation as MatthewsCorrelation
+from keras_bert_layers.metrics.correlations import PearsonCorrelation as PearsonCorrelation
+from keras_bert_layers.metrics.correlations import SpearmanCorrelation as SpearmanCorrelation
+from keras_bert_layers.metrics.entities import EntityF1 as EntityF1
+from keras_bert_layers.metrics.entities import entity_scores as entity_scores
+from keras_bert_layers.metrics.squad import best_no_answer_threshold as best_no_answer_threshold
+from keras_bert_layers.metrics.squad import squad_scores as squad_scores
+from keras_bert_layers.metrics.token_metrics import MaskedAccuracy as MaskedAccuracy
+from keras_bert_layers.metrics.token_metrics import Perplexity as Perplexity

@@ -1,0 +1,9 @@
+from keras_bert_layers.optimizers.adamw import adamw as adamw
+from keras_bert_layers.optimizers.adamw import google_adamw as google_adamw
+from keras_bert_layers.optimizers.lamb import lamb as lamb
+from keras_bert_layers.optimizers.learning_rate_finder import LearningRateFinder as LearningRateFinder
+from keras_bert_layers.optimizers.optimizer_logger import OptimizerLogger as OptimizerLogger
+from keras_bert_layers.optimizers.schedules import GoogleWarmupLinearDecay as GoogleWarmupLinearDecay
+from keras_bert_layers.optimizers.schedules import Warmup as Warmup
+from keras_bert_layers.optimizers.schedules import WarmupLinearDecay as WarmupLinearDecay
+from keras_bert_layers.optimizers.schedules import WarmupStableDecay as WarmupStableDecay

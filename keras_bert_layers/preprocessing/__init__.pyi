@@ -1,0 +1,20 @@
+from keras_bert_layers.preprocessing.masking.masked_lm_generator import MaskedLMGenerator as MaskedLMGenerator
+from keras_bert_layers.preprocessing.masking.masking import Masking as Masking
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor as BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import SpanPreprocessor as SpanPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.word_aligner import WordAligner as WordAligner
+from keras_bert_layers.preprocessing.rows.full_sentences import DocumentSentences as DocumentSentences
+from keras_bert_layers.preprocessing.rows.full_sentences import FullSentences as FullSentences
+from keras_bert_layers.preprocessing.rows.packed_texts import PackedTexts as PackedTexts
+from keras_bert_layers.preprocessing.rows.segment_pairs import NextSentence as NextSentence
+from keras_bert_layers.preprocessing.rows.segment_pairs import SentenceOrder as SentenceOrder
+from keras_bert_layers.preprocessing.rows.segment_pairs import SentencePairs as SentencePairs
+from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments as TokenDocuments
+from keras_bert_layers.preprocessing.rows.token_rows import RowRule as RowRule
+from keras_bert_layers.preprocessing.rows.token_rows import TokenRows as TokenRows
+from keras_bert_layers.preprocessing.sentence_piece.sentence_piece_tokenizer import (
+    SentencePieceTokenizer as SentencePieceTokenizer,
+)
+from keras_bert_layers.preprocessing.tokens.token_ids import AddedToken as AddedToken
+from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer as BertTokenizer
+from keras_bert_layers.preprocessing.word_piece.vocabulary_trainer import train_vocabulary as train_vocabulary

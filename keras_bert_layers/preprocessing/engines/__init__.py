@@ -1,0 +1,1 @@
+"""Engines of the tokenizers: tensorflow-text in graph, `tokenizers` on the host."""

@@ -1,0 +1,224 @@
+"""Pieces of words, by the SentencePiece op of tf.text, and exactly where the op rounds."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal.files.wire_format import field, float_field
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.engines import tensorflow_text_internals
+from keras_bert_layers.preprocessing.sentence_piece.normalizer import MARKER
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, repaired
+
+
+class BestPath:
+    """Viterbi's algorithm over the pieces of words, for all words at once, as the library `tokenizers` runs it.
+
+    Of equal sums, the one whose last piece is longest is taken. A character that is no piece is unknown; neighbouring
+    unknown ones are one token.
+
+    Args:
+        find: from pieces, string `[...]`, to their ids; `unknown_id` for a text that is none.
+        scores: float64 `[V + 1]`, the scores of the pieces, that of an unknown character at `unknown_id`.
+        longest: the number of characters of the longest piece.
+        unknown_id: the id of unknown characters.
+        other_id: an id that counts as `unknown_id`, that of the unknown piece written out.
+    """
+
+    UNKNOWN_PENALTY = 10.0
+
+    def __init__(self, find: Callable[[Any], Any], scores: tf.Tensor, longest: int, unknown_id: int, other_id: int):
+        self._find, self._scores, self._longest = find, scores, longest
+        self._unknown_id, self._other_id = unknown_id, other_id
+
+    def encode(self, words: tf.Tensor) -> Tokens:
+        """The pieces of words `[W]`, none empty, with offsets in bytes."""
+        characters = tf.strings.unicode_split(words, "UTF-8").to_tensor("")  # [W, C]
+        num_characters = tf.reduce_sum(tf.cast(characters != "", tf.int32), axis=1)  # [W]
+        ids, lengths = self._forward(tf.transpose(characters))  # [C, W] each
+        ends = self._backward(lengths, num_characters)  # bool [W, C], whether a piece ends after a character
+        word = tf.where(ends)[:, 0]  # [P], P pieces
+        pieces = tf.boolean_mask(tf.transpose(ids), ends)
+        byte_ends = tf.boolean_mask(tf.cumsum(tf.cast(tf.strings.length(characters), tf.int64), axis=1), ends)
+        # Neighbouring unknown characters are one token, which ends with the last of them.
+        next_word, next_piece = tf.concat([word[1:], tf.constant([-1], tf.int64)], 0), tf.concat([pieces[1:], [-1]], 0)
+        is_last = (word != next_word) | (pieces != self._unknown_id) | (next_piece != self._unknown_id)
+        word, byte_ends = tf.boolean_mask(word, is_last), tf.boolean_mask(byte_ends, is_last)
+        counts = tf.math.bincount(tf.cast(word, tf.int32), minlength=tf.size(words), dtype=tf.int64)
+        row_splits = tf.concat([tf.zeros([1], tf.int64), tf.cumsum(counts)], 0)
+        goes_on = tf.concat([tf.constant([-1], tf.int64), word], 0)[:-1] == word
+        starts = tf.where(goes_on, tf.concat([tf.zeros([1], tf.int64), byte_ends], 0)[:-1], tf.zeros([1], tf.int64))
+        return Tokens(tf.boolean_mask(pieces, is_last), row_splits, starts, byte_ends)
+
+    def _forward(self, columns: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """For each place, int32 `[C, W]` each: the id and the length of the last piece of the best path to there."""
+        width, num_words = tf.shape(columns)[0], tf.shape(columns)[1]
+        longest = tf.minimum(self._longest, width)
+
+        def step(place: Any, texts: Any, sums: Any, ids: Any, lengths: Any) -> tuple[Any, ...]:
+            # What ends here, the longest first, and the sums of the paths up to there.
+            character = tf.repeat(columns[place][:, None], longest, axis=1)
+            texts = tf.strings.join([tf.concat([texts[:, 1:], tf.fill([num_words, 1], "")], 1), character])
+            found = tf.reshape(self._find(tf.reshape(texts, [-1])), tf.shape(texts))  # [W, L]
+            is_one = tf.range(longest) == longest - 1
+            is_piece = (found != self._unknown_id) | is_one
+            totals = sums + tf.where(is_piece, tf.gather(self._scores, found), float("-inf"))
+            best = tf.argmax(totals, axis=1, output_type=tf.int32)  # the first of equals
+            chosen = tf.gather(found, best, axis=1, batch_dims=1)
+            sums = tf.concat([sums[:, 1:], tf.reduce_max(totals, axis=1)[:, None]], 1)
+            return place + 1, texts, sums, ids.write(place, chosen), lengths.write(place, longest - best)
+
+        none = tf.fill([num_words, longest - 1], tf.constant(float("-inf"), tf.float64))
+        sums = tf.concat([none, tf.zeros([num_words, 1], tf.float64)], 1)
+        arrays = (tf.TensorArray(tf.int32, width, element_shape=[None]) for _ in range(2))
+        state = (tf.constant(0), tf.fill([num_words, longest], ""), sums, *arrays)
+        *_, ids, lengths = tf.while_loop(
+            lambda place, *_: place < width, step, state, shape_invariants=_invariants(state)
+        )
+        ids = ids.stack()
+        return tf.where(ids == self._other_id, self._unknown_id, ids), lengths.stack()
+
+    def _backward(self, lengths: tf.Tensor, num_characters: tf.Tensor) -> tf.Tensor:
+        """Whether a piece of the best path ends at a place, bool `[W, C]`."""
+        width, num_words = tf.shape(lengths)[0], tf.shape(lengths)[1]
+        longest = tf.minimum(self._longest, width)
+
+        def step(place: Any, marked: Any, ends: Any) -> tuple[Any, ...]:
+            is_end = marked[:, 0] | (place == num_characters - 1)
+            before = tf.one_hot(
+                lengths[place], longest + 1, on_value=True, off_value=False
+            )  # the end of the one before
+            marked = (marked | (before & is_end[:, None]))[:, 1:]
+            return place - 1, tf.pad(marked, [[0, 0], [0, 1]]), ends.write(place, is_end)
+
+        ends = tf.TensorArray(tf.bool, width, element_shape=[None])
+        state = (width - 1, tf.zeros([num_words, longest + 1], tf.bool), ends)
+        *_, ends = tf.while_loop(lambda place, *_: place >= 0, step, state, shape_invariants=_invariants(state))
+        return tf.transpose(ends.stack())
+
+
+def _invariants(state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The shapes that stay the same in a loop: all but the sizes of matrices."""
+    return tuple(
+        tf.TensorShape(None) if isinstance(part, tf.TensorArray) else tf.TensorShape([None] * part.shape.rank)
+        for part in state
+    )
+
+
+# google/sentencepiece, `sentencepiece_model.proto`.
+_KINDS = {False: 1, True: 2}  # normal, unknown
+_UNIGRAM = 1
+# Names a piece that no word holds: the marker is at the beginning of a word only.
+NEVER = 2 * MARKER + "{}"
+# Sums of scores are exact in the 24 bits of a float if a score uses 20 of them, up to sixteen times the usual score.
+_SCORE_BITS = 20
+_FLOAT_BITS = 24
+
+
+class SentencePieces:
+    """The best pieces of each word: those with the largest sum of scores.
+
+    The op adds scores in float32, one after the other; the library `tokenizers` adds in float64. They differ where sums
+    are equal or nearly so: in "aaaaa", for example. So the op runs on two models: one has the scores, the other has
+    them rounded such that its sums are exact and equal sums stay equal. Where both give the same pieces, these are
+    right. Other words, and words with many pieces, are encoded again in float64.
+
+    Args:
+        vocabulary: the pieces.
+        scores: their logarithms of probability; None for a token that is no piece.
+        unknown_id: the id of the piece for characters in no piece.
+    """
+
+    def __init__(self, vocabulary: Sequence[str], scores: Sequence[float | None], *, unknown_id: int):
+        known = [score for score in scores if score is not None]
+        # What no word can hold does not matter, but the smallest score does. The unknown piece is found in text by its
+        # name too, as a piece of its own at the end of the model.
+        values = np.array([*(0.0 if score is None else score for score in scores), scores[unknown_id] or 0.0])
+        names = piece_names(vocabulary, scores)
+        names[unknown_id] = NEVER.format(unknown_id)
+        names.append(vocabulary[unknown_id])
+        self._unknown_id = unknown_id
+        self._num_pieces = len(vocabulary)
+        usual = max(float(np.median(np.abs(known))), 2.0**-20)
+        step = 2.0 ** (np.ceil(np.log2(usual)) - _SCORE_BITS)
+        self._largest_sum = step * 2**_FLOAT_BITS
+        self._models = [_model(names, unknown_id, each) for each in (values, np.round(values / step) * step)]
+        self._scores = values
+        self._scores[unknown_id] = min(known) - BestPath.UNKNOWN_PENALTY
+        self._longest = max(len(name) for name in names)
+
+        # One function, so that a graph holds the models once, however often it encodes words.
+        self._encode_words = tf.function(
+            self._encode, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+        )
+
+    def encode_words(self, words: tf.Tensor) -> Tokens:
+        """The pieces of words `[W]` that begin with the marker, with offsets in them."""
+        return self._encode_words(words)
+
+    def _encode(self, words: tf.Tensor) -> Tokens:
+        handle, other_handle = map(_handle, self._models)
+        exact, rounded = _run(words, handle), _run(words, other_handle)
+        doubtful = self._is_doubtful(exact, rounded)
+
+        def encode_again(some: tf.Tensor) -> Tokens:
+            find = functools.partial(
+                tensorflow_text_internals.find(tensorflow_text_internals.SENTENCE_PIECE_IDS), handle
+            )
+            best = BestPath(find, tf.constant(self._scores), self._longest, self._unknown_id, self._num_pieces)
+            return best.encode(some)
+
+        return repaired(exact, words, doubtful, encode_again)
+
+    def _is_doubtful(self, exact: Tokens, rounded: Tokens) -> tf.Tensor:
+        """Whether the pieces of a word may not be the best, bool `[W]`."""
+        total = tf.concat([[0.0], tf.cumsum(tf.abs(tf.gather(tf.constant(self._scores, tf.float32), exact.ids)))], 0)
+        sums = tf.gather(total, exact.row_splits[1:]) - tf.gather(total, exact.row_splits[:-1])
+        doubtful = sums >= self._largest_sum / 2  # of the sum's own rounding, there is half to spare
+        lengths, others = (tokens.row_splits[1:] - tokens.row_splits[:-1] for tokens in (exact, rounded))
+        word = exact.texts_of()
+        place = tf.range(tf.size(exact.ids, tf.int64)) - tf.gather(exact.row_splits, word)
+        place = tf.minimum(place + tf.gather(rounded.row_splits, word), tf.size(rounded.ids, tf.int64) - 1)
+        differs = (tf.gather(rounded.ids, place) != exact.ids) | (exact.ids == self._num_pieces)
+        num_different = tf.math.unsorted_segment_sum(tf.cast(differs, tf.int32), word, tf.size(lengths))
+        return doubtful | (lengths != others) | (num_different > 0)
+
+
+def piece_names(vocabulary: Sequence[str], scores: Sequence[float | None]) -> list[str]:
+    """The pieces of a model, those that no word can hold under other names."""
+    return [
+        NEVER.format(index) if score is None or not piece or "\0" in piece else piece
+        for index, (piece, score) in enumerate(zip(vocabulary, scores, strict=True))
+    ]
+
+
+def _run(words: tf.Tensor, handle: tf.Tensor) -> Tokens:
+    tokenize = tensorflow_text_internals.find(tensorflow_text_internals.SENTENCE_PIECES)
+    ids, splits, starts, ends = tokenize(handle, words, 0, 1.0, False, False, False, tf.int32)
+    return Tokens(ids, splits, tf.cast(starts, tf.int64), tf.cast(ends, tf.int64))
+
+
+def _handle(model: bytes) -> tf.Tensor:
+    """The op's model. All ops with the same model share one, whatever graph they are in."""
+    make = tensorflow_text_internals.find(tensorflow_text_internals.SENTENCE_PIECE_MODEL)
+    return make(model=model, shared_name=hashlib.sha256(model).hexdigest())
+
+
+def _model(names: Sequence[str], unknown_id: int, scores: np.ndarray) -> bytes:
+    """A `ModelProto` with pieces, of the kind "unigram", that changes no character of its input."""
+    pieces = (
+        field(1, field(1, name.encode()) + float_field(2, score) + field(3, _KINDS[index == unknown_id]))
+        for index, (name, score) in enumerate(zip(names, scores, strict=True))
+    )
+    trainer = field(3, _UNIGRAM)
+    # A map that has no key; without one, the op would log that there is none.
+    units = np.full(512, 1 << 31, "<u4")
+    units[0] = 256 << 10
+    character_map = units.nbytes.to_bytes(4, "little") + units.tobytes() + b"\0"
+    normalizer = field(1, b"identity") + field(2, character_map) + field(3, 0) + field(4, 0) + field(5, 0)
+    return b"".join([*pieces, field(2, trainer), field(3, normalizer)])

@@ -1,0 +1,1 @@
+"""Masks for masked language modelling."""

@@ -1,0 +1,1 @@
+"""Preprocessors: text to model inputs."""

@@ -1,0 +1,223 @@
+"""Model inputs from raw text, in the TensorFlow graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.checks import constructor_arguments
+from keras_bert_layers._internal.hints import elsewhere
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer, Tokenizer
+from keras_bert_layers.preprocessing.preprocessors.truncation import SIDES, TRUNCATIONS, keep, truncate_pair
+
+PADDINGS = ("longest", "max_length", "bucket")
+BUCKETS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+
+
+@register
+class BertPreprocessor(TextLayer):
+    """Turns strings, or pairs of strings, into `token_ids`, `segment_ids` and `padding_mask`.
+
+    One text becomes `[CLS] text [SEP]`. A pair becomes `[CLS] first [SEP] second [SEP]`, with segment 0 up to and
+    including the first `[SEP]`, and segment 1 after it. Texts that do not fit are truncated; short ones are padded. The
+    layer has no weights. It runs eagerly, in `tf.data.Dataset.map`, and inside a functional model after
+    `keras.Input(shape=(), dtype="string")`. It needs TensorFlow under every Keras backend, and returns TensorFlow
+    tensors.
+
+    Args:
+        tokenizer: a `BertTokenizer`, or a `SentencePieceTokenizer`, whose pairs are `<s> first </s></s> second </s>`
+            with segment 0 throughout.
+        max_length: the largest number of tokens in a row, special tokens included.
+        padding: `"longest"` pads to the longest row of the batch, which costs least. `"max_length"` pads every batch
+            to `max_length`, for compilers that need one shape. `"bucket"` pads to the smallest of 16, 32, 48, 64, 96,
+            128, 192, 256, 384, 512 (and `max_length`) that holds the longest row, for compilers that can handle a few
+            shapes.
+        truncation: which text of a pair is shortened. `"longest_first"` shortens the longer one until both are equally
+            long, and then both; the tokenizer's `reference` decides which text keeps an odd last token. `"only_first"`
+            and `"only_second"` shorten only that text. A single text is shortened under the first two.
+        truncation_side: where a text is cut: `"right"`, at its end, or `"left"`, at its beginning.
+        name: the layer's name.
+        **kwargs: arguments of `keras.layers.Layer`.
+
+    Returns:
+        A call returns a dictionary of three int32 tensors `(batch, sequence)`: `"token_ids"`; `"segment_ids"`, 0 or 1;
+        and `"padding_mask"`, 1 for tokens and 0 for padding. For one string without a batch they are `(sequence,)`.
+
+    Raises:
+        TypeError: `tokenizer` is no tokenizer; the text is not strings.
+        ValueError: an argument out of range; a tuple that does not have two texts; a single text under `"only_second"`.
+        tf.errors.InvalidArgumentError: under `"only_first"` or `"only_second"`, if the other text alone is too long.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "##ness", "night"]
+        >>> preprocessor = kbl.BertPreprocessor(kbl.BertTokenizer(vocabulary), max_length=8)
+        >>> preprocessor(["Goodness!", "Good night"])["token_ids"].numpy().tolist()
+        [[2, 4, 5, 1, 3], [2, 4, 6, 3, 0]]
+        >>> preprocessor((["Good"], ["night"]))["segment_ids"].numpy().tolist()
+        [[0, 0, 0, 1, 1]]
+
+    References:
+        Devlin et al. 2018, arXiv:1810.04805, section 3 and figure 2; `_truncate_seq_pair` in google-research/bert
+        `create_pretraining_data.py`.
+    """
+
+    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_preprocessor(source)`.")
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        max_length: int = 128,
+        *,
+        padding: str = "longest",
+        truncation: str = "longest_first",
+        truncation_side: str = "right",
+        name: str | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(tokenizer, name=name, **kwargs)
+        reason = ", for [CLS], one token and [SEP]"
+        self.max_length = checks.integer("BertPreprocessor", "max_length", max_length, smallest=3, reason=reason)
+        self.padding = checks.one_of("BertPreprocessor", "padding", padding, PADDINGS)
+        self.truncation = checks.one_of("BertPreprocessor", "truncation", truncation, TRUNCATIONS)
+        self.truncation_side = checks.one_of("BertPreprocessor", "truncation_side", truncation_side, SIDES)
+
+    def call(self, text: Any) -> dict[str, Any]:
+        """Tokenizes, truncates, adds special tokens and pads."""
+        first, second = split_pair(text)
+        first = as_strings("BertPreprocessor", first)
+        second = None if second is None else as_strings("BertPreprocessor", second)
+        if first.shape.rank == 0:
+            pair = tf.expand_dims(first, 0) if second is None else (first[None], second[None])
+            return {key: value[0] for key, value in self.call(pair).items()}
+        return self._pack(self._truncated(first, second))
+
+    def _truncated(self, first: tf.Tensor, second: tf.Tensor | None) -> list[tf.RaggedTensor]:
+        """Tokenizes one or two texts and shortens them to fit, ragged int32 `(batch, tokens)` each."""
+        first_ids = self.tokenizer.tokenize(first)
+        if second is None:
+            if self.truncation == "only_second":
+                cure = 'Give a tuple of two texts, or set truncation="longest_first".'
+                raise ValueError(
+                    f'`BertPreprocessor`: truncation="only_second" needs a pair. Received: one text. {cure}'
+                )
+            return [keep(first_ids, self.max_length - 2, self.truncation_side)]
+        return truncate_pair(
+            first_ids,
+            self.tokenizer.tokenize(second),
+            budget=self.max_length - 2 - self.tokenizer.num_pair_separators,
+            truncation=self.truncation,
+            side=self.truncation_side,
+            reference=self.tokenizer.reference,
+        )
+
+    def _pack(self, segments: list[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
+        """Adds special tokens and padding to one or two ragged `(batch, tokens)`."""
+        num_rows = segments[0].nrows()
+        start = tf.fill([num_rows, 1], tf.constant(self.tokenizer.start_id, tf.int32))
+        separator = tf.fill([num_rows, 1], tf.constant(self.tokenizer.separator_id, tf.int32))
+        parts = [start, segments[0], separator]
+        for segment in segments[1:]:
+            parts += [separator] * (self.tokenizer.num_pair_separators - 1) + [segment, separator]
+        row_ids = tf.concat(parts, axis=1)  # ragged [B, (S)]
+        lengths = tf.cast(row_ids.row_lengths(), tf.int32)  # [B]
+        width = padded_width(lengths, padding=self.padding, max_length=self.max_length)
+        # [B, S]
+        token_ids = row_ids.to_tensor(default_value=self.tokenizer.pad_id, shape=tf.stack([-1, width]))
+        padding_mask = tf.sequence_mask(lengths, width, dtype=tf.int32)
+        if self.padding == "max_length":
+            token_ids.set_shape([None, width])
+        if len(segments) == 1 or not self.tokenizer.second_segment:
+            segment_ids = tf.zeros_like(token_ids)
+        else:
+            first_lengths = tf.cast(segments[0].row_lengths(), tf.int32) + 2
+            segment_ids = padding_mask - tf.sequence_mask(first_lengths, width, dtype=tf.int32)
+        return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
+
+    def compute_output_spec(self, text: Any) -> dict[str, keras.KerasTensor]:
+        """Shapes and dtypes for a functional model: `(batch, None)`, or `(batch, max_length)`."""
+        first, _ = split_pair(text)
+        width = self.max_length if self.padding == "max_length" else None
+        shape = (*first.shape, width)
+        return {key: keras.KerasTensor(shape, dtype="int32") for key in ("token_ids", "segment_ids", "padding_mask")}
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument; the tokenizer includes its vocabulary."""
+        return {**constructor_arguments(BertPreprocessor, self), **super().get_config()}
+
+
+def padded_width(lengths: tf.Tensor, *, padding: str, max_length: int) -> tf.Tensor | int:
+    """The number of columns that a batch is padded to.
+
+    Args:
+        lengths: int32 `(rows,)`, the number of tokens in each row, at most `max_length`.
+        padding: `"longest"`, `"max_length"` or `"bucket"`.
+        max_length: the largest number of tokens in a row.
+
+    Returns:
+        The width; an int under `"max_length"`.
+    """
+    if padding == "max_length":
+        return max_length
+    # An empty batch has no longest row; [CLS] [SEP] is the shortest there can be.
+    longest = tf.maximum(tf.reduce_max(lengths), 2)
+    if padding == "longest":
+        return longest
+    widths = tf.constant(bucket_widths(max_length), tf.int32)
+    return tf.reduce_min(tf.boolean_mask(widths, widths >= longest))
+
+
+def fitting_width(longest: int, *, padding: str, max_length: int) -> int:
+    """`padded_width` without TensorFlow, from the number of tokens in the longest row."""
+    if padding == "max_length":
+        return max_length
+    if padding == "longest":
+        return max(longest, 2)
+    return next(width for width in bucket_widths(max_length) if width >= longest)
+
+
+def bucket_widths(max_length: int) -> list[int]:
+    """The widths that `"bucket"` pads to."""
+    return [width for width in BUCKETS if width < max_length] + [max_length]
+
+
+def split_pair(text: Any) -> tuple[Any, Any | None]:
+    """Splits the input into the first text and, for a pair, the second one.
+
+    A pair is a tuple of two, or a list of two tensors (as Keras passes several inputs). A list of Python strings is a
+    batch.
+
+    Raises:
+        ValueError: a tuple or list of tensors that does not have two elements; a tuple of two single strings, which
+            could be a pair or a batch.
+    """
+    is_list_of_tensors = isinstance(text, list) and len(text) > 0 and all(hasattr(item, "shape") for item in text)
+    if not isinstance(text, tuple) and not (is_list_of_tensors and len(text[0].shape) > 0):
+        return text, None
+    cure = "A pair is a tuple of two equally long lists; a batch of single texts is a list."
+    if len(text) != 2:
+        raise ValueError(f"`BertPreprocessor`: a pair must have two texts. Received: {len(text)}. {cure}")
+    if all(isinstance(item, str | bytes) for item in text):
+        raise ValueError(f"`BertPreprocessor`: a pair must be a tuple of two lists. Received: {text!r}. {cure}")
+    return text[0], text[1]
+
+
+def as_strings(owner: str, text: Any) -> tf.Tensor:
+    """Converts text to a string tensor of rank 0 or 1; raises TypeError or ValueError that names `owner`."""
+    try:
+        tensor = tf.convert_to_tensor(text, dtype_hint=tf.string)  # an empty list is an empty batch
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`{owner}`: text must be strings. Received: {type(text).__name__} that is not "
+            f"({str(error).splitlines()[0]}). Missing values (None, NaN) must be removed or replaced first."
+        ) from error
+    cure = "Give a string, or a list, array or tensor `(batch,)` of strings."
+    if tensor.dtype != tf.string:
+        raise TypeError(f"`{owner}`: text must be strings. Received: dtype={tensor.dtype.name}. {cure}")
+    if tensor.shape.rank is None or tensor.shape.rank > 1:
+        raise ValueError(f"`{owner}`: text must have rank 0 or 1. Received: shape={tensor.shape}. {cure}")
+    return tensor

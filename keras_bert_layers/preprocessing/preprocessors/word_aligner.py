@@ -1,0 +1,194 @@
+"""Aligns words with tokens, also in texts that are split into several windows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.windows import Windows, lay_windows
+
+NUM_SPECIAL_TOKENS = 2
+NO_WORD = -1
+
+
+class AlignedWords(NamedTuple):
+    """The words of a batch, at most U a row, and the windows that contain their tokens.
+
+    Attributes:
+        inputs: the backbone's inputs, int32 `(windows, sequence)` each; at least one window a row, in the rows' order.
+        places: int32 `(batch, U)`, the index of each word's first piece in all windows together: position `s` of window
+            `w` has the index `w * sequence + s`. -1 after a row's last word.
+        word_ids: int32 `(batch, U)`, the index of the given word that each word is, or is a part of; -1 as above.
+        starts: int32 `(batch, U)`, the byte of the text at which a word starts; -1 as above. None for given words.
+        ends: int32 `(batch, U)`, the byte after its last piece; -1 as above. None for given words.
+    """
+
+    inputs: dict[str, tf.Tensor]
+    places: tf.Tensor
+    word_ids: tf.Tensor
+    starts: tf.Tensor | None
+    ends: tf.Tensor | None
+
+
+class WordAligner:
+    """Finds the words of texts, and the index of each word's first piece in the model's input, in graph.
+
+    Words are what the tokenizer splits at whitespace and punctuation, before it uses the vocabulary: "don't" is three
+    words; a `SentencePieceTokenizer` splits at whitespace alone. Given words, such as those in a CoNLL file, are
+    tokenized one by one and split in the same way; so a given word is one word or several, and a text has the same
+    words whether it is given as words or as one string. A given word without any token (a lone variation selector, for
+    example) becomes `[UNK]`, so that every word has a token.
+
+    A text longer than the preprocessor's `max_length` is split into windows; each shares `stride` tokens with the one
+    before it. A word in two windows is taken from the window in which it is farther from the edge.
+
+    Args:
+        preprocessor: a `BertPreprocessor`, for its tokenizer, length and padding. Under `"max_length"` and `"bucket"`
+            the numbers of windows and words are rounded up too, so that a compiler sees only a few of them.
+        stride: the number of tokens that neighbouring windows share; None for a quarter of `max_length`.
+
+    Raises:
+        TypeError: `preprocessor` is not a `BertPreprocessor`; `stride` is not an integer.
+        ValueError: a stride out of range.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "##ark", "york", "'"])
+        >>> aligner = WordAligner(kbl.BertPreprocessor(tokenizer))
+        >>> words = aligner.align(["New York", "Newark's"])
+        >>> words.inputs["token_ids"].numpy().tolist()
+        [[2, 4, 6, 3, 0, 0], [2, 4, 5, 7, 1, 3]]
+        >>> words.places.numpy().tolist()
+        [[1, 2, -1], [7, 9, 10]]
+        >>> words.ends.numpy().tolist()
+        [[3, 8, -1], [6, 7, 8]]
+    """
+
+    def __init__(self, preprocessor: BertPreprocessor, *, stride: int | None = None):
+        cure = "Make one with `BertPreprocessor(tokenizer)` or `load_preprocessor(source)`."
+        self.preprocessor = checks.instance("WordAligner", "preprocessor", preprocessor, BertPreprocessor, cure)
+        self.stride = check_stride("WordAligner", stride, preprocessor.max_length)
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._continues = tf.constant(np.array(preprocessor.tokenizer.continues_word()))
+        # Separate functions, so that each is traced once, however often and wherever a model calls it.
+        texts, words = tf.TensorSpec([None], tf.string), tf.RaggedTensorSpec([None, None], tf.string, ragged_rank=1)
+        self._align_texts = tf.function(self._words_of_texts, input_signature=[texts], autograph=False)
+        self._align_pieces = tf.function(self._pieces_of_texts, input_signature=[texts], autograph=False)
+        self._align_words = tf.function(self._given_words, input_signature=[words], autograph=False)
+
+    def align(self, texts: Any) -> AlignedWords:
+        """Aligns the words of a batch.
+
+        Args:
+            texts: strings `(batch,)`, or words, ragged strings `(batch, words)`.
+
+        Returns:
+            An `AlignedWords`.
+        """
+        with tf.device("CPU:0"):
+            if isinstance(texts, tf.RaggedTensor):
+                return self._align_words(texts)
+            return self._align_texts(tf.convert_to_tensor(texts, tf.string))
+
+    def align_pieces(self, texts: Any) -> AlignedWords:
+        """Aligns the pieces of the words of texts, strings `(batch,)`, as if each piece was a word.
+
+        Returns:
+            An `AlignedWords` of pieces; `word_ids` are the indices of the words that they are parts of.
+        """
+        with tf.device("CPU:0"):
+            return self._align_pieces(tf.convert_to_tensor(texts, tf.string))
+
+    def _pieces_of_texts(self, texts: tf.Tensor) -> AlignedWords:
+        ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
+        firsts, pieces = self._first_pieces(ids), tf.range(tf.size(ids.flat_values))
+        inputs, places, as_rows = self._laid_out(ids, pieces)
+        # Words of all rows together, less those of the rows before.
+        words = tf.searchsorted(firsts, pieces, side="right")
+        words -= tf.gather(tf.searchsorted(firsts, tf.cast(ids.row_starts(), tf.int32)), ids.value_rowids()) + 1
+        starts, ends = as_rows(starts.flat_values), as_rows(ends.flat_values)
+        return AlignedWords(inputs, places, as_rows(words), starts, ends)
+
+    def _words_of_texts(self, texts: tf.Tensor) -> AlignedWords:
+        ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
+        firsts = self._first_pieces(ids)
+        lasts = tf.concat([firsts, tf.size(ids.flat_values)[None]], 0)[1:] - 1
+        inputs, places, as_rows = self._laid_out(ids, firsts)
+        return AlignedWords(
+            inputs=inputs,
+            places=places,
+            word_ids=tf.where(places == NO_WORD, NO_WORD, tf.cumsum(tf.ones_like(places), axis=1) - 1),
+            starts=as_rows(tf.gather(starts.flat_values, firsts)),
+            ends=as_rows(tf.gather(ends.flat_values, lasts)),
+        )
+
+    def _given_words(self, words: tf.RaggedTensor) -> AlignedWords:
+        pieces = self.preprocessor.tokenizer.tokenize(words.values)  # ragged [N, (T)], N given words
+        is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
+        unknown = tf.fill([tf.reduce_sum(is_empty)], self.preprocessor.tokenizer.unknown_id)
+        pieces = tf.concat([pieces, tf.RaggedTensor.from_row_lengths(unknown, is_empty, validate=False)], axis=1)
+        firsts = self._first_pieces(pieces)
+        ids = tf.RaggedTensor.from_row_splits(pieces, words.row_splits, validate=False).merge_dims(1, 2)
+        inputs, places, as_rows = self._laid_out(ids, firsts)
+        word_ids = tf.gather(tf.ragged.range(tf.cast(words.row_lengths(), tf.int32)).values, pieces.value_rowids())
+        return AlignedWords(inputs, places, as_rows(tf.gather(word_ids, firsts)), starts=None, ends=None)
+
+    def _first_pieces(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        """The indices of the tokens that start a word, int32 `[words]`; a row's first token always starts one."""
+        rows = ids.value_rowids()
+        begins_row = rows != tf.concat([tf.constant([-1], rows.dtype), rows], 0)[:-1]
+        begins_word = tf.logical_not(tf.gather(self._continues, ids.flat_values))
+        return tf.cast(tf.where(begins_row | begins_word)[:, 0], tf.int32)
+
+    def _laid_out(self, ids: tf.RaggedTensor, firsts: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor, Any]:
+        """The windows, the indices of the words' first pieces, and a function that pads other values of words alike."""
+        room = self.preprocessor.max_length - NUM_SPECIAL_TOKENS
+        step = room - self.stride
+        num_tokens = tf.cast(ids.row_lengths(), tf.int32)  # [B]
+        windows = lay_windows(num_tokens, tf.fill(tf.shape(num_tokens), room), self.stride)
+        num_windows = tf.math.bincount(windows.rows, minlength=tf.size(num_tokens))  # [B]
+        inputs = self._inputs(ids, windows)
+        sequence = tf.shape(inputs["token_ids"])[1]
+        rows = tf.gather(ids.value_rowids(), firsts)
+        position = tf.gather(tf.ragged.range(num_tokens).flat_values, firsts)
+        # Each of two windows takes half of the part that they share, so that a word has as much context as possible.
+        window = tf.clip_by_value((position - (room + step) // 2) // step + 1, 0, tf.gather(num_windows, rows) - 1)
+        index = (tf.gather(tf.cumsum(num_windows, exclusive=True), rows) + window) * sequence
+        index += position - window * step + 1  # after [CLS]
+
+        def as_rows(values: tf.Tensor) -> tf.Tensor:
+            by_row = tf.RaggedTensor.from_value_rowids(values, rows, nrows=ids.nrows(), validate=False)
+            if self.preprocessor.padding == "longest":
+                width = tf.cast(by_row.bounding_shape()[1], tf.int32)
+            else:
+                width = (sequence - NUM_SPECIAL_TOKENS) * tf.reduce_max(tf.concat([num_windows, [1]], 0))
+            return by_row.to_tensor(NO_WORD, shape=tf.stack([-1, tf.maximum(width, 1)]))
+
+        return inputs, as_rows(index), as_rows
+
+    def _inputs(self, ids: tf.RaggedTensor, windows: Windows) -> dict[str, tf.Tensor]:
+        """The inputs of the backbone; unless `padding="longest"`, the number of windows is a multiple of the rows."""
+        begins = tf.cast(tf.gather(ids.row_starts(), windows.rows), tf.int32) + windows.begins
+        tokens = tf.gather(ids.flat_values, tf.ragged.range(begins, begins + windows.lengths))  # ragged [W, (T)]
+        if self.preprocessor.padding != "longest":
+            num_empty = -tf.size(windows.rows) % tf.maximum(tf.cast(ids.nrows(), tf.int32), 1)
+            tokens = tf.concat(
+                [tokens, tf.RaggedTensor.from_row_lengths(ids.flat_values[:0], tf.zeros(num_empty, tf.int64))], 0
+            )
+        return self.preprocessor._pack([tokens])
+
+
+def check_stride(owner: str, stride: Any, max_length: int) -> int:
+    """The stride, a quarter of `max_length` if None; TypeError or ValueError if a window would have no new token."""
+    room = max_length - NUM_SPECIAL_TOKENS
+    if stride is None:
+        return min(max_length // 4, room - 1)
+    stride = checks.whole_number(owner, "stride", stride)
+    if stride >= room:
+        rule = f"be less than {room}, the number of tokens of a text that fit into max_length={max_length}"
+        raise ValueError(checks.message(owner, "stride", rule, stride))
+    return stride

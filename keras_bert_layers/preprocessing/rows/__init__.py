@@ -1,0 +1,1 @@
+"""Rows to pretrain on: sentence pairs, full sentences, packed texts."""

@@ -1,0 +1,84 @@
+"""`RowRule`: how rows to pretrain on are made of documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from keras_bert_layers.preprocessing.preprocessors.text_layer import Tokenizer
+from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments
+
+
+@dataclass(frozen=True, eq=False)
+class TokenRows:
+    """Rows of ids, special tokens included, without padding: 9 bytes a token.
+
+    A row holds one text or a pair, or with packing several texts, which do not see each other.
+
+    Args:
+        token_ids: int32 `(tokens,)`, the rows one after the other.
+        segment_ids: int8 `(tokens,)`: 0, or 1 in the second text of a pair.
+        text_numbers: int32 `(tokens,)`: the number of the text in its row that a token belongs to, from 1 on; 1
+            everywhere where nothing is packed. Padded with 0, it is the row's padding mask.
+        bounds: int64 `(rows + 1,)`: row r is `token_ids[bounds[r] : bounds[r + 1]]`.
+        labels: int32 `(rows,)`, the label of a pair (0: the second text follows the first); None for rows without.
+    """
+
+    token_ids: np.ndarray
+    segment_ids: np.ndarray
+    text_numbers: np.ndarray
+    bounds: np.ndarray
+    labels: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.bounds) - 1
+
+    def take(self, indices: Any) -> TokenRows:
+        """The rows at `indices`, int `(rows,)`, in that order."""
+        indices = np.asarray(indices)
+        lengths = np.diff(self.bounds)[indices]
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        tokens = np.arange(bounds[-1]) + np.repeat(self.bounds[indices] - bounds[:-1], lengths)
+        labels = None if self.labels is None else self.labels[indices]
+        return TokenRows(self.token_ids[tokens], self.segment_ids[tokens], self.text_numbers[tokens], bounds, labels)
+
+    def padded(self, width: int, pad_id: int) -> dict[str, np.ndarray]:
+        """The rows as a backbone takes them: three int32 arrays `(rows, width)`; the mask holds `text_numbers`."""
+        is_token = np.arange(width) < np.diff(self.bounds)[:, None]  # [B, S]
+
+        def filled(values: np.ndarray, padding: int) -> np.ndarray:
+            array = np.full(is_token.shape, padding, np.int32)
+            array[is_token] = values
+            return array
+
+        return {
+            "token_ids": filled(self.token_ids, pad_id),
+            "segment_ids": filled(self.segment_ids, 0),
+            "padding_mask": filled(self.text_numbers, 0),
+        }
+
+
+class RowRule(Protocol):
+    """What the rules `NextSentence`, `SentenceOrder`, `FullSentences` and `PackedTexts` have in common.
+
+    A rule is a frozen dataclass of settings, so that it is stored as JSON and compared.
+    """
+
+    #: Whether rows have a label, for the next-sentence head.
+    has_labels: ClassVar[bool]
+    #: Whether a row holds several texts, so that the encoder must be told (`backbone.packed_rows = True`).
+    is_packed: ClassVar[bool]
+
+    def rows(self, documents: TokenDocuments, tokenizer: Tokenizer, *, max_length: int, seed: int) -> TokenRows:
+        """Makes rows of documents.
+
+        Args:
+            documents: what to make rows of; a random second text is from another one of them.
+            tokenizer: where the special tokens are from.
+            max_length: the largest number of tokens in a row, special tokens included.
+            seed: from 0 to 2**63 - 1; the same documents and the same seed give the same rows in the same order.
+        """
+        ...

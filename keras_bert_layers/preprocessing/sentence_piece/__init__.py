@@ -1,0 +1,1 @@
+"""SentencePiece: the tokenizer of XLM-RoBERTa and its relatives."""

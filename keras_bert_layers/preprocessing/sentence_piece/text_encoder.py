@@ -1,0 +1,125 @@
+"""Texts to SentencePiece tokens: a fast path that is nearly always right, and a careful path for the other texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.engines.sentence_pieces import SentencePieces
+from keras_bert_layers.preprocessing.sentence_piece.normalizer import MARKER, CharacterNormalizer
+from keras_bert_layers.preprocessing.tokens.patterns import WHITESPACE, any_of, contains
+from keras_bert_layers.preprocessing.tokens.tokens import (
+    NOT_FORCED,
+    Spans,
+    Tokens,
+    TracedEncoding,
+    cut,
+    repaired,
+    replaced,
+)
+from keras_bert_layers.preprocessing.word_piece.normalizer import original_offsets
+
+_MARKER_BYTES = len(MARKER.encode())
+
+
+class SentenceEncoder:
+    """Encodes texts as the library `tokenizers` does for XLM-RoBERTa.
+
+    It cuts out the special tokens, replaces characters, splits at whitespace, puts a marker before each word, and
+    encodes it. Most texts hold no special token and no cluster of characters that is replaced as a whole; for them, one
+    replacement of characters in the whole text is right.
+
+    Args:
+        normalizer: replaces characters.
+        pieces: encodes words.
+        special_ids: the special tokens that are found in raw text, and their ids.
+        stripping: those of them that take the whitespace before them.
+    """
+
+    def __init__(
+        self,
+        normalizer: CharacterNormalizer,
+        pieces: SentencePieces,
+        special_ids: Mapping[str, int],
+        stripping: Sequence[str] = (),
+    ):
+        self._normalizer = normalizer
+        self._pieces = pieces
+        self._special_ids = dict(special_ids)
+        self._special = any_of(special_ids)
+        spaces = f"[{WHITESPACE}]*"
+        ordered = sorted(special_ids, key=len, reverse=True)
+        self._cut = "|".join((spaces if token in stripping else "") + any_of([token]) for token in ordered)
+        patterns = [self._special, normalizer.care_pattern]
+        self._care = "|".join(pattern for pattern in patterns if pattern)
+        self.encode = TracedEncoding(self._encode)
+
+    def _encode(self, texts: tf.Tensor, with_offsets: bool) -> Tokens:
+        # On an accelerator the integers between the string ops would be copied there and back.
+        with tf.device("CPU:0"):
+            tokens = self._encode_normalized(texts, *self._normalizer.normalize(texts), with_offsets)
+            care = contains(texts, self._care) if self._care else tf.zeros_like(texts, tf.bool)
+            return repaired(tokens, texts, care, self._encode_carefully)
+
+    def _encode_carefully(self, texts: tf.Tensor) -> Tokens:
+        spans = self._spans(texts)
+        is_forced = spans.forced_ids != NOT_FORCED
+        tokens = self._encode_normalized(spans.texts, *self._normalizer.normalize_clusters(spans.texts), True)
+        forced = tf.boolean_mask(spans.forced_ids, is_forced)
+        lengths = tf.boolean_mask(spans.ends - spans.starts, is_forced)
+        one_each = Tokens(forced, tf.range(tf.size(forced, tf.int64) + 1), tf.zeros_like(lengths), lengths)
+        tokens = replaced(tokens, is_forced, one_each)
+        offset = tf.gather(spans.starts, tokens.texts_of())
+        row_splits = tf.gather(tokens.row_splits, spans.row_splits)
+        return Tokens(tokens.ids, row_splits, tokens.starts + offset, tokens.ends + offset)
+
+    def _spans(self, texts: tf.Tensor) -> Spans:
+        """Splits texts `[B]` into special tokens with their ids, and the text between them."""
+        if not self._special_ids:
+            num_texts = tf.size(texts, tf.int64)
+            forced_ids = tf.fill([num_texts], NOT_FORCED)
+            ends = tf.strings.length(texts)
+            return Spans(
+                texts, tf.range(num_texts + 1), tf.zeros([num_texts], tf.int64), tf.cast(ends, tf.int64), forced_ids
+            )
+        spans = cut(tf.strings.regex_replace(texts, r"\x00", "\x01"), self._cut, self._cut)
+        text = tf.gather(texts, tf.ragged.row_splits_to_segment_ids(spans.row_splits))
+        span_texts = tf.strings.substr(text, spans.starts, spans.ends - spans.starts)
+        token = tf.strings.regex_replace(spans.texts, f"^[{WHITESPACE}]*", "")
+        forced_ids = spans.forced_ids
+        for special, token_id in self._special_ids.items():
+            forced_ids = tf.where(token == special, token_id, forced_ids)
+        return spans._replace(texts=tf.where(forced_ids == NOT_FORCED, span_texts, ""), forced_ids=forced_ids)
+
+    def _encode_normalized(
+        self, texts: tf.Tensor, normalized: tf.Tensor, sources: tf.RaggedTensor, with_offsets: bool
+    ) -> Tokens:
+        """The tokens of texts `[B]`, from the normalized texts."""
+        words = tf.strings.split(normalized)  # ragged [B, (W)]
+        has_marker = tf.strings.substr(words.values, 0, _MARKER_BYTES) == MARKER
+        tokens = self._pieces.encode_words(tf.where(has_marker, words.values, MARKER + words.values))
+        row_splits = tf.gather(tokens.row_splits, words.row_splits)
+        if not with_offsets:
+            return tokens._replace(row_splits=row_splits)
+        # The marker comes from the word's first character, which is what the word's first byte comes from.
+        word = tokens.texts_of()
+        added = tf.where(tf.gather(has_marker, word), 0, _MARKER_BYTES)
+        offset = tf.gather(_word_starts(normalized), word)
+        starts = offset + tf.maximum(tokens.starts - tf.cast(added, tf.int64), 0)
+        ends = offset + tf.maximum(tokens.ends - tf.cast(added, tf.int64), 1)
+        text_of = tf.gather(words.value_rowids(), word)
+        starts, ends = original_offsets(texts, sources, text_of, starts, ends)
+        return Tokens(tokens.ids, row_splits, starts, ends)
+
+
+def _word_starts(texts: tf.Tensor) -> tf.Tensor:
+    """The byte of its text at which each word of texts `[B]` starts, int64 `[W]`; words are split at spaces."""
+    sizes = tf.cast(tf.strings.length(texts), tf.int64)
+    text_starts = tf.cumsum(sizes, exclusive=True)
+    is_space = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8) == ord(" ")
+    follows_space = tf.concat([[True], is_space], 0)
+    # A text begins after a space too; an empty one at the end begins where no byte is.
+    begins = tf.scatter_nd(text_starts[:, None], tf.ones_like(sizes), tf.shape(follows_space, tf.int64)) > 0
+    starts = tf.where((follows_space | begins)[:-1] & ~is_space)[:, 0]
+    rows = tf.searchsorted(text_starts, starts, side="right") - 1
+    return starts - tf.gather(text_starts, rows)

@@ -1,0 +1,1 @@
+"""Tokens, and what flows between the steps of a tokenizer."""

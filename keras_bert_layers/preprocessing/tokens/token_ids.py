@@ -1,0 +1,135 @@
+"""The ids of all tokens of a tokenizer: its vocabulary, the added tokens and the special ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.preprocessing.word_piece.vocabulary import ROLES
+
+_ADDED_TOKEN = "AddedToken"
+
+
+@dataclass(frozen=True)
+class AddedToken:
+    """A token that `BertTokenizer` finds in the text as it is written, also inside a word.
+
+    transformers has them as `add_tokens`, `additional_special_tokens` and `tokenizers.AddedToken`. At each place the
+    longest token is taken, from left to right. Tokens that are not `normalized` go first; the others are looked for
+    in what is left of the text.
+
+    Args:
+        content: the text.
+        single_word: whether letters, digits or underscores on either side keep it from being found.
+        lstrip: whether whitespace before it belongs to it.
+        rstrip: whether whitespace after it belongs to it.
+        normalized: whether it is lower-cased and stripped of accents, as the text is, before it is looked for; None for
+            the opposite of `special`.
+        special: whether it is a marker and no word. It decides the default of `normalized`, and is written to files.
+
+    Raises:
+        TypeError: an argument of the wrong type.
+        ValueError: `content` is empty, or holds NUL, U+0001 or a lone surrogate.
+
+    Examples:
+        >>> AddedToken("[E1]", special=True).normalized
+        False
+    """
+
+    content: str
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+    normalized: bool | None = None
+    special: bool = False
+
+    def __post_init__(self) -> None:
+        checks.instance(_ADDED_TOKEN, "content", self.content, str)
+        if not self.content or any(c in "\x00\x01" or "\ud800" <= c <= "\udfff" for c in self.content):
+            rule = "hold text, without NUL, U+0001 and lone surrogates"
+            raise ValueError(checks.message(_ADDED_TOKEN, "content", rule, self.content))
+        for name in ("single_word", "lstrip", "rstrip", "special"):
+            checks.boolean(_ADDED_TOKEN, name, getattr(self, name))
+        normalized = checks.optional(checks.boolean, _ADDED_TOKEN, "normalized", self.normalized)
+        object.__setattr__(self, "normalized", not self.special if normalized is None else normalized)
+
+    @classmethod
+    def of(cls, value: AddedToken | Mapping[str, Any] | str) -> AddedToken:
+        """The token itself, or from its arguments, or a word with the default settings."""
+        if isinstance(value, AddedToken):
+            return value
+        return cls(**value) if isinstance(value, Mapping) else cls(value)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return asdict(self)
+
+
+OWNER = "BertTokenizer"
+
+
+class TokenIds:
+    """Ids by token and tokens by id, as the library `tokenizers` numbers them.
+
+    An added token that the vocabulary has keeps its id. The others get the ids after the vocabulary, one by one.
+
+    Args:
+        vocabulary: the tokens in order of their ids. Of equal tokens the last counts.
+        added: the added tokens, in order. Of tokens with equal content the last counts.
+        owner: the tokenizer's class, for errors.
+
+    Attributes:
+        tokens: every token, in order of the ids.
+    """
+
+    def __init__(self, vocabulary: Sequence[str], added: Sequence[AddedToken] = (), *, owner: str = OWNER):
+        self._owner = owner
+        self._ids = {token: token_id for token_id, token in enumerate(vocabulary)}
+        self.tokens = list(vocabulary)
+        # If the vocabulary has a token twice, the library's first new id can be one of the vocabulary's.
+        new_id = len(self._ids)
+        for token in added:
+            if token.content not in self._ids:
+                self._ids[token.content] = new_id
+                self.tokens[new_id : new_id + 1] = [token.content]
+            new_id = max(new_id, self._ids[token.content] + 1)
+
+    def __contains__(self, token: str) -> bool:
+        return token in self._ids
+
+    def id_of(self, token: str, cure: str = "") -> int:
+        """The id of a token; ValueError if there is none."""
+        if token not in self._ids:
+            raise ValueError(checks.message(self._owner, "token", "be a token of the vocabulary", token, cure))
+        return self._ids[token]
+
+    def token_of(self, token_id: int) -> str:
+        """The token with an id; ValueError if there is none."""
+        if not 0 <= token_id < len(self.tokens):
+            rule = f"be at least 0 and less than {len(self.tokens)}, the size of the vocabulary"
+            raise ValueError(checks.message(self._owner, "token_id", rule, token_id))
+        return self.tokens[token_id]
+
+
+def special_tokens(names: Mapping[str, str] | None) -> dict[str, str]:
+    """The five special tokens by role, with the names of BERT's own for roles that `names` leaves out.
+
+    Raises:
+        TypeError: `names` is not a dictionary of strings.
+        ValueError: an unknown role; a token in two roles; a name of the unknown token that no vocabulary can hold.
+    """
+    cure = f"Its keys are among {list(ROLES)}."
+    if not isinstance(names, Mapping | None):
+        raise TypeError(checks.message(OWNER, "special_tokens", "be a dictionary or None", names, cure))
+    given: dict[str, Any] = dict(names or {})
+    for role, token in given.items():
+        checks.one_of(OWNER, "special_tokens", role, tuple(ROLES))
+        checks.instance(OWNER, f"special_tokens[{role!r}]", token, str)
+    roles = {**ROLES, **given}
+    unknown = roles["unknown"]
+    if not (unknown.isascii() and unknown.isprintable() and unknown and " " not in unknown):
+        rule = "be letters, digits and punctuation of ASCII"
+        raise ValueError(checks.message(OWNER, "special_tokens['unknown']", rule, unknown))
+    return roles

@@ -1,0 +1,198 @@
+"""`TracedEncoding`: an encoding of texts that is traced once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.engines import engine
+
+# One token in every vocabulary, if only [UNK]. It is encoded in place of a span whose id is given.
+ONE_TOKEN_TEXT = "."
+NOT_FORCED = -1
+
+
+class Tokens(NamedTuple):
+    """The T tokens of B texts, without the overhead of ragged tensors.
+
+    Attributes:
+        ids: int32 `[T]`.
+        row_splits: int64 `[B + 1]`; text `b` has the tokens `row_splits[b]` to `row_splits[b + 1]`.
+        starts: int64 `[T]`, the byte of its text at which a token starts.
+        ends: int64 `[T]`, the byte after its last.
+    """
+
+    ids: tf.Tensor
+    row_splits: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+
+    def texts_of(self) -> tf.Tensor:
+        """The index of each token's text, int64 `[T]`."""
+        first_tokens = self.row_splits[1:-1]
+        num_tokens = self.row_splits[-1]  # where an empty text at the end would begin
+        begun = tf.scatter_nd(first_tokens[:, None], tf.ones_like(first_tokens), num_tokens[None] + 1)
+        return tf.cumsum(begun)[:num_tokens]
+
+    def gather(self, texts: tf.Tensor) -> Tokens:
+        """The tokens of the texts with the given indices, in their order."""
+        indices = tf.RaggedTensor.from_row_splits(tf.range(tf.size(self.ids)), self.row_splits, validate=False)
+        chosen = tf.gather(indices, texts)
+        ids, starts, ends = (tf.gather(part, chosen.values) for part in self.parts())
+        return Tokens(ids, chosen.row_splits, starts, ends)
+
+    def parts(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Ids, starts and ends."""
+        return self.ids, self.starts, self.ends
+
+
+def concatenate(batches: Sequence[Tokens]) -> Tokens:
+    """The tokens of the texts of several batches, one batch after the other."""
+    row_splits = [batches[0].row_splits]
+    for batch in batches[1:]:
+        row_splits.append(batch.row_splits[1:] + row_splits[-1][-1])
+    ids, starts, ends = (tf.concat(parts, 0) for parts in zip(*(batch.parts() for batch in batches), strict=True))
+    return Tokens(ids, tf.concat(row_splits, 0), starts, ends)
+
+
+def replaced(tokens: Tokens, is_replaced: tf.Tensor, others: Tokens) -> Tokens:
+    """The tokens of texts `[B]`, those of the texts where `is_replaced` (bool `[B]`) from `others`, in their order."""
+    other_rows = tf.size(is_replaced) - 1 + tf.cumsum(tf.cast(is_replaced, tf.int32))
+    return concatenate([tokens, others]).gather(tf.where(is_replaced, other_rows, tf.range(tf.size(is_replaced))))
+
+
+def repaired(tokens: Tokens, texts: tf.Tensor, is_wrong: tf.Tensor, encode: Callable[[tf.Tensor], Tokens]) -> Tokens:
+    """The tokens of texts `[B]`; the texts where `is_wrong` (bool `[B]`), if there are any, are encoded again."""
+    return tf.cond(
+        tf.reduce_any(is_wrong),
+        lambda: replaced(tokens, is_wrong, encode(tf.boolean_mask(texts, is_wrong))),
+        lambda: tokens,
+    )
+
+
+class Spans(NamedTuple):
+    """B texts cut into P spans.
+
+    Attributes:
+        texts: string `[P]`.
+        row_splits: int64 `[B + 1]`, the spans of each text.
+        starts: int64 `[P]`, bytes in the text.
+        ends: int64 `[P]`.
+        forced_ids: int32 `[P]`, the id that replaces a whole span, or -1.
+    """
+
+    texts: tf.Tensor
+    row_splits: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+    forced_ids: tf.Tensor
+
+
+def cut(texts: tf.Tensor, boundary: str, kept_boundary: str) -> Spans:
+    """Cuts texts `[B]` at every match of a pattern.
+
+    Args:
+        texts: string `[B]`, without NUL, which the engines cannot hold.
+        boundary: RE2 pattern.
+        kept_boundary: RE2 pattern; boundaries that match it become spans of their own.
+
+    Returns:
+        Spans, none of them empty and none with an id.
+    """
+    spans, starts, ends, row_splits = engine.text_engine().split(texts, boundary, kept_boundary)
+    return Spans(spans, row_splits, starts, ends, tf.fill(tf.shape(spans), NOT_FORCED))
+
+
+def encode_spans(spans: Spans, encode: Callable[[tf.Tensor], Tokens]) -> Tokens:
+    """Encodes each span on its own, except those with a forced id; offsets count from the start of the text."""
+    is_forced = spans.forced_ids != NOT_FORCED
+    tokens = encode(tf.where(is_forced, ONE_TOKEN_TEXT, spans.texts))
+    span = tokens.texts_of()
+    forced_ids = tf.gather(spans.forced_ids, span)
+    is_forced = forced_ids != NOT_FORCED
+    starts = tf.gather(spans.starts, span)
+    return Tokens(
+        ids=tf.where(is_forced, forced_ids, tokens.ids),
+        row_splits=tf.gather(tokens.row_splits, spans.row_splits),
+        starts=tf.where(is_forced, starts, starts + tokens.starts),
+        ends=tf.where(is_forced, tf.gather(spans.ends, span), starts + tokens.ends),
+    )
+
+
+def ragged_tokens(
+    encode: Callable[..., Tokens], text: Any, owner: str, *, with_offsets: bool = False
+) -> tuple[tf.RaggedTensor | tf.Tensor, ...]:
+    """The ids of each text, int32, and `with_offsets` also the starts and the ends.
+
+    Args:
+        encode: maps texts `[B]` and `with_offsets` to tokens.
+        text: strings with any axes, dense or ragged.
+        owner: the tokenizer's class, for errors.
+        with_offsets: whether to compute the offsets.
+    """
+    texts, restore = _flatten(text, owner)
+    tokens = encode(texts, with_offsets=with_offsets)
+    offsets = (tf.cast(tokens.starts, tf.int32), tf.cast(tokens.ends, tf.int32)) if with_offsets else ()
+    return tuple(
+        restore(tf.RaggedTensor.from_row_splits(part, tokens.row_splits, validate=False))
+        for part in (tokens.ids, *offsets)
+    )
+
+
+def tokens_of(ids: Any, tokens: tf.Tensor, *, pad_id: int) -> tf.RaggedTensor:
+    """The tokens of ids `(..., tokens)` without padding.
+
+    Args:
+        ids: a tensor, dense or ragged, an array or nested lists.
+        tokens: every token by its id.
+        pad_id: the id of the padding.
+    """
+    ids = tf.ragged.constant(ids, dtype=tf.int32) if isinstance(ids, (list, tuple)) else ids
+    ids = ids if isinstance(ids, tf.RaggedTensor) else tf.convert_to_tensor(ids)
+    return tf.ragged.boolean_mask(tf.gather(tokens, ids), ids != pad_id)
+
+
+def _flatten(text: Any, owner: str) -> tuple[tf.Tensor, Callable[[tf.RaggedTensor], Any]]:
+    """Flattens `text` to one axis of strings, and returns a function that gives ragged tokens the axes of `text`."""
+    if isinstance(text, tf.RaggedTensor):
+        texts, restore = _flatten(text.flat_values, owner)
+        return texts, lambda tokens: text.with_flat_values(restore(tokens))
+    try:
+        text = tf.convert_to_tensor(text, tf.string)
+    except (TypeError, ValueError) as error:
+        cure = "Pass a list, an array or a tensor of strings; rows of different lengths as a tf.RaggedTensor."
+        raise TypeError(checks.message(owner, "text", "be strings", text, cure)) from error
+    if text.shape.rank is None:
+        raise ValueError(checks.message(owner, "text", "have a known number of axes", text))
+    if text.shape.rank == 0:
+        return text[None], lambda tokens: tokens.values
+    if text.shape.rank == 1:
+        return text, lambda tokens: tokens
+    return _flatten(tf.RaggedTensor.from_tensor(text, ragged_rank=text.shape.rank - 1), owner)
+
+
+class TracedEncoding:
+    """Encodes texts in functions of their own, so that each is traced once, however often and wherever it is called.
+
+    Args:
+        encode: maps texts `[B]` and `with_offsets` to tokens.
+    """
+
+    def __init__(self, encode: Callable[..., Tokens]):
+        signature = [tf.TensorSpec([None], tf.string)]
+        self._functions = {
+            with_offsets: tf.function(
+                functools.partial(encode, with_offsets=with_offsets), input_signature=signature, autograph=False
+            )
+            for with_offsets in (False, True)
+        }
+
+    def __call__(self, texts: tf.Tensor, *, with_offsets: bool) -> Tokens:
+        """The tokens of texts `[B]`; their starts and ends are valid only `with_offsets`."""
+        tokens = self._functions[with_offsets](texts)
+        num_texts = texts.shape[0]
+        tokens.row_splits.set_shape([None if num_texts is None else num_texts + 1])
+        return tokens

@@ -1,0 +1,1 @@
+"""WordPiece: BERT's tokenizer, its vocabulary and its trainer."""

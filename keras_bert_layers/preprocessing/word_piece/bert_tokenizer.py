@@ -1,0 +1,266 @@
+"""BERT's WordPiece tokenizer, for TensorFlow graphs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.hints import elsewhere
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.preprocessing import tables
+from keras_bert_layers.preprocessing.tokens.token_ids import AddedToken, TokenIds
+from keras_bert_layers.preprocessing.tokens.token_ids import special_tokens as roles_of
+from keras_bert_layers.preprocessing.tokens.tokens import ragged_tokens, tokens_of
+from keras_bert_layers.preprocessing.word_piece.pieces import SUFFIX
+from keras_bert_layers.preprocessing.word_piece.rules import TextRules, text_rules
+from keras_bert_layers.preprocessing.word_piece.text_encoder import Encoder
+from keras_bert_layers.preprocessing.word_piece.vocabulary import ROLES, load_vocabulary
+
+OWNER = "BertTokenizer"
+
+# The longest word, in characters: `max_input_chars_per_word` in google-research/bert `tokenization.py`, and in the
+# WordPiece model that transformers' BertTokenizer builds.
+MAX_WORD_LENGTH = {"google": 200, "huggingface": 100}
+
+
+@register
+class BertTokenizer:
+    """Turns text into WordPiece ids, exactly as the code that a checkpoint was trained with.
+
+    The tokenizer cleans a text, optionally lower-cases it and strips accents, splits it at whitespace, punctuation and
+    Chinese characters, and matches each word greedily with the longest pieces in the vocabulary. It runs eagerly, in
+    `tf.data.Dataset.map`, inside a `tf.function` and in an exported SavedModel, which includes the vocabulary. It needs
+    TensorFlow under every Keras backend. Without tensorflow-text, as on Windows, ids and offsets are the same, but it
+    cannot be exported.
+
+    Every input has a result. An empty text has no tokens; bytes that are not UTF-8 are skipped; a word longer than the
+    reference's limit is `[UNK]`. There is one difference from the references: where accents are stripped, neighbouring
+    spacing marks (such as U+302E and U+1D165) are not put into Unicode's canonical order. The vocabularies of bert-base
+    have none of these marks, so the word is `[UNK]` either way.
+
+    Args:
+        vocabulary: a list of tokens, in the order of their ids, or the path of a `vocab.txt` (UTF-8, one token a line,
+            Unix or Windows line ends). It must contain `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`. Of a token that is there
+            twice the last one counts; for a file with a warning.
+        lowercase: whether to lower-case text: True for "uncased" checkpoints.
+        strip_accents: whether to drop combining marks; None for the value of `lowercase`.
+        split_chinese: whether every Chinese character is a word of its own. False is slower.
+        reference: the code to follow where the two differ. `"google"` is `tokenization.py` of google-research/bert:
+            words of up to 200 characters; private-use characters are letters; a special token written in the text is
+            plain text. `"huggingface"` is transformers' fast BertTokenizer: words of up to 100 characters; private-use
+            characters are dropped; `[SEP]` and the other special tokens written in the text become their ids.
+        added_tokens: tokens that are found in the text as they are written, also inside words, before anything else:
+            each an `AddedToken`, its arguments, or a string. Tokens that the vocabulary does not have get the ids
+            after it. As in transformers, `"huggingface"` only looks for a string in lower case if it lower-cases text;
+            `"google"` takes tokens that are not `normalized`.
+        special_tokens: other names of `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]` and `[MASK]`, by `"pad"`, `"unknown"`,
+            `"start"`, `"separator"` and `"mask"`; None for these names.
+
+    Attributes:
+        special_tokens: the names of the five special tokens by role.
+        pad_id: the id of `[PAD]`.
+        unknown_id: the id of `[UNK]`.
+        start_id: the id of `[CLS]`.
+        separator_id: the id of `[SEP]`.
+
+    Raises:
+        TypeError: an argument of the wrong type.
+        ValueError: an invalid `vocabulary` (the message names the line), or an unknown `reference`; an added token that
+            the reference cannot have.
+        FileNotFoundError: there is no such vocabulary file.
+        ImportError: an installed tensorflow-text that does not have what the tokenizer needs.
+
+    Examples:
+        >>> vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "un", "##aff", "##able", "!"]
+        >>> tokenizer = BertTokenizer(vocabulary)
+        >>> tokenizer.tokenize(["Unaffable!", "what?"])
+        <tf.RaggedTensor [[4, 5, 6, 7], [1, 1]]>
+        >>> ids, starts, ends = tokenizer.tokenize_with_offsets("Ünaffable")
+        >>> starts.numpy().tolist(), ends.numpy().tolist()
+        ([0, 3, 6], [3, 6, 10])
+        >>> tokenizer.detokenize(ids).numpy()
+        b'unaffable'
+
+    References:
+        Devlin et al. 2018, arXiv:1810.04805; Song et al. 2020, arXiv:2012.15524 (the matching in linear time).
+    """
+
+    #: How many separators stand between the texts of a pair, and the segment of the second.
+    num_pair_separators = 1
+    second_segment = 1
+
+    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_tokenizer(source)`.")
+
+    def __init__(
+        self,
+        vocabulary: str | os.PathLike[str] | Sequence[str],
+        lowercase: bool = True,
+        *,
+        strip_accents: bool | None = None,
+        split_chinese: bool = True,
+        reference: str = "google",
+        added_tokens: Sequence[AddedToken | Mapping[str, Any] | str] = (),
+        special_tokens: Mapping[str, str] | None = None,
+    ):
+        self.lowercase = checks.boolean("BertTokenizer", "lowercase", lowercase)
+        self.strip_accents = checks.optional(checks.boolean, "BertTokenizer", "strip_accents", strip_accents)
+        self.split_chinese = checks.boolean("BertTokenizer", "split_chinese", split_chinese)
+        self.reference = checks.one_of("BertTokenizer", "reference", reference, tuple(MAX_WORD_LENGTH))
+        self.special_tokens = roles_of(special_tokens)
+        self.added_tokens = _added_tokens(added_tokens, reference)
+        needed = [self.special_tokens[role] for role in ROLES if role != "mask"]
+        added = {token.content for token in self.added_tokens} - {self.special_tokens["unknown"]}
+        required = [token for token in needed if token not in added]
+        # Of a list, whoever made it knows more.
+        warn = isinstance(vocabulary, str | os.PathLike)
+        self._vocabulary = load_vocabulary(vocabulary, required=required, warn=warn)
+        self._ids = TokenIds(self._vocabulary, self.added_tokens)
+        self.pad_id, self.unknown_id, self.start_id, self.separator_id = map(self._ids.id_of, needed)
+        # The tables are eager tensors even while a graph is built, so that all graphs share one copy. The ops that read
+        # them run on the CPU; from an accelerator the tables would be copied back at every call.
+        self._table = tables.load(reference, lowercase, lowercase if strip_accents is None else strip_accents)
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._encoder = Encoder(
+                self._vocabulary,
+                self._table,
+                max_word_length=MAX_WORD_LENGTH[reference],
+                split_chinese=split_chinese,
+                unknown=self.special_tokens["unknown"],
+                added_tokens=self.written_tokens(),
+                ids=self._ids.id_of,
+            )
+            self._tokens = tf.constant(self._ids.tokens)
+
+    def written_tokens(self) -> list[AddedToken]:
+        """The tokens that are found in raw text."""
+        found = {}
+        if self.reference == "huggingface":
+            names = [token for token in self.special_tokens.values() if token in self._ids]
+            found = {token: AddedToken(token, special=True) for token in names}
+        return list({**found, **{token.content: token for token in self.added_tokens}}.values())
+
+    def rules(self) -> TextRules:
+        """What the tokenizer does to text between special tokens, as plain data for programs other than TensorFlow."""
+        length = MAX_WORD_LENGTH[self.reference]
+        return text_rules(self._table, list(self._vocabulary), max_word_length=length, split_chinese=self.split_chinese)
+
+    def tokenize(self, text: Any) -> tf.RaggedTensor | tf.Tensor:
+        """The ids of each text.
+
+        Args:
+            text: strings `(batch,)`: a list, a NumPy array or a tensor. One string `()` and more axes
+                `(batch, choices, …)`, dense or ragged, work too.
+
+        Returns:
+            int32 ids, ragged `(batch, tokens)`; `(tokens,)` for one string; `(batch, choices, tokens)` for two axes.
+
+        Raises:
+            TypeError: `text` is not strings.
+        """
+        return ragged_tokens(self._encoder.encode, text, OWNER)[0]
+
+    __call__ = tokenize
+
+    def tokenize_with_offsets(self, text: Any) -> tuple[tf.RaggedTensor | tf.Tensor, ...]:
+        """The ids of each text, and the byte offsets of each token.
+
+        Offsets count the bytes of the original text, before any normalization, so `text[start:end]` is what a token was
+        made from. A combining mark that was dropped after a token is not part of it. Tokens made from parts of one
+        character, such as the halves of a Korean syllable, all cover that character.
+
+        Args:
+            text: as for `tokenize`.
+
+        Returns:
+            Ids, starts, ends, each as `tokenize` returns ids.
+
+        Raises:
+            TypeError: `text` is not strings.
+        """
+        return ragged_tokens(self._encoder.encode, text, OWNER, with_offsets=True)
+
+    def detokenize(self, ids: Any) -> tf.Tensor | tf.RaggedTensor:
+        """Text from ids: joins pieces, puts a space between words, and leaves out `[PAD]`.
+
+        Args:
+            ids: int ids `(…, tokens)`: a tensor, dense or ragged, an array or nested lists.
+
+        Returns:
+            Strings `(…)`.
+        """
+        tokens = tokens_of(ids, self._tokens, pad_id=self.pad_id)
+        return tf.strings.regex_replace(tf.strings.reduce_join(tokens, axis=-1, separator=" "), " ##", "")
+
+    def id_to_token(self, token_id: int) -> str:
+        """The token with this id; ValueError if there is none."""
+        return self._ids.token_of(token_id)
+
+    def token_to_id(self, token: str) -> int:
+        """The id of a token; ValueError if it is not in the vocabulary."""
+        cure = f"Text that no token matches becomes {self.special_tokens['unknown']}, id {self.unknown_id}."
+        return self._ids.id_of(token, cure)
+
+    def vocabulary_size(self) -> int:
+        """The number of tokens, added ones included."""
+        return len(self._ids.tokens)
+
+    def all_tokens(self) -> list[str]:
+        """Every token in order of the ids, added ones included."""
+        return list(self._ids.tokens)
+
+    @property
+    def mask_token(self) -> str | None:
+        """The token that hides another; None if it is not in the vocabulary."""
+        mask = self.special_tokens["mask"]
+        return mask if mask in self._ids else None
+
+    def continues_word(self) -> list[bool]:
+        """For each token, whether it goes on with the word of the token before it."""
+        return [token.startswith(SUFFIX) for token in self._ids.tokens]
+
+    @property
+    def mask_id(self) -> int:
+        """Id of `[MASK]`; ValueError if it is not in the vocabulary."""
+        return self.token_to_id(self.special_tokens["mask"])
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument, the vocabulary as a list of tokens."""
+        return {
+            "vocabulary": list(self._vocabulary),
+            "lowercase": self.lowercase,
+            "strip_accents": self.strip_accents,
+            "split_chinese": self.split_chinese,
+            "reference": self.reference,
+            "added_tokens": [token.get_config() for token in self.added_tokens],
+            "special_tokens": None if self.special_tokens == ROLES else dict(self.special_tokens),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> BertTokenizer:
+        """The tokenizer from `get_config`; TypeError for a path, so that loading a model reads no other file."""
+        vocabulary = config["vocabulary"]
+        if isinstance(vocabulary, str | os.PathLike):
+            cure = "Only the constructor reads files."
+            raise TypeError(
+                checks.message("BertTokenizer", "vocabulary", "be the tokens in a config", vocabulary, cure)
+            )
+        return cls(**config)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_config, (self.get_config(),)
+
+
+def _added_tokens(values: Any, reference: str) -> tuple[AddedToken, ...]:
+    """The added tokens from the argument of that name."""
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise TypeError(checks.message("BertTokenizer", "added_tokens", "be a list of AddedToken", values))
+    tokens = tuple({token.content: token for token in map(AddedToken.of, values)}.values())
+    normalized = [token.content for token in tokens if token.normalized]
+    if reference == "google" and normalized:
+        cure = 'Set normalized=False, or choose reference="huggingface".'
+        rule = 'hold no normalized tokens with reference="google"'
+        raise ValueError(checks.message("BertTokenizer", "added_tokens", rule, normalized[:5], cure))
+    return tokens

@@ -1,0 +1,83 @@
+"""Normalizes text, and maps positions in normalized text back to the original."""
+
+from __future__ import annotations
+
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.engines import engine
+from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, NormalizationTable
+
+CAPITAL_SIGMA = "Σ"
+SMALL_SIGMA = "σ"
+FINAL_SIGMA = "ς"
+
+
+class Normalizer:
+    """Replaces every character as the reference does: drops it, makes it a space or lower case, or strips its marks.
+
+    Args:
+        table: the reference's table.
+    """
+
+    def __init__(self, table: NormalizationTable):
+        self._replacer = engine.text_engine().CharacterReplacer(table.model)
+        self._final_sigma = table.final_sigma
+        self.marks_sigmas = table.final_sigma is not None
+
+    def normalize(self, texts: tf.Tensor) -> tf.Tensor:
+        """Normalized texts `[B]`, capital sigmas still marked."""
+        return self._replacer.replace(texts)
+
+    def normalize_with_sources(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
+        """Normalized texts `[B]`, capital sigmas still marked, and the origins of their bytes.
+
+        Returns:
+            The texts, and for each byte of each of them, and for its end, a position in the original, ragged int64
+            `[B, bytes + 1]`: that of the same byte if it was copied, or of the character's first byte if the character
+            was replaced.
+        """
+        return self._replacer.replace_with_sources(texts)
+
+    def has_sigma(self, texts: tf.Tensor) -> tf.Tensor:
+        """Whether an original text contains a capital sigma, which normalization marks; bool `[B]`."""
+        return tf.strings.regex_full_match(texts, rf"\C*{CAPITAL_SIGMA}\C*")
+
+    def lower_sigmas(self, normalized: tf.Tensor) -> tf.Tensor:
+        """Replaces each marked sigma by the right small one; all bytes keep their positions."""
+        if self._final_sigma is None:
+            return normalized
+        final = tf.strings.regex_replace(normalized, self._final_sigma, rf"\1{FINAL_SIGMA}\2")
+        return tf.strings.regex_replace(final, SIGMA_MARKER, SMALL_SIGMA)
+
+
+def original_offsets(
+    texts: tf.Tensor, sources: tf.RaggedTensor, text_of: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Maps offsets of tokens in the normalized texts to offsets in the original texts.
+
+    A token ends after the character that its last byte comes from: one byte after the byte's position if the byte was
+    copied; the character's length after it if the character was replaced, because the position is then that of its
+    first byte. So a mark that was dropped after a token is not part of it, and both halves of a decomposed character
+    cover the character.
+
+    Args:
+        texts: the original texts, string `[B]`.
+        sources: the origins of the bytes of the normalized texts, from `normalize_with_sources`.
+        text_of: int64 `[T]`, the index of each token's text.
+        starts: int64 `[T]`.
+        ends: int64 `[T]`, greater than `starts`.
+
+    Returns:
+        Starts and ends, int64 `[T]`.
+    """
+    first = tf.gather(sources.row_splits, text_of)
+    last_positions = tf.gather(sources.values, first + ends - 1)
+    text_starts = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64), exclusive=True)
+    text_bytes = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
+    last_bytes = tf.gather(text_bytes, tf.gather(text_starts, text_of) + last_positions)
+    return tf.gather(sources.values, first + starts), last_positions + _steps(last_bytes)
+
+
+def _steps(byte: tf.Tensor) -> tf.Tensor:
+    """The distance from a byte to the end of its character: the length for a lead byte, else 1; int64."""
+    leads = [tf.cast(byte >= lead, tf.int64) for lead in (0xC0, 0xE0, 0xF0)]
+    return 1 + leads[0] + leads[1] + leads[2]

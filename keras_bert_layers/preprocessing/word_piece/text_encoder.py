@@ -1,0 +1,142 @@
+"""Text to tokens: a fast path that is nearly always right, and a careful path for the remaining texts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.tables import NormalizationTable
+from keras_bert_layers.preprocessing.tokens.token_ids import AddedToken
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, concatenate, repaired
+from keras_bert_layers.preprocessing.word_piece.added_tokens import AddedTokens
+from keras_bert_layers.preprocessing.word_piece.normalizer import Normalizer, original_offsets
+from keras_bert_layers.preprocessing.word_piece.pieces import WordPieces
+
+# A batch of at least this many texts is encoded in parallel parts. For fewer texts, starting the parts costs more time
+# than they save.
+MIN_TEXTS_FOR_PARTS = 128
+NUM_PARTS = 4
+# TensorFlow slices a tensor without a copy if the slices start at multiples of 64 bytes; a string takes 24.
+ALIGNED_TEXTS = 8
+
+
+class Encoder:
+    """Normalizes and encodes texts as the reference does.
+
+    Two ops of tf.text are enough, unless a text has a word that is too long for them, a capital sigma whose lower case
+    depends on its neighbours, or a written added token, such as a special token. The first two leave [UNK] in the
+    tokens, and so does the third, or a punctuation mark that it contains. If a batch has such tokens, its texts are
+    checked, and only the affected ones take the careful path. Texts are searched for added tokens that leave no trace.
+
+    Args:
+        vocabulary: the tokens.
+        table: the reference's table.
+        max_word_length: a word of more characters becomes [UNK].
+        split_chinese: whether every Chinese character is a word of its own; if not, every text takes the careful path.
+        unknown: the token for words that the vocabulary cannot compose.
+        added_tokens: tokens that are found in raw text.
+        ids: from the content of an added token to its id.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Sequence[str],
+        table: NormalizationTable,
+        *,
+        max_word_length: int,
+        split_chinese: bool,
+        unknown: str,
+        added_tokens: Sequence[AddedToken],
+        ids: Callable[[str], int],
+    ):
+        self._normalizer = Normalizer(table)
+        self._word_pieces = WordPieces(
+            vocabulary, table, max_word_length=max_word_length, split_chinese=split_chinese, unknown=unknown
+        )
+        self._suspicious_ids = [self._word_pieces.unknown_id]
+        self._added_tokens: AddedTokens | None = None
+        if added_tokens:
+            normalize = self._normalizer.normalize
+            self._added_tokens = AddedTokens(added_tokens, ids, table, normalize, split_chinese=split_chinese)
+            self._suspicious_ids += [i for i, token in enumerate(vocabulary) if token in self._added_tokens.traces]
+        self._searched = None if self._added_tokens is None or self._added_tokens.traces else self._added_tokens
+
+        self.encode = TracedEncoding(self._encode)
+
+    def _encode(self, texts: tf.Tensor, with_offsets: bool) -> Tokens:
+        # On an accelerator the integers between the string ops would be copied there and back.
+        with tf.device("CPU:0"):
+            if not self._word_pieces.splits_texts:
+                return self._encode_carefully(texts)
+            return self._encode_fast(texts, with_offsets)
+
+    def _encode_fast(self, texts: tf.Tensor, with_offsets: bool) -> Tokens:
+        tokens, result, has_added = self._encode_in_parts(texts, with_offsets)
+        is_suspicious = self._is_suspicious(tokens)
+        if self._searched is not None:
+            is_suspicious |= tf.reduce_any(has_added)
+        return tf.cond(
+            is_suspicious,
+            lambda: repaired(result, texts, self._needs_care(texts, tokens, has_added), self._encode_carefully),
+            lambda: result,
+        )
+
+    def _encode_in_parts(self, texts: tf.Tensor, with_offsets: bool) -> tuple[Tokens, Tokens, tf.Tensor]:
+        """Runs the two ops, which use one core each, on parts of a large batch in parallel."""
+
+        def parts() -> tuple[Tokens, Tokens, tf.Tensor]:
+            size = tf.size(texts) // NUM_PARTS // ALIGNED_TEXTS * ALIGNED_TEXTS
+            bounds = [*(size * part for part in range(NUM_PARTS)), tf.size(texts)]
+            found = zip(
+                *(self._encode_part(texts[a:b], with_offsets) for a, b in itertools.pairwise(bounds)), strict=True
+            )
+            tokens, result, has_added = found
+            return concatenate(tokens), concatenate(result), tf.concat(has_added, 0)
+
+        is_large = tf.size(texts) >= MIN_TEXTS_FOR_PARTS
+        return tf.cond(is_large, parts, lambda: self._encode_part(texts, with_offsets))
+
+    def _encode_part(self, texts: tf.Tensor, with_offsets: bool) -> tuple[Tokens, Tokens, tf.Tensor]:
+        """The tokens with offsets in the normalized text, and, `with_offsets`, with offsets in the original text.
+
+        The third result is for each text whether it may contain an added token; it is empty if texts are not searched.
+        """
+        if not with_offsets:
+            normalized = self._normalizer.normalize(texts)
+            tokens = result = self._word_pieces.encode_texts(normalized)
+        else:
+            normalized, sources = self._normalizer.normalize_with_sources(texts)
+            tokens = self._word_pieces.encode_texts(normalized)
+            result = _in_original(texts, sources, tokens)
+        has_added = tf.zeros([0], tf.bool) if self._searched is None else self._searched.may_have(texts, normalized)
+        return tokens, result, has_added
+
+    def _is_suspicious(self, tokens: Tokens) -> tf.Tensor:
+        found = [tf.reduce_any(tokens.ids == token_id) for token_id in self._suspicious_ids]
+        return tf.reduce_any(tf.stack(found))
+
+    def _needs_care(self, texts: tf.Tensor, tokens: Tokens, has_added: tf.Tensor) -> tf.Tensor:
+        """Whether the fast path gets a text wrong, bool `[B]`."""
+        care = self._word_pieces.has_long_word(tokens, tf.size(texts))
+        if self._added_tokens is not None:
+            care |= has_added if self._searched is not None else self._added_tokens.may_have(texts, texts)
+        if self._normalizer.marks_sigmas:
+            care |= self._normalizer.has_sigma(texts)
+        return care
+
+    def _encode_carefully(self, texts: tf.Tensor) -> Tokens:
+        if self._added_tokens is None:
+            return self._encode_plain(texts)
+        return self._added_tokens.encode(texts, self._encode_plain, self._word_pieces.encode_words)
+
+    def _encode_plain(self, texts: tf.Tensor) -> Tokens:
+        """The careful path for text without added tokens."""
+        normalized, sources = self._normalizer.normalize_with_sources(texts)
+        tokens = self._word_pieces.encode_words(self._normalizer.lower_sigmas(normalized))
+        return _in_original(texts, sources, tokens)
+
+
+def _in_original(texts: tf.Tensor, sources: tf.RaggedTensor, tokens: Tokens) -> Tokens:
+    starts, ends = original_offsets(texts, sources, tokens.texts_of(), tokens.starts, tokens.ends)
+    return tokens._replace(starts=starts, ends=ends)

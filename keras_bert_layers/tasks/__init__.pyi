@@ -1,0 +1,17 @@
+from keras_bert_layers.tasks.classification_report import ClassificationError as ClassificationError
+from keras_bert_layers.tasks.classification_report import ClassificationReport as ClassificationReport
+from keras_bert_layers.tasks.classifier import BertClassifier as BertClassifier
+from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder as BertCrossEncoder
+from keras_bert_layers.tasks.dual_encoder import BertDualEncoder as BertDualEncoder
+from keras_bert_layers.tasks.masked_lm import BertMaskedLM as BertMaskedLM
+from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice as BertMultipleChoice
+from keras_bert_layers.tasks.pretrainer import BertPretrainer as BertPretrainer
+from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer as BertQuestionAnswerer
+from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder as BertSentenceEncoder
+from keras_bert_layers.tasks.surgery.position_extender import extend_positions as extend_positions
+from keras_bert_layers.tasks.surgery.position_extender import interpolate_positions as interpolate_positions
+from keras_bert_layers.tasks.surgery.vocabulary_extender import extend_vocabulary as extend_vocabulary
+from keras_bert_layers.tasks.surgery.vocabulary_pruner import prune_vocabulary as prune_vocabulary
+from keras_bert_layers.tasks.task import Task as Task
+from keras_bert_layers.tasks.token_classifier import BertTokenClassifier as BertTokenClassifier
+from keras_bert_layers.tasks.token_rate import TokenRate as TokenRate

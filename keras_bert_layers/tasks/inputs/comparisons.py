@@ -1,0 +1,169 @@
+"""Queries with documents that answer them, for two encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.tasks.inputs import columns as columns_of
+from keras_bert_layers.tasks.inputs.inputs import Inputs, without_none
+from keras_bert_layers.tasks.objectives import contrastive
+
+SIMILARITY = "similarity"
+
+
+class ComparedInputs(Inputs):
+    """Single texts with target vectors, pairs with similarities, or pairs and triplets without labels.
+
+    The texts of a pair are rows of the model one after the other. Labels of pairs are a dictionary: `"similarity"`, or
+    `"texts"`, an id for each text. A row of outputs is the vector of a text, or the cosine of a pair.
+
+    Args:
+        owner: the task's class, for errors.
+        preprocessor: a `BertPreprocessor`, or None.
+        vector_dim: the width of the vectors.
+    """
+
+    def __init__(self, owner: str, preprocessor: Any, vector_dim: int):
+        super().__init__(owner, preprocessor, most_texts=3)
+        self._vector_dim = vector_dim
+
+    def labels(self, columns: Any, y: Any) -> Any:
+        """Similarities, checked row by row; target vectors unchecked."""
+        y = columns_of.as_array(y)
+        if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype != object:
+            y = y.astype(np.float32)
+            rule = "every similarity must be in [-1, 1], the range of a cosine"
+            cure = "Scale the scores first: divide by 5 if they run from 0 to 5."
+            checks.every_row(self.owner, rule, y, np.abs(y) <= 1, cure)
+        return y
+
+    def makes_labels(self, x: Any) -> bool:
+        """Pairs and triplets need no labels: the texts of a row belong together."""
+        return columns_of.is_pair(x)
+
+    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """One batch of `(ids, labels, weights)`, in graph; the texts of a row one after the other."""
+        if not isinstance(x, tuple):
+            self._check_targets(y)
+            return super().encode(x, y, sample_weight)
+        texts = contrastive.joined(x)  # [B, 2 or more]
+        if y is None:
+            y = {contrastive.TEXTS: contrastive.text_ids(texts)}
+        elif len(x) == 2:
+            y = {SIMILARITY: tf.reshape(tf.cast(y, tf.float32), [-1, 1])}
+        else:
+            raise ValueError(checks.message(self.owner, "y", "be None beside triplets", type(y)))
+        return super().encode(tf.reshape(texts, [-1]), y, sample_weight)
+
+    def _check_targets(self, y: Any) -> None:
+        """Refuses, beside single texts, anything but target vectors."""
+        width = self._vector_dim
+        if y is not None and y.shape.rank is not None and (y.shape.rank, y.shape[-1]) != (2, width):
+            rule = f"be target vectors `(batch, {width})` where texts are single"
+            cure = (
+                "Pairs are a tuple of two lists of texts, with similarities or without; in `validation_data` and "
+                "from a dataset `((first, second), similarities)` or `((first, second),)`."
+            )
+            raise ValueError(checks.message(self.owner, "y", rule, tuple(y.shape), cure))
+
+    def read_together(self, columns: Any) -> Any:
+        """All texts, one by one."""
+        return columns_of.as_one_column(columns)
+
+    def outputs(self, columns: Any, run: Callable[..., Any]) -> np.ndarray:
+        """The vectors of a block of texts, or the cosines of a block of pairs."""
+        contrastive.refuse_negatives(self.owner, columns)
+        vectors = super().outputs(columns, run)
+        return contrastive.cosine(vectors[0::2], vectors[1::2]) if isinstance(columns, tuple) else vectors
+
+    def empty(self, x: Any, outputs: Any) -> np.ndarray:
+        """No vectors, or no cosines."""
+        return contrastive.cosine(outputs, outputs) if columns_of.is_pair(x) else outputs
+
+
+SIDES = QUERY, DOCUMENT = "query", "document"
+
+
+class QueryInputs(Inputs):
+    """Queries and documents, with hard negatives or without; `predict` takes single queries too.
+
+    A row of outputs is the vector of a query, or the score of a query and a document.
+
+    Args:
+        owner: the task's class, for errors.
+        preprocessor: the `BertPreprocessor` of the queries, or None.
+        document_preprocessor: the one of the documents; None for the same.
+        prompts: what is put before every query and every document.
+    """
+
+    def __init__(self, owner: str, preprocessor: Any, document_preprocessor: Any, prompts: Mapping[str, str]):
+        super().__init__(owner, preprocessor, most_texts=3, prompt=prompts.get(QUERY, ""))
+        self._prompts = prompts
+        self.document_preprocessor = document_preprocessor
+
+    def side(self, side: str) -> Inputs:
+        """Single texts for one of the two encoders, `"query"` or `"document"`."""
+        own = self.document_preprocessor if side == DOCUMENT else None
+        prompt = self._prompts.get(side, "")
+        made = self.made_once(Inputs, self.owner, own or self.preprocessor, most_texts=1, part=side, prompt=prompt)
+        made.cuts = self.cuts
+        return made
+
+    def holds_ids(self, x: Any) -> bool:
+        """Whether `x` is, or yields, the ids of both encoders or of one."""
+        return columns_of.has_key(x, QUERY) or super().holds_ids(x)
+
+    def labels(self, columns: Any, y: Any) -> Any:
+        """Refused: a row itself holds what belongs together."""
+        cure = (
+            "Queries and their documents are one tuple: `fit((queries, documents))`. In `validation_data` and from a "
+            "dataset: `((queries, documents),)`."
+        )
+        raise ValueError(checks.message(self.owner, "y", "be None", type(y), cure))
+
+    def makes_labels(self, x: Any) -> bool:
+        """Each query's own document is its label."""
+        return True
+
+    def check_labels(self, x: Any, y: Any) -> None:
+        """Refuses single texts, which nothing can be learnt from; ValueError."""
+        if not columns_of.is_pair(x):
+            rule = "be a tuple of queries, documents and, if there are any, negatives"
+            raise ValueError(checks.message(self.owner, "x", rule, type(x)))
+
+    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """One batch of `(ids, labels, weights)`, in graph: the documents of all rows, then all first negatives."""
+        if y is not None:
+            self.labels(x, y)
+        if not isinstance(x, tuple):
+            return self.side(QUERY).encode(x)
+        texts = contrastive.joined(x)  # [B, 2 + negatives]
+        (queries,) = self.side(QUERY).encode(texts[:, 0])
+        (documents,) = self.side(DOCUMENT).encode(contrastive.column_by_column(texts[:, 1:]))
+        labels = {contrastive.TEXTS: contrastive.text_ids(texts)}
+        return without_none({QUERY: queries, DOCUMENT: documents}, labels, sample_weight)
+
+    def read_together(self, columns: Any) -> Any:
+        """All texts, one by one."""
+        return columns_of.as_one_column(columns)
+
+    def outputs(self, columns: Any, run: Callable[..., Any]) -> np.ndarray:
+        """The vectors of a block of queries, or the scores of a block of pairs."""
+        contrastive.refuse_negatives(self.owner, columns)
+        if not isinstance(columns, tuple):
+            return self.side(QUERY).outputs(columns, run)
+
+        def half(*arguments: Any, **options: Any) -> Any:
+            return run(*arguments, **options, share=0.5)
+
+        vectors = [self.side(side).outputs(texts, half) for side, texts in zip(SIDES, columns, strict=True)]
+        return np.sum(vectors[0] * vectors[1], axis=-1)
+
+    def empty(self, x: Any, outputs: Any) -> np.ndarray:
+        """No vectors, or no scores."""
+        return np.sum(outputs[QUERY], axis=-1) if columns_of.is_pair(x) else outputs[QUERY]

@@ -1,0 +1,190 @@
+"""From checked columns to batches of their rows in a `tf.data.Dataset`, and how TensorFlow runs it."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.tasks.inputs import columns as columns_of
+
+# The batches whose rows are sorted by length together. More make batches of similar texts; fewer take more padding.
+GROUPED_BATCHES = 50
+
+
+class RowOrder(enum.Enum):
+    """How rows are put into batches."""
+
+    AS_GIVEN = "as given"
+    SHUFFLED = "shuffled"
+    #: Shuffled, with rows of similar length in each batch.
+    BY_LENGTH = "by length"
+
+    @classmethod
+    def of(cls, owner: str, x: Any, *, shuffle: bool, group_by_length: bool) -> RowOrder:
+        """The order of `fit`'s arguments; ValueError where they do not go together."""
+        if not checks.boolean(owner, "group_by_length", group_by_length):
+            return cls.SHUFFLED if shuffle else cls.AS_GIVEN
+        if columns_of.is_dataset(x):
+            rule = "be False for a dataset, which is batched already"
+        elif not shuffle:
+            rule = "be False if `shuffle` is False"
+        else:
+            return cls.BY_LENGTH
+        raise ValueError(checks.message(owner, "group_by_length", rule, group_by_length))
+
+    def batches(
+        self, rows: tf.data.Dataset, batch_size: int, *, lengths: Callable[..., tf.Tensor], buffer: int, seed: tf.Tensor
+    ) -> tf.data.Dataset:
+        """Batches of rows.
+
+        Args:
+            rows: yields one row at a time.
+            batch_size: rows a batch.
+            lengths: maps the elements of a batch of rows to the rows' lengths, integers `(rows,)`.
+            buffer: how many rows are shuffled at a time; as in `tf.data.Dataset.shuffle`.
+            seed: an int64 scalar, which determines the order.
+
+        Returns:
+            The dataset. `BY_LENGTH` sorts the rows of 50 batches, cuts them into batches and shuffles these.
+        """
+        if self is RowOrder.AS_GIVEN:
+            return rows.batch(batch_size)
+        rows = rows.shuffle(buffer, seed=seed, reshuffle_each_iteration=False)
+        if self is RowOrder.SHUFFLED:
+            return rows.batch(batch_size)
+
+        def cut(*element: Any) -> tf.data.Dataset:
+            order = tf.argsort(lengths(*element), direction="DESCENDING", stable=True)
+            parts = element if isinstance(rows.element_spec, tuple) else element[0]
+
+            starts = tf.data.Dataset.range(0, tf.size(order, tf.int64), batch_size)
+            return starts.map(lambda start: columns_of.rows_of(parts, order[start : start + batch_size]))
+
+        groups = rows.batch(batch_size * GROUPED_BATCHES).flat_map(cut)
+        return groups.shuffle(GROUPED_BATCHES, seed=seed, reshuffle_each_iteration=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Epochs:
+    """What `fit` draws its data by: nothing but a seed and a number, so that an epoch can be drawn again.
+
+    Args:
+        order: how rows are put into batches.
+        place: returns the seed of this training, the epoch of it that begins, and how many epochs the task was ever
+            trained for; read whenever a dataset is iterated over.
+        seed: a seed that is not of this training, if not None; then each epoch of the task's life draws anew.
+        are_endless: whether a dataset goes on with the next epoch and never ends, as `steps_per_epoch` needs it.
+    """
+
+    order: RowOrder
+    place: Callable[[], tuple[int, int, int]]
+    seed: int | None = None
+    are_endless: bool = False
+
+    def seeded(self, seed: int | None) -> Epochs:
+        """The same epochs drawn by another seed; by their own if it is None."""
+        return dataclasses.replace(self, seed=seed)
+
+    def seeds(self) -> Iterator[int]:
+        """One seed for every epoch of one iterator: integers from 0 to 2**63 - 1."""
+        seed, epoch, num_epochs = self.place()
+        entropy = (seed, epoch) if self.seed is None else (self.seed, num_epochs)
+        for turn in itertools.count() if self.are_endless else (0,):
+            (bits,) = np.random.SeedSequence([*entropy, turn]).generate_state(1, np.uint64)
+            yield int(bits) >> 1
+
+    def numbered(self, make: Callable[[tf.Tensor, tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
+        """A dataset that is `make(seed, epoch)` in each epoch, with int64 scalars: one seed, and the epoch's number.
+
+        Epochs are counted over the task's life, so that a second `fit` goes on with the next one.
+        """
+
+        def places() -> Iterator[tuple[int, int]]:
+            seed, _, num_epochs = self.place()
+            for turn in itertools.count() if self.are_endless else (0,):
+                yield seed if self.seed is None else self.seed, num_epochs + turn
+
+        spec = tf.TensorSpec([], tf.int64)
+        return tf.data.Dataset.from_generator(places, output_signature=(spec, spec)).flat_map(_alone(make))
+
+    def dataset(self, make: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
+        """A dataset that is `make(seed)` in each epoch, with an int64 scalar as the seed."""
+        seeds = tf.data.Dataset.from_generator(self.seeds, output_signature=tf.TensorSpec([], tf.int64))
+        return seeds.flat_map(_alone(make))
+
+    def batches(
+        self, rows: tf.data.Dataset, batch_size: int, *, lengths: Callable[..., tf.Tensor], buffer: int
+    ) -> tf.data.Dataset:
+        """`RowOrder.batches` of these rows in each epoch."""
+        batches = partial(self.order.batches, rows, batch_size, lengths=lengths, buffer=buffer)
+        return self.dataset(lambda seed: batches(seed=seed))
+
+
+def _alone(make: Callable[..., tf.data.Dataset]) -> Callable[..., tf.data.Dataset]:
+    """`make` without TensorFlow's global seed, which would be mixed into each seed that is given."""
+
+    def epoch(*place: tf.Tensor) -> tf.data.Dataset:
+        tf.random.set_seed(1)  # of the graph that is traced here
+        return make(*place)
+
+    return epoch
+
+
+def of_length(dataset: tf.data.Dataset, num_batches: int, epochs: Epochs | None) -> tf.data.Dataset:
+    """The dataset with the number of its batches, which Keras shows: `num_batches`, or no end."""
+    is_endless = epochs is not None and epochs.are_endless
+    length = tf.data.INFINITE_CARDINALITY if is_endless else num_batches
+    return dataset.apply(tf.data.experimental.assert_cardinality(length))
+
+
+def batches_of_rows(
+    rows: tuple[Any, Any, Any], *, batch_size: int, lengths: Callable[..., tf.Tensor], epochs: Epochs | None
+) -> tf.data.Dataset:
+    """Batches of `(x,)`, `(x, y)` or `(x, y, sample_weight)`, with y None where weights come without labels.
+
+    Args:
+        rows: columns, labels and weights with equally many rows: arrays or ragged tensors, or tuples of such. Labels
+            and weights may be None.
+        batch_size: rows a batch.
+        lengths: as in `RowOrder.batches`.
+        epochs: which rows come together in each epoch; None leaves them in their order.
+    """
+    size = columns_of.num_rows(rows[0])
+    parts = tf.nest.map_structure(columns_of.as_tensor, rows)
+    while parts[-1] is None:
+        parts = parts[:-1]
+
+    def lengths_of(chosen: tf.Tensor) -> tf.Tensor:
+        return lengths(columns_of.rows_of(parts[0], chosen))
+
+    indices = tf.data.Dataset.range(size)
+    if epochs is None:
+        batches = indices.batch(batch_size)
+    else:
+        batches = epochs.batches(indices, batch_size, lengths=lengths_of, buffer=size)
+    batches = of_length(batches, -(-size // batch_size), epochs)
+    options = tf.data.Options()
+    # They rewrite the graph at each start, which takes a tenth of a second, and find nothing here to improve.
+    options.experimental_optimization.apply_default_optimizations = False
+    return batches.map(lambda chosen: columns_of.rows_of(parts, chosen)).with_options(options)
+
+
+def untuned(data: Any) -> Any:
+    """A `tf.data.Dataset` whose threads TensorFlow does not tune as it runs; anything else, as it is.
+
+    When the iterator of a tuned dataset ends, TensorFlow 2.21 often waits for the tuner to wake, and it sleeps twice as
+    long each time: up to as long as the iterator has run, a minute at most. A choice that the dataset holds is kept.
+    """
+    if not columns_of.is_dataset(data) or data.options().autotune.enabled is not None:
+        return data
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return data.with_options(options)

@@ -1,0 +1,150 @@
+"""Batches of a generator or a `keras.utils.PyDataset`, and columns of a table of HuggingFace's `datasets`."""
+
+from __future__ import annotations
+
+import itertools
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.tasks.inputs import columns as columns_of
+
+LABELS = ("label", "labels", "tags", "ner_tags", "answers")
+
+
+class BatchStream:
+    """Batches `x`, `(x, y)` or `(x, y, sample_weight)` of a generator or a `PyDataset`, the first of which is read.
+
+    Args:
+        source: a generator or a `PyDataset`.
+    """
+
+    def __init__(self, source: Any):
+        self._source = source
+        #: The same batches, for Keras.
+        self.batches = source
+        if isinstance(source, types.GeneratorType):
+            if (first := next(source, None)) is None:
+                raise ValueError("A generator must yield at least one batch. Received: none.")
+            self.batches = _all_of(first, source)
+        else:
+            first = source[0]
+        self.first = unpacked(first)
+
+    @staticmethod
+    def takes(x: Any) -> bool:
+        """Whether `x` is a generator or a `PyDataset`."""
+        return isinstance(x, types.GeneratorType | keras.utils.PyDataset)
+
+    def dataset(self, data: Any, *, shuffle: bool = False) -> tf.data.Dataset:
+        """A dataset of the same batches of texts, checked.
+
+        Args:
+            data: the `Inputs` that checks them; it gets an error of a batch as `data.stream_error`.
+            shuffle: whether the batches of a `PyDataset` have another order in each epoch.
+        """
+        spec = tf.nest.map_structure(_spec, _parts(data, self.first))
+
+        def batches() -> Iterator[Any]:
+            data.stream_error = None
+            try:
+                for batch in self._epoch(shuffle):
+                    yield _parts(data, unpacked(batch))
+            except Exception as error:
+                data.stream_error = error  # TensorFlow tells its text alone
+                raise
+
+        dataset = tf.data.Dataset.from_generator(batches, output_signature=spec)
+        num_batches = getattr(self._source, "num_batches", None)
+        if num_batches is None:
+            return dataset
+        return dataset.apply(tf.data.experimental.assert_cardinality(num_batches))
+
+    def _epoch(self, shuffle: bool) -> Iterator[Any]:
+        if self.batches is not self._source:
+            yield from self.batches
+            return
+        self._source.on_epoch_begin()
+        yield from batches_of(self._source, shuffle=shuffle)
+        self._source.on_epoch_end()
+
+
+def as_dataset(data: Any, x: Any, *, shuffle: bool = False) -> tuple[Any, bool]:
+    """`x`, a stream of texts as a dataset; and whether it holds texts."""
+    if not BatchStream.takes(x):
+        return x, data.is_raw(x)
+    stream = BatchStream(x)
+    is_raw = data.is_raw(stream.first[0])
+    return stream.dataset(data, shuffle=shuffle) if is_raw else stream.batches, is_raw
+
+
+def batches_of(source: keras.utils.PyDataset, *, shuffle: bool = False) -> Iterator[Any]:
+    """The batches of a `PyDataset`; without end, if it has none."""
+    num_batches = source.num_batches
+    order: Iterable[int] = itertools.count() if num_batches is None else range(num_batches)
+    if shuffle and num_batches is not None:
+        order = np.random.permutation(num_batches)
+    for index in order:
+        yield source[int(index)]
+
+
+def _all_of(first: Any, others: Iterator[Any]) -> Iterator[Any]:
+    """The batches of a generator whose first one was read; a generator, as Keras takes no other iterator."""
+    yield first
+    yield from others
+
+
+def unpacked(batch: Any) -> tuple[Any, Any, Any]:
+    """`(x, y, sample_weight)` of a batch, which may be `x` alone: in a list, or a tuple of one."""
+    return keras.utils.unpack_x_y_sample_weight(batch)
+
+
+def _parts(data: Any, batch: tuple[Any, Any, Any]) -> tuple[Any, ...]:
+    """A checked batch as tensors, without what is None at its end."""
+    parts = tf.nest.map_structure(columns_of.as_tensor, data.dataset_rows(*batch))
+    while parts[-1] is None:
+        parts = parts[:-1]
+    return parts
+
+
+def _spec(part: Any) -> Any:
+    """The spec of a column: any number of rows, and of the texts of a row."""
+    if isinstance(part, tf.RaggedTensor):
+        return tf.RaggedTensorSpec([None, None], part.dtype, ragged_rank=1)
+    others = [None] * (part.shape.rank - 1) if part.dtype == tf.string else part.shape[1:]
+    return tf.TensorSpec([None, *others], part.dtype)
+
+
+def is_table(x: Any) -> bool:
+    """Whether `x` is a table with named columns, as those of the library `datasets`."""
+    return hasattr(x, "column_names") and hasattr(x, "__getitem__")
+
+
+def columns_of_table(owner: str, table: Any, names: list[str], y: Any = None) -> tuple[Any, Any]:
+    """The columns of a table that hold the texts, and the labels.
+
+    Args:
+        owner: the task's class, for errors.
+        table: see `is_table`.
+        names: the names of the columns of texts; of the other ones, those in `LABELS` may be the labels.
+        y: the labels, if they are not in the table.
+
+    Raises:
+        ValueError: a column is missing.
+    """
+    found = table.column_names
+    if isinstance(found, dict):
+        raise ValueError(checks.message(owner, "x", "be one split", sorted(found), 'Take one: `dataset["train"]`.'))
+    missing = [name for name in names if name not in found]
+    if missing:
+        cure = f'Rename one, such as `dataset.rename_column("{found[0]}", "{missing[0]}")`, or give columns themselves.'
+        raise ValueError(checks.message(owner, "x", f"have the columns {names}", checks.Shown(found), cure))
+    columns = [list(table[name]) for name in names]
+    label = next((name for name in LABELS if name in found), None)
+    y = list(table[label]) if y is None and label is not None else y
+    return columns[0] if len(columns) == 1 else tuple(columns), y

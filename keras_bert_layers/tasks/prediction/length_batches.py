@@ -1,0 +1,175 @@
+"""Runs a model over many rows of ids, those of similar length together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import fitting_width
+from keras_bert_layers.tasks.inputs.columns import stacked
+
+
+class Progress:
+    """Shows Keras's progress bar over rows, and calls Keras callbacks at every step.
+
+    Args:
+        model: the model that the callbacks see.
+        num_rows: the number of rows, or None if it is unknown.
+        verbose: as in `keras.Model.predict`: 0 shows nothing, 1 and "auto" a bar, 2 one line at the end.
+        callbacks: Keras callbacks, or None.
+    """
+
+    def __init__(self, model: keras.Model, *, num_rows: int | None, verbose: Any, callbacks: Any):
+        self._bar = None
+        if verbose != 0:
+            self._bar = keras.utils.Progbar(num_rows, verbose=1 if verbose == "auto" else verbose, unit_name="row")
+        if not isinstance(callbacks, keras.callbacks.CallbackList):
+            callbacks = keras.callbacks.CallbackList(callbacks, model=model, verbose=verbose, epochs=1, steps=None)
+        self._callbacks = callbacks
+        self._num_steps = 0
+        self._rows_done = 0.0
+        self._block_size = 0
+
+    def begin(self) -> None:
+        """Called before the first step."""
+        self._callbacks.on_predict_begin()
+
+    def begin_block(self, num_rows: int) -> None:
+        """Called before the steps of a block of `num_rows` rows."""
+        self._rows_done = round(self._rows_done)
+        self._block_size = num_rows
+
+    def begin_step(self) -> None:
+        """Called before each step."""
+        self._callbacks.on_predict_batch_begin(self._num_steps)
+
+    def end_step(self, outputs: Any, share: float) -> None:
+        """Called after each step with its outputs, and the share of its block that it computed."""
+        self._callbacks.on_predict_batch_end(self._num_steps, {"outputs": outputs})
+        self._num_steps += 1
+        self._rows_done += share * self._block_size
+        rows_done = round(self._rows_done)
+        if self._bar is not None and rows_done != self._bar.target:  # the last line is `end`'s
+            self._bar.update(rows_done, finalize=False)
+
+    def end(self) -> None:
+        """Called after the last step."""
+        if self._bar is not None:
+            self._bar.update(round(self._rows_done), finalize=True)
+        self._callbacks.on_predict_end()
+
+
+IDS = ("token_ids", "segment_ids", "padding_mask")
+# The default number of tokens a step, padding included. With fewer, the fixed cost of a step dominates; with more, what
+# a block computes no longer fits the processor's cache. An accelerator needs more at once.
+TOKENS_ON_CPU = 4096
+TOKENS_ON_ACCELERATOR = 65536
+
+
+def plan(
+    lengths: np.ndarray, *, width: Callable[[int], int], max_rows: int | None, max_tokens: int | None
+) -> Iterator[np.ndarray]:
+    """Cuts rows into batches, from the longest row to the shortest, so that a lack of memory shows at once.
+
+    Args:
+        lengths: int `(rows,)`, the tokens of each row.
+        width: maps the length of a batch's longest row to the width that all its rows are padded to.
+        max_rows: the most rows a batch, or None.
+        max_tokens: the most tokens a batch, padding included, or None; a row that is longer is a batch by itself.
+
+    Yields:
+        The indices of a batch's rows, int `(batch,)`.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        size = len(order) if max_rows is None else max_rows
+        if max_tokens is not None:
+            size = min(size, max(1, max_tokens // width(int(lengths[order[start]]))))
+        yield order[start : start + size]
+        start += size
+
+
+class LengthBatches:
+    """Runs models over blocks of rows in batches of similar length, and puts the outputs back in order.
+
+    Args:
+        max_rows: the most rows a step, or None.
+        max_tokens: the most tokens a step, padding included. None is a number that suits the device if `max_rows` is
+            None too, and no limit otherwise.
+        few_shapes: whether the model is compiled for every shape; batches are then padded to a power of 2 rows, so
+            that there are few shapes.
+        progress: reports every step.
+    """
+
+    def __init__(self, *, max_rows: int | None, max_tokens: int | None, few_shapes: bool, progress: Progress):
+        if max_rows is None and max_tokens is None:
+            max_tokens = default_max_tokens()
+        self._bounds = {"max_rows": max_rows, "max_tokens": max_tokens}
+        self._few_shapes = few_shapes
+        self._progress = progress
+
+    def run(
+        self,
+        step: Callable[[dict[str, np.ndarray]], Any],
+        ids: dict[str, Any],
+        preprocessor: Any,
+        *,
+        finish: Callable[[dict[str, np.ndarray]], dict[str, Any]] | None = None,
+        fill: float = 0,
+        share: float = 1.0,
+    ) -> Any:
+        """The model's outputs for all rows, in their order.
+
+        Args:
+            step: maps the inputs of a batch to the model's outputs, rows first.
+            ids: the three arrays `(rows, sequence)` of a block.
+            preprocessor: made the ids; its `padding` applies to the batches.
+            finish: turns the ids of a batch into the model's inputs, where these differ.
+            fill: pads outputs that are narrower than those of the widest batch.
+            share: this call's share of the work on the block, for the progress.
+        """
+        ids = {name: np.asarray(ids[name]) for name in IDS}
+        lengths = ids["padding_mask"].sum(axis=1)
+
+        def width(longest: int) -> int:
+            return fitting_width(longest, padding=preprocessor.padding, max_length=preprocessor.max_length)
+
+        chosen, found = [], []
+        for rows in plan(lengths, width=width, **self._bounds):
+            self._progress.begin_step()
+            needed = width(int(lengths[rows[0]]))
+            batch = {name: values[self._padded(rows), :needed] for name, values in ids.items()}
+            outputs = step(batch if finish is None else finish(batch))
+            found.append(_fetched(outputs, len(rows)))
+            chosen.append(rows)
+            self._progress.end_step(found[-1], share * len(rows) / len(lengths))
+        position = np.argsort(np.concatenate(chosen))
+        return keras.tree.map_structure(lambda *parts: stacked(parts, fill)[position], *found)
+
+    def _padded(self, rows: np.ndarray) -> np.ndarray:
+        """The rows; where shapes must be few, the last one is repeated up to a power of 2."""
+        if not self._few_shapes:
+            return rows
+        size = 1 << (len(rows) - 1).bit_length()
+        size = max(len(rows), min(size, self._bounds["max_rows"] or size))
+        return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows))])
+
+
+def default_max_tokens() -> int:
+    """Tokens a step that suit the device that Keras computes on."""
+    if keras.backend.backend() == "torch":
+        import torch
+
+        has_accelerator = torch.cuda.is_available()
+    else:
+        has_accelerator = any(not name.startswith("cpu") for name in keras.distribution.list_devices())
+    return TOKENS_ON_ACCELERATOR if has_accelerator else TOKENS_ON_CPU
+
+
+def _fetched(outputs: Any, num_rows: int) -> Any:
+    """Outputs as NumPy arrays, without the rows that only pad a batch."""
+    return keras.tree.map_structure(lambda values: keras.ops.convert_to_numpy(values)[:num_rows], outputs)

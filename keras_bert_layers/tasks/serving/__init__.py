@@ -1,0 +1,1 @@
+"""Exports: signatures, prompts and answers of one request."""

@@ -1,0 +1,218 @@
+"""Exports a task: its signatures, requests to warm a server up, and the facts of its model card."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.export import Signature, write_saved_model
+from keras_bert_layers.export.onnx import write_onnx
+from keras_bert_layers.export.saved_model import check_destination
+from keras_bert_layers.export.signature import check_max_bytes, with_bound
+from keras_bert_layers.layers.initializers import replaced_weights
+from keras_bert_layers.preprocessing.engines import engine
+
+_BACKBONE = "BertBackbone"
+
+
+def copy_in_dtype(model: Any, dtype: str) -> Any:
+    """Copies a model, its backbones with another dtype policy, and converts the weights.
+
+    The other layers follow the backbones; weights that are float32 under every policy stay float32. Weights are copied
+    one by one, so that memory holds both models and one weight.
+
+    Args:
+        model: a model that `from_config` makes from its `get_config`, with the backbones in the config.
+        dtype: name of the policy.
+
+    Returns:
+        The copy, compiled with the defaults.
+
+    Raises:
+        ValueError: the model's weights differ from those that its config makes.
+    """
+    with replaced_weights():
+        copy = type(model).from_config(_with_backbones_in(dtype, model.get_config()))
+    if [weight.shape for weight in copy.weights] != [weight.shape for weight in model.weights]:
+        cure = "The model's weights differ from those that `get_config` describes, as after `quantize`."
+        raise ValueError(checks.message("export", "dtype", "be None", dtype, cure))
+    for ours, theirs in zip(copy.weights, model.weights, strict=True):
+        ours.assign(theirs)
+    return copy
+
+
+def _with_backbones_in(dtype: str, config: Any) -> Any:
+    """A config with the dtype of every backbone in it replaced."""
+    if isinstance(config, list):
+        return [_with_backbones_in(dtype, part) for part in config]
+    if not isinstance(config, dict):
+        return config
+    config = {key: _with_backbones_in(dtype, part) for key, part in config.items()}
+    if config.get("class_name") == _BACKBONE:
+        config["config"]["dtype"] = dtype
+    return config
+
+
+def check_strings() -> None:
+    """Raises a RuntimeError where text is read in Python, which a SavedModel cannot hold."""
+    if not engine.text_engine().IN_GRAPH:
+        raise RuntimeError(
+            "`export`: signatures of strings need tensorflow-text, whose operations read text inside the SavedModel. "
+            "Received: tensorflow-text is not installed; there is none for Windows. Export the ids alone: "
+            '`write_saved_model(path, [s for s in task.signatures() if s.name == "token_ids"])`. Or save the task with '
+            '`task.save("model.keras")`, and load and export it on Linux or a Mac.'
+        )
+
+
+# One text of a row may be long: longer than a model reads at once, with something to find in it. The others must fit
+# beside it, whatever `max_length` is.
+_WORDS = "The man went to the [MASK] in New York. "
+LONG_COLUMN = (_WORDS.strip(), _WORDS * 80, "")
+OTHER_COLUMNS = ("Who?", "Who?", "")
+
+
+def export_task(
+    task: Any,
+    filepath: str | PathLike[str],
+    *,
+    dtype: str | None,
+    version: int | str | None,
+    max_bytes: int | None,
+    warm_up: bool,
+    verbose: bool,
+) -> Path:
+    """Writes a task as a SavedModel; see `Task.export`."""
+    owner = type(task).__name__
+    cure = "On a CPU float16 is no faster than float32; take bfloat16." if dtype == "float16" else ""
+    checks.one_of(owner, "dtype", dtype, [None, "bfloat16", "float32"], cure)
+    checks.boolean(owner, "warm_up", warm_up)
+    check_max_bytes(owner, max_bytes)
+    check_destination(filepath, version)
+    if task.preprocessor is not None:
+        check_strings()
+    model = task if dtype is None else copy_in_dtype(task, dtype)
+    with _set_for_serving(model):
+        signatures = [with_bound(signature, max_bytes) for signature in model.signatures()]
+        folder = write_saved_model(
+            filepath,
+            signatures,
+            version=version,
+            warm_up=_requests(model, signatures) if warm_up else None,
+            facts=_facts(model, max_bytes),
+        )
+    if verbose:
+        sys.stdout.write(f"Saved the model at {folder}\n")
+    return folder
+
+
+def export_onnx(
+    task: Any,
+    filepath: str | PathLike[str],
+    options: dict[str, tuple[Any, Any]],
+    *,
+    dtype: str | None,
+    verbose: bool,
+) -> Path:
+    """Writes a task as an ONNX file; see `Task.export`.
+
+    Args:
+        task: the task.
+        filepath: the file.
+        options: options of SavedModels alone, by name: what was given, and the default.
+        dtype: of the weights; None for float32.
+        verbose: whether to print the file.
+    """
+    given = [name for name, (value, default) in options.items() if value != default]
+    if given:
+        rule = 'have only `filepath`, `format`, `dtype` and `verbose` with format="onnx"'
+        raise ValueError(checks.message(type(task).__name__, "export", rule, given))
+    path = write_onnx(filepath, task, dtype=dtype or "float32", facts=_facts(task, None))
+    if verbose:
+        sys.stdout.write(f"Saved the model at {path}\n")
+    return path
+
+
+@contextmanager
+def _set_for_serving(task: Any) -> Iterator[None]:
+    """Within, rows hold one text, and padding is not computed, however the task is compiled: a server may lack XLA."""
+    before = [(backbone, backbone.padding_free, backbone.packed_rows) for backbone in task._backbones()]
+    try:
+        for backbone, _, _ in before:
+            backbone.padding_free, backbone.packed_rows = True, False
+        yield
+    finally:
+        for backbone, padding_free, packed_rows in before:
+            backbone.padding_free, backbone.packed_rows = padding_free, packed_rows
+
+
+def _requests(task: Any, signatures: Sequence[Signature]) -> dict[str, list[dict[str, np.ndarray]]]:
+    """For each signature, a request of one row, and one of a short, a long and an empty text."""
+    return {
+        signature.name: [_request(task, signature, rows) for rows in (1, len(LONG_COLUMN))] for signature in signatures
+    }
+
+
+def _request(task: Any, signature: Signature, rows: int) -> dict[str, np.ndarray]:
+    texts = [name for name, (_, dtype) in signature.inputs.items() if dtype == "string"]
+    shortens_first = getattr(task.preprocessor, "truncation", None) == "only_first"
+    long = texts[0 if shortens_first else -1] if texts else None
+    return {
+        name: _texts(shape, name == long, rows) if dtype == "string" else _ids(task, name, shape, rows).astype(dtype)
+        for name, (shape, dtype) in signature.inputs.items()
+    }
+
+
+def _texts(shape: tuple[int | None, ...], is_long: bool, rows: int) -> np.ndarray:
+    texts = np.array((LONG_COLUMN if is_long else OTHER_COLUMNS)[:rows], object)
+    return texts if len(shape) == 1 else np.stack([texts, texts[::-1]], axis=1)
+
+
+def _ids(task: Any, name: str, shape: tuple[int | None, ...], rows: int) -> np.ndarray:
+    """The ids of as many tokens as a short text, a long one and an empty one have."""
+    config = task.backbone.config
+    width = min(config.max_sequence_length, 8 if rows == 1 else 128)
+    real = np.arange(width) < np.array([8, width, 2])[:rows, None]  # [rows, width]
+    values = {
+        "token_ids": np.arange(width) % config.vocabulary_size * real,
+        "padding_mask": real,
+        "mask_positions": np.ones((rows, 1)),
+    }.get(name, np.zeros((rows, width)))
+    return np.repeat(values[:, None], 2, axis=1) if len(shape) == 3 else values
+
+
+def _facts(task: Any, max_bytes: int | None) -> dict[str, Any]:
+    """The facts of a task for its model card, of types that JSON can hold."""
+    options = {key: value for key, value in task.get_config().items() if key not in _PARTS}
+    found = {
+        "task": type(task).__name__,
+        "options": options,
+        "backbone": task.backbone.config.to_dict(),
+        "dtype": task.dtype_policy.name,
+    }
+    if task.preprocessor is not None:
+        found["preprocessing"] = _preprocessing(task.preprocessor, max_bytes)
+    return found
+
+
+_PARTS = ("backbone", "preprocessor", "document_backbone", "document_preprocessor", "trainable", "dtype")
+
+
+def _preprocessing(preprocessor: Any, max_bytes: int | None) -> dict[str, Any]:
+    tokenizer = preprocessor.tokenizer.get_config()
+    vocabulary = "".join(f"{token}\n" for token in tokenizer.pop("vocabulary"))
+    options = {key: value for key, value in preprocessor.get_config().items() if key not in ("tokenizer", "dtype")}
+    return {
+        **{key: value for key, value in options.items() if key not in ("name", "trainable")},
+        "max_bytes": max_bytes,
+        "tokenizer": tokenizer,
+        "vocabulary_sha256": hashlib.sha256(vocabulary.encode()).hexdigest(),
+        "vocabulary_size": preprocessor.tokenizer.vocabulary_size(),
+    }

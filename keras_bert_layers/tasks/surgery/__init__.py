@@ -1,0 +1,1 @@
+"""Models with another vocabulary or more positions."""

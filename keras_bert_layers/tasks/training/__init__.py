@@ -1,0 +1,1 @@
+"""Training: what `fit`, `evaluate` and resuming need."""

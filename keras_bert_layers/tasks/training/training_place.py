@@ -1,0 +1,188 @@
+"""Where training is, and what it draws by: what `fit` needs to go on as if it had not been interrupted."""
+
+from __future__ import annotations
+
+import random
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.keras_models import Untracked
+
+Values = list[np.ndarray]
+
+
+class TrainingPlace(keras.layers.Layer):
+    """The part of a task's `.keras` and weights files that says where its training was when they were written.
+
+    It holds the seed of this training, how many epochs the task was ever trained for, the epoch and step of this `fit`,
+    and the states of dropout and of the metrics. The order of rows, the masks and the pairs of an epoch follow from
+    these numbers.
+
+    A training goes on from a file in two cases. A callback of `fit`, such as `keras.callbacks.BackupAndRestore`, reads
+    it: then the batches before the step are read and left out, so that `fit` ends with the same weights as without the
+    interruption. Or a model was loaded from the file and `fit` gets the `initial_epoch` that was to come next. In all
+    other cases a new training begins, by a seed that `keras.utils.set_random_seed` makes repeatable.
+
+    It is a layer, as Keras saves nothing else; a task has it as a property, and not as one of its layers.
+
+    Args:
+        task: the task that is trained.
+    """
+
+    def __init__(self, task: keras.Model):
+        super().__init__(name="training_place")
+        self._task = Untracked(task)
+        self._read: Untracked[dict[str, Values]] = Untracked({})  # what a file held, until it is used
+        self._first_epoch = 0  # of this `fit`
+        self._steps_per_epoch: int | None = None  # of an iterator that serves all epochs
+        self.seed = self.num_epochs = self.epoch = self.step = 0
+
+    def save_own_variables(self, store: Any) -> None:
+        """Called by Keras."""
+        place = np.array([self.seed, self.num_epochs, self.epoch, self.step], np.int64)
+        groups = {"place": [place], "dropout": self._dropout_states(), "metrics": self._task.value.metrics_variables}
+        for name, values in groups.items():
+            for index, value in enumerate(values):
+                store[f"{name}_{index:04}"] = keras.ops.convert_to_numpy(value)
+
+    def load_own_variables(self, store: Any) -> None:
+        """Called by Keras; files without a place, such as older ones, leave this one unchanged."""
+        read: dict[str, Values] = {"dropout": [], "metrics": []}
+        for key in sorted(store.keys()):
+            read.setdefault(key.partition("_")[0], []).append(np.array(store[key]))
+        self._read.value = read
+        if "place" in read:
+            self.num_epochs = int(read["place"][0][1])  # also for a new training, whose masks are then new ones
+
+    def _dropout_states(self) -> list[Any]:
+        return [variable for variable in self._task.value.variables if variable.name == "seed_generator_state"]
+
+    def now(self) -> tuple[int, int, int]:
+        """The place at which a dataset's iterator begins; see `Epochs`."""
+        num_before = self.epoch - self._first_epoch if self._steps_per_epoch else 0
+        return self.seed, self.epoch - num_before, self.num_epochs - num_before
+
+    def reader(self) -> Callable[[], tuple[int, int, int]]:
+        """`now`, which does not keep the task alive: TensorFlow never lets go of the Python functions of a dataset."""
+        place = weakref.ref(self)
+        return lambda: place().now()  # type: ignore[union-attr] # `fit` holds the task
+
+    def callbacks(self, callbacks: Any, *, initial_epoch: int, steps_per_epoch: int | None) -> list[Any]:
+        """The callbacks of `fit`, with those that follow the training from its beginning on."""
+        before = self._read.value
+        self._task.value._initial_epoch = None  # Keras keeps that of an earlier `fit`
+
+        def begin(logs: Any = None) -> None:
+            read, self._read.value = self._read.value, {}
+            self._first_epoch, self._steps_per_epoch = initial_epoch, steps_per_epoch
+            self._begin(read, by_callback=read is not before)
+
+        first = keras.callbacks.LambdaCallback(on_train_batch_end=self._end_step, on_epoch_end=self._end_epoch)
+        first.async_safe = True  # alone, it is no reason to wait for each step
+        given = callbacks.callbacks if isinstance(callbacks, keras.callbacks.CallbackList) else callbacks
+        given = keras.tree.flatten(given or [])
+        for callback in given:
+            if isinstance(callback, keras.callbacks.BackupAndRestore):
+                _remove_if_empty(Path(callback.backup_dir) / "training_metadata.json")
+        return [first, *given, keras.callbacks.LambdaCallback(on_train_begin=begin)]
+
+    def _begin(self, read: dict[str, Values], *, by_callback: bool) -> None:
+        """Goes on at the place that a file held, or begins a new training.
+
+        Args:
+            read: what a file held, if one was read since the last `fit`.
+            by_callback: whether a callback of this `fit` read it.
+        """
+        task = self._task.value
+        if not by_callback:  # a callback that read an epoch, but no weights, found half of what Keras had written
+            task._initial_epoch = None
+        epoch = read["place"][0][2] if "place" in read else None
+        if epoch is None or not (by_callback or epoch == self._first_epoch > 0):
+            self.seed, self.epoch, self.step = random.randrange(2**31), self._first_epoch, 0
+            return
+        self.seed, self.num_epochs, self.epoch, self.step = map(int, read["place"][0])
+        for state, value in zip(self._dropout_states(), read["dropout"], strict=False):
+            state.assign(value)
+        if not by_callback:
+            self.step = 0
+            return
+        task._initial_epoch = self.epoch
+        num_before = (self._steps_per_epoch or 0) * (self.epoch - self._first_epoch)
+        if num_before and keras.backend.backend() == "torch":
+            rule, cure = "be None where a training goes on", "On torch, Keras reads batches before this task can."
+            raise ValueError(checks.message(type(task).__name__, "steps_per_epoch", rule, self._steps_per_epoch, cure))
+        if num_before or self.step:
+            task.train_function = _Replay(task, num_before, self.step, read["metrics"])
+
+    def _end_step(self, batch: int, logs: Any = None) -> None:
+        self.step = max(self.step, batch + 1)  # steps that are left out were counted before
+
+    def _end_epoch(self, epoch: int, logs: Any = None) -> None:
+        self.num_epochs += 1
+        self.epoch, self.step = epoch + 1, 0
+
+
+def _remove_if_empty(path: Path) -> None:
+    """Removes a file that Keras was about to write when its process was killed; Keras could not read it."""
+    if path.is_file() and not path.stat().st_size:
+        path.unlink()
+
+
+class _Replay:
+    """Stands for a task's compiled training step while batches are read that were trained on before.
+
+    Args:
+        task: the task.
+        num_before: how many batches come before the first step.
+        num_steps: how many steps to leave out; Keras counts them as usual.
+        metrics: the values of the metrics' variables after these steps.
+    """
+
+    def __init__(self, task: keras.Model, num_before: int, num_steps: int, metrics: Values):
+        self._task = task
+        self._train = task.train_function
+        self._num_before = num_before
+        self._num_left = num_steps
+        self._metrics = metrics
+        # On TensorFlow the first step makes them; the other backends have made them before.
+        self._has_metrics = keras.backend.backend() != "tensorflow"
+
+    def __call__(self, *arguments: Any) -> Any:
+        """A step of `fit`: on TensorFlow `(batches)`, on JAX `(state, batches)`."""
+        *state, batches = arguments
+        batches = iter(batches)  # torch hands over a list, of the batches of this step
+        for _ in range(self._num_before):
+            next(batches)
+        self._num_before = 0
+        if not self._num_left:
+            self._task.train_function = self._train
+            return self._train(*arguments)
+        logs = self._leave_out(batches)
+        self._num_left = max(0, self._num_left - self._task.steps_per_execution)
+        if state and len(state[0][-1]) == len(self._metrics):
+            *others, _ = state[0]
+            state = [(*others, self._metrics)]
+        return (logs, *state) if state else logs
+
+    def _leave_out(self, batches: Any) -> dict[str, Any]:
+        """Reads the batches of one step, and returns its logs."""
+        task = self._task
+        if not self._has_metrics:
+            task.make_test_function()
+            task.test_function(batches)
+            self._has_metrics = True
+        else:
+            for _ in range(task.steps_per_execution):
+                next(batches, None)
+        if keras.backend.backend() == "jax":  # its variables have no values during `fit`
+            return {}
+        if len(task.metrics_variables) == len(self._metrics):
+            for variable, value in zip(task.metrics_variables, self._metrics, strict=True):
+                variable.assign(value)
+        return task.get_metrics_result()

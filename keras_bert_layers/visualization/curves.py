@@ -1,0 +1,187 @@
+"""Curves of loss and metrics over the epochs of training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.optimizers import LearningRateFinder
+from keras_bert_layers.visualization import _html as html
+from keras_bert_layers.visualization.picture import Picture
+
+_WIDTH, _HEIGHT, _LEFT, _TOP = 460, 240, 58, 32  # pixels
+_RIGHT, _BOTTOM = _WIDTH - 40, _HEIGHT - 56
+
+
+class LearningRateCurve(Picture):
+    """The loss at each learning rate that a finder tried, on a logarithmic axis, and the rate that it suggests.
+
+    Args:
+        finder: an `optimizers.LearningRateFinder` after `fit`.
+        title: heading.
+        note: what the picture shows; the suggestion if None.
+
+    Raises:
+        TypeError: `finder` is something else.
+        ValueError: it has seen less than two losses.
+
+    Examples:
+        >>> finder = LearningRateFinder()
+        >>> finder.rates, finder.losses = [1e-5, 1e-4, 1e-3], [0.7, 0.5, 4.0]
+        >>> "Suggestion: 1e-05" in LearningRateCurve(finder).html()
+        True
+    """
+
+    def __init__(self, finder: LearningRateFinder, *, title: str = "Learning rates", note: str | None = None):
+        checks.instance(type(self).__name__, "finder", finder, LearningRateFinder)
+        if len(finder.losses) < 2:
+            cure = "Call `model.fit(..., callbacks=[finder])` first."
+            received = checks.Shown(f"{len(finder.losses)} losses")
+            raise ValueError(checks.message(type(self).__name__, "finder", "have two losses", received, cure))
+        self.rates, self.losses, self.smoothed = list(finder.rates), list(finder.losses), finder.smoothed
+        self.suggestion = finder.suggestion
+        best = f"Suggestion: {self.suggestion:.1g}, a tenth of the rate with the lowest loss."
+        super().__init__(title=title, note=best if note is None else note)
+
+    def _body(self) -> list[html.Element]:
+        rows = [
+            [f"{rate:.2g}", html.number(f"{loss:.4g}"), html.number(f"{mean:.4g}")]
+            for rate, loss, mean in zip(self.rates, self.losses, self.smoothed, strict=True)
+        ]
+        table = html.table("Every step.", ["learning rate", "loss", "smoothed"], rows)
+        return [html.scroll("Losses", self._chart()), html.folded(table)]
+
+    def _chart(self) -> html.Element:
+        first, last = math.log10(self.rates[0]), math.log10(self.rates[-1])
+        low = min(self.smoothed)
+        high = max(*self.smoothed[: len(self.smoothed) // 2 + 1], 1.5 * low)  # what diverges would flatten the rest
+
+        def x(rate: float) -> float:
+            return _LEFT + (math.log10(rate) - first) / (last - first) * (_RIGHT - _LEFT)
+
+        def y(loss: float) -> float:
+            return _BOTTOM - max(0.0, min(1.0, (loss - low) / (high - low or 1))) * (_BOTTOM - _TOP)
+
+        powers = range(math.ceil(first - 1e-9), math.floor(last + 1e-9) + 1)
+        curve = [(x(rate), y(loss)) for rate, loss in zip(self.rates, self.smoothed, strict=True)]
+        parts = [
+            html.line([(_LEFT, _TOP - 10), (_LEFT, _BOTTOM + 10), (_RIGHT + 10, _BOTTOM + 10)], "axis"),
+            html.label(0, 14, "loss, smoothed"),
+            html.label(_LEFT - 6, _TOP + 4, f"{high:.3g}", anchor="end"),
+            html.label(_LEFT - 6, _BOTTOM + 4, f"{low:.3g}", anchor="end"),
+            *(html.label(x(10.0**power), _BOTTOM + 28, f"1e{power}", anchor="middle") for power in powers),
+            html.label((_LEFT + _RIGHT) / 2, _HEIGHT - 8, "learning rate", anchor="middle"),
+            html.line(curve, "c0", stroke_width=2),
+        ]
+        if self.rates[0] <= self.suggestion:
+            at = x(self.suggestion)
+            parts += [
+                html.line([(at, _TOP - 4), (at, _BOTTOM + 10)], "c1", stroke_width=2, stroke_dasharray="6 4"),
+                html.label(at + 6, _TOP + 4, f"{self.suggestion:.1g}"),
+            ]
+        described = (
+            f"Loss {self.smoothed[0]:.3g} at {self.rates[0]:.1g}, {self.smoothed[-1]:.3g} at {self.rates[-1]:.1g}"
+        )
+        return html.drawing(_WIDTH, _HEIGHT, parts, label=described)
+
+
+_WIDTH, _HEIGHT, _LEFT, _TOP = 318, 210, 58, 32  # pixels
+_RIGHT, _BOTTOM = _WIDTH - 84, _HEIGHT - 48  # positions of the last epoch and the smallest value
+_VALIDATION = "val_"
+
+
+class TrainingCurves(Picture):
+    """Loss and metrics of each epoch, in training and in validation.
+
+    Args:
+        history: what `fit` returns, or its `history`: name -> list of values, one an epoch. A name that starts with
+            `val_` shares the chart of the name without it.
+        title: heading.
+        note: what the picture shows.
+
+    Raises:
+        TypeError: `history` is neither.
+        ValueError: there is no epoch, or the lists differ in length.
+
+    Examples:
+        >>> picture = TrainingCurves({"loss": [0.7, 0.4], "val_loss": [0.8, 0.6]})
+        >>> "0.4" in picture.html()
+        True
+    """
+
+    def __init__(self, history: Any, *, title: str = "Training", note: str = ""):
+        super().__init__(title=title, note=note)
+        values = getattr(history, "history", history)
+        if not isinstance(values, Mapping):
+            rule, cure = "be a History or a dictionary", "Give what `fit` returned."
+            raise TypeError(checks.message(type(self).__name__, "history", rule, values, cure))
+        self.history = {name: [float(value) for value in curve] for name, curve in values.items()}
+        lengths = {len(curve) for curve in self.history.values()}
+        if len(lengths) != 1 or lengths == {0}:
+            rule = "hold one value for each epoch under each name, and at least one"
+            raise ValueError(checks.message(type(self).__name__, "history", rule, values))
+
+    @property
+    def num_epochs(self) -> int:
+        """The number of epochs."""
+        return len(next(iter(self.history.values())))
+
+    def _charts(self) -> dict[str, dict[str, list[float]]]:
+        """Metric -> name of the curve -> values."""
+        charts: dict[str, dict[str, list[float]]] = {}
+        for name, values in self.history.items():
+            metric = name.removeprefix(_VALIDATION)
+            curve = "validation" if name != metric and metric in self.history else "training"
+            charts.setdefault(metric if curve == "validation" else name, {})[curve] = values
+        return charts
+
+    def _body(self) -> list[html.Element]:
+        charts = [_chart(metric, curves) for metric, curves in self._charts().items()]
+        rows = [
+            [str(epoch + 1), *(html.number(f"{values[epoch]:.4g}") for values in self.history.values())]
+            for epoch in range(self.num_epochs)
+        ]
+        table = html.table("All values, epoch by epoch.", ["epoch", *self.history], rows)
+        return [html.scroll("Curves", html.element("div", *charts, class_="charts")), html.folded(table)]
+
+
+def _chart(metric: str, curves: Mapping[str, Sequence[float]]) -> html.Element:
+    """One metric as a drawing; the table has its values."""
+    finite = [value for values in curves.values() for value in values if math.isfinite(value)]
+    low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
+    num_epochs = len(next(iter(curves.values())))
+    parts = [
+        html.line([(_LEFT, _TOP - 10), (_LEFT, _BOTTOM + 10), (_RIGHT + 10, _BOTTOM + 10)], "axis"),
+        html.label(0, 14, metric),
+        html.label(_LEFT - 6, _TOP + 4, _short(high), anchor="end"),
+        html.label(_LEFT - 6, _BOTTOM + 4, _short(low) if high > low else "", anchor="end"),
+        html.label(_LEFT, _HEIGHT - 16, "1", anchor="middle"),
+        html.label(_RIGHT, _HEIGHT - 16, str(num_epochs) if num_epochs > 1 else "", anchor="middle"),
+        html.label((_LEFT + _RIGHT) / 2, _HEIGHT - 16, "epoch", anchor="middle"),
+    ]
+    names = sorted(curves, key=lambda name: curves[name][-1])
+    for index, (name, values) in enumerate(curves.items()):
+        style, dashes = f"c{index}", {"stroke_dasharray": "6 4"} if index else {}
+        points = [
+            (
+                _LEFT + epoch / max(num_epochs - 1, 1) * (_RIGHT - _LEFT),
+                _BOTTOM - ((value - low) / (high - low) if high > low else 0.5) * (_BOTTOM - _TOP),
+            )
+            for epoch, value in enumerate(values)
+            if math.isfinite(value)
+        ]
+        parts.append(html.line(points, style, stroke_width=2, **dashes))
+        parts += [html.disc(x, y, 3, style) for x, y in points]
+        if points:
+            # The names of two curves that end at the same height are above each other.
+            shift = 4 if len(curves) == 1 else (10, -2)[names.index(name)]
+            parts.append(html.label(points[-1][0] + 8, points[-1][1] + shift, name))
+    ends = ", ".join(f"{name} from {values[0]:.4g} to {values[-1]:.4g}" for name, values in curves.items())
+    return html.drawing(_WIDTH, _HEIGHT, parts, label=f"{metric}: {ends}")
+
+
+def _short(value: float) -> str:
+    """Three digits, or two if three do not fit left of the axis."""
+    return f"{value:.3g}" if len(f"{value:.3g}") < 7 else f"{value:.2g}"

@@ -1,0 +1,54 @@
+"""The page of `demo`."""
+
+import urllib.parse
+
+import keras
+import pytest
+
+from keras_bert_layers import BertBackbone, BertConfig, BertMultipleChoice, BertPreprocessor, BertTokenizer
+from keras_bert_layers.cli.demo import DemoPage
+
+HOSTILE = "<script>alert('1')</script> good"
+
+
+@pytest.fixture(scope="module")
+def page(keras_file):
+    return DemoPage(keras.models.load_model(keras_file), name="<films>")
+
+
+def send(page, **texts):
+    return page.answer("POST", "/", urllib.parse.urlencode(texts).encode()).body
+
+
+def test_the_form(page):
+    answer = page.answer("GET", "/", b"")
+    assert (answer.status, answer.kind) == (200, "text/html")
+    assert '<textarea name="text"' in answer.body
+    assert "&lt;films&gt;: BertClassifier" in answer.body
+    assert page.answer("GET", "/favicon.ico", b"").status == 404
+
+
+def test_an_answer(page):
+    shown = send(page, text=HOSTILE)
+    assert "probabilities" in shown
+    assert "&lt;script&gt;" in shown
+    for trace in ("<script", "http:", "https:", "//"):
+        assert trace not in shown.replace("&lt;/script", "")
+
+
+def test_what_is_missing(page):
+    assert "Write something into “Text” first." in send(page, text=" ")
+    assert "Write something into “Text” first." in send(page)
+
+
+@pytest.mark.slow
+def test_choices_are_lines(vocabulary):
+    config = BertConfig(vocabulary_size=len(vocabulary), hidden_dim=6, num_layers=1, num_heads=2, intermediate_dim=8)
+    task = BertMultipleChoice(BertBackbone(config), preprocessor=BertPreprocessor(BertTokenizer(vocabulary)))
+    shown = send(DemoPage(task, name="choices"), prompt="a film", choices="good\r\nbad\r\n")
+    assert "<th scope=row>choice</th>" in shown
+
+
+def test_a_model_without_a_task(run, error_line, encoder):
+    assert run("demo", encoder) == 2
+    assert "`demo`: DIR must have a task and a tokenizer" in error_line()

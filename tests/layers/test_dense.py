@@ -1,0 +1,29 @@
+import re
+
+import numpy as np
+import pytest
+
+from keras_bert_layers.config import ACTIVATIONS
+from keras_bert_layers.layers.dense import activation_function, gelu_erf, gelu_tanh
+
+# One rounding of float32 values up to about 6.
+FLOAT32 = 2e-6
+POINTS = np.linspace(-7, 7, 141).astype("float32")
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_values(name, numpy_bert):
+    ours = activation_function("Owner", name)(POINTS)
+    np.testing.assert_allclose(np.asarray(ours), numpy_bert.ACTIVATIONS[name](POINTS.astype("float64")), atol=FLOAT32)
+
+
+def test_the_two_gelus_differ_by_as_much_as_the_docs_say():
+    difference = np.abs(np.asarray(gelu_erf(POINTS)) - np.asarray(gelu_tanh(POINTS))).max()
+    assert 4.6e-4 < difference < 4.8e-4
+
+
+def test_gelu_alone_is_refused_with_a_cure():
+    with pytest.raises(ValueError, match=re.escape("`Owner`: `activation` must be one of ['gelu_erf', 'gelu_tanh'")):
+        activation_function("Owner", "gelu")
+    with pytest.raises(ValueError, match=r'Say "gelu_erf" .* or "gelu_tanh"'):
+        activation_function("Owner", "gelu")

@@ -1,0 +1,19 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_bert_layers.layers.initializers import aligned_zeros, shared_tensor
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (5, 7)])
+def test_a_variable_takes_over_the_memory(shape):
+    array = aligned_zeros(shape)
+    assert (array.shape, array.dtype, array.any()) == (shape, np.float32, False)
+    array[...] = np.random.default_rng(0).normal(size=shape)
+    expected = array.copy()
+    variable = keras.Variable(np.ones(shape, "float32"))
+    variable.assign(shared_tensor(array))
+    del array
+    np.testing.assert_array_equal(keras.ops.convert_to_numpy(variable.value), expected)
+    variable.assign_add(np.ones(shape, "float32"))
+    np.testing.assert_array_equal(keras.ops.convert_to_numpy(variable.value), expected + np.float32(1))

@@ -1,0 +1,32 @@
+"""Which engine reads text."""
+
+import sys
+
+import pytest
+
+from keras_bert_layers.preprocessing.engines import engine
+from keras_bert_layers.preprocessing.engines import host as _host_engine
+
+choose = engine.text_engine.__wrapped__
+
+
+def test_tensorflow_text_where_it_is_installed():
+    pytest.importorskip("tensorflow_text")
+    engine = choose()
+    assert engine.__name__.endswith("_tf_text_engine")
+    assert engine.IN_GRAPH
+
+
+def test_the_host_where_it_is_not(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_text", None)
+    assert choose() is _host_engine
+    assert not _host_engine.IN_GRAPH
+
+
+def test_a_broken_tensorflow_text_is_no_missing_one(monkeypatch):
+    def broken(name):
+        raise ModuleNotFoundError("No module named 'tf_keras'", name="tf_keras")
+
+    monkeypatch.setattr(engine.importlib, "import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match="tf_keras"):
+        choose()

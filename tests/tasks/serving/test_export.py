@@ -1,0 +1,295 @@
+"""`export` of every task, in every dtype."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_bert_layers as kbl
+from keras_bert_layers.data import read_glue, read_squad
+from keras_bert_layers.preprocessing import SpanPreprocessor
+from keras_bert_layers.tasks.serving.answers import as_text
+from keras_bert_layers.tasks.serving.export import copy_in_dtype
+
+HERE = Path(__file__).parent
+TEXTS = ["a good film", "unhappy [MASK] !", "", "bad , bad night [MASK] .", "\N{SNOWMAN} films"]
+OTHERS = ["night ?", "good film", "a [MASK]", "un", "."]
+QUESTIONS = ["night ?", "good film", "a", "un", ""]
+CHOICES = [["good", "bad", ""], ["a", "film", "night"], ["bad", "", ""], ["a film", "un", ""], ["!", "?", "."]]
+MULTI_LABEL = "multi_label_classification"
+TAGS = ["O", "B-place", "I-place"]
+# bfloat16 has 8 bits. Two layers of large random weights lose some of them; measured 0.05 in logits.
+TOLERANCE = 0.15
+# The same bfloat16 operations in two processes, summed in another order.
+TRACE_TOLERANCE = 0.02
+# Real weights are smaller and their errors cancel out: measured 0.99991 at the least.
+COSINE = 0.999
+MEGABYTE = 1_000_000
+
+# Task -> how it is made, and the columns of `serving_default`.
+CASES = {
+    "classifier": (lambda b, p: kbl.BertClassifier(b, class_names=["bad", "good"], preprocessor=p), (TEXTS,)),
+    "labels": (lambda b, p: kbl.BertClassifier(b, 3, problem_type=MULTI_LABEL, preprocessor=p), (TEXTS,)),
+    "number": (lambda b, p: kbl.BertClassifier(b, problem_type="regression", preprocessor=p), (TEXTS,)),
+    "tags": (lambda b, p: kbl.BertTokenClassifier(b, TAGS, preprocessor=p), (TEXTS,)),
+    "field": (lambda b, p: kbl.BertTokenClassifier(b, TAGS, crf=True, preprocessor=p), (TEXTS,)),
+    "answers": (
+        lambda b, p: kbl.BertQuestionAnswerer(b, SpanPreprocessor(p.tokenizer, 9, stride=2)),
+        (QUESTIONS, TEXTS),
+    ),
+    "choices": (lambda b, p: kbl.BertMultipleChoice(b, preprocessor=p), (TEXTS, CHOICES)),
+    "masks": (lambda b, p: kbl.BertMaskedLM(b, p, top_k=1), (TEXTS,)),
+    "pretrainer": (lambda b, p: kbl.BertPretrainer(b, p, top_k=1), (TEXTS, OTHERS)),
+    "vectors": (lambda b, p: kbl.BertSentenceEncoder(b, "max", projection_dim=7, preprocessor=p), (TEXTS,)),
+    "search": (lambda b, p: kbl.BertDualEncoder(b, preprocessor=p), (TEXTS,)),
+    "ranking": (kbl.BertCrossEncoder, (TEXTS, OTHERS)),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return request.param
+
+
+@pytest.fixture
+def task(case, backbone, preprocessor):
+    """A task with random weights that are large enough for decided answers."""
+    return CASES[case][0](backbone, preprocessor)
+
+
+@pytest.fixture
+def columns(case):
+    return [tf.constant(column) for column in CASES[case][1]]
+
+
+def serve_ids(task, columns):
+    """What the signature `token_ids` answers to the ids of `tokenize`, computed at once: less work than a trace."""
+    signatures = {signature.name: signature for signature in task.signatures()}
+    ids = signatures["tokenize"].function(*columns)
+    inputs = []
+    for name, (shape, _) in signatures["token_ids"].inputs.items():
+        windows_as_rows = len(shape) == 2 and len(ids[name].shape) == 3
+        inputs.append(tf.reshape(ids[name], (-1, ids[name].shape[-1])) if windows_as_rows else ids[name])
+    return {name: np.asarray(value) for name, value in signatures["token_ids"].function(*inputs).items()}
+
+
+def assert_near(found, expected, *, tolerance):
+    """Floats are float32 and near, all else is equal."""
+    assert set(found) == set(expected)
+    for name, values in expected.items():
+        assert found[name].dtype == values.dtype, name
+        if values.dtype.kind == "f":
+            assert values.dtype == np.float32
+            np.testing.assert_allclose(found[name], values, atol=tolerance, rtol=tolerance, err_msg=name)
+        else:
+            np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+def ask(folder, model, requests):
+    """The answers of a SavedModel in a process that knows TensorFlow and tensorflow_text only."""
+    (folder / "requests").write_bytes(pickle.dumps(requests))
+    command = [sys.executable, "-I", HERE / "ask_saved_model.py", model, "requests", "answers"]
+    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    found = pickle.loads((folder / "answers").read_bytes())
+    assert "keras_bert_layers" not in found["modules"]
+    return found["answers"]
+
+
+def size(folder):
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def cosines(first, second):
+    """Of unit vectors."""
+    return np.sum(first * second, axis=-1)
+
+
+@pytest.mark.slow
+def test_bfloat16_answers_are_near_those_of_float32(task, columns):
+    found = serve_ids(copy_in_dtype(task, "bfloat16"), columns)
+    assert_near(found, serve_ids(task, columns), tolerance=TOLERANCE)
+
+
+@pytest.mark.exhaustive
+def test_saved_model_of_every_task_in_a_fresh_process(case, task, columns, tmp_path):
+    task.export(tmp_path / "half", dtype="bfloat16")
+    signature = task.signatures()[0]
+    request = dict(zip(signature.inputs, map(np.asarray, columns), strict=True))
+    found = as_text(ask(tmp_path, "half", [("serving_default", request)])[0])
+    x = tuple(CASES[case][1])
+    expected = copy_in_dtype(task, "bfloat16").answer(x if len(x) > 1 else x[0])
+    expected["bytes_cut"] = np.zeros(len(x[0]), np.int32)
+    assert_near(found, expected, tolerance=TRACE_TOLERANCE)
+
+
+@pytest.mark.slow
+def test_a_mixed_task_in_float32_and_bfloat16(backbone, preprocessor, tmp_path):
+    exact = kbl.BertClassifier(backbone, 2)
+    mixed = copy_in_dtype(exact, "mixed_bfloat16")
+    ids = preprocessor(TEXTS)
+    expected = {"logits": exact(ids).numpy()}
+    for dtype, tolerance in (("float32", 1e-5), ("bfloat16", TOLERANCE)):
+        mixed.export(tmp_path / dtype, dtype=dtype)
+        served = tf.saved_model.load(str(tmp_path / dtype)).signatures["token_ids"]
+        assert_near({"logits": served(**ids)["logits"].numpy()}, expected, tolerance=tolerance)
+        written = tf.train.load_checkpoint(str(tmp_path / dtype / "variables" / "variables"))
+        formats = set(written.get_variable_to_dtype_map().values()) & {tf.float32, tf.bfloat16}
+        assert formats == {tf.float32, tf.as_dtype(dtype)}
+    assert mixed.dtype_policy.name == "mixed_bfloat16"
+
+
+@pytest.fixture(scope="module")
+def encoder(minilm):
+    return kbl.load_task(minilm)
+
+
+@pytest.fixture(scope="module")
+def half(encoder, tmp_path_factory):
+    """MiniLM's SavedModel in bfloat16."""
+    path = tmp_path_factory.mktemp("half") / "model"
+    encoder.export(path, dtype="bfloat16")
+    return path
+
+
+@pytest.mark.slow
+def test_vectors_of_real_weights(encoder):
+    texts = (HERE.parent / "checkpoints" / "minilm_texts.txt").read_text(encoding="utf-8").split("\n")[:64]
+    texts.sort(key=len)
+    half = copy_in_dtype(encoder, "bfloat16")
+    for start in range(0, 64, 16):
+        ids = encoder.preprocessor(texts[start : start + 16])
+        vectors = half(ids)
+        assert vectors.dtype == tf.float32
+        assert cosines(vectors.numpy(), encoder(ids).numpy()).min() >= COSINE
+
+
+@pytest.mark.slow
+def test_size_is_half(encoder, half):
+    weights = sum(int(np.prod(weight.shape)) for weight in encoder.weights)
+    assert size(half) <= 2 * weights + 3.2 * MEGABYTE
+
+
+@pytest.mark.exhaustive
+def test_vectors_of_a_thousand_texts_in_a_fresh_process(encoder, half, shared_data):
+    texts = read_glue(shared_data / "glue" / "SST-2" / "dev.tsv.gz", "SST-2").first[:800]
+    texts += list(dict.fromkeys(read_squad(shared_data / "squad" / "xquad-en.json.gz").contexts))[:200]
+    texts = sorted(texts, key=len)
+    requests = [("serving_default", {"text": np.array(texts[start : start + 50])}) for start in range(0, 1000, 50)]
+    vectors = np.concatenate([answer["embedding"] for answer in ask(half.parent, "model", requests)])
+    found = cosines(vectors, encoder.answer(texts, batch_size=50)["embedding"])
+    print(f"cosine to float32: {found.min():.6f} at the least, {found.mean():.6f} in the mean")
+    assert found.min() >= COSINE
+
+
+def test_errors_leave_nothing(backbone, preprocessor, tmp_path):
+    task = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
+    options = r"be one of \[None, 'bfloat16', 'float32'\]\. Received: dtype="
+    with pytest.raises(ValueError, match=rf"`BertSentenceEncoder`: `dtype` must {options}'int8'\.$"):
+        task.export(tmp_path / "model", dtype="int8")
+    with pytest.raises(ValueError, match=rf"{options}'float16'\. On a CPU float16 is no faster than float32"):
+        task.export(tmp_path / "model", dtype="float16")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'opset_version'"):
+        task.export(tmp_path / "model", dtype="bfloat16", opset_version=18)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError):
+        task.export(tmp_path, dtype="bfloat16")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_refuses_before_it_copies(backbone, tmp_path, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    monkeypatch.setattr("keras_bert_layers.tasks.serving.export.copy_in_dtype", lambda *_: pytest.fail("copied"))
+    with pytest.raises(RuntimeError, match="on the TensorFlow backend only"):
+        kbl.BertClassifier(backbone, 2).export(tmp_path / "model", dtype="bfloat16")
+
+
+def test_padding_is_left_out_however_the_task_is_compiled(tmp_path):
+    config = kbl.BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=12)
+    task = kbl.BertClassifier(kbl.BertBackbone(config), 2)
+    task.compile(jit_compile=True)
+    task.export(tmp_path / "model")
+    graph = tf.saved_model.load(str(tmp_path / "model")).signatures["token_ids"].graph.as_graph_def()
+    assert "Where" in {node.op for function in graph.library.function for node in function.node_def}
+    assert task.jit_compile
+    assert not task.backbone.padding_free
+
+
+def requests_of(model):
+    """The warm-up requests beside a SavedModel."""
+    prediction_log_pb2 = pytest.importorskip("tensorflow_serving.apis.prediction_log_pb2")
+    for record in tf.data.TFRecordDataset(str(model / "assets.extra" / "tf_serving_warmup_requests")):
+        request = prediction_log_pb2.PredictionLog.FromString(record.numpy()).predict_log.request
+        inputs = {name: tf.constant(tf.make_ndarray(tensor)) for name, tensor in request.inputs.items()}
+        yield request.model_spec.signature_name, inputs
+
+
+def assert_every_request_has_an_answer(model):
+    served = tf.saved_model.load(str(model)).signatures
+    asked = [(name, served[name](**inputs), len(next(iter(inputs.values())))) for name, inputs in requests_of(model)]
+    assert {name for name, _, _ in asked} == set(served)
+    for name, answers, rows in asked:
+        assert {len(answer) for answer in answers.values()} == {rows}, name
+        assert all(np.isfinite(answer).all() for answer in answers.values() if answer.dtype.is_floating), name
+
+
+@pytest.mark.exhaustive
+def test_warm_up_of_every_task(task, tmp_path):
+    task.export(tmp_path / "model", max_bytes=1000)
+    assert_every_request_has_an_answer(tmp_path / "model")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("truncation", ["only_first", "only_second"])
+def test_warm_up_of_pairs_of_which_one_gives_way(truncation, backbone, tokenizer, tmp_path):
+    preprocessor = kbl.BertPreprocessor(tokenizer, max_length=9, truncation=truncation)
+    kbl.BertCrossEncoder(backbone, preprocessor).export(tmp_path / "model")
+    assert_every_request_has_an_answer(tmp_path / "model")
+
+
+def test_versions_and_no_warm_up(backbone, tmp_path):
+    task = kbl.BertSentenceEncoder(backbone)
+    assert task.export(tmp_path, version=1, warm_up=False) == tmp_path / "1"
+    assert task.export(tmp_path, version="next", warm_up=False) == tmp_path / "2"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
+    assert sorted(path.name for path in (tmp_path / "2").iterdir()) == [
+        "assets",
+        "fingerprint.pb",
+        "model_card.json",
+        "saved_model.pb",
+        "variables",
+    ]
+    with pytest.raises(FileExistsError, match=r"The next free version is 3\."):
+        task.export(tmp_path, version=2)
+
+
+@pytest.mark.slow
+def test_no_more_than_max_bytes_are_read(backbone, preprocessor, tmp_path):
+    task = kbl.BertTokenClassifier(backbone, TAGS, preprocessor=preprocessor)
+    task.export(tmp_path / "model", max_bytes=16, warm_up=False)
+    served = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_default"]
+    long, short = (served(text=tf.constant([text])) for text in ("film film film film film film", "film film film f"))
+    assert long.pop("bytes_cut").numpy().tolist() == [13]
+    assert short.pop("bytes_cut").numpy().tolist() == [0]
+    assert_near(
+        {name: value.numpy() for name, value in long.items()},
+        {name: value.numpy() for name, value in short.items()},
+        tolerance=0,
+    )
+    with pytest.raises(ValueError, match="`BertTokenClassifier`: `max_bytes` must be at least 16"):
+        task.export(tmp_path / "other", max_bytes=3)
+
+
+def test_ids_that_a_server_has_padded_are_refused(backbone, tmp_path):
+    kbl.BertClassifier(backbone, 2).export(tmp_path / "model")
+    served = tf.saved_model.load(str(tmp_path / "model")).signatures["token_ids"]
+    ids = {"token_ids": [[2, 5, 3, 2]], "segment_ids": [[0, 0, 0, 0]], "padding_mask": [[1, 1, 1, 1]]}
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`BertClassifier`: no row of `token_ids` must end in"):
+        served(**{name: tf.constant(values) for name, values in ids.items()})
+    ids["padding_mask"] = [[1, 1, 1, 0]]
+    assert served(**{name: tf.constant(values) for name, values in ids.items()})["logits"].shape == (1, 2)
