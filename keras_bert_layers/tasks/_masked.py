@@ -62,8 +62,8 @@ def masked_lm_head(
 def fill_masks(task: Any, *texts: Any) -> tuple[Any, dict[str, Any]]:
     """The outputs of a task for a batch of texts or of pairs, and the most probable tokens for the masks in them."""
     tokenizer = task.preprocessor.tokenizer
-    _check_top_k(task.data.owner, task.top_k, tokenizer.vocabulary_size())
-    masks = read_masks(task.data.tokens(*texts), task.preprocessor, texts)
+    _check_top_k(task.pipeline.owner, task.top_k, tokenizer.vocabulary_size())
+    masks = read_masks(task.pipeline.tokens(*texts), task.preprocessor, texts)
     outputs = task.run(masks.ids)
     filled = decode_masks(
         outputs["masked_lm"] if isinstance(outputs, dict) else outputs,

@@ -96,12 +96,12 @@ def report_of(classifier: Any, x: Any, y: Any, *, num_errors: int, batch_size: i
     check_takes_text(classifier)
     checks.whole_number(owner, "num_errors", num_errors)
     metrics = _scikit_learn(owner)
-    columns = classifier.data.columns(x)
+    columns = classifier.pipeline.columns(x)
     columns = columns if isinstance(columns, tuple) else (columns,)
     num_texts = len(columns[0])
     rule = f"hold one label for each of {num_texts} texts"
     checks.length(owner, "labels", y, num_texts, rule=rule, unit="labels")
-    labels = np.asarray(classifier.data.labels(x, y)).astype(int)
+    labels = np.asarray(classifier.pipeline.labels(x, y)).astype(int)
     labels = labels.argmax(axis=-1) if labels.ndim > 1 else labels  # one-hot rows
     if not num_texts:
         raise ValueError(f"`{owner}`: a report needs at least one text. Received: 0 texts.")

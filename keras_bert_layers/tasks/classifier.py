@@ -92,8 +92,8 @@ class BertClassifier(Task):
         dropout = backbone.config.dropout if dropout is None else dropout
         head = ClassificationHead(labels.num_classes, dropout=dropout, **head_options(backbone, "classification_head"))
         outputs = head(backbone(backbone.input)["pooled_output"])
-        data = TextInputs("BertClassifier", preprocessor, labels, pairs=pairs)
-        super().__init__(backbone, data, outputs=outputs, name=name)
+        pipeline = TextInputs("BertClassifier", preprocessor, labels, pairs=pairs)
+        super().__init__(backbone, pipeline, outputs=outputs, name=name)
         self._labels = labels
         self.num_classes = labels.num_classes
         self.problem_type = problem_type
@@ -102,7 +102,7 @@ class BertClassifier(Task):
 
     class_names = Setting(holder="_labels", doc="One name a class, or None.")
     threshold = Setting(holder="_labels", doc="Above this probability a class is predicted, for several labels a text.")
-    pairs = Setting(holder="data", doc="Whether a row is a pair of texts; None before the first `fit`.")
+    pairs = Setting(holder="pipeline", doc="Whether a row is a pair of texts; None before the first `fit`.")
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the logits, binary for several labels a text; squared error for a regression."""
@@ -151,7 +151,7 @@ class BertClassifier(Task):
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `label` and `probabilities`, or to `score`."""
-        return self._labels.decode(self.run(self.data.tokens(*texts)))
+        return self._labels.decode(self.run(self.pipeline.tokens(*texts)))
 
     def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
         """`label` and `probabilities`, or `score`, of an ONNX file."""

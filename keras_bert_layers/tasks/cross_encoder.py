@@ -81,8 +81,8 @@ class BertCrossEncoder(Task):
         head = ClassificationHead(1, dropout=dropout, **head_options(backbone, "classification_head"))
         outputs = head(backbone(backbone.input)["pooled_output"])
         labels, all_prompts = Relevance(activation), Prompts("BertCrossEncoder", prompts, default_prompt)
-        data = TextInputs("BertCrossEncoder", preprocessor, labels, pairs=True).prompted(all_prompts.text())
-        super().__init__(backbone, data, outputs=outputs, name=name)
+        pipeline = TextInputs("BertCrossEncoder", preprocessor, labels, pairs=True).prompted(all_prompts.text())
+        super().__init__(backbone, pipeline, outputs=outputs, name=name)
         self._labels, self._prompts = labels, all_prompts
         self.dropout = dropout
         self.compile()
@@ -125,7 +125,7 @@ class BertCrossEncoder(Task):
             prompt: is put before the queries instead of the default one: a name of `prompts`, or a text; `""` for none.
         """
         return self._predict(
-            self._prompts.data(self, prompt, x),
+            self._prompts.pipeline(self, prompt, x),
             x,
             batch_size,
             verbose,
@@ -144,11 +144,11 @@ class BertCrossEncoder(Task):
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Queries and documents to `score`."""
-        return self._labels.decode(self.run(self.data.tokens(*texts)))
+        return self._labels.decode(self.run(self.pipeline.tokens(*texts)))
 
     def serve_prompted(self, prompt: str, *texts: Any) -> dict[str, Any]:
         """Queries, read after the text of a prompt, and documents to `score`."""
-        return self._labels.decode(self.run(self.data.prompted(prompt).tokens(*texts)))
+        return self._labels.decode(self.run(self.pipeline.prompted(prompt).tokens(*texts)))
 
     def signatures(self) -> list[Signature]:
         """The signatures of all tasks, and one for each prompt."""
@@ -187,7 +187,7 @@ class BertCrossEncoder(Task):
         if not isinstance(query, str | bytes):
             raise TypeError(checks.message("BertCrossEncoder", "query", "be one string", query))
         checks.optional(checks.positive_integer, "BertCrossEncoder", "top_k", top_k)
-        self.data.is_raw([query])
+        self.pipeline.is_raw([query])
         candidates = as_columns("BertCrossEncoder", documents)
         queries = np.array([query] * len(candidates), object)
         logits = self.predict((queries, candidates), batch_size, verbose=verbose, prompt=prompt)[:, 0]

@@ -79,7 +79,7 @@ class BertDualEncoder(Task):
         arXiv:1908.10084.
     """
 
-    data: QueryInputs
+    pipeline: QueryInputs
     output_name = "embedding"
     reads_pooled_output = False
     part = QUERY
@@ -114,8 +114,8 @@ class BertDualEncoder(Task):
         by_side = Prompts(owner, prompts).by_name
         for side in by_side:
             checks.one_of(owner, "prompts", side, SIDES)
-        data = QueryInputs(owner, preprocessor, document_preprocessor, by_side)
-        super().__init__(backbone, data, inputs=inputs, outputs=outputs, parts=encoders, name=name)
+        pipeline = QueryInputs(owner, preprocessor, document_preprocessor, by_side)
+        super().__init__(backbone, pipeline, inputs=inputs, outputs=outputs, parts=encoders, name=name)
         self.document_backbone = document_backbone
         self.document_preprocessor = document_preprocessor
         self.pooling = as_given(pooling)
@@ -130,7 +130,7 @@ class BertDualEncoder(Task):
         """What is read before every query and every document; None for nothing."""
         return dict(self._prompts) or None
 
-    document_preprocessor = Setting(holder="data", doc="The preprocessor of the documents; None for the other one.")
+    document_preprocessor = Setting(holder="pipeline", doc="The preprocessor of the documents; None for the other one.")
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of each query's own document; the loss gets row indices and logits `(batch, candidates)`."""
@@ -189,10 +189,10 @@ class BertDualEncoder(Task):
         return self._encode(DOCUMENT, texts, batch_size, **kwargs)
 
     def _encode(self, side: str, texts: Any, batch_size: int | None, **options: Any) -> np.ndarray:
-        if not self.data.is_raw(texts):
+        if not self.pipeline.is_raw(texts):
             cure = "Use `predict` on ids."
             raise ValueError(checks.message("BertDualEncoder", "texts", "be texts", type(texts), cure))
-        return self._predictor.predict(self.data.side(side), texts, batch_size=batch_size, **options)
+        return self._predictor.predict(self.pipeline.side(side), texts, batch_size=batch_size, **options)
 
     def signatures(self) -> list[Signature]:
         """The signatures of all tasks, which answer queries, and those of documents."""
@@ -202,16 +202,16 @@ class BertDualEncoder(Task):
         if self.preprocessor is not None:
             found.append(Signature("query", self.serve, texts))
             found.append(Signature("document", self._serve_document, texts))
-            found.append(Signature("document_tokenize", self.data.side(DOCUMENT).tokens, texts))
+            found.append(Signature("document_tokenize", self.pipeline.side(DOCUMENT).tokens, texts))
         return found
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Queries to `embedding`."""
-        return {self.output_name: self.run(self.data.tokens(*texts))}
+        return {self.output_name: self.run(self.pipeline.tokens(*texts))}
 
     def _serve_document(self, text: Any) -> dict[str, Any]:
         """Documents to `embedding`."""
-        return {self.output_name: self.run(self.data.side(DOCUMENT).tokens(text), DOCUMENT)}
+        return {self.output_name: self.run(self.pipeline.side(DOCUMENT).tokens(text), DOCUMENT)}
 
     def _serve_document_ids(self, *ids: Any, **ids_by_name: Any) -> dict[str, Any]:
         return self.serve_ids({**dict(zip(self.id_inputs(), ids, strict=False)), **ids_by_name}, DOCUMENT)

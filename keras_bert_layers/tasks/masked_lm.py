@@ -97,8 +97,8 @@ class BertMaskedLM(Task):
             tie_weights=tie_weights,
         )
         outputs = head(backbone(backbone.input)["sequence_output"], inputs[POSITIONS])
-        data = MaskedInputs("BertMaskedLM", preprocessor, masking)
-        super().__init__(backbone, data, inputs=inputs, outputs=outputs, name=name)
+        pipeline = MaskedInputs("BertMaskedLM", preprocessor, masking)
+        super().__init__(backbone, pipeline, inputs=inputs, outputs=outputs, name=name)
         self.top_k = top_k
         self.masking = masking
         self.head_activation = head_activation

@@ -74,8 +74,8 @@ class BertMultipleChoice(Task):
         pooled = backbone({key: flatten(ids) for key, ids in inputs.items()})["pooled_output"]  # [B * choices, H]
         # A choice without a single token is absent.
         outputs = head(pooled, choice_mask=keras.ops.max(inputs["padding_mask"], axis=-1))
-        data = ChoiceInputs("BertMultipleChoice", preprocessor, fill_value=ABSENT_SCORE)
-        super().__init__(backbone, data, outputs=outputs, inputs=inputs, name=name)
+        pipeline = ChoiceInputs("BertMultipleChoice", preprocessor, fill_value=ABSENT_SCORE)
+        super().__init__(backbone, pipeline, outputs=outputs, inputs=inputs, name=name)
         self.dropout = dropout
         self.compile()
 
@@ -92,6 +92,6 @@ class BertMultipleChoice(Task):
         prompts, choices = texts
         present = tf.where(tf.not_equal(choices, ""))  # [pairs, 2]
         pairs = (tf.gather(prompts, present[:, 0]), tf.gather_nd(choices, present)[:, tf.newaxis])
-        scores = self.run(self.data.tokens(*pairs))[:, 0]
+        scores = self.run(self.pipeline.tokens(*pairs))[:, 0]
         logits = tf.tensor_scatter_nd_update(tf.fill(tf.shape(choices), ABSENT_SCORE), present, scores)
         return decode_choices(logits, choices)

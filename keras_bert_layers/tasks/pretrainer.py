@@ -94,8 +94,8 @@ class BertPretrainer(Task):
             MASKED_LM: masked_lm_head(backbone, tie_weights=tie_weights)(encoded["sequence_output"], inputs[POSITIONS]),
             NEXT_SENTENCE: next_sentence_head(encoded["pooled_output"]),
         }
-        data = DocumentInputs("BertPretrainer", preprocessor, masking)
-        super().__init__(backbone, data, inputs=inputs, outputs=outputs, name=name)
+        pipeline = DocumentInputs("BertPretrainer", preprocessor, masking)
+        super().__init__(backbone, pipeline, inputs=inputs, outputs=outputs, name=name)
         self.top_k = top_k
         self.masking = masking
         self.tie_weights = tie_weights

@@ -95,7 +95,7 @@ class BertQuestionAnswerer(Task):
         Devlin et al. 2018, arXiv:1810.04805, sections 4.2 and 4.3; google-research/bert `run_squad.py`.
     """
 
-    data: QuestionInputs
+    pipeline: QuestionInputs
     reads_pooled_output = False
     default_loss_weights = {START: 0.5, END: 0.5}  # noqa: RUF012 - never changed
 
@@ -117,8 +117,8 @@ class BertQuestionAnswerer(Task):
         inputs = backbone.input
         hidden = backbone(_encoder_inputs(backbone, preprocessor))["sequence_output"]
         start_logits, end_logits = head(hidden, answer_mask=_answer_mask(inputs))
-        data = QuestionInputs(owner, preprocessor, fill_value=MASKED_LOGIT)
-        super().__init__(backbone, data, outputs={START: start_logits, END: end_logits}, name=name)
+        pipeline = QuestionInputs(owner, preprocessor, fill_value=MASKED_LOGIT)
+        super().__init__(backbone, pipeline, outputs={START: start_logits, END: end_logits}, name=name)
         self.max_answer_length = max_answer_length
         self.n_best = n_best
         self.no_answer_threshold = no_answer_threshold
@@ -205,7 +205,7 @@ class BertQuestionAnswerer(Task):
         rows = windows.pop("rows")
         of_best = (self.n_best,)
         sizes = ((tf.float32, of_best), (tf.int32, of_best), (tf.int32, of_best), (tf.float32, ()))
-        spans = WindowSpans(*in_parts(self._best_spans, windows, width=self.data.width, sizes=sizes))
+        spans = WindowSpans(*in_parts(self._best_spans, windows, width=self.pipeline.width, sizes=sizes))
         best = merge_windows(spans, rows, texts[1])
         # An error would fail the whole batch, which may hold requests of several clients.
         return {**best, "no_answer_probability": tf.where(fits, best["no_answer_probability"], NONE)}

@@ -107,8 +107,8 @@ class BertSentenceEncoder(Task):
         layers = projection_layers("BertSentenceEncoder", projection_dim, projection_activation, backbone.config)
         outputs = _cut(pooled_vectors(backbone, pooling, normalize, layers), truncate_dim)
         all_prompts = Prompts("BertSentenceEncoder", prompts, default_prompt)
-        data = ComparedInputs("BertSentenceEncoder", preprocessor, outputs.shape[-1]).prompted(all_prompts.text())
-        super().__init__(backbone, data, outputs=outputs, name=name)
+        pipeline = ComparedInputs("BertSentenceEncoder", preprocessor, outputs.shape[-1]).prompted(all_prompts.text())
+        super().__init__(backbone, pipeline, outputs=outputs, name=name)
         self._prompts = all_prompts
         self.pooling = as_given(pooling)
         self.normalize = normalize
@@ -155,7 +155,7 @@ class BertSentenceEncoder(Task):
             prompt: is put before the texts instead of the default one: a name of `prompts`, or a text; `""` for none.
         """
         return self._predict(
-            self._prompts.data(self, prompt, x),
+            self._prompts.pipeline(self, prompt, x),
             x,
             batch_size,
             verbose,
@@ -279,11 +279,11 @@ class BertSentenceEncoder(Task):
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `embedding`."""
-        return {self.output_name: self.run(self.data.tokens(*texts))}
+        return {self.output_name: self.run(self.pipeline.tokens(*texts))}
 
     def serve_prompted(self, prompt: str, *texts: Any) -> dict[str, Any]:
         """Strings, read after the text of a prompt, to `embedding`."""
-        return {self.output_name: self.run(self.data.prompted(prompt).tokens(*texts))}
+        return {self.output_name: self.run(self.pipeline.prompted(prompt).tokens(*texts))}
 
     def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
         """`embedding` of an ONNX file."""

@@ -39,20 +39,21 @@ from keras_bert_layers.tasks.training.training_place import TrainingPlace
 class Task(keras.Model):
     """A functional model over ids, with the parts that let it take raw text.
 
-    The model itself takes ids, so that no compiler meets a string. `data`, an `Inputs` object, turns what a user holds
-    into batches of ids, and outputs into rows again. A predictor runs the model over many rows. A subclass makes the
-    graph, names its default loss and metrics, and decodes answers; it calls `compile` at the end of its constructor.
+    The model itself takes ids, so that no compiler meets a string. `pipeline`, an `Inputs` object, turns what a user
+    holds into batches of ids, and outputs into rows again. A predictor runs the model over many rows. A subclass makes
+    the graph, names its default loss and metrics, and decodes answers; it calls `compile` at the end of its
+    constructor.
 
     Args:
         backbone: a `BertBackbone`.
-        data: the kind of data that the task takes.
+        pipeline: how the task reads data, and turns outputs into rows again.
         outputs: the functional model's outputs.
         inputs: the functional model's inputs; the backbone's if None.
         parts: models over ids that are parts of this one, by name; see `part`.
         name: the model's name.
     """
 
-    data: Inputs
+    pipeline: Inputs
 
     #: The name of the model's output in the signature `token_ids`.
     output_name = "logits"
@@ -70,7 +71,7 @@ class Task(keras.Model):
     def __init__(
         self,
         backbone: BertBackbone,
-        data: Inputs,
+        pipeline: Inputs,
         *,
         outputs: Any,
         inputs: Any = None,
@@ -81,9 +82,9 @@ class Task(keras.Model):
         self._predictor = Predictor(self, parts)
         self._place = Untracked(TrainingPlace(self))
         self._token_count: Untracked[Any] = Untracked(None)
-        self.data = data
+        self.pipeline = pipeline
         self.backbone = backbone
-        self.preprocessor = data.preprocessor
+        self.preprocessor = pipeline.preprocessor
         for encoder in self._backbones():
             encoder._tasks.value.add(self)
         self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
@@ -96,20 +97,20 @@ class Task(keras.Model):
     @property
     def preprocessor(self) -> Any:
         """Turns text into ids; None for a task that takes ids only."""
-        return self.data.preprocessor
+        return self.pipeline.preprocessor
 
     @preprocessor.setter
     def preprocessor(self, preprocessor: Any) -> None:
-        if preprocessor is not self.data.preprocessor:
+        if preprocessor is not self.pipeline.preprocessor:
             if preprocessor is not None:
                 check_sizes(type(self).__name__, self.backbone.config, preprocessor)
-            self.data.preprocessor = preprocessor
+            self.pipeline.preprocessor = preprocessor
             self.forget_traces()
 
     def forget_traces(self) -> None:
         """Drops all traced functions; called by whatever changes the model, its labels or its answers."""
         self._predictor.forget()
-        self.data.forget_traces()
+        self.pipeline.forget_traces()
 
     def weights_have_changed(self) -> None:
         """Compiles again, if the task is compiled, for other weights to train; called by a backbone of it."""
@@ -153,7 +154,7 @@ class Task(keras.Model):
 
     def _read_packed(self, *data: Any) -> None:
         """Lets the backbones read rows of several texts, if there are such rows; others are read as before."""
-        if any(map(self.data.is_packed, data)):
+        if any(map(self.pipeline.is_packed, data)):
             for backbone in self._backbones():
                 backbone.packed_rows = True
 
@@ -318,12 +319,12 @@ class Task(keras.Model):
         Raises:
             TypeError, ValueError: text that is not strings (the message names the row), no text, lengths that differ.
         """
-        owner, data, place = type(self).__name__, self.data, self._training_place
-        x, y = data.opened(x, y)
-        x, is_raw = as_dataset(data, x, shuffle=shuffle)
+        owner, pipeline, place = type(self).__name__, self.pipeline, self._training_place
+        x, y = pipeline.opened(x, y)
+        x, is_raw = as_dataset(pipeline, x, shuffle=shuffle)
         callbacks = place.callbacks(callbacks, initial_epoch=initial_epoch, steps_per_epoch=steps_per_epoch)
         if class_weight is not None:
-            class_weight = data.class_weight(x, class_weight)
+            class_weight = pipeline.class_weight(x, class_weight)
         options = {
             "epochs": epochs,
             "verbose": verbose,
@@ -341,18 +342,18 @@ class Task(keras.Model):
                 options |= {"validation_split": validation_split, "validation_batch_size": validation_batch_size}
                 options |= {"validation_data": untuned(validation_data), "sample_weight": sample_weight}
                 return super().fit(untuned(x), y, batch_size=batch_size, shuffle=shuffle, **options)
-            data = IdArrays(owner, None)
+            pipeline = IdArrays(owner, None)
         order = RowOrder.of(owner, x, shuffle=shuffle, group_by_length=group_by_length)
         if validation_split and validation_data is None:
-            (x, y, sample_weight), validation_data = data.split(x, y, sample_weight, validation_split)
+            (x, y, sample_weight), validation_data = pipeline.split(x, y, sample_weight, validation_split)
         self._read_packed(x, validation_data)
-        with data.fitting(x):
+        with pipeline.fitting(x):
             drawn = Epochs(order, place.reader(), are_endless=steps_per_epoch is not None)
-            batches = data.batches(x, y, sample_weight, batch_size=batch_size, epochs=drawn)
+            batches = pipeline.batches(x, y, sample_weight, batch_size=batch_size, epochs=drawn)
             if self.loss is not None:
-                data.check_labels(x, y)
+                pipeline.check_labels(x, y)
             if validation_data is not None:
-                validation_data = data.validation(validation_data, validation_batch_size or batch_size)
+                validation_data = pipeline.validation(validation_data, validation_batch_size or batch_size)
             # The dataset shuffles itself; Keras warns if it is asked to.
             validation_data = untuned(validation_data)
             return super().fit(untuned(batches), validation_data=validation_data, shuffle=False, **options)
@@ -371,13 +372,13 @@ class Task(keras.Model):
         **kwargs: Any,
     ) -> Any:
         """Loss and metrics, as `keras.Model.evaluate`; `x`, `y`, `batch_size` and `sample_weight` as in `fit`."""
-        x, y = self.data.opened(x, y)
-        x, is_raw = as_dataset(self.data, x)
+        x, y = self.pipeline.opened(x, y)
+        x, is_raw = as_dataset(self.pipeline, x)
         if is_raw:
             self._read_packed(x)
-            batches = self.data.batches(x, y, sample_weight, batch_size=batch_size)
+            batches = self.pipeline.batches(x, y, sample_weight, batch_size=batch_size)
             if self.loss is not None:
-                self.data.check_labels(x, y)
+                self.pipeline.check_labels(x, y)
             x, y, sample_weight, batch_size = batches, None, None, None
         return super().evaluate(
             untuned(x), y, batch_size, verbose, sample_weight, steps, callbacks, return_dict=return_dict, **kwargs
@@ -394,7 +395,7 @@ class Task(keras.Model):
     ) -> Any:
         """One step on one batch, as `keras.Model.train_on_batch`; lists or arrays of text, or ids."""
         if class_weight is not None:
-            class_weight = self.data.class_weight(x, class_weight)
+            class_weight = self.pipeline.class_weight(x, class_weight)
         batch = self._one_batch(x, y, sample_weight, training=True)
         return super().train_on_batch(*batch, class_weight=class_weight, return_dict=return_dict)
 
@@ -403,11 +404,11 @@ class Task(keras.Model):
         return super().test_on_batch(*self._one_batch(x, y, sample_weight, training=False), return_dict=return_dict)
 
     def _one_batch(self, x: Any, y: Any, sample_weight: Any, *, training: bool) -> tuple[Any, ...]:
-        if not self.data.is_raw(x):
+        if not self.pipeline.is_raw(x):
             return x, y, sample_weight
         if self.loss is not None:
-            self.data.check_labels(x, y)
-        return self.data.one_batch(x, y, sample_weight, training=training)
+            self.pipeline.check_labels(x, y)
+        return self.pipeline.one_batch(x, y, sample_weight, training=training)
 
     # Outputs and answers.
 
@@ -453,12 +454,12 @@ class Task(keras.Model):
             TypeError, ValueError: text that is not strings (the message names the row), or of another kind.
         """
         return self._predict(
-            self.data, x, batch_size, verbose, steps, callbacks, max_tokens_per_batch=max_tokens_per_batch
+            self.pipeline, x, batch_size, verbose, steps, callbacks, max_tokens_per_batch=max_tokens_per_batch
         )
 
     def _predict(
         self,
-        data: Inputs,
+        pipeline: Inputs,
         x: Any,
         batch_size: int | None = None,
         verbose: Any = "auto",
@@ -467,16 +468,16 @@ class Task(keras.Model):
         *,
         max_tokens_per_batch: int | None = None,
     ) -> Any:
-        """`predict` with texts read as `data` reads them."""
+        """`predict` with texts read as `pipeline` reads them."""
         options = {"batch_size": batch_size, "verbose": verbose, "steps": steps, "callbacks": callbacks}
-        x, _ = data.opened(x)
-        if data.is_raw(x):
-            return self._predictor.predict(data, x, max_tokens_per_batch=max_tokens_per_batch, **options)
+        x, _ = pipeline.opened(x)
+        if pipeline.is_raw(x):
+            return self._predictor.predict(pipeline, x, max_tokens_per_batch=max_tokens_per_batch, **options)
         if max_tokens_per_batch is not None:
             owner, cure = type(self).__name__, "Ids are computed in the batches that they come in."
             rule = "be None for ids"
             raise ValueError(checks.message(owner, "max_tokens_per_batch", rule, max_tokens_per_batch, cure))
-        return keras.Model.predict(self._model_for(x), data.model_inputs(x), **options)
+        return keras.Model.predict(self._model_for(x), pipeline.model_inputs(x), **options)
 
     def predict_stream(
         self,
@@ -503,18 +504,18 @@ class Task(keras.Model):
         Raises:
             TypeError, ValueError: as `predict`. Errors of `x` itself are passed on unchanged.
         """
-        if not self.data.is_raw(x):
+        if not self.pipeline.is_raw(x):
             cure = "Make the task with a preprocessor and give it texts; `predict` takes ids."
             raise ValueError(checks.message(type(self).__name__, "x", "be texts", type(x), cure))
         return self._predictor.stream(
-            self.data, x, batch_size=batch_size, max_tokens_per_batch=max_tokens_per_batch, verbose=verbose
+            self.pipeline, x, batch_size=batch_size, max_tokens_per_batch=max_tokens_per_batch, verbose=verbose
         )
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for one batch, as `keras.Model.predict_on_batch`; lists or arrays of text, or ids."""
-        if self.data.is_raw(x):
+        if self.pipeline.is_raw(x):
             return self.predict(x, verbose=0)
-        return keras.Model.predict_on_batch(self._model_for(x), self.data.model_inputs(x))
+        return keras.Model.predict_on_batch(self._model_for(x), self.pipeline.model_inputs(x))
 
     def _model_for(self, ids: Any) -> keras.Model:
         """The model that takes these ids: the whole, or for ids of single rows `part`."""
@@ -551,16 +552,20 @@ class Task(keras.Model):
         if self.preprocessor is None:
             return [ids]
         texts = self.text_inputs()
-        return [Signature("serving_default", self.serve, texts), ids, Signature("tokenize", self.data.tokens, texts)]
+        return [
+            Signature("serving_default", self.serve, texts),
+            ids,
+            Signature("tokenize", self.pipeline.tokens, texts),
+        ]
 
     def text_inputs(self) -> dict[str, tuple[tuple[int | None, ...], str]]:
         """The string inputs of the task's signatures: name -> `(shape, dtype)`."""
-        return dict(self.data.text_inputs)
+        return dict(self.pipeline.text_inputs)
 
     def id_inputs(self) -> dict[str, tuple[tuple[int | None, ...], str]]:
         """The integer inputs of the task's signatures: name -> `(shape, dtype)`."""
         inputs = self._predictor.part(self.part).input
-        return {name: (tuple(inputs[name].shape), "int32") for name in self.data.id_names(list(inputs))}
+        return {name: (tuple(inputs[name].shape), "int32") for name in self.pipeline.id_names(list(inputs))}
 
     def _serve_ids(self, *ids: Any, **ids_by_name: Any) -> dict[str, Any]:
         return self.serve_ids({**dict(zip(self.id_inputs(), ids, strict=False)), **ids_by_name})
@@ -574,7 +579,7 @@ class Task(keras.Model):
     def run(self, ids: dict[str, Any], part: str | None = None) -> Any:
         """The outputs of the model (or of a part) as TensorFlow tensors, for answers; eager on other backends."""
         model = self._predictor.part(part or self.part)
-        ids = self.data.model_inputs(ids)
+        ids = self.pipeline.model_inputs(ids)
         if keras.backend.backend() == "tensorflow":
             return traced_once(model, ids, training=False)
         outputs = model(ids, training=False)

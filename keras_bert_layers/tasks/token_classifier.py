@@ -100,7 +100,7 @@ class BertTokenClassifier(Task):
         conditional random field).
     """
 
-    data: WordInputs
+    pipeline: WordInputs
     reads_pooled_output = False
 
     def __init__(
@@ -127,8 +127,8 @@ class BertTokenClassifier(Task):
             len(tag_names), dropout=dropout, **head_options(backbone, "token_classification_head")
         )
         outputs = head(backbone(backbone.input)["sequence_output"])
-        data = WordInputs("BertTokenClassifier", preprocessor, tag_names, scheme=found, stride=stride)
-        super().__init__(backbone, data, outputs=outputs, name=name)
+        pipeline = WordInputs("BertTokenClassifier", preprocessor, tag_names, scheme=found, stride=stride)
+        super().__init__(backbone, pipeline, outputs=outputs, name=name)
         self.tag_names = tag_names
         self.scheme = found.name
         self.crf = None
@@ -230,12 +230,12 @@ class BertTokenClassifier(Task):
         Raises:
             TypeError: texts instead of rows of words; ask `answer` for their entities.
         """
-        self.data.is_raw(words)
-        of_whole = self.data.scheme.of_whole
+        self.pipeline.is_raw(words)
+        of_whole = self.pipeline.scheme.of_whole
 
         def compute(columns: Any, run: Callable[..., Any]) -> list[list[str]]:
-            self.data.require_words(columns)
-            found = self.data.word_logits(columns, run)
+            self.pipeline.require_words(columns)
+            found = self.pipeline.word_logits(columns, run)
             specs = (tf.TensorSpec([None, None, len(self.tag_names)]), tf.TensorSpec([None, None], tf.bool))
             decode = self._predictor.traced_once(self._decode, specs)
             tags = ops.convert_to_numpy(decode(found.logits, found.is_word)[0])
@@ -243,7 +243,9 @@ class BertTokenClassifier(Task):
             return [[self.tag_names[tag] for tag in of_whole[row[first], row[last]]] for row, first, last in rows]
 
         options = {"batch_size": batch_size, "verbose": 0, **kwargs}
-        return list(itertools.chain.from_iterable(self._predictor.blocks(self.data, words, compute=compute, **options)))
+        return list(
+            itertools.chain.from_iterable(self._predictor.blocks(self.pipeline, words, compute=compute, **options))
+        )
 
     def _decode(self, logits: Any, is_word: Any) -> tuple[Any, Any]:
         """The tags of words `(batch, words)` and the probability of each."""
@@ -256,7 +258,7 @@ class BertTokenClassifier(Task):
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to entities."""
-        aligner = self.data.aligner()
+        aligner = self.pipeline.aligner()
         words = (aligner.align if self.aggregation == "first" else aligner.align_pieces)(texts[0])
         logits = self._run_windows(words.inputs)
         if self.aggregation in ("average", "max"):

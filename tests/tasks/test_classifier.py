@@ -172,7 +172,7 @@ def test_no_texts_have_no_answers(classifier):
     ids=["objects", "two axes", "floats", "names"],
 )
 def test_odd_columns_of_labels(classifier, column):
-    assert classifier.data.labels(TEXTS, column).tolist() == LABELS
+    assert classifier.pipeline.labels(TEXTS, column).tolist() == LABELS
 
 
 class TestClassWeight:

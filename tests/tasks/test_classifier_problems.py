@@ -77,17 +77,17 @@ class TestSeveralLabels:
         ids=["columns", "booleans", "tuples", "filled up", "bytes"],
     )
     def test_every_kind_of_labels_is_the_same(self, labeller, labels):
-        encoded = labeller.data.labels(None, labels)
+        encoded = labeller.pipeline.labels(None, labels)
         assert encoded.dtype == np.float32
         np.testing.assert_array_equal(encoded, COLUMNS)
 
     def test_texts_without_any_label(self, labeller):
-        assert labeller.data.labels(None, [[], []]).tolist() == [[0, 0, 0]] * 2
+        assert labeller.pipeline.labels(None, [[], []]).tolist() == [[0, 0, 0]] * 2
 
     @pytest.mark.parametrize("filled", [True, False])
     def test_names_in_graph(self, labeller, filled):
         names = tf.ragged.constant(LABELS)
-        _, encoded = labeller.data.encode(tf.constant(TEXTS), names.to_tensor("") if filled else names)
+        _, encoded = labeller.pipeline.encode(tf.constant(TEXTS), names.to_tensor("") if filled else names)
         np.testing.assert_array_equal(encoded, COLUMNS)
 
     def test_answers_the_labels_above_the_threshold(self, labeller):

@@ -81,7 +81,7 @@ def test_fit_learns(encoder, logits):
     "column", [np.array(RELEVANCES)[:, None], np.array([1, 0, 0, 1, 1]), [True, False] * 2 + [True]]
 )
 def test_columns_of_relevances(encoder, column):
-    encoded = encoder.data.labels(None, np.asarray(column))
+    encoded = encoder.pipeline.labels(None, np.asarray(column))
     assert (encoded.shape, encoded.dtype) == ((5,), np.float32)
     np.testing.assert_array_equal(encoded, np.asarray(column, np.float32).reshape(-1))
 

@@ -48,7 +48,7 @@ def drawn(batches):
 
 class TestMasks:
     def batches(self, task, *, batch_size=3, epochs=None):
-        return task.data.batches(TEXTS, batch_size=batch_size, epochs=epochs)
+        return task.pipeline.batches(TEXTS, batch_size=batch_size, epochs=epochs)
 
     def test_training_masks_anew_in_every_epoch(self, masked_lm, make_epochs):
         batches = self.batches(masked_lm, epochs=make_epochs())
@@ -75,16 +75,16 @@ class TestMasks:
 
         expected = rows(self.batches(masked_lm))
         assert rows(self.batches(masked_lm, batch_size=2)) == expected
-        reversed_batches = masked_lm.data.batches(TEXTS[::-1], batch_size=7)
+        reversed_batches = masked_lm.pipeline.batches(TEXTS[::-1], batch_size=7)
         assert rows(reversed_batches) == expected
 
     def test_sample_weight(self, masked_lm):
         weights = np.arange(7.0)
-        (_, _, found), *_ = masked_lm.data.batches(TEXTS, None, weights, batch_size=7)
+        (_, _, found), *_ = masked_lm.pipeline.batches(TEXTS, None, weights, batch_size=7)
         np.testing.assert_array_equal(found[:, 0], weights)
 
     def test_training_text_is_read_as_the_reference_reads_it(self, masked_lm, preprocessor):
-        inputs, _, _ = masked_lm.data.encode(["a [MASK] film"])
+        inputs, _, _ = masked_lm.pipeline.encode(["a [MASK] film"])
         size = preprocessor(["a [MASK] film"])["token_ids"].shape[1]
         assert inputs["token_ids"].shape[1] == size > 5  # "[", "mask" and "]" are plain words to Google's code
 
@@ -95,7 +95,7 @@ class TestNumbers:
         assert logits.shape == (5, 2, 20)
         assert logits.dtype == np.float32
         for text, row in zip(MASKED, logits, strict=True):
-            ids = masked_lm.data.reader([text])
+            ids = masked_lm.pipeline.reader([text])
             hidden = masked_lm.backbone(ids)["sequence_output"]
             places = np.flatnonzero(ids["token_ids"][0] == preprocessor.tokenizer.mask_id)
             expected = masked_lm.get_layer("masked_lm_head")(hidden)[0].numpy()[places]
@@ -133,14 +133,14 @@ class TestNumbers:
         for x in (np.array(TEXTS[::-1]), dataset):
             assert masked_lm.evaluate(x, verbose=0, return_dict=True) == pytest.approx(expected, rel=TRACE_TOLERANCE)
         assert masked_lm.test_on_batch(TEXTS, return_dict=True) == pytest.approx(expected, rel=TRACE_TOLERANCE)
-        inputs, labels, weights = next(iter(masked_lm.data.batches(TEXTS, batch_size=7)))
+        inputs, labels, weights = next(iter(masked_lm.pipeline.batches(TEXTS, batch_size=7)))
         logits = masked_lm(inputs).numpy()
         losses = -np.take_along_axis(np.array(keras.ops.log_softmax(logits)), labels.numpy()[..., None], -1)[..., 0]
         assert expected["loss"] == pytest.approx(np.average(losses, weights=weights), rel=TRACE_TOLERANCE)
 
     def test_predict_on_ids_datasets_and_single_batches(self, masked_lm):
         expected = masked_lm.predict(MASKED, verbose=0)
-        ids = masked_lm.data.reader(MASKED)
+        ids = masked_lm.pipeline.reader(MASKED)
         batches = tf.data.Dataset.from_tensor_slices(MASKED).batch(1)
         for found in (masked_lm.predict(ids, verbose=0), masked_lm.predict(batches, verbose=0)):
             counts = [1, 2, 0, 0, 1]
@@ -237,7 +237,7 @@ def test_half_precision(make_backbone, preprocessor):
     task = BertMaskedLM(make_backbone(dtype="mixed_bfloat16"), preprocessor)
     task.compile(run_eagerly=True)  # quicker than a graph for one step
     assert np.isfinite(task.train_on_batch(TEXTS)).all()
-    assert task(task.data.encode(TEXTS)[0]).dtype == tf.float32
+    assert task(task.pipeline.encode(TEXTS)[0]).dtype == tf.float32
     assert np.isfinite(task.answer(MASKED)["probability"]).all()
 
 
@@ -245,7 +245,7 @@ def test_half_precision(make_backbone, preprocessor):
 def test_without_preprocessor(make_backbone, masked_lm, tmp_path):
     task = BertMaskedLM(make_backbone())
     task.compile(run_eagerly=True)
-    batch = masked_lm.data.encode(TEXTS)
+    batch = masked_lm.pipeline.encode(TEXTS)
     inputs, labels, weights = keras.tree.map_structure(np.array, batch)
     assert np.isfinite(task.train_on_batch(inputs, labels, sample_weight=weights)).all()
     task.export(tmp_path / "model")

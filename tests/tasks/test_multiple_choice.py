@@ -109,7 +109,7 @@ def test_dataset(chooser, logits):
 
 
 def test_batches_are_as_wide_as_their_own_rows_need(chooser):
-    dataset = chooser.data.batches(COLUMNS, LABELS, batch_size=2)
+    dataset = chooser.pipeline.batches(COLUMNS, LABELS, batch_size=2)
     shapes = [tuple(ids["token_ids"].shape) for ids, _ in dataset]
     assert shapes == [(2, 2, 9), (2, 4, 9), (1, 3, 6)]
 

@@ -65,7 +65,7 @@ def rows(batches):
 
 class TestPairsOfDocuments:
     def batches(self, task, *, batch_size=3, epochs=None):
-        return task.data.batches(DOCUMENTS, batch_size=batch_size, epochs=epochs)
+        return task.pipeline.batches(DOCUMENTS, batch_size=batch_size, epochs=epochs)
 
     def test_rows_are_two_segments(self, pretrainer, preprocessor, make_epochs):
         tokenizer = preprocessor.tokenizer
@@ -109,7 +109,7 @@ class TestNumbers:
         both = result["masked_lm_loss"] + result["next_sentence_loss"]
         assert result["loss"] == pytest.approx(both, rel=TRACE_TOLERANCE)
         assert result["masked_lm_perplexity"] == pytest.approx(np.exp(result["masked_lm_loss"]), rel=TRACE_TOLERANCE)
-        ((inputs, labels, weights),) = pretrainer.data.batches(DOCUMENTS, batch_size=99)
+        ((inputs, labels, weights),) = pretrainer.pipeline.batches(DOCUMENTS, batch_size=99)
         outputs = pretrainer(inputs)
         for name in ("masked_lm", "next_sentence"):
             shares = np.array(keras.ops.log_softmax(outputs[name]))
@@ -121,14 +121,14 @@ class TestNumbers:
         expected = pretrainer.evaluate(PAIRS, LABELS, batch_size=7, verbose=0, return_dict=True)
         dataset = tf.data.Dataset.from_tensor_slices((PAIRS, LABELS)).batch(7)
         assert pretrainer.evaluate(dataset, verbose=0, return_dict=True) == pytest.approx(expected)
-        (_, labels, weights), *_ = pretrainer.data.batches(PAIRS, LABELS, np.arange(7.0), batch_size=7)
+        (_, labels, weights), *_ = pretrainer.pipeline.batches(PAIRS, LABELS, np.arange(7.0), batch_size=7)
         assert labels["next_sentence"].numpy().tolist() == LABELS
         np.testing.assert_array_equal(weights["masked_lm"][:, 0], np.arange(7.0))
         np.testing.assert_array_equal(weights["next_sentence"], np.arange(7.0))
 
     def test_predict_is_both_heads_on_the_backbone(self, pretrainer):
         found = pretrainer.predict(MASKED, batch_size=2, verbose=0)
-        ids = pretrainer.data.model_inputs(pretrainer.data.reader(MASKED))
+        ids = pretrainer.pipeline.model_inputs(pretrainer.pipeline.reader(MASKED))
         hidden = pretrainer.backbone({name: ids[name] for name in ("token_ids", "segment_ids", "padding_mask")})
         masked = pretrainer.get_layer("masked_lm_head")(hidden["sequence_output"], ids["mask_positions"])
         assert found["masked_lm"].shape == (4, 3, len(pretrainer.preprocessor.tokenizer.get_config()["vocabulary"]))
@@ -216,7 +216,7 @@ def test_half_precision(make):
     task = make(dtype="mixed_bfloat16")
     task.compile(run_eagerly=True)  # quicker than a graph for one step
     assert np.isfinite(task.train_on_batch(PAIRS, LABELS)).all()
-    outputs = task(task.data.encode(PAIRS, tf.constant(LABELS))[0])
+    outputs = task(task.pipeline.encode(PAIRS, tf.constant(LABELS))[0])
     assert {output.dtype for output in outputs.values()} == {tf.float32}
     assert np.isfinite(task.answer(MASKED)["is_next_probability"]).all()
 

@@ -61,7 +61,7 @@ def windows(answerer):
 @pytest.fixture(scope="module")
 def labels(answerer):
     """The places of starts and ends in all windows of X."""
-    return {side: answerer.data.one_batch(X, Y)[1][side] for side in SIDES}
+    return {side: answerer.pipeline.one_batch(X, Y)[1][side] for side in SIDES}
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ class TestTraining:
         assert set(windows["rows"][start > 0]) == {0, 2, 4}
 
     def test_steps_hold_windows_in_the_order_of_the_rows(self, answerer, windows, labels):
-        batches = answerer.data.batches(X, Y, batch_size=4)
+        batches = answerer.pipeline.batches(X, Y, batch_size=4)
         steps = list(batches.as_numpy_iterator())
         sizes = [len(ids["token_ids"]) for ids, _ in steps]
         assert sizes[:-1] == [4] * (len(sizes) - 1)
@@ -150,7 +150,7 @@ class TestTraining:
     def test_shuffled_steps_hold_the_same_windows(self, answerer, windows, make_epochs):
         found = [
             row[mask > 0].tolist()
-            for ids, _ in answerer.data.batches(X, Y, batch_size=4, epochs=make_epochs()).as_numpy_iterator()
+            for ids, _ in answerer.pipeline.batches(X, Y, batch_size=4, epochs=make_epochs()).as_numpy_iterator()
             for row, mask in zip(ids["token_ids"], ids["padding_mask"], strict=True)
         ]
         expected = [
@@ -164,15 +164,15 @@ class TestTraining:
         y = ([start[0] if start else -1 for start in STARTS], [answer[0] if answer else "" for answer in ANSWERS])
         weights = np.arange(5.0)
         dataset = tf.data.Dataset.from_tensor_slices((X, y, weights)).batch(5)
-        (step,) = answerer.data.batches(dataset).as_numpy_iterator()
-        for ids, found, weight in (step, answerer.data.one_batch(X, dictionaries, weights)):
+        (step,) = answerer.pipeline.batches(dataset).as_numpy_iterator()
+        for ids, found, weight in (step, answerer.pipeline.one_batch(X, dictionaries, weights)):
             np.testing.assert_array_equal(ids["token_ids"], windows["token_ids"])
             np.testing.assert_array_equal(weight, weights[windows["rows"]])
             for side in SIDES:
                 np.testing.assert_array_equal(found[side], labels[side])
 
     def test_split(self, answerer):
-        (x, y, _), (last_x, last_y, _) = answerer.data.split(X, Y, None, 0.4)
+        (x, y, _), (last_x, last_y, _) = answerer.pipeline.split(X, Y, None, 0.4)
         assert [column.tolist() for column in (*x, *last_x)] == [
             *(column[:3] for column in X),
             *(column[3:] for column in X),

@@ -70,7 +70,7 @@ def _model(task: Any, products: Products) -> Any:
         rule = f"take {_TEXT!r} alone, by a BertPreprocessor of a BertTokenizer, in an ONNX file"
         raise ValueError(checks.message("export", "task", rule, names, "Export a SavedModel."))
     graph = Graph()
-    text = graph.add("StringConcat", graph.constant(task.data.prompt), _TEXT) if task.data.prompt else _TEXT
+    text = graph.add("StringConcat", graph.constant(task.pipeline.prompt), _TEXT) if task.pipeline.prompt else _TEXT
     ids, mask = token_rows(graph, text, task.preprocessor)
     hidden = hidden_states(graph, ids, mask, task.backbone, products)
     counts = graph.add("ReduceSum", mask, graph.constant([1]), keepdims=0)

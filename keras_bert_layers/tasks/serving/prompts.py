@@ -58,14 +58,14 @@ class Prompts:
             raise ValueError(checks.message(self._owner, "prompt", rule, prompt, cure))
         return self.by_name.get(prompt, prompt)
 
-    def data(self, task: Any, prompt: str | None, x: Any) -> Any:
+    def pipeline(self, task: Any, prompt: str | None, x: Any) -> Any:
         """How a task reads `x`: its inputs object, with another prompt if one is asked for."""
         if prompt is None:
-            return task.data
-        if not task.data.is_raw(x):
+            return task.pipeline
+        if not task.pipeline.is_raw(x):
             cure = "Ids are made by `preprocessor(texts)`, where you put it before the texts yourself."
             raise ValueError(checks.message(self._owner, "prompt", "be None for ids", prompt, cure))
-        return task.data.prompted(self.text(prompt))
+        return task.pipeline.prompted(self.text(prompt))
 
     def signatures(self, task: Any) -> list[Signature]:
         """A signature for each prompt, by its name; `task.serve_prompted` takes the prompt's text and the texts."""

@@ -24,7 +24,7 @@ def traced_anew_after_errors(method: Method) -> Method:
             return method(task, *arguments, **options)
         except BaseException as error:
             task.train_function = task.test_function = None
-            own, task.data.stream_error = task.data.stream_error, None
+            own, task.pipeline.stream_error = task.pipeline.stream_error, None
             if own is not None and error is not own:
                 raise own from None
             raise

@@ -57,7 +57,7 @@ def test_labels_and_weights_stay_with_their_texts(backbone, preprocessor, make_e
     texts, weights = [text_of(label) for label in labels], [float(label) for label in labels]
     seen = []
     epochs = make_epochs(order=RowOrder.BY_LENGTH)
-    batches = classifier.data.batches(texts, labels, weights, batch_size=4, epochs=epochs)
+    batches = classifier.pipeline.batches(texts, labels, weights, batch_size=4, epochs=epochs)
     for ids, of_batch, weights_of_batch in batches.as_numpy_iterator():
         np.testing.assert_array_equal(of_batch, weights_of_batch)
         np.testing.assert_array_equal(ids["padding_mask"].sum(axis=1), np.minimum(of_batch % 11 + 2, 9))
@@ -97,7 +97,7 @@ def test_every_task(task, data, backbone, preprocessor, make_epochs):
     x, y = data
 
     def num_padding(order):
-        batches = model.data.batches(x, y, batch_size=4, epochs=make_epochs(order=order))
+        batches = model.pipeline.batches(x, y, batch_size=4, epochs=make_epochs(order=order))
         inputs = [batch[0] for batch in batches]
         assert len(inputs) == batches.cardinality()
         return sum(int(tf.reduce_sum(1 - ids["padding_mask"])) for ids in inputs)

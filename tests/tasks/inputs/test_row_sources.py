@@ -68,7 +68,7 @@ def rows_of(batches):
 def test_rows_and_their_masks_do_not_depend_on_the_batch(make, tokenizer, make_epochs):
     source = Source(tokenizer, has_labels=False)
     small, large = (
-        rows_of(make(seed=5).data.batches(source, batch_size=size, epochs=make_epochs())) for size in (2, 7)
+        rows_of(make(seed=5).pipeline.batches(source, batch_size=size, epochs=make_epochs())) for size in (2, 7)
     )
     assert small == large
     assert len(small) == Source.num_rows[0]
@@ -83,9 +83,9 @@ def test_rows_and_their_masks_do_not_depend_on_the_batch(make, tokenizer, make_e
 def test_epochs_differ_and_evaluation_does_not(make, tokenizer, make_epochs):
     source = Source(tokenizer, has_labels=False)
     task = make(seed=5)
-    assert rows_of(task.data.batches(source)) == rows_of(task.data.batches(source, batch_size=3))
+    assert rows_of(task.pipeline.batches(source)) == rows_of(task.pipeline.batches(source, batch_size=3))
     assert task.evaluate(source, verbose=0) == task.evaluate(source, verbose=0)
-    batches = task.data.batches(source, epochs=make_epochs())
+    batches = task.pipeline.batches(source, epochs=make_epochs())
     assert set(rows_of(batches)).isdisjoint(rows_of(batches))
 
 
@@ -95,7 +95,7 @@ def test_width(make, tokenizer, padding):
     task = make(seed=5)
     config = task.preprocessor.get_config() | {"padding": padding, "max_length": source.max_length}
     task.preprocessor = type(task.preprocessor).from_config(config)
-    widths = {int(inputs["token_ids"].shape[1]) for inputs, _, _ in task.data.batches(source, batch_size=2)}
+    widths = {int(inputs["token_ids"].shape[1]) for inputs, _, _ in task.pipeline.batches(source, batch_size=2)}
     assert (widths == {source.max_length}) == (padding != "longest")
 
 
@@ -107,7 +107,7 @@ def test_masks_of_rows_that_come_again(make, tokenizer, make_epochs, static_mask
 
     source = Again(tokenizer, has_labels=False)
     source.static_masks = static_masks
-    batches = make(seed=5).data.batches(source, epochs=make_epochs())
+    batches = make(seed=5).pipeline.batches(source, epochs=make_epochs())
     first, second, third, fourth = (set(rows_of(batches)) for _ in range(4))
     assert first.isdisjoint(second)
     assert [first == third, second == fourth] == [static_masks] * 2

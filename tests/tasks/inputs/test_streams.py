@@ -147,7 +147,7 @@ CHOICES = [["a", "b"], ["c", "d"], ["a", "b", "c"], ["d"], ["a"], ["b"]]
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_batches_of_other_tasks(make, kind, x, y, options):
-    data = make(kind, **options).data
+    data = make(kind, **options).pipeline
     dataset, _ = as_dataset(data, Batches(x, y))
     batches = list(data.batches(dataset).as_numpy_iterator())
     assert len(batches) == 3
@@ -159,7 +159,7 @@ def test_batches_of_other_tasks(make, kind, x, y, options):
 def test_words_of_a_table(make):
     tagger = make(kbl.BertTokenClassifier, tag_names=["O", "B-x", "I-x"])
     table = Table(tokens=[["a", "good"], ["film"]], ner_tags=[[0, 1], [0]])
-    assert tagger.data.opened(table) == ([["a", "good"], ["film"]], [[0, 1], [0]])
+    assert tagger.pipeline.opened(table) == ([["a", "good"], ["film"]], [[0, 1], [0]])
 
 
 @pytest.mark.slow
@@ -211,7 +211,7 @@ def test_labels_beside_a_table():
 
 
 def test_a_dataset_of_a_stream(make):
-    data = make().data
+    data = make().pipeline
     dataset, is_raw = as_dataset(data, Batches(TEXTS, NAMES, np.ones(5, "float32")))
     assert is_raw
     assert int(dataset.cardinality()) == 3

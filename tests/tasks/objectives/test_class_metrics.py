@@ -111,7 +111,7 @@ def test_one_hot_labels_and_indices_give_the_same(make, loss):
         assert task.test_on_batch(TEXTS, rows[indices], return_dict=True) == pytest.approx(expected, rel=ROUNDING)
     dataset = tf.data.Dataset.from_tensor_slices((TEXTS, np.eye(3, dtype="int32")[indices])).batch(2)
     assert task.evaluate(dataset, verbose=0, return_dict=True) == pytest.approx(expected, rel=ROUNDING)
-    ids, _, _ = task.data.one_batch(TEXTS)
+    ids, _, _ = task.pipeline.one_batch(TEXTS)
     assert task.test_on_batch(ids, np.eye(3, dtype="int32")[indices], return_dict=True) == pytest.approx(
         expected, rel=ROUNDING
     )

@@ -140,7 +140,7 @@ class TestPredict:
     def test_a_text_that_is_much_longer_than_the_others(self, classifier):
         """NumPy's own strings would give all of them the room of the longest: 40 GB."""
         texts = ["good"] * 10_000 + ["bad " * 250_000]
-        assert text_sizes(classifier.data.columns(texts)) == text_sizes(texts)
+        assert text_sizes(classifier.pipeline.columns(texts)) == text_sizes(texts)
 
 
 def text_sizes(texts):

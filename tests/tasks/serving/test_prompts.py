@@ -89,10 +89,10 @@ def test_a_default_prompt_is_not_that_of_queries(make):
 
 
 def test_training_reads_the_prompt(encoder):
-    ids, _ = encoder.data.encode(tf.constant(TEXTS), tf.zeros((3, 15)))
+    ids, _ = encoder.pipeline.encode(tf.constant(TEXTS), tf.zeros((3, 15)))
     expected = encoder.preprocessor(put_before("good : ", TEXTS))
     np.testing.assert_array_equal(ids["token_ids"], expected["token_ids"])
-    ids, _ = encoder.data.encode((tf.constant(TEXTS), tf.constant(OTHERS)), tf.zeros(3))
+    ids, _ = encoder.pipeline.encode((tf.constant(TEXTS), tf.constant(OTHERS)), tf.zeros(3))
     both = [text for pair in zip(TEXTS, OTHERS, strict=True) for text in pair]
     np.testing.assert_array_equal(ids["token_ids"], encoder.preprocessor(put_before("good : ", both))["token_ids"])
 
@@ -111,7 +111,7 @@ def test_saved(encoder, tmp_path):
     encoder.save(tmp_path / "x.keras")
     again = keras.models.load_model(tmp_path / "x.keras")
     assert (again.prompts, again.default_prompt) == (PROMPTS, "query")
-    assert again.data.prompt == "good : "
+    assert again.pipeline.prompt == "good : "
 
 
 def test_ids_have_no_prompt(encoder):
