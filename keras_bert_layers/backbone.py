@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any, NamedTuple
 
 import keras
@@ -11,7 +10,7 @@ from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.files import atomic_save
 from keras_bert_layers._internal.hints import elsewhere
-from keras_bert_layers._internal.keras_models import Untracked, run_through_graph
+from keras_bert_layers._internal.keras_models import run_through_graph
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.layers._layer_norm import FinalLayerNorm
@@ -184,7 +183,6 @@ class BertBackbone(keras.Model):
         self.trainable = trainable  # after the layers exist, to which Keras passes it on
         self.lora_rank: int | None = None
         self.lora_alpha: float | None = None
-        self._tasks: Untracked[Any] = Untracked(weakref.WeakSet())
         if lora_rank is not None:
             self.enable_lora(lora_rank, lora_alpha)
 
@@ -199,7 +197,8 @@ class BertBackbone(keras.Model):
         In every block the dense layers of attention (`query_key_value`, `output_projection`) and of the feed-forward
         network (`intermediate`, `output_projection`) add `alpha / rank * x A B` to their outputs. All other weights of
         the backbone are frozen; a task trains its head too. Outputs change only by training, as B starts with zeros.
-        Files, exports and `clone_model` include LoRA. A task that is made already gets a new optimizer state.
+        Files, exports and `clone_model` include LoRA. A task that is made already gets a new
+        optimizer state the next time that it trains or is saved.
 
         Args:
             rank: the width between A and B, such as 8.
@@ -230,8 +229,6 @@ class BertBackbone(keras.Model):
         for weight in self.weights:
             weight.trainable = is_lora(weight)
         self.lora_rank, self.lora_alpha = rank, lora_alpha
-        for task in self._tasks.value:
-            task.weights_have_changed()
 
     @property
     def padding_free(self) -> bool:
@@ -285,10 +282,7 @@ class BertBackbone(keras.Model):
         for layer in self.layers:
             if isinstance(layer, BertEmbedding | TransformerEncoderBlock):
                 layer.packed_rows = value
-        for model in (self, *self._tasks.value):
-            model.train_function = model.test_function = model.predict_function = None
-        for task in self._tasks.value:
-            task.forget_traces()
+        self.train_function = self.test_function = self.predict_function = None
 
     quantize = keras_models.quantize
 

@@ -124,15 +124,9 @@ class BertCrossEncoder(Task):
             max_tokens_per_batch: as in `Task.predict`.
             prompt: is put before the queries instead of the default one: a name of `prompts`, or a text; `""` for none.
         """
-        return self._predict(
-            self._prompts.pipeline(self, prompt, x),
-            x,
-            batch_size,
-            verbose,
-            steps,
-            callbacks,
-            max_tokens_per_batch=max_tokens_per_batch,
-        )
+        pipeline = self._prompts.pipeline(self, prompt, x)
+        options = {"verbose": verbose, "steps": steps, "callbacks": callbacks}
+        return self._predictor.predict(pipeline, x, batch_size, max_tokens_per_batch, **options)
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the relevance and the logistic function of the logit."""

@@ -19,6 +19,7 @@ from keras_bert_layers.tasks.inputs import QueryInputs
 from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES
 from keras_bert_layers.tasks.objectives import contrastive
 from keras_bert_layers.tasks.serving.prompts import Prompts
+from keras_bert_layers.tasks.serving.signatures import signature_of_ids
 from keras_bert_layers.tasks.task import Task
 
 
@@ -192,14 +193,14 @@ class BertDualEncoder(Task):
         if not self.pipeline.is_raw(texts):
             cure = "Use `predict` on ids."
             raise ValueError(checks.message("BertDualEncoder", "texts", "be texts", type(texts), cure))
-        return self._predictor.predict(self.pipeline.side(side), texts, batch_size=batch_size, **options)
+        return self._predictor.predict(self.pipeline.side(side), texts, batch_size, **options)
 
     def signatures(self) -> list[Signature]:
         """The signatures of all tasks, which answer queries, and those of documents."""
         found = super().signatures()
-        ids, texts = self.id_inputs(), self.text_inputs()
-        found.append(Signature("document_token_ids", self._serve_document_ids, ids))
+        found.append(signature_of_ids(self, "document_token_ids", DOCUMENT))
         if self.preprocessor is not None:
+            texts = self.text_inputs()
             found.append(Signature("query", self.serve, texts))
             found.append(Signature("document", self._serve_document, texts))
             found.append(Signature("document_tokenize", self.pipeline.side(DOCUMENT).tokens, texts))
@@ -212,9 +213,6 @@ class BertDualEncoder(Task):
     def _serve_document(self, text: Any) -> dict[str, Any]:
         """Documents to `embedding`."""
         return {self.output_name: self.run(self.pipeline.side(DOCUMENT).tokens(text), DOCUMENT)}
-
-    def _serve_document_ids(self, *ids: Any, **ids_by_name: Any) -> dict[str, Any]:
-        return self.serve_ids({**dict(zip(self.id_inputs(), ids, strict=False)), **ids_by_name}, DOCUMENT)
 
 
 def _check_document_parts(

@@ -154,15 +154,9 @@ class BertSentenceEncoder(Task):
             max_tokens_per_batch: as in `Task.predict`.
             prompt: is put before the texts instead of the default one: a name of `prompts`, or a text; `""` for none.
         """
-        return self._predict(
-            self._prompts.pipeline(self, prompt, x),
-            x,
-            batch_size,
-            verbose,
-            steps,
-            callbacks,
-            max_tokens_per_batch=max_tokens_per_batch,
-        )
+        pipeline = self._prompts.pipeline(self, prompt, x)
+        options = {"verbose": verbose, "steps": steps, "callbacks": callbacks}
+        return self._predictor.predict(pipeline, x, batch_size, max_tokens_per_batch, **options)
 
     def encode_queries(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes queries: `predict` with the prompt `"query"`, or without a prompt if there is none of that name.

@@ -1,4 +1,4 @@
-"""The base of all tasks: Keras's entry points, each of which hands its work to a part."""
+"""`Task`: the base class of all tasks, with Keras's methods, each of which hands its work to a part."""
 
 from __future__ import annotations
 
@@ -12,27 +12,18 @@ import keras
 from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers._internal.files import atomic_save
 from keras_bert_layers._internal.hints import elsewhere
-from keras_bert_layers._internal.keras_models import Untracked, run_through_graph
-from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
-from keras_bert_layers.export.batching import refuse_foreign_padding
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
-from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks import _saving as saving
 from keras_bert_layers.tasks._parts import check_sizes
 from keras_bert_layers.tasks.inputs import Inputs
-from keras_bert_layers.tasks.inputs import columns as columns_of
-from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, untuned
-from keras_bert_layers.tasks.inputs.id_arrays import IdArrays
-from keras_bert_layers.tasks.inputs.streams import as_dataset
-from keras_bert_layers.tasks.objectives.losses import on_logits
-from keras_bert_layers.tasks.objectives.metrics import metrics_for
+from keras_bert_layers.tasks.inputs.columns import holds_text
 from keras_bert_layers.tasks.prediction import Predictor
 from keras_bert_layers.tasks.serving import answers
-from keras_bert_layers.tasks.serving.export import export_onnx, export_task
-from keras_bert_layers.tasks.training.trainer import traced_anew_after_errors
+from keras_bert_layers.tasks.serving.export import export_task
+from keras_bert_layers.tasks.serving.signatures import signature_of_ids
+from keras_bert_layers.tasks.training.trainer import Trainer
 from keras_bert_layers.tasks.training.training_place import TrainingPlace
 
 
@@ -40,7 +31,7 @@ class Task(keras.Model):
     """A functional model over ids, with the parts that let it take raw text.
 
     The model itself takes ids, so that no compiler meets a string. `pipeline`, an `Inputs` object, turns what a user
-    holds into batches of ids, and outputs into rows again. A predictor runs the model over many rows. A subclass makes
+    holds into batches of ids, and outputs into rows again. A trainer and a predictor run the model. A subclass builds
     the graph, names its default loss and metrics, and decodes answers; it calls `compile` at the end of its
     constructor.
 
@@ -63,8 +54,6 @@ class Task(keras.Model):
     default_loss_weights: dict[str, float] | None = None
     #: Whether `compile(metrics=…)` weighs metrics by sample weights, for tasks that make such weights.
     weighs_metrics = False
-    #: The states of the layers when the evaluation step was made.
-    _evaluated_states: Any = None
     #: The part of the model that computes the outputs of single rows; None for the whole model.
     part: str | None = None
 
@@ -80,19 +69,16 @@ class Task(keras.Model):
     ):
         super().__init__(inputs=backbone.input if inputs is None else inputs, outputs=outputs, name=name)
         self._predictor = Predictor(self, parts)
-        self._place = Untracked(TrainingPlace(self))
-        self._token_count: Untracked[Any] = Untracked(None)
+        self._trainer = Trainer(self)
         self.pipeline = pipeline
         self.backbone = backbone
         self.preprocessor = pipeline.preprocessor
-        for encoder in self._backbones():
-            encoder._tasks.value.add(self)
         self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
 
     @property
     def _training_place(self) -> TrainingPlace:
-        """Where training is; Keras saves it with the weights, under this name."""
-        return self._place.value
+        """How far training is; Keras saves it with the weights, under this name."""
+        return self._trainer.place
 
     @property
     def preprocessor(self) -> Any:
@@ -112,12 +98,6 @@ class Task(keras.Model):
         self._predictor.forget()
         self.pipeline.forget_traces()
 
-    def weights_have_changed(self) -> None:
-        """Compiles again, if the task is compiled, for other weights to train; called by a backbone of it."""
-        if self.compiled:
-            self.compile_from_config(self.get_compile_config())
-        self.forget_traces()
-
     # What a subclass defines.
 
     def default_loss(self) -> Any:
@@ -135,7 +115,7 @@ class Task(keras.Model):
     # Weights, training and evaluation.
 
     def _backbones(self) -> list[BertBackbone]:
-        """The backbones that the outputs are computed by."""
+        """The backbones that compute the outputs."""
         return [layer for layer in self._flatten_layers() if isinstance(layer, BertBackbone)]
 
     @property
@@ -152,12 +132,6 @@ class Task(keras.Model):
         """The same as `trainable_weights`; the layers hold no other trainable variables."""
         return self.trainable_weights
 
-    def _read_packed(self, *data: Any) -> None:
-        """Lets the backbones read rows of several texts, if there are such rows; others are read as before."""
-        if any(map(self.pipeline.is_packed, data)):
-            for backbone in self._backbones():
-                backbone.packed_rows = True
-
     def compile(
         self,
         optimizer: Any = "auto",
@@ -172,96 +146,34 @@ class Task(keras.Model):
     ) -> None:
         """Configures training, as `keras.Model.compile`; a new task is compiled with the defaults.
 
+        The other arguments are Keras's.
+
         Args:
             optimizer: `"auto"` is `optimizers.adamw()`, with a learning rate of 5e-5.
             loss: `"auto"` is `default_loss()`. The outputs are logits: a cross-entropy by name is made with
                 `from_logits=True`; an object with `from_logits=False` is refused.
-            loss_weights: as in Keras.
             metrics: `"auto"` is `default_metrics()`. Metrics of masked tokens count the masked positions only. Keras's
-                metrics of probabilities are made for logits if they are given by name; objects are refused. For one
-                class a row, all of them get one-hot labels and probabilities.
-            weighted_metrics: as in Keras.
-            run_eagerly: as in Keras.
-            steps_per_execution: as in Keras.
+                metrics of probabilities, objects and names, get the probabilities of the logits; what would read logits
+                as something else is refused.
             jit_compile: `"auto"` leaves XLA off on TensorFlow, where padding is then skipped. True turns it on, and
                 computes padding too; batches padded to their longest row are then compiled again for every length.
-            auto_scale_loss: as in Keras.
         """
-        for backbone in self._backbones():
-            backbone.padding_free = jit_compile is not True
-        owner, default_loss = type(self).__name__, self.default_loss()
-        loss = default_loss if (is_default := _is_auto(loss)) else on_logits(owner, loss)
-        weighted_metrics = metrics_for(self, [loss, default_loss], weighted_metrics)
-        if not _is_auto(metrics):
-            metrics = metrics_for(self, [loss, default_loss], metrics)
-        else:
-            metrics = None if self.weighs_metrics and weighted_metrics is not None else self.default_metrics()
-        if self.weighs_metrics and weighted_metrics is None:
-            metrics, weighted_metrics = None, metrics
-        super().compile(
-            optimizer=adamw() if _is_auto(optimizer) else optimizer,
-            loss=loss,
-            loss_weights=self.default_loss_weights if is_default and loss_weights is None else loss_weights,
-            metrics=metrics,
-            weighted_metrics=weighted_metrics,
-            run_eagerly=run_eagerly,
-            steps_per_execution=steps_per_execution,
-            jit_compile=jit_compile,
-            auto_scale_loss=auto_scale_loss,
-        )
-        self._predictor.forget()
+        options = {"run_eagerly": run_eagerly, "steps_per_execution": steps_per_execution, "loss_weights": loss_weights}
+        options |= {"jit_compile": jit_compile, "auto_scale_loss": auto_scale_loss}
+        self._trainer.compile(optimizer, loss, metrics, weighted_metrics, **options)
 
     @property
     def metrics(self) -> list[Any]:
-        """Keras's metrics, and after `count_tokens` the number of tokens."""
-        count = self._token_count.value
-        return super().metrics if count is None else [*super().metrics, count]
-
-    def count_tokens(self) -> None:
-        """Adds the metric `"tokens"`: how many tokens an epoch has had so far, padding not included."""
-        if self._token_count.value is None:
-            self._token_count.value = keras.metrics.Sum(name="tokens")
-            self.train_function = self.test_function = None
+        """Keras's metrics, and the number of tokens if a `TokenRate` counts them."""
+        return self._trainer.with_token_count(super().metrics)
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
-        if self._token_count.value is not None:
-            masks = [mask for name, mask in x.items() if name.endswith("padding_mask")]
-            self._token_count.value.update_state([keras.ops.count_nonzero(mask) for mask in masks])
+        self._trainer.add_tokens(x)
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
-    def make_train_function(self, force: bool = False) -> None:
-        """The compiled training step, as `keras.Model.make_train_function`.
+    quantize = keras_models.quantize
 
-        TensorFlow traces a function twice if its first trace creates variables, so the optimizer's are created before.
-        """
-        if self.optimizer is not None and not self.optimizer.built:
-            self.optimizer.build(self.trainable_variables)
-        super().make_train_function(force)
-
-    def make_test_function(self, force: bool = False) -> None:
-        """The compiled evaluation step, as `keras.Model.make_test_function`; a new one where layers have changed."""
-        states = self._predictor.layer_states
-        super().make_test_function(force or states != self._evaluated_states)
-        self._evaluated_states = states
-
-    def quantize(self, mode: str | None = None, config: Any = None, **kwargs: Any) -> None:
-        """Quantizes the dense layers, as `keras.Model.quantize`; a `.keras` file keeps them.
-
-        On TensorFlow this saves memory, not time: see decision 0012.
-
-        Args:
-            mode: `"int8"` or `"int4"`, or `"float8"`, which trains; that of `config` if None.
-            config: Keras's quantization config.
-            **kwargs: `filters`, as in Keras.
-
-        Raises:
-            ValueError: another mode.
-        """
-        keras_models.quantize(self, mode, config, **kwargs)
-        self.forget_traces()
-
-    @traced_anew_after_errors
     def fit(
         self,
         x: Any = None,
@@ -283,9 +195,9 @@ class Task(keras.Model):
         *,
         group_by_length: bool = False,
     ) -> Any:
-        """Trains, as `keras.Model.fit`, with its arguments in its order.
+        """Trains, as `keras.Model.fit`, with its arguments in its order; those not listed here are Keras's.
 
-        With `keras.callbacks.BackupAndRestore`, a training that was interrupted goes on to the same weights.
+        With `keras.callbacks.BackupAndRestore`, a training that was interrupted resumes identically.
 
         Args:
             x: with a preprocessor, a list, array or tensor of strings `(rows,)`; a tuple of two of them for pairs; or
@@ -293,23 +205,18 @@ class Task(keras.Model):
                 a table of the library `datasets`, with columns named as `text_inputs` (for words `"tokens"`) and
                 `"label"`. `BertPretrainer` and `BertMaskedLM` take a `data.RowSource` too. Without a preprocessor, or
                 if it holds `"token_ids"`, what Keras takes.
-            y: one label a text; None if `x` is a dataset.
-            batch_size: texts a step, 32 if None; None if `x` is a dataset.
+            y: one label per text; None if `x` is a dataset.
+            batch_size: texts per step, 32 if None; None if `x` is a dataset.
             epochs: the number of the last epoch, counted from 1.
-            verbose: Keras's progress bar: 0 shows nothing, 1 and "auto" show it, 2 shows one line an epoch.
-            callbacks: Keras callbacks.
             validation_split: the share of the last rows to validate on, in [0, 1); ignored if there is
                 `validation_data`.
             validation_data: `(x, y)`, `(x, y, sample_weight)` or a dataset, like the above.
             shuffle: whether every epoch has its own order.
-            initial_epoch: the epoch to begin with, counted from 0; if the task was loaded from a file that was saved
-                after as many epochs, this training is that one.
-            steps_per_epoch: steps an epoch; texts are then gone round as often as it takes.
             class_weight: how much the loss of each class counts; a classifier takes class names too.
-            sample_weight: one number a text.
-            validation_steps: how many batches of a dataset to validate on; all if None.
-            validation_batch_size: `batch_size` if None.
-            validation_freq: validates after every so many epochs, or after the epochs of a list.
+            sample_weight: one number per text.
+            initial_epoch: the epoch to begin with, counted from 0. If the task was loaded from a file that was saved
+                after as many epochs, that training resumes.
+            steps_per_epoch: steps per epoch; texts then repeat as often as needed.
             group_by_length: whether texts of similar length are trained on together, which takes less padding: the
                 shuffled texts of 50 steps are sorted and cut into batches, and these are shuffled. Not for a dataset.
 
@@ -319,46 +226,13 @@ class Task(keras.Model):
         Raises:
             TypeError, ValueError: text that is not strings (the message names the row), no text, lengths that differ.
         """
-        owner, pipeline, place = type(self).__name__, self.pipeline, self._training_place
-        x, y = pipeline.opened(x, y)
-        x, is_raw = as_dataset(pipeline, x, shuffle=shuffle)
-        callbacks = place.callbacks(callbacks, initial_epoch=initial_epoch, steps_per_epoch=steps_per_epoch)
-        if class_weight is not None:
-            class_weight = pipeline.class_weight(x, class_weight)
-        options = {
-            "epochs": epochs,
-            "verbose": verbose,
-            "callbacks": callbacks,
-            "class_weight": class_weight,
-            "initial_epoch": initial_epoch,
-            "steps_per_epoch": steps_per_epoch,
-            "validation_steps": validation_steps,
-            "validation_freq": validation_freq,
-        }
-        if not is_raw:
-            if group_by_length:
-                raise ValueError(checks.message(owner, "group_by_length", "be False for ids", group_by_length))
-            if not shuffle or not IdArrays.are_here((x, y, sample_weight)):
-                options |= {"validation_split": validation_split, "validation_batch_size": validation_batch_size}
-                options |= {"validation_data": untuned(validation_data), "sample_weight": sample_weight}
-                return super().fit(untuned(x), y, batch_size=batch_size, shuffle=shuffle, **options)
-            pipeline = IdArrays(owner, None)
-        order = RowOrder.of(owner, x, shuffle=shuffle, group_by_length=group_by_length)
-        if validation_split and validation_data is None:
-            (x, y, sample_weight), validation_data = pipeline.split(x, y, sample_weight, validation_split)
-        self._read_packed(x, validation_data)
-        with pipeline.fitting(x):
-            drawn = Epochs(order, place.reader(), are_endless=steps_per_epoch is not None)
-            batches = pipeline.batches(x, y, sample_weight, batch_size=batch_size, epochs=drawn)
-            if self.loss is not None:
-                pipeline.check_labels(x, y)
-            if validation_data is not None:
-                validation_data = pipeline.validation(validation_data, validation_batch_size or batch_size)
-            # The dataset shuffles itself; Keras warns if it is asked to.
-            validation_data = untuned(validation_data)
-            return super().fit(untuned(batches), validation_data=validation_data, shuffle=False, **options)
+        options = {"batch_size": batch_size, "epochs": epochs, "verbose": verbose, "callbacks": callbacks}
+        options |= {"validation_split": validation_split, "validation_data": validation_data, "shuffle": shuffle}
+        options |= {"class_weight": class_weight, "initial_epoch": initial_epoch, "steps_per_epoch": steps_per_epoch}
+        options |= {"validation_steps": validation_steps, "validation_batch_size": validation_batch_size}
+        options |= {"validation_freq": validation_freq, "group_by_length": group_by_length}
+        return self._trainer.fit(x, y, sample_weight, **options)
 
-    @traced_anew_after_errors
     def evaluate(
         self,
         x: Any = None,
@@ -372,19 +246,9 @@ class Task(keras.Model):
         **kwargs: Any,
     ) -> Any:
         """Loss and metrics, as `keras.Model.evaluate`; `x`, `y`, `batch_size` and `sample_weight` as in `fit`."""
-        x, y = self.pipeline.opened(x, y)
-        x, is_raw = as_dataset(self.pipeline, x)
-        if is_raw:
-            self._read_packed(x)
-            batches = self.pipeline.batches(x, y, sample_weight, batch_size=batch_size)
-            if self.loss is not None:
-                self.pipeline.check_labels(x, y)
-            x, y, sample_weight, batch_size = batches, None, None, None
-        return super().evaluate(
-            untuned(x), y, batch_size, verbose, sample_weight, steps, callbacks, return_dict=return_dict, **kwargs
-        )
+        options = {"verbose": verbose, "steps": steps, "callbacks": callbacks, "return_dict": return_dict}
+        return self._trainer.evaluate(x, y, batch_size, sample_weight, **options, **kwargs)
 
-    @traced_anew_after_errors
     def train_on_batch(
         self,
         x: Any,
@@ -394,27 +258,17 @@ class Task(keras.Model):
         return_dict: bool = False,
     ) -> Any:
         """One step on one batch, as `keras.Model.train_on_batch`; lists or arrays of text, or ids."""
-        if class_weight is not None:
-            class_weight = self.pipeline.class_weight(x, class_weight)
-        batch = self._one_batch(x, y, sample_weight, training=True)
-        return super().train_on_batch(*batch, class_weight=class_weight, return_dict=return_dict)
+        return self._trainer.train_on_batch(x, y, sample_weight, class_weight, return_dict)
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
         """Loss and metrics of one batch, as `keras.Model.test_on_batch`; `x` as in `train_on_batch`."""
-        return super().test_on_batch(*self._one_batch(x, y, sample_weight, training=False), return_dict=return_dict)
-
-    def _one_batch(self, x: Any, y: Any, sample_weight: Any, *, training: bool) -> tuple[Any, ...]:
-        if not self.pipeline.is_raw(x):
-            return x, y, sample_weight
-        if self.loss is not None:
-            self.pipeline.check_labels(x, y)
-        return self.pipeline.one_batch(x, y, sample_weight, training=training)
+        return self._trainer.test_on_batch(x, y, sample_weight, return_dict)
 
     # Outputs and answers.
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The model's outputs for token ids; text is refused, as a call may be compiled."""
-        if columns_of.holds_text(inputs):
+        if holds_text(inputs):
             cure = "Use `predict` on texts, or call the model on `preprocessor(texts)`."
             raise TypeError(checks.message(type(self).__name__, "inputs", "be token ids", type(inputs), cure))
         return super().__call__(inputs, *args, **kwargs)
@@ -438,46 +292,22 @@ class Task(keras.Model):
                 `tf.data.Dataset` or `keras.utils.PyDataset` of batches; a table of the library `datasets`; or an
                 iterable, such as a generator, that yields one text or one tuple of texts at a time. It may be empty.
                 Without a preprocessor, or if it holds `"token_ids"`, what Keras takes.
-            batch_size: the most rows a step; for ids 32 if None.
+            batch_size: the most rows per step; for ids 32 if None.
             verbose: Keras's progress bar, over rows: 0 shows nothing, 1 and "auto" show it, 2 shows one line.
-            steps: the first so many batches of `x`, of `batch_size` or else 32 rows if it is not a dataset; all if
-                None.
+            steps: the first so many batches of `x`, of `batch_size` or else 32 rows if it is not a dataset.
             callbacks: Keras callbacks.
-            max_tokens_per_batch: the most tokens a step, padding and special tokens included; a longer text is a step
-                by itself. None is 4096 on a CPU and 65536 on an accelerator, and no limit if `batch_size` is given.
+            max_tokens_per_batch: the most tokens per step, padding and special tokens included; a longer text is a step
+                on its own. None is 4096 on a CPU and 65536 on an accelerator, and no limit if `batch_size` is given.
                 Not for ids.
 
         Returns:
-            One row of outputs a row of `x`, in order.
+            One row of outputs per row of `x`, in order.
 
         Raises:
             TypeError, ValueError: text that is not strings (the message names the row), or of another kind.
         """
-        return self._predict(
-            self.pipeline, x, batch_size, verbose, steps, callbacks, max_tokens_per_batch=max_tokens_per_batch
-        )
-
-    def _predict(
-        self,
-        pipeline: Inputs,
-        x: Any,
-        batch_size: int | None = None,
-        verbose: Any = "auto",
-        steps: int | None = None,
-        callbacks: Any = None,
-        *,
-        max_tokens_per_batch: int | None = None,
-    ) -> Any:
-        """`predict` with texts read as `pipeline` reads them."""
-        options = {"batch_size": batch_size, "verbose": verbose, "steps": steps, "callbacks": callbacks}
-        x, _ = pipeline.opened(x)
-        if pipeline.is_raw(x):
-            return self._predictor.predict(pipeline, x, max_tokens_per_batch=max_tokens_per_batch, **options)
-        if max_tokens_per_batch is not None:
-            owner, cure = type(self).__name__, "Ids are computed in the batches that they come in."
-            rule = "be None for ids"
-            raise ValueError(checks.message(owner, "max_tokens_per_batch", rule, max_tokens_per_batch, cure))
-        return keras.Model.predict(self._model_for(x), pipeline.model_inputs(x), **options)
+        options = {"verbose": verbose, "steps": steps, "callbacks": callbacks}
+        return self._predictor.predict(self.pipeline, x, batch_size, max_tokens_per_batch, **options)
 
     def predict_stream(
         self,
@@ -504,22 +334,11 @@ class Task(keras.Model):
         Raises:
             TypeError, ValueError: as `predict`. Errors of `x` itself are passed on unchanged.
         """
-        if not self.pipeline.is_raw(x):
-            cure = "Make the task with a preprocessor and give it texts; `predict` takes ids."
-            raise ValueError(checks.message(type(self).__name__, "x", "be texts", type(x), cure))
-        return self._predictor.stream(
-            self.pipeline, x, batch_size=batch_size, max_tokens_per_batch=max_tokens_per_batch, verbose=verbose
-        )
+        return self._predictor.stream(self.pipeline, x, batch_size, max_tokens_per_batch, verbose=verbose)
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for one batch, as `keras.Model.predict_on_batch`; lists or arrays of text, or ids."""
-        if self.pipeline.is_raw(x):
-            return self.predict(x, verbose=0)
-        return keras.Model.predict_on_batch(self._model_for(x), self.pipeline.model_inputs(x))
-
-    def _model_for(self, ids: Any) -> keras.Model:
-        """The model that takes these ids: the whole, or for ids of single rows `part`."""
-        return self._predictor.part(self.part if columns_of.has_key(ids, "token_ids") else None)
+        return self._predictor.predict_on_batch(self.pipeline, x)
 
     def answer(self, x: Any, batch_size: int = 32) -> dict[str, Any]:
         """The answers of the exported model's `serving_default`, without exporting it.
@@ -529,7 +348,7 @@ class Task(keras.Model):
         Args:
             x: texts as in `predict`: a list, array or tensor, or a tuple with one of them for each text input. Or a
                 single row: one string, or a tuple of one for each text input.
-            batch_size: rows a step.
+            batch_size: rows per step.
 
         Returns:
             One array for each answer, rows first, strings as `str` in an array of objects. An answer with as many
@@ -548,7 +367,7 @@ class Task(keras.Model):
 
         Without a preprocessor there is `token_ids` only.
         """
-        ids = Signature("token_ids", self._serve_ids, self.id_inputs())
+        ids = signature_of_ids(self)
         if self.preprocessor is None:
             return [ids]
         texts = self.text_inputs()
@@ -562,28 +381,9 @@ class Task(keras.Model):
         """The string inputs of the task's signatures: name -> `(shape, dtype)`."""
         return dict(self.pipeline.text_inputs)
 
-    def id_inputs(self) -> dict[str, tuple[tuple[int | None, ...], str]]:
-        """The integer inputs of the task's signatures: name -> `(shape, dtype)`."""
-        inputs = self._predictor.part(self.part).input
-        return {name: (tuple(inputs[name].shape), "int32") for name in self.pipeline.id_names(list(inputs))}
-
-    def _serve_ids(self, *ids: Any, **ids_by_name: Any) -> dict[str, Any]:
-        return self.serve_ids({**dict(zip(self.id_inputs(), ids, strict=False)), **ids_by_name})
-
-    def serve_ids(self, ids: dict[str, Any], part: str | None = None) -> dict[str, Any]:
-        """The outputs by name for ids that came over a network; padding of a server is refused."""
-        token_ids = refuse_foreign_padding(type(self).__name__, ids["token_ids"], ids["padding_mask"])
-        outputs = self.run({**ids, "token_ids": token_ids}, part)
-        return outputs if isinstance(outputs, dict) else {self.output_name: outputs}
-
     def run(self, ids: dict[str, Any], part: str | None = None) -> Any:
         """The outputs of the model (or of a part) as TensorFlow tensors, for answers; eager on other backends."""
-        model = self._predictor.part(part or self.part)
-        ids = self.pipeline.model_inputs(ids)
-        if keras.backend.backend() == "tensorflow":
-            return traced_once(model, ids, training=False)
-        outputs = model(ids, training=False)
-        return keras.tree.map_structure(lambda output: tf.constant(keras.ops.convert_to_numpy(output)), outputs)
+        return self._predictor.run(self.pipeline.model_inputs(ids), part or self.part)
 
     def export(
         self,
@@ -625,12 +425,8 @@ class Task(keras.Model):
             FileExistsError: the folder holds something that is not a SavedModel; the version exists.
             ValueError: another format or dtype; `max_bytes` is too small.
         """
-        if checks.one_of(type(self).__name__, "format", format, ["tf_saved_model", "onnx"]) == "onnx":
-            given = {"version": (version, None), "max_bytes": (max_bytes, DEFAULT_MAX_BYTES)}
-            return export_onnx(self, filepath, given, dtype=dtype, verbose=bool(verbose))
-        return export_task(
-            self, filepath, dtype=dtype, version=version, max_bytes=max_bytes, warm_up=warm_up, verbose=bool(verbose)
-        )
+        options: dict[str, Any] = {"dtype": dtype, "version": version, "max_bytes": max_bytes, "warm_up": warm_up}
+        return export_task(self, filepath, format, verbose=bool(verbose), **options)
 
     def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
         """The answers of an ONNX file, from the last hidden states; a task that can be one defines them.
@@ -639,9 +435,6 @@ class Task(keras.Model):
             graph: what operations are added to.
             hidden: float32 `[batch, sequence, hidden_dim]`.
             mask: int32 `[batch, sequence]`, 1 = real token.
-
-        Raises:
-            ValueError: this task, or its form, cannot be an ONNX file.
         """
         rule = "be a classifier or a sentence encoder in an ONNX file with strings"
         raise ValueError(checks.message("export", "task", rule, type(self).__name__, "Export a SavedModel."))
@@ -649,9 +442,13 @@ class Task(keras.Model):
     # `.keras` files.
 
     from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_task(source, task)`.")
-    _run_through_graph = run_through_graph
+    _run_through_graph = keras_models.run_through_graph
     save = atomic_save.save
-    save_weights = atomic_save.save_weights
+
+    def save_weights(self, filepath: str | PathLike[str], overwrite: bool = True, **options: Any) -> None:
+        """Writes the weights, as `keras.Model.save_weights`; what is there is replaced when the new is complete."""
+        self._trainer.follow_layers()
+        atomic_save.save_weights(self, filepath, overwrite, **options)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, from the attribute of its name; and the quantized layers, after `quantize`."""
@@ -665,12 +462,9 @@ class Task(keras.Model):
 
     def get_compile_config(self) -> dict[str, Any]:
         """How the model is compiled, whether its optimizer has state yet, and which layers are frozen."""
+        self._trainer.follow_layers()
         return saving.with_training_state(self, super().get_compile_config())
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles as the saved model was; Keras calls it when it loads a `.keras` file."""
         saving.compile_as_saved(self, config)
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"

@@ -10,8 +10,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert_layers._internal import checks
+from keras_bert_layers._internal import checks, shared_graphs
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs import columns as columns_of
 from keras_bert_layers.tasks.inputs.streams import batches_of
@@ -22,8 +23,8 @@ from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, Pro
 class Predictor:
     """Runs a model over raw text: sorted by length, within a budget of tokens, with progress, streaming.
 
-    Its functions are traced by TensorFlow once and kept, until a dense layer is quantized or gets LoRA. `forget` drops
-    them; whatever else changes the model or what it answers must call it.
+    TensorFlow traces its functions once and keeps them until layers change. `forget` drops them; whatever else changes
+    the model or its answers must call it.
 
     Args:
         model: the model that takes ids.
@@ -35,12 +36,21 @@ class Predictor:
         self._parts = parts or {}
         self._functions: dict[Any, Any] = {}
         self._traced_states: Any = None
-        self._layers = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.Dense)]
+        layers = list(model._flatten_layers())
+        self._dense_layers = [layer for layer in layers if isinstance(layer, keras.layers.Dense)]
+        self._backbones = [layer for layer in layers if isinstance(layer, BertBackbone)]
 
-    @property
-    def layer_states(self) -> tuple[tuple[bool, str | None], ...]:
-        """Which dense layers have LoRA or are quantized: a function that was traced in another state is an old one."""
-        return tuple((layer.lora_enabled, layer.quantization_mode) for layer in self._layers)
+    def follow_layers(self) -> None:
+        """Drops the traced functions, Keras's own too, if layers have changed: LoRA, quantization, packed rows."""
+        states: list[Any] = [(layer.lora_enabled, layer.quantization_mode) for layer in self._dense_layers]
+        states += [backbone.packed_rows for backbone in self._backbones]
+        if states == self._traced_states:
+            return
+        self.forget()
+        if self._traced_states is not None:
+            for model in (self._model, *self._parts.values()):
+                model.train_function = model.test_function = model.predict_function = None
+        self._traced_states = states
 
     def forget(self) -> None:
         """Drops all traced functions."""
@@ -52,9 +62,7 @@ class Predictor:
             return function
         # Methods of one object are equal, and tell what is traced; other functions must be long-lived.
         key = function, str(signature), *options.items()
-        if self._traced_states != self.layer_states:
-            self.forget()
-            self._traced_states = self.layer_states
+        self.follow_layers()
         if key not in self._functions:
             self._functions[key] = tf.function(function, input_signature=signature, autograph=False, **options)
         return self._functions[key]
@@ -63,24 +71,49 @@ class Predictor:
         """A part of the model, or the whole of it for None."""
         return self._model if name is None else self._parts[name]
 
-    def predict(self, inputs: Inputs, x: Any, **options: Any) -> Any:
-        """The outputs of all rows of `x`, as `inputs` joins them; options as for `blocks`."""
-        blocks = list(self.blocks(inputs, x, **options))
-        if blocks:
-            return inputs.join(blocks)
-        return inputs.empty(x, keras.tree.map_structure(_without_rows, self.part(inputs.part).output))
+    def predict(
+        self, inputs: Inputs, x: Any, batch_size: int | None, max_tokens_per_batch: int | None = None, **options: Any
+    ) -> Any:
+        """The outputs of all rows of `x`, of text as `inputs` joins them; options as for `blocks`."""
+        x, _ = inputs.opened(x)
+        if inputs.is_raw(x):
+            blocks = list(self.blocks(inputs, x, batch_size, max_tokens_per_batch, **options))
+            if blocks:
+                return inputs.join(blocks)
+            return inputs.empty(x, keras.tree.map_structure(_without_rows, self.part(inputs.part).output))
+        if max_tokens_per_batch is not None:
+            rule, cure = "be None for ids", "Ids are computed in the batches that they come in."
+            raise ValueError(checks.message(inputs.owner, "max_tokens_per_batch", rule, max_tokens_per_batch, cure))
+        return keras.Model.predict(self._model_for(x), inputs.model_inputs(x), batch_size=batch_size, **options)
 
-    def stream(self, inputs: Inputs, x: Any, **options: Any) -> Iterator[Any]:
+    def stream(
+        self, inputs: Inputs, x: Any, batch_size: int | None, max_tokens_per_batch: int | None, *, verbose: Any
+    ) -> Iterator[Any]:
         """The outputs row by row; nothing of the next block is read before the rows of the last were taken."""
-        return itertools.chain.from_iterable(map(inputs.rows, self.blocks(inputs, x, **options)))
+        if not inputs.is_raw(x):
+            cure = "Make the task with a preprocessor and give it texts; `predict` takes ids."
+            raise ValueError(checks.message(inputs.owner, "x", "be texts", type(x), cure))
+        blocks = self.blocks(inputs, x, batch_size, max_tokens_per_batch, verbose=verbose)
+        return itertools.chain.from_iterable(map(inputs.rows, blocks))
+
+    def predict_on_batch(self, inputs: Inputs, x: Any) -> Any:
+        """The outputs of one batch of texts or ids."""
+        if inputs.is_raw(x):
+            return self.predict(inputs, x, None, verbose=0)
+        return keras.Model.predict_on_batch(self._model_for(x), inputs.model_inputs(x))
+
+    def _model_for(self, ids: Any) -> keras.Model:
+        """The model that takes these ids: the whole, or for ids of single rows a part of it."""
+        self.follow_layers()
+        return self.part(self._model.part if columns_of.has_key(ids, "token_ids") else None)
 
     def blocks(
         self,
         inputs: Inputs,
         x: Any,
-        *,
         batch_size: int | None = None,
         max_tokens_per_batch: int | None = None,
+        *,
         verbose: Any = "auto",
         steps: int | None = None,
         callbacks: Any = None,
@@ -136,6 +169,14 @@ class Predictor:
             return model.predict_step
         specs = {name: tf.TensorSpec(value.shape, value.dtype) for name, value in model.input.items()}
         return self.traced_once(model.predict_step, [specs], jit_compile=model.jit_compile)
+
+    def run(self, ids: Any, part: str | None) -> Any:
+        """The outputs of the model, or of a part, as TensorFlow tensors; eager on other backends."""
+        model = self.part(part)
+        if keras.backend.backend() == "tensorflow":
+            return shared_graphs.traced_once(model, ids, training=False)
+        outputs = model(ids, training=False)
+        return keras.tree.map_structure(lambda output: tf.constant(keras.ops.convert_to_numpy(output)), outputs)
 
     def ask(self, inputs: Inputs, serve: Callable[..., Any], x: Any, batch_size: int) -> dict[str, np.ndarray]:
         """What `serve`, a function of batches of strings, answers to all rows of `x`, texts of similar length together.

@@ -16,7 +16,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.export import Signature, write_saved_model
 from keras_bert_layers.export.onnx import write_onnx
 from keras_bert_layers.export.saved_model import check_destination
-from keras_bert_layers.export.signature import check_max_bytes, with_bound
+from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES, check_max_bytes, with_bound
 from keras_bert_layers.layers.initializers import replaced_weights
 from keras_bert_layers.preprocessing.engines import engine
 
@@ -82,6 +82,7 @@ OTHER_COLUMNS = ("Who?", "Who?", "")
 def export_task(
     task: Any,
     filepath: str | PathLike[str],
+    format: str,  # noqa: A002 - Keras's name
     *,
     dtype: str | None,
     version: int | str | None,
@@ -89,7 +90,31 @@ def export_task(
     warm_up: bool,
     verbose: bool,
 ) -> Path:
-    """Writes a task as a SavedModel; see `Task.export`."""
+    """Writes a task as a SavedModel or as an ONNX file; see `Task.export`."""
+    owner = type(task).__name__
+    if checks.one_of(owner, "format", format, ["tf_saved_model", "onnx"]) == "onnx":
+        given = {"version": version is not None, "max_bytes": max_bytes != DEFAULT_MAX_BYTES}
+        if any(given.values()):
+            rule = 'have only `filepath`, `format`, `dtype` and `verbose` with format="onnx"'
+            received = [name for name, is_given in given.items() if is_given]
+            raise ValueError(checks.message(owner, "export", rule, received))
+        path = write_onnx(filepath, task, dtype=dtype or "float32", facts=_facts(task, None))
+    else:
+        path = _export_saved_model(task, filepath, dtype=dtype, version=version, max_bytes=max_bytes, warm_up=warm_up)
+    if verbose:
+        sys.stdout.write(f"Saved the model at {path}\n")
+    return path
+
+
+def _export_saved_model(
+    task: Any,
+    filepath: str | PathLike[str],
+    *,
+    dtype: str | None,
+    version: int | str | None,
+    max_bytes: int | None,
+    warm_up: bool,
+) -> Path:
     owner = type(task).__name__
     cure = "On a CPU float16 is no faster than float32; take bfloat16." if dtype == "float16" else ""
     checks.one_of(owner, "dtype", dtype, [None, "bfloat16", "float32"], cure)
@@ -101,43 +126,9 @@ def export_task(
     model = task if dtype is None else copy_in_dtype(task, dtype)
     with _set_for_serving(model):
         signatures = [with_bound(signature, max_bytes) for signature in model.signatures()]
-        folder = write_saved_model(
-            filepath,
-            signatures,
-            version=version,
-            warm_up=_requests(model, signatures) if warm_up else None,
-            facts=_facts(model, max_bytes),
-        )
-    if verbose:
-        sys.stdout.write(f"Saved the model at {folder}\n")
-    return folder
-
-
-def export_onnx(
-    task: Any,
-    filepath: str | PathLike[str],
-    options: dict[str, tuple[Any, Any]],
-    *,
-    dtype: str | None,
-    verbose: bool,
-) -> Path:
-    """Writes a task as an ONNX file; see `Task.export`.
-
-    Args:
-        task: the task.
-        filepath: the file.
-        options: options of SavedModels alone, by name: what was given, and the default.
-        dtype: of the weights; None for float32.
-        verbose: whether to print the file.
-    """
-    given = [name for name, (value, default) in options.items() if value != default]
-    if given:
-        rule = 'have only `filepath`, `format`, `dtype` and `verbose` with format="onnx"'
-        raise ValueError(checks.message(type(task).__name__, "export", rule, given))
-    path = write_onnx(filepath, task, dtype=dtype or "float32", facts=_facts(task, None))
-    if verbose:
-        sys.stdout.write(f"Saved the model at {path}\n")
-    return path
+        requests = _requests(model, signatures) if warm_up else None
+        facts = _facts(model, max_bytes)
+        return write_saved_model(filepath, signatures, version=version, warm_up=requests, facts=facts)
 
 
 @contextmanager

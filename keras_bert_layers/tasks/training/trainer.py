@@ -1,27 +1,41 @@
-"""What is done after an error in training: functions are traced anew, and batches tell their own errors."""
+"""`Trainer`: what a task does to be trained and evaluated, from raw text or ids to Keras's own loop."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+
+import keras
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.optimizers import adamw
+from keras_bert_layers.tasks.inputs import Inputs
+from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, untuned
+from keras_bert_layers.tasks.inputs.id_arrays import IdArrays
+from keras_bert_layers.tasks.inputs.streams import as_dataset
+from keras_bert_layers.tasks.objectives.losses import on_logits
+from keras_bert_layers.tasks.objectives.metrics import metrics_for
+from keras_bert_layers.tasks.training.training_place import TrainingPlace
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def traced_anew_after_errors(method: Method) -> Method:
-    """A method of a task whose training functions are made again after an error in it; a decorator.
-
-    An error of a batch that a generator or a `PyDataset` gave is raised as it is; TensorFlow gives one of its own.
+def _traced_anew_after_errors(method: Method) -> Method:
+    """A method of `Trainer` whose task's training functions are made again after an error in it; a decorator.
 
     TensorFlow takes the second call of a function whose first trace was interrupted for one that needs no variables.
     Keras keeps the function, so that every later `fit` would fail.
+
+    An error in a batch of a generator or a `PyDataset` is raised as it is; TensorFlow raises one of its own.
     """
 
     @functools.wraps(method)
-    def guarded(task: Any, *arguments: Any, **options: Any) -> Any:
+    def guarded(trainer: Trainer, *arguments: Any, **options: Any) -> Any:
+        task = trainer._task
+        trainer.follow_layers()
         try:
-            return method(task, *arguments, **options)
+            return method(trainer, *arguments, **options)
         except BaseException as error:
             task.train_function = task.test_function = None
             own, task.pipeline.stream_error = task.pipeline.stream_error, None
@@ -30,3 +44,185 @@ def traced_anew_after_errors(method: Method) -> Method:
             raise
 
     return guarded  # type: ignore[return-value]
+
+
+class Trainer:
+    """Compiles, trains and evaluates a task: the part of it behind `compile`, `fit`, `evaluate` and single batches.
+
+    The task's pipeline makes batches of ids and labels, and Keras trains on them. `place` records how far training is,
+    so that it can resume.
+
+    Args:
+        task: the task.
+    """
+
+    def __init__(self, task: Any):
+        self._task = task
+        self.place = TrainingPlace(task)
+        #: The metrics and the weighted metrics of the last `compile`.
+        self.metrics: list[Any] = []
+        self._token_count: keras.metrics.Sum | None = None
+        self._lora_ranks: list[int | None] = []
+
+    def compile(self, optimizer: Any, loss: Any, metrics: Any, weighted_metrics: Any, **options: Any) -> None:
+        """Compiles the task; see `Task.compile`."""
+        task, default_loss = self._task, self._task.default_loss()
+        for backbone in task._backbones():
+            backbone.padding_free = options["jit_compile"] is not True
+        if not (is_default := _is_auto(loss)):
+            loss = on_logits(type(task).__name__, loss)
+        elif options["loss_weights"] is None:
+            options["loss_weights"] = task.default_loss_weights
+        losses = [default_loss if is_default else loss, default_loss]
+        weighted_metrics = metrics_for(task, losses, weighted_metrics)
+        if not _is_auto(metrics):
+            metrics = metrics_for(task, losses, metrics)
+        else:
+            metrics = None if task.weighs_metrics and weighted_metrics is not None else task.default_metrics()
+        if task.weighs_metrics and weighted_metrics is None:
+            metrics, weighted_metrics = None, metrics
+        self.metrics = [metrics, weighted_metrics]
+        self._lora_ranks = self._ranks()
+        optimizer = adamw() if _is_auto(optimizer) else optimizer
+        options = {"metrics": metrics, "weighted_metrics": weighted_metrics, **options}
+        keras.Model.compile(task, optimizer, losses[0], **options)
+        task._predictor.forget()
+
+    def follow_layers(self) -> None:
+        """Drops what was made for other layers: an optimizer's state, if a backbone got LoRA, and traced functions."""
+        task = self._task
+        if task.compiled and self._lora_ranks != (ranks := self._ranks()):
+            self._lora_ranks = ranks
+            task.compile_from_config(task.get_compile_config())
+        task._predictor.follow_layers()
+
+    def _ranks(self) -> list[int | None]:
+        return [backbone.lora_rank for backbone in self._task._backbones()]
+
+    def count_tokens(self) -> None:
+        """Adds the metric `"tokens"`: how many tokens an epoch has had so far, padding not included."""
+        if self._token_count is None:
+            self._token_count = keras.metrics.Sum(name="tokens")
+            self._task.train_function = self._task.test_function = None
+
+    def with_token_count(self, metrics: list[Any]) -> list[Any]:
+        """Metrics, and after `count_tokens` the number of tokens."""
+        return metrics if self._token_count is None else [*metrics, self._token_count]
+
+    def add_tokens(self, x: Mapping[str, Any]) -> None:
+        """Counts the tokens of a batch, after `count_tokens`."""
+        if self._token_count is not None:
+            masks = [mask for name, mask in x.items() if name.endswith("padding_mask")]
+            self._token_count.update_state([keras.ops.count_nonzero(mask) for mask in masks])
+
+    @_traced_anew_after_errors
+    def fit(
+        self,
+        x: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        batch_size: int | None,
+        callbacks: Any,
+        validation_split: float,
+        validation_data: Any,
+        validation_batch_size: int | None,
+        shuffle: bool,
+        class_weight: Any,
+        group_by_length: bool,
+        **options: Any,
+    ) -> Any:
+        """Trains the task; see `Task.fit`."""
+        task = self._task
+        x, y = task.pipeline.opened(x, y)
+        x, is_raw = as_dataset(task.pipeline, x, shuffle=shuffle)
+        first, steps = options["initial_epoch"], options["steps_per_epoch"]
+        options["callbacks"] = self.place.callbacks(callbacks, initial_epoch=first, steps_per_epoch=steps)
+        if class_weight is not None:
+            options["class_weight"] = task.pipeline.class_weight(x, class_weight)
+        reader = self._reader((x, y, sample_weight), is_raw=is_raw, shuffle=shuffle, group_by_length=group_by_length)
+        if reader is None:
+            options |= {"batch_size": batch_size, "shuffle": shuffle, "sample_weight": sample_weight}
+            options |= {"validation_split": validation_split, "validation_batch_size": validation_batch_size}
+            self._build_optimizer()
+            return keras.Model.fit(task, untuned(x), y, validation_data=untuned(validation_data), **options)
+        order = RowOrder.of(reader.owner, x, shuffle=shuffle, group_by_length=group_by_length)
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = reader.split(x, y, sample_weight, validation_split)
+        self._read_packed(x, validation_data)
+        with reader.fitting(x):
+            epochs = Epochs(order, self.place.reader(), are_endless=steps is not None)
+            batches = reader.batches(x, y, sample_weight, batch_size=batch_size, epochs=epochs)
+            if task.loss is not None:
+                reader.check_labels(x, y)
+            if validation_data is not None:
+                validation_data = reader.validation(validation_data, validation_batch_size or batch_size)
+            # The dataset shuffles itself; Keras warns if it is asked to.
+            options |= {"validation_data": untuned(validation_data), "shuffle": False}
+            self._build_optimizer()
+            return keras.Model.fit(task, untuned(batches), **options)
+
+    def _reader(self, rows: tuple[Any, ...], *, is_raw: bool, shuffle: bool, group_by_length: bool) -> Inputs | None:
+        """What makes the batches of `fit`: the pipeline of text, `IdArrays` for ids, or None for Keras itself."""
+        if is_raw:
+            return self._task.pipeline
+        owner = type(self._task).__name__
+        if group_by_length:
+            raise ValueError(checks.message(owner, "group_by_length", "be False for ids", group_by_length))
+        return IdArrays(owner, None) if shuffle and IdArrays.are_here(rows) else None
+
+    @_traced_anew_after_errors
+    def evaluate(self, x: Any, y: Any, batch_size: int | None, sample_weight: Any, **options: Any) -> Any:
+        """Computes loss and metrics; see `Task.evaluate`."""
+        task, pipeline = self._task, self._task.pipeline
+        x, y = pipeline.opened(x, y)
+        x, is_raw = as_dataset(pipeline, x)
+        if not is_raw:
+            options |= {"y": y, "batch_size": batch_size, "sample_weight": sample_weight}
+            return keras.Model.evaluate(task, untuned(x), **options)
+        self._read_packed(x)
+        batches = pipeline.batches(x, y, sample_weight, batch_size=batch_size)
+        if task.loss is not None:
+            pipeline.check_labels(x, y)
+        return keras.Model.evaluate(task, untuned(batches), **options)
+
+    @_traced_anew_after_errors
+    def train_on_batch(self, x: Any, y: Any, sample_weight: Any, class_weight: Any, return_dict: bool) -> Any:
+        """Trains on one batch; see `Task.train_on_batch`."""
+        task = self._task
+        if class_weight is not None:
+            class_weight = task.pipeline.class_weight(x, class_weight)
+        batch = self._one_batch(x, y, sample_weight, training=True)
+        self._build_optimizer()
+        return keras.Model.train_on_batch(task, *batch, class_weight=class_weight, return_dict=return_dict)
+
+    @_traced_anew_after_errors
+    def test_on_batch(self, x: Any, y: Any, sample_weight: Any, return_dict: bool) -> Any:
+        """Evaluates one batch; see `Task.test_on_batch`."""
+        batch = self._one_batch(x, y, sample_weight, training=False)
+        return keras.Model.test_on_batch(self._task, *batch, return_dict=return_dict)
+
+    def _one_batch(self, x: Any, y: Any, sample_weight: Any, *, training: bool) -> tuple[Any, ...]:
+        pipeline = self._task.pipeline
+        if not pipeline.is_raw(x):
+            return x, y, sample_weight
+        if self._task.loss is not None:
+            pipeline.check_labels(x, y)
+        return pipeline.one_batch(x, y, sample_weight, training=training)
+
+    def _read_packed(self, *data: Any) -> None:
+        """Lets the backbones read rows of several texts, if there are such rows; others are read as before."""
+        if any(map(self._task.pipeline.is_packed, data)):
+            for backbone in self._task._backbones():
+                backbone.packed_rows = True
+            self.follow_layers()
+
+    def _build_optimizer(self) -> None:
+        """Creates the optimizer's variables: TensorFlow traces a function twice if its first trace creates some."""
+        task = self._task
+        if task.optimizer is not None and not task.optimizer.built:
+            task.optimizer.build(task.trainable_variables)
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"

@@ -1,0 +1,30 @@
+"""The signatures that every task exports: ids in, outputs out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras_bert_layers.export import Signature
+from keras_bert_layers.export.batching import refuse_foreign_padding
+
+
+def signature_of_ids(task: Any, name: str = "token_ids", part: str | None = None) -> Signature:
+    """A signature that takes the ids of a model, or of a part of it, and returns its outputs by name.
+
+    Padding that a server added to a batch is refused.
+
+    Args:
+        task: the task.
+        name: the signature's name.
+        part: the part that computes the outputs; None for `task.part`.
+    """
+    model_inputs = task._predictor.part(task.part).input
+    names = task.pipeline.id_names(list(model_inputs))
+
+    def serve(*ids: Any, **ids_by_name: Any) -> dict[str, Any]:
+        given = {**dict(zip(names, ids, strict=False)), **ids_by_name}
+        token_ids = refuse_foreign_padding(type(task).__name__, given["token_ids"], given["padding_mask"])
+        outputs = task.run({**given, "token_ids": token_ids}, part)
+        return outputs if isinstance(outputs, dict) else {task.output_name: outputs}
+
+    return Signature(name, serve, {key: (tuple(model_inputs[key].shape), "int32") for key in names})
