@@ -145,9 +145,8 @@ class BertClassifier(Task):
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """The compiled metrics, on labels in the form that they take."""
-        compiled = self._compile_metrics
-        given = None if compiled is None else [compiled._user_metrics, compiled._user_weighted_metrics]
-        return super().compute_metrics(x, self._labels.for_metrics(y, y_pred, given), y_pred, sample_weight)
+        y = self._labels.for_metrics(y, y_pred, self._trainer.metrics)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `label` and `probabilities`, or to `score`."""

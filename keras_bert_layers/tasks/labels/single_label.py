@@ -13,8 +13,8 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.decoding import decode_labels
 from keras_bert_layers.export import onnx
 from keras_bert_layers.tasks.labels.classes import OWNER, Classes, as_text
-from keras_bert_layers.tasks.objectives.class_metrics import has_columns, one_hot, take_indices
 from keras_bert_layers.tasks.objectives.losses import takes_columns
+from keras_bert_layers.tasks.objectives.metrics import has_columns, one_hot, take_indices
 
 # float32 shares of a teacher's softmax add up to 1 within some 1e-6.
 _SUM_TOLERANCE = 1e-3

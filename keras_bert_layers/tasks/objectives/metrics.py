@@ -1,118 +1,190 @@
-"""Metrics of `compile`, as they must be for models whose outputs are logits."""
+"""Metrics of `compile`: Keras's metrics of probabilities, for models whose outputs are logits."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import keras
+from keras import ops
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.tasks.objectives.class_metrics import class_and_options, metrics_of_classes
+from keras_bert_layers._internal.registration import register
 
-_FROM_LOGITS = {"from_logits": True}
-_THRESHOLD = {"threshold": 0.0}
-_THRESHOLDS = {"thresholds": 0.0}
-_SUBCLASS = "Make a subclass whose `update_state` hands on `keras.ops.sigmoid(y_pred)`."
-_FUNCTION = "Hand on `from_logits=True` in a function of your own."
-#: Keras's metrics of probabilities: the arguments that make them metrics of logits; or, if none do, the cure.
-_FOR_LOGITS: dict[str, dict[str, Any] | str] = {
-    "AUC": _FROM_LOGITS,
-    "Accuracy": 'Write "accuracy".',
-    "BinaryAccuracy": _THRESHOLD,
-    "BinaryCrossentropy": _FROM_LOGITS,
-    "BinaryFocalCrossentropy": _FUNCTION,
-    "BinaryIoU": _THRESHOLD,
-    "CategoricalCrossentropy": _FROM_LOGITS,
-    "CategoricalFocalCrossentropy": _FUNCTION,
-    "FalseNegatives": _THRESHOLDS,
-    "FalsePositives": _THRESHOLDS,
-    "KLDivergence": _SUBCLASS,
-    "Poisson": _SUBCLASS,
-    "Precision": _THRESHOLDS,
-    "PrecisionAtRecall": _SUBCLASS,
-    "Recall": _THRESHOLDS,
-    "RecallAtPrecision": _SUBCLASS,
-    "SensitivityAtSpecificity": _SUBCLASS,
-    "SparseCategoricalCrossentropy": _FROM_LOGITS,
-    "SpecificityAtSensitivity": _SUBCLASS,
-    "TrueNegatives": _THRESHOLDS,
-    "TruePositives": _THRESHOLDS,
-}
-#: The same for those that compare the highest value unless they are told otherwise.
-_TOLD_OTHERWISE: dict[str, dict[str, Any] | str] = {
-    "F1Score": "Use `keras_bert_layers.metrics.F1Score`.",
-    "FBetaScore": _SUBCLASS,
-    "IoU": {"sparse_y_pred": False},
-    "MeanIoU": {"sparse_y_pred": False},
-    "OneHotIoU": {"sparse_y_pred": False},
-    "OneHotMeanIoU": {"sparse_y_pred": False},
-}
-_ALL = _FOR_LOGITS | _TOLD_OTHERWISE
-_CLASS_NAMES = {name.lower(): name for name in _FOR_LOGITS} | {"bce": "BinaryCrossentropy"}
+# Keras's metrics of probabilities that take the second of two classes as the positive one, unless they have a class.
+_OF_ONE_COLUMN = """
+    AUC BinaryAccuracy BinaryCrossentropy BinaryIoU FalseNegatives FalsePositives Precision PrecisionAtRecall Recall
+    RecallAtPrecision SensitivityAtSpecificity SpecificityAtSensitivity TrueNegatives TruePositives
+""".split()  # noqa: SIM905 - one name per line would be a page
+_OF_PROBABILITIES = [*_OF_ONE_COLUMN, "CategoricalCrossentropy", "F1Score", "FBetaScore", "KLDivergence", "Poisson"]
+# Those that are right for logits, but compare one column per class, which class indices are not.
+_OF_COLUMNS = ["CategoricalAccuracy", "MeanSquaredError", "OneHotIoU", "OneHotMeanIoU", "TopKCategoricalAccuracy"]
+# Those that compare class indices, and Keras's functions that no class makes for logits.
+_OF_INDICES = ["Accuracy", "IoU", "MeanIoU", "SparseCategoricalCrossentropy"]
+_FUNCTIONS = ["BinaryFocalCrossentropy", "CategoricalFocalCrossentropy"]
+_BY_NAME = {name.lower(): name for name in (*_OF_PROBABILITIES, *_OF_COLUMNS, *_OF_INDICES, *_FUNCTIONS)}
+_BY_NAME |= {"bce": "BinaryCrossentropy", "mse": "MeanSquaredError"}
+_EXCLUDED = -1e9
+
+
+@register
+class OfClasses(keras.metrics.Metric):
+    """A metric of Keras on class indices and logits: it gets one-hot labels and the probabilities of the classes.
+
+    A metric that was made for logits gets the logarithm of the odds of each class, so that its threshold of 0 is a
+    probability of a half. Of two classes, metrics such as `AUC`, `Precision` and `Recall` get the second alone, unless
+    they were made for one class or several.
+
+    Args:
+        metric: one of `keras.metrics`.
+        name: the metric's name; that of `metric` if None.
+        dtype: as in Keras.
+    """
+
+    def __init__(self, metric: keras.metrics.Metric, name: str | None = None, dtype: Any = None):
+        super().__init__(name=name or metric.name, dtype=dtype)
+        self.metric = metric
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Adds class indices `(batch,)`, or one column per class; and logits `(batch, classes)`."""
+        config, name = self.metric.get_config(), type(self.metric).__name__
+        labels, logits = one_hot(y_true, y_pred), ops.cast(y_pred, "float32")
+        if name == "CategoricalCrossentropy" and config["from_logits"]:
+            outputs = logits
+        elif _reads_logits(config):
+            is_own = ops.eye(ops.shape(logits)[-1], dtype="bool")[None]  # [1, C, C]
+            outputs = logits - ops.logsumexp(ops.where(is_own, _EXCLUDED, logits[:, None, :]), axis=-1)
+        else:
+            # Not `softmax`: Keras keeps its logits with its result, which binary losses then take for a sigmoid's.
+            outputs = ops.exp(ops.log_softmax(logits, axis=-1))
+        has_class = config.get("class_id") is not None or config.get("top_k") is not None or config.get("multi_label")
+        if y_pred.shape[-1] == 2 and name in _OF_ONE_COLUMN and not has_class:
+            labels, outputs = labels[:, 1], outputs[:, 1]
+        self.metric.update_state(labels, outputs, sample_weight=sample_weight)
+
+    def result(self) -> Any:
+        """The metric's result."""
+        return self.metric.result()
+
+    def reset_state(self) -> None:
+        """Forgets what was added."""
+        self.metric.reset_state()
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {**super().get_config(), "metric": keras.saving.serialize_keras_object(self.metric)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> OfClasses:
+        """The metric of a `get_config` dictionary."""
+        return cls(**{**config, "metric": keras.saving.deserialize_keras_object(config["metric"])})
+
+
+@register
+class OfSigmoid(OfClasses):
+    """A metric of Keras on the logits of independent classes: it gets their probabilities, and labels unchanged."""
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Adds labels and logits of equal shape."""
+        probabilities = ops.sigmoid(ops.cast(y_pred, "float32"))
+        self.metric.update_state(y_true, probabilities, sample_weight=sample_weight)
+
+
+def one_hot(y_true: Any, y_pred: Any) -> Any:
+    """Labels as float32 `(batch, classes)`: class indices become 0 and 1; one column per class stays.
+
+    Args:
+        y_true: class indices `(batch,)` or `(batch, 1)`, or `(batch, classes)`.
+        y_pred: `(batch, classes)`.
+    """
+    if has_columns(y_true, y_pred):
+        return ops.cast(y_true, "float32")
+    indices = ops.cast(ops.reshape(y_true, (-1,)), "int32")
+    return ops.one_hot(indices, ops.shape(y_pred)[-1], dtype="float32")
+
+
+def has_columns(y_true: Any, y_pred: Any) -> bool:
+    """Whether labels have one column per class, as the outputs."""
+    return len(y_true.shape) == 2 and y_true.shape[-1] == y_pred.shape[-1] != 1
+
+
+def take_indices(metrics: Any) -> bool:
+    """Whether one of the metrics of `compile` compares class indices."""
+    kinds = [type(metric) for metric in keras.tree.flatten(metrics)]
+    ours = [kind for kind in kinds if kind.__module__.startswith("keras_bert_layers.") and kind is not OfClasses]
+    return bool(ours) or any(kind.__name__.startswith("Sparse") for kind in kinds)
 
 
 def metrics_for(task: Any, losses: list[Any], metrics: Any) -> Any:
-    """Metrics of `compile` for a task, by its compiled and its default loss."""
-    default = losses[-1]
-    if type(default) is keras.losses.SparseCategoricalCrossentropy and len(getattr(task.output, "shape", ())) == 2:
-        metrics = metrics_of_classes(metrics)
-    return metrics_on_logits(type(task).__name__, metrics, losses)
+    """Metrics of `compile`, in any structure, for a task whose outputs are logits: those with such a loss.
 
+    Keras's metrics of probabilities, objects and names, get the probabilities of the logits, and one-hot labels where
+    labels are class indices. What was made for logits stays as it is.
 
-def metrics_on_logits(owner: str, metrics: Any, losses: Any) -> Any:
-    """Metrics of `compile`, in any structure, for outputs that are logits; they are if one of the losses says so.
-
-    A metric of probabilities by name, as a class or as a function of Keras, is made for logits: with
-    `from_logits=True`, or with a threshold of 0. An object that expects probabilities is refused.
+    Args:
+        task: the task.
+        losses: its compiled losses, and last the default one.
+        metrics: as `keras.Model.compile` takes them.
 
     Raises:
-        ValueError: an object that expects probabilities; a metric that Keras cannot make for logits.
+        ValueError: a metric that would read logits as something else.
     """
     of_logits = [loss for loss in keras.tree.flatten(losses) if getattr(loss, "from_logits", False)]
     if not of_logits:
         return metrics
-    is_binary = type(of_logits[0]).__name__.startswith("Binary")
-    return keras.tree.map_structure(lambda metric: _on_logits(owner, metric, is_binary), metrics)
+    wrapper = OfSigmoid if type(of_logits[0]).__name__.startswith("Binary") else None
+    if type(losses[-1]) is keras.losses.SparseCategoricalCrossentropy and len(getattr(task.output, "shape", ())) == 2:
+        wrapper = OfClasses
+    return keras.tree.map_structure(lambda metric: _for_logits(type(task).__name__, metric, wrapper), metrics)
 
 
-def _on_logits(owner: str, metric: Any, is_binary: bool) -> Any:
-    if isinstance(metric, keras.metrics.Metric):
-        if _reads_probabilities(metric):
-            raise _refusal(owner, type(metric).__name__, metric.get_config())
-        return metric
+def _for_logits(owner: str, metric: Any, wrapper: type[OfClasses] | None) -> Any:
+    """A metric, made or wrapped for logits; `wrapper` fits the labels, and None is for those of neither kind."""
     if isinstance(metric, str) and metric.lower() in ("accuracy", "acc"):
-        # Keras would choose by shape: the highest of several columns, or a threshold of 0.5 for one.
-        return keras.metrics.BinaryAccuracy(name=metric, threshold=0.0) if is_binary else metric
-    found = class_and_options(metric, _CLASS_NAMES)
-    if found is None:
+        # Keras would decide by the first batch: by the shape of labels and outputs, and with a threshold of 0.5.
+        if wrapper is OfClasses:
+            return keras.metrics.SparseCategoricalAccuracy(name=metric)
+        return keras.metrics.BinaryAccuracy(name=metric, threshold=0.0) if wrapper is OfSigmoid else metric
+    name = _name_in_keras(metric)
+    if name is None or (name in _OF_COLUMNS and wrapper is not OfClasses and not _config(metric).get("sparse_y_pred")):
         return metric
-    name, options = found
-    for_logits = _FOR_LOGITS[name]
-    if isinstance(for_logits, str):
-        raise _refusal(owner, name, metric)
-    return getattr(keras.metrics, name)(**options, **for_logits)
+    is_wrapped = wrapper is OfClasses and name not in _OF_INDICES
+    if not isinstance(metric, keras.metrics.Metric) and name not in _FUNCTIONS:
+        kind = getattr(keras.metrics, name)
+        options: dict[str, Any] = {} if inspect.isclass(metric) else {"name": getattr(metric, "__name__", metric)}
+        if not is_wrapped and "from_logits" in inspect.signature(kind).parameters:
+            options["from_logits"] = True
+        metric = kind(**options)
+    config = _config(metric)
+    if config and name != "Accuracy" and not config.get("sparse_y_pred"):
+        if is_wrapped:
+            return OfClasses(metric)
+        if _reads_logits(config) or name in ("IoU", "MeanIoU"):
+            return metric
+        if wrapper is OfSigmoid and name in _OF_PROBABILITIES and name != "CategoricalCrossentropy":
+            return OfSigmoid(metric)
+    cure = 'Use one that compares class indices, such as "accuracy", or one of your own that takes logits.'
+    if wrong := next((key for key in ("from_logits", "sparse_y_pred") if key in config), None):
+        cure = f"Make it with `keras.metrics.{name}({wrong}={wrong == 'from_logits'})`."
+        metric = f"{name}({wrong}={config[wrong]})"
+    raise ValueError(checks.message(owner, "metrics", "read logits, which are this model's outputs", metric, cure))
 
 
-def _reads_probabilities(metric: Any) -> bool:
-    name, config = type(metric).__name__, metric.get_config()
-    if type(metric) is not getattr(keras.metrics, name, None) or name not in _ALL:
-        return False
-    options = _ALL[name]
-    if options is _THRESHOLDS:
-        return config.get("top_k") is None and any(threshold != 0 for threshold in metric.thresholds)
-    if name in _TOLD_OTHERWISE or options is _THRESHOLD:
-        return bool(config.get("sparse_y_pred")) or 0 < (config.get("threshold") or 0) <= 1
-    return isinstance(options, str) or config["from_logits"] is False
+def _name_in_keras(metric: Any) -> str | None:
+    """The class of Keras's, one of those above, that an object, a class, a function or a name stands for."""
+    kind = type(metric) if isinstance(metric, keras.metrics.Metric) else metric
+    name = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
+    if not isinstance(kind, str) and getattr(keras.metrics, name, None) is not kind:
+        return None
+    return _BY_NAME.get(name.replace("_", "").lower())
 
 
-def _refusal(owner: str, name: str, received: Any) -> ValueError:
-    cure = _ALL[name]
-    if isinstance(received, dict):
-        shown = {
-            key: received[key] for key in ("threshold", "thresholds", "from_logits", "sparse_y_pred") if key in received
-        }
-        received = f"{name}({', '.join(f'{key}={value!r}' for key, value in shown.items())})"
-    if not isinstance(cure, str):
-        options = ", ".join(f"{key}={value}" for key, value in cure.items())
-        cure = f"Make it with `keras.metrics.{name}({options})`; a probability of 0.5 is a logit of 0."
-    return ValueError(checks.message(owner, "metrics", "read logits, which are this model's outputs", received, cure))
+def _config(metric: Any) -> dict[str, Any]:
+    return metric.get_config() if isinstance(metric, keras.metrics.Metric) else {}
+
+
+def _reads_logits(config: dict[str, Any]) -> bool:
+    """Whether a metric was made for logits: with `from_logits=True`, or a threshold that no probability is."""
+    thresholds = [config.get("threshold"), *keras.tree.flatten(config.get("thresholds"))]
+    given = [threshold for threshold in thresholds if threshold is not None]
+    return bool(config.get("from_logits")) or (bool(given) and not 0 < max(given) <= 1)

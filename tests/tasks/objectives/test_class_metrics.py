@@ -1,5 +1,7 @@
 """One-hot labels, and Keras's metrics of probabilities, on a classifier of one class a text."""
 
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ import tensorflow as tf
 
 from keras_bert_layers import BertClassifier, BertMultipleChoice
 from keras_bert_layers.metrics import MatthewsCorrelation
-from keras_bert_layers.tasks.objectives.class_metrics import OfClasses, metrics_of_classes, take_indices
+from keras_bert_layers.tasks.objectives.metrics import OfClasses, metrics_for, take_indices
 
 ROUNDING = 1e-5  # float32 sums in another order, and thresholds of probabilities and logits
 LOGITS = np.random.default_rng(3).normal(0, 2, (40, 3)).astype("float32")
@@ -17,6 +19,11 @@ TEXTS = ["a good film", "bad night", "good !", "unhappy"]
 
 def softmax(logits):
     return np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+
+
+def metrics_of_classes(metrics):
+    task = SimpleNamespace(output=np.zeros((1, 3)))
+    return metrics_for(task, [keras.losses.SparseCategoricalCrossentropy(from_logits=True)], metrics)
 
 
 def value(metric, labels, outputs):

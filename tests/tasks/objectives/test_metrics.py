@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertClassifier, BertCrossEncoder
-from keras_bert_layers.tasks.objectives.metrics import metrics_on_logits
+from keras_bert_layers.tasks.objectives.metrics import OfSigmoid, metrics_for
 
 BINARY = keras.losses.BinaryCrossentropy(from_logits=True)
 SPARSE = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -18,10 +18,20 @@ NAMES = "binary_accuracy BinaryAccuracy AUC auc binary_crossentropy bce precisio
 NAMES += "TrueNegatives false_positives FalseNegatives binary_io_u BinaryIoU".split()
 
 
+class Task:
+    """Without outputs of one class per row."""
+
+    output: dict = {}  # noqa: RUF012 - never changed
+
+
 KINDS = [(name, type(keras.metrics.get(name))) for name in NAMES]
 KINDS += [(kind, kind) for _, kind in KINDS]
 KINDS += [(keras.metrics.binary_accuracy, keras.metrics.BinaryAccuracy)]
 KINDS += [(keras.metrics.binary_crossentropy, keras.metrics.BinaryCrossentropy)]
+
+
+def metrics_on_logits(metrics, loss):
+    return metrics_for(Task(), [loss], metrics)
 
 
 def value(metric, outputs):
@@ -31,7 +41,7 @@ def value(metric, outputs):
 
 @pytest.mark.parametrize(("given", "kind"), KINDS)
 def test_by_name_it_is_that_of_the_probabilities(given, kind):
-    metric = metrics_on_logits("Task", given, BINARY)
+    metric = metrics_on_logits(given, BINARY)
     np.testing.assert_allclose(value(metric, LOGITS), value(kind(), PROBABILITIES), atol=ROUNDING)
     if isinstance(given, str):
         assert metric.name == given
@@ -39,14 +49,14 @@ def test_by_name_it_is_that_of_the_probabilities(given, kind):
 
 @pytest.mark.parametrize("name", ["accuracy", "acc"])
 def test_accuracy_of_several_labels_is_that_of_each(name):
-    metric = metrics_on_logits("Task", {"a": [name]}, BINARY)["a"][0]
+    metric = metrics_on_logits({"a": [name]}, BINARY)["a"][0]
     assert metric.name == name
     assert value(metric, LOGITS) == np.mean((LOGITS > 0) == LABELS)
-    assert metrics_on_logits("Task", name, SPARSE) == name
+    assert metrics_on_logits(name, SPARSE) == name
 
 
 def test_cross_entropy_of_classes():
-    metric = metrics_on_logits("Task", ["sparse_categorical_crossentropy"], SPARSE)[0]
+    metric = metrics_on_logits(["sparse_categorical_crossentropy"], SPARSE)[0]
     label = np.array([0])
     metric.update_state(label, LOGITS[:1])
     np.testing.assert_allclose(metric.result(), SPARSE(label, LOGITS[:1]), rtol=ROUNDING)
@@ -55,30 +65,73 @@ def test_cross_entropy_of_classes():
 @pytest.mark.parametrize(
     ("metric", "cure"),
     [
-        (keras.metrics.AUC(), r"AUC\(from_logits=False\).*keras.metrics.AUC\(from_logits=True\)"),
-        (keras.metrics.BinaryAccuracy(), r"BinaryAccuracy\(threshold=0.5\).*BinaryAccuracy\(threshold=0.0\)"),
-        (keras.metrics.BinaryAccuracy(threshold=0.7), r"BinaryAccuracy\(threshold=0.0\)"),
-        (keras.metrics.BinaryIoU(), r"BinaryIoU\(threshold=0.0\)"),
-        (keras.metrics.BinaryCrossentropy(), r"BinaryCrossentropy\(from_logits=True\)"),
-        (keras.metrics.SparseCategoricalCrossentropy(), r"from_logits=True"),
-        (keras.metrics.Precision(), r"Precision\(thresholds=None\).*Precision\(thresholds=0.0\)"),
-        (keras.metrics.Recall([0.0, 0.5]), r"Recall\(thresholds=0.0\)"),
-        (keras.metrics.FalsePositives(), r"thresholds=0.0"),
-        (keras.metrics.F1Score(threshold=0.5), r"keras_bert_layers.metrics.F1Score"),
-        (keras.metrics.FBetaScore(threshold=0.5), r"sigmoid"),
+        (
+            keras.metrics.SparseCategoricalCrossentropy(),
+            r"from_logits=False.*SparseCategoricalCrossentropy\(from_logits=True\)",
+        ),
+        (keras.metrics.CategoricalCrossentropy(), r"CategoricalCrossentropy\(from_logits=True\)"),
         (keras.metrics.MeanIoU(3), r"MeanIoU\(sparse_y_pred=False\)"),
-        (keras.metrics.PrecisionAtRecall(0.5), r"sigmoid"),
-        (keras.metrics.SpecificityAtSensitivity(0.5), r"sigmoid"),
-        ("precision_at_recall", r"sigmoid"),
-        ("kl_divergence", r"sigmoid"),
-        (keras.metrics.poisson, r"sigmoid"),
-        (keras.metrics.Accuracy(), r'Write "accuracy"'),
-        (keras.metrics.binary_focal_crossentropy, r"from_logits=True"),
+        (keras.metrics.OneHotIoU(3, [0], sparse_y_pred=True), r"OneHotIoU\(sparse_y_pred=False\)"),
+        (keras.metrics.Accuracy(), r'"accuracy"'),
+        (keras.metrics.Accuracy, r'"accuracy"'),
+        (keras.metrics.binary_focal_crossentropy, r"one of your own that takes logits"),
+        ("categorical_focal_crossentropy", r"one of your own that takes logits"),
     ],
 )
-def test_what_reads_probabilities_is_refused(metric, cure):
+@pytest.mark.parametrize("loss", [BINARY, SPARSE])
+def test_what_reads_probabilities_is_refused(metric, cure, loss):
     with pytest.raises(ValueError, match=f"(?s)`Task`: `metrics` must read logits.*{cure}"):
-        metrics_on_logits("Task", [metric], BINARY)
+        metrics_on_logits([metric], loss)
+
+
+@pytest.mark.parametrize(
+    ("metric", "cure"),
+    [
+        (keras.metrics.AUC(), r"AUC\(from_logits=False\).*keras.metrics.AUC\(from_logits=True\)"),
+        (keras.metrics.Precision(), '"accuracy"'),
+        ("kl_divergence", '"accuracy"'),
+    ],
+)
+def test_metrics_of_labels_that_the_task_does_not_have_are_refused(metric, cure):
+    with pytest.raises(ValueError, match=f"(?s)`Task`: `metrics` must read logits.*{cure}"):
+        metrics_on_logits([metric], SPARSE)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        keras.metrics.AUC,
+        keras.metrics.BinaryAccuracy,
+        lambda: keras.metrics.BinaryAccuracy(threshold=0.7),
+        keras.metrics.BinaryIoU,
+        keras.metrics.BinaryCrossentropy,
+        keras.metrics.Precision,
+        lambda: keras.metrics.Recall([0.0, 0.5]),
+        keras.metrics.FalsePositives,
+        lambda: keras.metrics.F1Score(threshold=0.5),
+        lambda: keras.metrics.FBetaScore(threshold=0.5),
+        keras.metrics.F1Score,
+        lambda: keras.metrics.Recall(top_k=2),
+        lambda: keras.metrics.PrecisionAtRecall(0.5),
+        lambda: keras.metrics.SpecificityAtSensitivity(0.5),
+        keras.metrics.KLDivergence,
+        keras.metrics.Poisson,
+    ],
+)
+def test_an_object_for_probabilities_gets_them(make):
+    metric = metrics_on_logits(make(), BINARY)
+    assert type(metric) is OfSigmoid
+    again = OfSigmoid.from_config(metric.get_config())
+    for found in (metric, again):
+        np.testing.assert_allclose(value(found, LOGITS), value(make(), PROBABILITIES), rtol=ROUNDING, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("given", ["kl_divergence", keras.metrics.poisson, "f1_score"])
+def test_a_name_without_an_argument_for_logits(given):
+    metric = metrics_on_logits(given, BINARY)
+    np.testing.assert_allclose(
+        value(metric, LOGITS), value(keras.metrics.get(metric.name), PROBABILITIES), atol=ROUNDING
+    )
 
 
 def test_what_is_right_stays():
@@ -94,7 +147,6 @@ def test_what_is_right_stays():
             "mse",
             "top_k_categorical_accuracy",
             "categorical_accuracy",
-            "f1_score",
             "hinge",
             mine,
             OfProbabilities,
@@ -104,16 +156,14 @@ def test_what_is_right_stays():
         keras.metrics.BinaryAccuracy(threshold=0.0),
         keras.metrics.BinaryAccuracy(threshold=-1.5),
         keras.metrics.Precision(thresholds=0),
-        keras.metrics.Recall(top_k=2),
-        keras.metrics.F1Score(),
         keras.metrics.MeanIoU(3, sparse_y_pred=False),
         keras.metrics.MeanSquaredError(),
         keras.metrics.TopKCategoricalAccuracy(2),
         OfProbabilities(),
     ]
-    assert all(a is b for a, b in zip(metrics_on_logits("Task", right, BINARY), right, strict=True))
+    assert all(a is b for a, b in zip(metrics_on_logits(right, BINARY), right, strict=True))
     numbers = [keras.metrics.BinaryAccuracy(), "binary_accuracy"]
-    assert metrics_on_logits("Task", numbers, keras.losses.MeanSquaredError()) is numbers
+    assert metrics_on_logits(numbers, keras.losses.MeanSquaredError()) is numbers
 
 
 def ids(rows):
@@ -140,7 +190,7 @@ def test_tasks(new_backbone):
     again.compile_from_config(task.get_compile_config())
     assert again.test_on_batch(x, LABELS, return_dict=True) == pytest.approx(found, rel=ROUNDING)
     with pytest.raises(ValueError, match="`BertClassifier`: `metrics` must read logits"):
-        compiled(again, weighted_metrics=[keras.metrics.AUC()])
+        compiled(again, weighted_metrics=[keras.metrics.Accuracy()])
 
 
 @pytest.mark.parametrize("regression", [False, True])
