@@ -1,12 +1,13 @@
-"""Attributes of layers and models that Keras must not track."""
+"""Keras models: cloned, rebuilt with another config, quantized, and with attributes that Keras does not track."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 import keras
+import numpy as np
 
 from keras_bert_layers._internal import checks
 
@@ -60,8 +61,28 @@ def _is_same(layer: Any, other: Any) -> bool:
     return is_input or (other is not layer and type(other) is type(layer) and other.get_config() == layer.get_config())
 
 
+def rebuild(model: Any, config: Any, changed: Iterable[Any], rows: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """A new model of the same class and the same weights in the same order, except for those that change.
+
+    Args:
+        model: a Keras model that `from_config` makes.
+        config: the config of the new model.
+        changed: weights of `model` that have other rows in the new one.
+        rows: from the old to the new value of such a weight.
+
+    Returns:
+        The new model, compiled as a new one is.
+    """
+    new = type(model).from_config(config)
+    ids = {id(weight) for weight in changed}
+    for old, weight in zip(model.weights, new.weights, strict=True):
+        value = keras.ops.convert_to_numpy(old)
+        weight.assign(rows(value).astype(value.dtype) if id(old) in ids else value)
+    return new
+
+
 #: The modes whose weights a layer of the same config has again when it is quantized in the same way. "gptq" and "awq"
-#: calibrate on data, and their state is no part of a config.
+#: calibrate on data, and their state is not part of a config.
 MODES = ("int8", "int4", "float8")
 
 _KEY = "quantized_layers"

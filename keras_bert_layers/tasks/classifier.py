@@ -13,8 +13,8 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import onnx
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks._parts import Setting, check_parts, head_options
 from keras_bert_layers.tasks.classification_report import ClassificationReport, report_of
+from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_options
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.labels import make_labels
 from keras_bert_layers.tasks.task import Task

@@ -14,11 +14,11 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks._parts import check_parts, head_options
+from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.inputs.columns import as_columns
 from keras_bert_layers.tasks.labels import Relevance
-from keras_bert_layers.tasks.serving.prompts import Prompts
+from keras_bert_layers.tasks.serving.prompts import Prompts, default_prompt, predict_with_prompt, prompts_by_name
 from keras_bert_layers.tasks.task import Task
 
 
@@ -92,41 +92,9 @@ class BertCrossEncoder(Task):
         """Turns the logit into the score."""
         return self._labels.activation
 
-    @property
-    def prompts(self) -> dict[str, str] | None:
-        """The prompts by name; None for none."""
-        return dict(self._prompts.by_name) or None
-
-    @property
-    def default_prompt(self) -> str | None:
-        """The name of the prompt before every query; None for none."""
-        return self._prompts.default
-
-    def predict(
-        self,
-        x: Any,
-        batch_size: int | None = None,
-        verbose: Any = "auto",
-        steps: int | None = None,
-        callbacks: Any = None,
-        *,
-        max_tokens_per_batch: int | None = None,
-        prompt: str | None = None,
-    ) -> Any:
-        """The logits as NumPy arrays, as `Task.predict`.
-
-        Args:
-            x: a tuple of queries and documents; see `Task.predict`.
-            batch_size: as in `Task.predict`.
-            verbose: as in `Task.predict`.
-            steps: as in `Task.predict`.
-            callbacks: as in `Task.predict`.
-            max_tokens_per_batch: as in `Task.predict`.
-            prompt: is put before the queries instead of the default one: a name of `prompts`, or a text; `""` for none.
-        """
-        pipeline = self._prompts.pipeline(self, prompt, x)
-        options = {"verbose": verbose, "steps": steps, "callbacks": callbacks}
-        return self._predictor.predict(pipeline, x, batch_size, max_tokens_per_batch, **options)
+    prompts = prompts_by_name
+    default_prompt = default_prompt
+    predict = predict_with_prompt
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the relevance and the logistic function of the logit."""

@@ -13,8 +13,8 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks._parts import Setting, check_parts, check_sizes
-from keras_bert_layers.tasks._vectors import Pooling, as_given, id_inputs, text_encoder
+from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, check_sizes
+from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, id_inputs, text_encoder
 from keras_bert_layers.tasks.inputs import QueryInputs
 from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES
 from keras_bert_layers.tasks.objectives import contrastive

@@ -12,8 +12,8 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.metrics import MaskedAccuracy, Perplexity
 from keras_bert_layers.preprocessing.masking.masking import Masking
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks._masked import checked_masking, fill_masks, masked_inputs, masked_lm_head
-from keras_bert_layers.tasks._parts import Setting
+from keras_bert_layers.tasks.graphs.masked import checked_masking, fill_masks, masked_inputs, masked_lm_head
+from keras_bert_layers.tasks.graphs.parts import Setting
 from keras_bert_layers.tasks.inputs import MaskedInputs
 from keras_bert_layers.tasks.inputs.masked import POSITIONS
 from keras_bert_layers.tasks.task import Task

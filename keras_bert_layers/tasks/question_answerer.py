@@ -21,7 +21,7 @@ from keras_bert_layers.layers import SpanHead
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.metrics import best_no_answer_threshold
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
-from keras_bert_layers.tasks._parts import Setting, check_parts, head_options
+from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_options
 from keras_bert_layers.tasks.inputs import QuestionInputs
 from keras_bert_layers.tasks.inputs.answer_spans import END, START
 from keras_bert_layers.tasks.inputs.questions import IDS

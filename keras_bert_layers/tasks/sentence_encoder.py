@@ -14,13 +14,13 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks._parts import check_parts
-from keras_bert_layers.tasks._vectors import Pooling, as_given, pooled_vectors, projection_layers
+from keras_bert_layers.tasks.graphs.parts import check_parts
+from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors, projection_layers
 from keras_bert_layers.tasks.inputs import ComparedInputs
 from keras_bert_layers.tasks.inputs.columns import holds_text
 from keras_bert_layers.tasks.inputs.comparisons import SIMILARITY
 from keras_bert_layers.tasks.objectives import contrastive
-from keras_bert_layers.tasks.serving.prompts import Prompts
+from keras_bert_layers.tasks.serving.prompts import Prompts, default_prompt, predict_with_prompt, prompts_by_name
 from keras_bert_layers.tasks.task import Task
 
 
@@ -122,41 +122,9 @@ class BertSentenceEncoder(Task):
         self._hidden_metrics: tuple[str, ...] = (self._correlation.name, self._accuracy.name)
         self.compile()
 
-    @property
-    def prompts(self) -> dict[str, str] | None:
-        """The prompts by name; None for none."""
-        return dict(self._prompts.by_name) or None
-
-    @property
-    def default_prompt(self) -> str | None:
-        """The name of the prompt before every text; None for none."""
-        return self._prompts.default
-
-    def predict(
-        self,
-        x: Any,
-        batch_size: int | None = None,
-        verbose: Any = "auto",
-        steps: int | None = None,
-        callbacks: Any = None,
-        *,
-        max_tokens_per_batch: int | None = None,
-        prompt: str | None = None,
-    ) -> Any:
-        """The vectors of texts, or the cosines of pairs, as NumPy arrays; see `Task.predict`.
-
-        Args:
-            x: texts or pairs of texts; see `Task.predict`.
-            batch_size: as in `Task.predict`.
-            verbose: as in `Task.predict`.
-            steps: as in `Task.predict`.
-            callbacks: as in `Task.predict`.
-            max_tokens_per_batch: as in `Task.predict`.
-            prompt: is put before the texts instead of the default one: a name of `prompts`, or a text; `""` for none.
-        """
-        pipeline = self._prompts.pipeline(self, prompt, x)
-        options = {"verbose": verbose, "steps": steps, "callbacks": callbacks}
-        return self._predictor.predict(pipeline, x, batch_size, max_tokens_per_batch, **options)
+    prompts = prompts_by_name
+    default_prompt = default_prompt
+    predict = predict_with_prompt
 
     def encode_queries(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes queries: `predict` with the prompt `"query"`, or without a prompt if there is none of that name.

@@ -16,7 +16,7 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
 from keras_bert_layers.tasks import _saving as saving
-from keras_bert_layers.tasks._parts import check_sizes
+from keras_bert_layers.tasks.graphs.parts import check_sizes
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs.columns import holds_text
 from keras_bert_layers.tasks.prediction import Predictor

@@ -21,7 +21,7 @@ from keras_bert_layers.layers import ConditionalRandomField, TokenClassification
 from keras_bert_layers.metrics import EntityF1
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor, padded_width
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords, check_stride
-from keras_bert_layers.tasks._parts import check_parts, head_options
+from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs import WordInputs
 from keras_bert_layers.tasks.inputs.tags import IGNORED
 from keras_bert_layers.tasks.prediction.parts import AGGREGATIONS, TaggedWords, in_parts, tags_of_pieces

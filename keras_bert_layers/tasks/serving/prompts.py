@@ -10,7 +10,7 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers.export import Signature
 
-# What looks like a name and is none is a mistake, not a prompt.
+# An unknown name is a mistake, not a prompt.
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
 _OWN_SIGNATURES = ("serving_default", "token_ids", "tokenize")
 
@@ -21,7 +21,7 @@ class Prompts:
     Args:
         owner: the task's class, for errors.
         prompts: name -> text; None for none.
-        default: the name of the prompt that applies where none is asked for; None for no prompt.
+        default: the name of the prompt that applies where none is given; None for no prompt.
 
     Raises:
         TypeError: names or texts that are not strings.
@@ -59,7 +59,7 @@ class Prompts:
         return self.by_name.get(prompt, prompt)
 
     def pipeline(self, task: Any, prompt: str | None, x: Any) -> Any:
-        """How a task reads `x`: its inputs object, with another prompt if one is asked for."""
+        """How a task reads `x`: its inputs object, with another prompt if one is given."""
         if prompt is None:
             return task.pipeline
         if not task.pipeline.is_raw(x):
@@ -73,3 +73,40 @@ class Prompts:
         return [
             Signature(name, functools.partial(task.serve_prompted, text), inputs) for name, text in self.by_name.items()
         ]
+
+
+# Members of the tasks whose attribute `_prompts` holds their `Prompts`.
+
+prompts_by_name = property(
+    lambda task: dict(task._prompts.by_name) or None, doc="The prompts by name, a dictionary; None for none."
+)
+default_prompt = property(lambda task: task._prompts.default, doc="The name of the prompt before every text, or None.")
+
+
+def predict_with_prompt(  # noqa: PLR0917 - the arguments of `keras.Model.predict`
+    task: Any,
+    x: Any,
+    batch_size: int | None = None,
+    verbose: Any = "auto",
+    steps: int | None = None,
+    callbacks: Any = None,
+    *,
+    max_tokens_per_batch: int | None = None,
+    prompt: str | None = None,
+) -> Any:
+    """The model's outputs as NumPy arrays, as `Task.predict`; of pairs in a sentence encoder, their cosines.
+
+    Args:
+        task: the task; this function is a method of it.
+        x: texts, or pairs of texts; see `Task.predict`.
+        batch_size: as in `Task.predict`.
+        verbose: as in `Task.predict`.
+        steps: as in `Task.predict`.
+        callbacks: as in `Task.predict`.
+        max_tokens_per_batch: as in `Task.predict`.
+        prompt: replaces the default one before texts, or the queries of a cross encoder: a name of `prompts`, or a
+            text; `""` for none.
+    """
+    pipeline = task._prompts.pipeline(task, prompt, x)
+    options = {"verbose": verbose, "steps": steps, "callbacks": callbacks}
+    return task._predictor.predict(pipeline, x, batch_size, max_tokens_per_batch, **options)

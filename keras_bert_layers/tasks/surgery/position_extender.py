@@ -1,4 +1,4 @@
-"""`interpolate_positions`: a model that reads longer texts, with its positions stretched over them."""
+"""`extend_positions` and `interpolate_positions`: a model that reads longer texts, with more trained positions."""
 
 from __future__ import annotations
 
@@ -7,55 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers._internal import checks
+from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.tasks.surgery.rebuild import remade
 from keras_bert_layers.tasks.task import Task
 
 
-def with_positions(owner: str, model: Any, length: Any, rows: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """A model whose encoders read longer sequences.
-
-    Args:
-        owner: the public function that was called, for errors.
-        model: a task or a `BertBackbone`.
-        length: the new `max_sequence_length`.
-        rows: from the vectors of the old positions, float64 `(old, width)`, to those of the new ones.
-
-    Raises:
-        TypeError: the model is neither.
-        ValueError: an encoder has no trained positions, or `length` is not larger than what it has.
-    """
-    if not isinstance(model, Task | BertBackbone):
-        raise TypeError(checks.message(owner, "model", "be a task or a BertBackbone", model))
-    backbones = [layer for layer in model._flatten_layers() if isinstance(layer, BertBackbone)]
-    for backbone in backbones:
-        if backbone.parts.positions is not None:
-            rule = "have a trained position embedding"
-            raise ValueError(checks.message(owner, "model", rule, backbone.parts.positions))
-    smallest = max(backbone.config.max_sequence_length for backbone in backbones) + 1
-    checks.integer(owner, "max_sequence_length", length, smallest=smallest, reason=", more than the model has")
-    (offset,) = {backbone.config.position_offset for backbone in backbones}
-
-    def all_rows(old: np.ndarray) -> np.ndarray:
-        return np.concatenate([old[:offset], rows(old[offset:].astype("float64"))])
-
-    changed = [backbone.get_layer("embedding").position_embedding for backbone in backbones]
-    return remade(model, _longer(model.get_config(), length), changed, all_rows)
-
-
-def _longer(value: Any, length: int) -> Any:
-    """A config with another length wherever there is an encoder."""
-    if not isinstance(value, dict):
-        return value
-    return {key: length if key == "max_sequence_length" else _longer(item, length) for key, item in value.items()}
-
-
-OWNER = "extend_positions"
-
-
 def extend_positions(model: Any, max_sequence_length: int, *, alpha: float = 0.4) -> Any:
-    """Makes a model for longer texts, whose first positions are the old ones: hierarchical decomposition.
+    """Makes a model for longer texts by hierarchical decomposition of its positions; the first ones stay.
 
     With n old positions, the new position i * n + j is `alpha * u[i] + (1 - alpha) * u[j]`, where u are such that the
     first n positions stay as they are. Texts that the old model reads have the same outputs. Later positions are a
@@ -86,25 +44,25 @@ def extend_positions(model: Any, max_sequence_length: int, *, alpha: float = 0.4
     References:
         Su Jianlin 2020, hierarchical decomposition of positions for BERT, https://kexue.fm/archives/7947.
     """
-    checks.fraction(OWNER, "alpha", alpha)
+    checks.fraction("extend_positions", "alpha", alpha)
     if alpha in (0, 0.5):
-        raise ValueError(checks.message(OWNER, "alpha", "be above 0, below 1 and not 0.5", alpha))
+        raise ValueError(checks.message("extend_positions", "alpha", "be above 0, below 1 and not 0.5", alpha))
 
     def rows(old: np.ndarray) -> np.ndarray:
         if max_sequence_length > len(old) ** 2:
             rule = f"be at most {len(old) ** 2}, the square of what the model has"
-            raise ValueError(checks.message(OWNER, "max_sequence_length", rule, max_sequence_length))
+            raise ValueError(checks.message("extend_positions", "max_sequence_length", rule, max_sequence_length))
         parts = (old - alpha * old[0]) / (1 - alpha)
         coarse, fine = np.divmod(np.arange(len(old), max_sequence_length), len(old))
         return np.concatenate([old, alpha * parts[coarse] + (1 - alpha) * parts[fine]])
 
-    return with_positions(OWNER, model, max_sequence_length, rows)
+    return _with_positions("extend_positions", model, max_sequence_length, rows)
 
 
 def interpolate_positions(model: Any, max_sequence_length: int) -> Any:
-    """Makes a model for longer texts, whose positions are the old ones with others between them.
+    """Makes a model for longer texts by linear interpolation of its positions.
 
-    The first and the last position stay; what is between them is on straight lines between neighbours. Every position
+    The first and the last position stay; new ones are on straight lines between neighbours. Every position
     is near one that the model was trained on, but neighbours are nearer to each other than they were: outputs of all
     texts change, and the model needs further training. `extend_positions` keeps the outputs of short texts.
 
@@ -139,4 +97,42 @@ def interpolate_positions(model: Any, max_sequence_length: int) -> Any:
         share = (places - before)[:, None]
         return (1 - share) * old[before] + share * old[after]
 
-    return with_positions("interpolate_positions", model, max_sequence_length, rows)
+    return _with_positions("interpolate_positions", model, max_sequence_length, rows)
+
+
+def _with_positions(owner: str, model: Any, length: Any, rows: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """Makes a model whose encoders read longer sequences.
+
+    Args:
+        owner: the public function that was called, for errors.
+        model: a task or a `BertBackbone`.
+        length: the new `max_sequence_length`.
+        rows: from the vectors of the old positions, float64 `(old, width)`, to those of the new ones.
+
+    Raises:
+        TypeError: the model is neither.
+        ValueError: an encoder has no trained positions, or `length` is not larger than what it has.
+    """
+    if not isinstance(model, Task | BertBackbone):
+        raise TypeError(checks.message(owner, "model", "be a task or a BertBackbone", model))
+    backbones = [layer for layer in model._flatten_layers() if isinstance(layer, BertBackbone)]
+    for backbone in backbones:
+        if backbone.parts.positions is not None:
+            rule = "have a trained position embedding"
+            raise ValueError(checks.message(owner, "model", rule, backbone.parts.positions))
+    smallest = max(backbone.config.max_sequence_length for backbone in backbones) + 1
+    checks.integer(owner, "max_sequence_length", length, smallest=smallest, reason=", more than the model has")
+    (offset,) = {backbone.config.position_offset for backbone in backbones}
+
+    def all_rows(old: np.ndarray) -> np.ndarray:
+        return np.concatenate([old[:offset], rows(old[offset:].astype("float64"))])
+
+    changed = [backbone.get_layer("embedding").position_embedding for backbone in backbones]
+    return keras_models.rebuild(model, _longer(model.get_config(), length), changed, all_rows)
+
+
+def _longer(value: Any, length: int) -> Any:
+    """A config with another length wherever there is an encoder."""
+    if not isinstance(value, dict):
+        return value
+    return {key: length if key == "max_sequence_length" else _longer(item, length) for key, item in value.items()}

@@ -1,4 +1,4 @@
-"""A model again with another vocabulary: other tokens in its tokenizers, other rows in the weights of tokens."""
+"""`VocabularyReplacer`: replaces the tokens of a model, in its tokenizers and in the weights with a row per token."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers._internal import checks
+from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import BertEmbedding, MaskedLMHead
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
-from keras_bert_layers.tasks.surgery.rebuild import remade
 from keras_bert_layers.tasks.task import Task
 
 
-class OtherVocabulary:
-    """A model and its preprocessor, to be made again with other tokens.
+class VocabularyReplacer:
+    """Replaces the tokens of a model and its preprocessor by making both again.
 
     Args:
         owner: the public function that was called, for errors.
@@ -27,7 +26,7 @@ class OtherVocabulary:
         tokenizer: the tokenizer.
 
     Raises:
-        TypeError: the model is neither; the tokenizer is no `BertTokenizer`.
+        TypeError: the model is neither; the tokenizer is not a `BertTokenizer`.
         ValueError: there is no preprocessor; two tokens have one id.
     """
 
@@ -57,8 +56,10 @@ class OtherVocabulary:
         """The number of rows of the token embedding; at least that of the tokens."""
         return max(self._sizes)
 
-    def make(self, vocabulary: list[str], num_rows: int, rows: Callable[[np.ndarray], np.ndarray]) -> tuple[Any, Any]:
-        """The model and the preprocessor with other tokens.
+    def replace(
+        self, vocabulary: list[str], num_rows: int, rows: Callable[[np.ndarray], np.ndarray]
+    ) -> tuple[Any, Any]:
+        """Makes the model and the preprocessor with other tokens.
 
         Args:
             vocabulary: the new argument of `BertTokenizer`.
@@ -72,7 +73,7 @@ class OtherVocabulary:
         if len(self._sizes) > 1:
             raise self._different(f"{sorted(self._sizes)} rows")
         config = self._changed(self._model.get_config(), vocabulary, num_rows)
-        model = remade(self._model, config, _token_weights(self._model), rows)
+        model = keras_models.rebuild(self._model, config, _token_weights(self._model), rows)
         if self._is_own:
             return model, model.preprocessor
         config = self._changed(self._preprocessor.get_config(), vocabulary, num_rows)

@@ -12,7 +12,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
 from keras_bert_layers.preprocessing.word_piece.pieces import SUFFIX
 from keras_bert_layers.preprocessing.word_piece.vocabulary_trainer import TextWords, checked_text
-from keras_bert_layers.tasks.surgery.replace_vocabulary import OtherVocabulary
+from keras_bert_layers.tasks.surgery.replace_vocabulary import VocabularyReplacer
 
 OWNER = "extend_vocabulary"
 
@@ -37,7 +37,7 @@ def extend_vocabulary(model: Any, words: Iterable[str], *, preprocessor: Any = N
         preprocessor=preprocessor)` and the other writers write them for other programs.
 
     Raises:
-        TypeError: the model is neither a task nor a backbone; a word is no string; the tokenizer is not a
+        TypeError: the model is neither a task nor a backbone; a word is not a string; the tokenizer is not a
             `BertTokenizer`.
         ValueError: a word that the tokenizer would split or drop all the same (the message names it); no new word; no
             preprocessor.
@@ -57,8 +57,8 @@ def extend_vocabulary(model: Any, words: Iterable[str], *, preprocessor: Any = N
         Hewitt 2021, Initializing new word embeddings for pretrained language models,
         https://www.cs.columbia.edu/~johnhew/vocab-expansion.html, which takes one mean for all new words.
     """
-    other = OtherVocabulary(OWNER, model, preprocessor)
-    tokenizer = other.tokenizer
+    replacer = VocabularyReplacer(OWNER, model, preprocessor)
+    tokenizer = replacer.tokenizer
     tokens = tokenizer.all_tokens()
     pieces = _pieces_of_new_words(tokenizer, words)
     vocabulary = [*tokens, *pieces]
@@ -71,7 +71,7 @@ def extend_vocabulary(model: Any, words: Iterable[str], *, preprocessor: Any = N
             new[row] = old[ids].mean(axis=0, dtype=np.float32)
         return new
 
-    return other.make(vocabulary, max(other.num_rows, len(vocabulary)), rows)
+    return replacer.replace(vocabulary, max(replacer.num_rows, len(vocabulary)), rows)
 
 
 def _pieces_of_new_words(tokenizer: BertTokenizer, words: Iterable[str]) -> dict[str, list[int]]:
@@ -86,7 +86,7 @@ def _pieces_of_new_words(tokenizer: BertTokenizer, words: Iterable[str]) -> dict
     num_known = len({word for (word,) in normalized if word in known})
     if not new:
         shown = checks.Shown(f"{len(given)} words")
-        raise ValueError(checks.message(OWNER, "words", "hold a word that is no token yet", shown))
+        raise ValueError(checks.message(OWNER, "words", "hold a word that is not a token yet", shown))
     if num_known:
         warnings.warn(f"`{OWNER}`: {num_known} of the words are tokens already and were skipped.", stacklevel=3)
     return dict(zip(new, tokenizer.tokenize(new).to_list(), strict=True))

@@ -14,7 +14,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
 from keras_bert_layers.preprocessing.word_piece.pieces import SUFFIX
 from keras_bert_layers.preprocessing.word_piece.vocabulary_trainer import TextWords, text_batches
-from keras_bert_layers.tasks.surgery.replace_vocabulary import OtherVocabulary
+from keras_bert_layers.tasks.surgery.replace_vocabulary import VocabularyReplacer
 
 OWNER = "prune_vocabulary"
 
@@ -42,7 +42,7 @@ def prune_vocabulary(
         A new model of the same class, compiled as a new one is, and its preprocessor. The tokens keep their order.
 
     Raises:
-        TypeError: the model is neither a task nor a backbone; a text is no string; the tokenizer is not a
+        TypeError: the model is neither a task nor a backbone; a text is not a string; the tokenizer is not a
             `BertTokenizer`.
         ValueError: texts without tokens; `num_tokens` has no room for a token that is not special; no preprocessor.
 
@@ -58,8 +58,8 @@ def prune_vocabulary(
     References:
         Abdaoui et al. 2020, Load what you need: smaller versions of multilingual BERT, arXiv:2010.05609.
     """
-    other = OtherVocabulary(OWNER, model, preprocessor)
-    tokenizer = other.tokenizer
+    replacer = VocabularyReplacer(OWNER, model, preprocessor)
+    tokenizer = replacer.tokenizer
     tokens = tokenizer.all_tokens()
     always = _always_kept(tokenizer)
     if num_tokens is not None:
@@ -69,7 +69,7 @@ def prune_vocabulary(
     kept = _kept(counts, always, num_tokens)
     num_plain = len(tokenizer.get_config()["vocabulary"])
     vocabulary = [tokens[index] for index in kept if index < num_plain]  # the other added ones come after it again
-    return other.make(vocabulary, len(kept), lambda old: old[kept])
+    return replacer.replace(vocabulary, len(kept), lambda old: old[kept])
 
 
 def _always_kept(tokenizer: BertTokenizer) -> set[int]:

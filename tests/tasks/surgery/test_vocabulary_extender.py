@@ -134,7 +134,7 @@ def test_refuses_added_tokens_that_would_move(vocabulary, added, doubled, rule):
         (["\x00"], ValueError, r"nothing is left of '\\x00'"),
         (["a b"] * 5, ValueError, "'a b' is split into a, b and 2 more"),
         (["x" * 201], ValueError, r"is \[UNK\]"),
-        (["good"], ValueError, "`words` must hold a word that is no token yet. Received: words=1 words"),
+        (["good"], ValueError, "`words` must hold a word that is not a token yet. Received: words=1 words"),
         ("nights", TypeError, "`words` must be a list of strings"),
         (["nights", 3], TypeError, r"`words\[1\]` must be a string"),
         (["\udc80"], ValueError, r"`words\[0\]` must be Unicode text, without lone surrogates"),

@@ -13,7 +13,7 @@ from keras_bert_layers.decoding import decode_masks
 from keras_bert_layers.layers import MaskedLMHead
 from keras_bert_layers.preprocessing.masking.masked_lm_generator import check_tokenizer
 from keras_bert_layers.preprocessing.masking.masking import Masking
-from keras_bert_layers.tasks._parts import check_parts, head_options
+from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs.masked import POSITIONS, read_masks
 
 

@@ -1,0 +1,1 @@
+"""Graphs of tasks from parts: checks of backbones and preprocessors, heads and pooled vectors."""
