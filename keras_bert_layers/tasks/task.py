@@ -16,7 +16,7 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
 from keras_bert_layers.tasks import _saving as saving
-from keras_bert_layers.tasks.graphs.parts import check_sizes
+from keras_bert_layers.tasks.graphs.parts import backbones_of, check_sizes
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs.columns import holds_text
 from keras_bert_layers.tasks.prediction import Predictor
@@ -24,16 +24,14 @@ from keras_bert_layers.tasks.serving import answers
 from keras_bert_layers.tasks.serving.export import export_task
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
 from keras_bert_layers.tasks.training.trainer import Trainer
-from keras_bert_layers.tasks.training.training_place import TrainingPlace
 
 
 class Task(keras.Model):
     """A functional model over ids, with the parts that let it take raw text.
 
     The model itself takes ids, so that no compiler meets a string. `pipeline`, an `Inputs` object, turns what a user
-    holds into batches of ids, and outputs into rows again. A trainer and a predictor run the model. A subclass builds
-    the graph, names its default loss and metrics, and decodes answers; it calls `compile` at the end of its
-    constructor.
+    holds into batches of ids, and outputs into rows again; a trainer and a predictor run the model. A subclass builds
+    the graph, names its default loss and metrics, decodes answers, and calls `compile` at the end of its constructor.
 
     Args:
         backbone: a `BertBackbone`.
@@ -75,10 +73,8 @@ class Task(keras.Model):
         self.preprocessor = pipeline.preprocessor
         self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
 
-    @property
-    def _training_place(self) -> TrainingPlace:
-        """How far training is; Keras saves it with the weights, under this name."""
-        return self._trainer.place
+    #: How far training is; Keras saves it with the weights, under this name.
+    _training_place = property(lambda task: task._trainer.place)
 
     @property
     def preprocessor(self) -> Any:
@@ -98,8 +94,6 @@ class Task(keras.Model):
         self._predictor.forget()
         self.pipeline.forget_traces()
 
-    # What a subclass defines.
-
     def default_loss(self) -> Any:
         """The loss of `compile(loss="auto")`."""
         raise NotImplementedError
@@ -112,25 +106,17 @@ class Task(keras.Model):
         """The answers to a batch of strings, one tensor for each of `text_inputs`; in graph, batch first."""
         raise NotImplementedError
 
-    # Weights, training and evaluation.
-
-    def _backbones(self) -> list[BertBackbone]:
-        """The backbones that compute the outputs."""
-        return [layer for layer in self._flatten_layers() if isinstance(layer, BertBackbone)]
-
     @property
     def trainable_weights(self) -> list[Any]:
         """The weights that training changes: without a backbone's pooler, if no output depends on it."""
         weights = super().trainable_weights
         if self.reads_pooled_output:
             return weights
-        unused = {id(weight) for backbone in self._backbones() for weight in backbone.get_layer("pooler").weights}
+        unused = {id(weight) for backbone in backbones_of(self) for weight in backbone.get_layer("pooler").weights}
         return [weight for weight in weights if id(weight) not in unused]
 
-    @property
-    def trainable_variables(self) -> list[Any]:
-        """The same as `trainable_weights`; the layers hold no other trainable variables."""
-        return self.trainable_weights
+    #: The layers hold no other trainable variables.
+    trainable_variables = trainable_weights
 
     def compile(
         self,
@@ -145,8 +131,6 @@ class Task(keras.Model):
         auto_scale_loss: bool = True,
     ) -> None:
         """Configures training, as `keras.Model.compile`; a new task is compiled with the defaults.
-
-        The other arguments are Keras's.
 
         Args:
             optimizer: `"auto"` is `optimizers.adamw()`, with a learning rate of 5e-5.
@@ -207,13 +191,9 @@ class Task(keras.Model):
                 if it holds `"token_ids"`, what Keras takes.
             y: one label per text; None if `x` is a dataset.
             batch_size: texts per step, 32 if None; None if `x` is a dataset.
-            epochs: the number of the last epoch, counted from 1.
-            validation_split: the share of the last rows to validate on, in [0, 1); ignored if there is
-                `validation_data`.
+            validation_split: the share of the last rows to validate on, in [0, 1), without `validation_data`.
             validation_data: `(x, y)`, `(x, y, sample_weight)` or a dataset, like the above.
-            shuffle: whether every epoch has its own order.
             class_weight: how much the loss of each class counts; a classifier takes class names too.
-            sample_weight: one number per text.
             initial_epoch: the epoch to begin with, counted from 0. If the task was loaded from a file that was saved
                 after as many epochs, that training resumes.
             steps_per_epoch: steps per epoch; texts then repeat as often as needed.
@@ -250,12 +230,7 @@ class Task(keras.Model):
         return self._trainer.evaluate(x, y, batch_size, sample_weight, **options, **kwargs)
 
     def train_on_batch(
-        self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        class_weight: Mapping[Any, float] | None = None,
-        return_dict: bool = False,
+        self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, return_dict: bool = False
     ) -> Any:
         """One step on one batch, as `keras.Model.train_on_batch`; lists or arrays of text, or ids."""
         return self._trainer.train_on_batch(x, y, sample_weight, class_weight, return_dict)
@@ -263,8 +238,6 @@ class Task(keras.Model):
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
         """Loss and metrics of one batch, as `keras.Model.test_on_batch`; `x` as in `train_on_batch`."""
         return self._trainer.test_on_batch(x, y, sample_weight, return_dict)
-
-    # Outputs and answers.
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The model's outputs for token ids; text is refused, as a call may be compiled."""
@@ -295,7 +268,7 @@ class Task(keras.Model):
             batch_size: the most rows per step; for ids 32 if None.
             verbose: Keras's progress bar, over rows: 0 shows nothing, 1 and "auto" show it, 2 shows one line.
             steps: the first so many batches of `x`, of `batch_size` or else 32 rows if it is not a dataset.
-            callbacks: Keras callbacks.
+            callbacks: as in Keras.
             max_tokens_per_batch: the most tokens per step, padding and special tokens included; a longer text is a step
                 on its own. None is 4096 on a CPU and 65536 on an accelerator, and no limit if `batch_size` is given.
                 Not for ids.
@@ -310,12 +283,7 @@ class Task(keras.Model):
         return self._predictor.predict(self.pipeline, x, batch_size, max_tokens_per_batch, **options)
 
     def predict_stream(
-        self,
-        x: Any,
-        batch_size: int | None = None,
-        *,
-        max_tokens_per_batch: int | None = None,
-        verbose: Any = 0,
+        self, x: Any, batch_size: int | None = None, *, max_tokens_per_batch: int | None = None, verbose: Any = 0
     ) -> Iterator[Any]:
         """The rows of `predict` one by one, for more texts than fit into memory.
 
@@ -323,10 +291,7 @@ class Task(keras.Model):
         is held, and nothing of the next one is read before the rows of the last were taken.
 
         Args:
-            x: as in `predict`; texts, not ids.
-            batch_size: as in `predict`.
-            max_tokens_per_batch: as in `predict`.
-            verbose: as in `predict`.
+            x: as in `predict`, texts and not ids; so are the other arguments.
 
         Yields:
             The outputs of each row of `x`, in order, as NumPy arrays without the axis of rows.
@@ -346,8 +311,8 @@ class Task(keras.Model):
         All of a text is read: there is no bound as `max_bytes` of `export`, and no answer `"bytes_cut"`.
 
         Args:
-            x: texts as in `predict`: a list, array or tensor, or a tuple with one of them for each text input. Or a
-                single row: one string, or a tuple of one for each text input.
+            x: texts as in `predict`: a list, array or tensor, or a tuple with one for each text input. Or a single row:
+                one string, or a tuple of one for each text input.
             batch_size: rows per step.
 
         Returns:
@@ -360,22 +325,14 @@ class Task(keras.Model):
         """
         return answers.ask(self, self.serve, x, batch_size)
 
-    # What is exported.
-
     def signatures(self) -> list[Signature]:
         """The signatures of the exported model: `serving_default` and `tokenize` take strings, `token_ids` takes ids.
 
         Without a preprocessor there is `token_ids` only.
         """
-        ids = signature_of_ids(self)
-        if self.preprocessor is None:
-            return [ids]
-        texts = self.text_inputs()
-        return [
-            Signature("serving_default", self.serve, texts),
-            ids,
-            Signature("tokenize", self.pipeline.tokens, texts),
-        ]
+        texts, ids = self.text_inputs(), signature_of_ids(self)
+        of_texts = [Signature("serving_default", self.serve, texts), Signature("tokenize", self.pipeline.tokens, texts)]
+        return [ids] if self.preprocessor is None else [of_texts[0], ids, of_texts[1]]
 
     def text_inputs(self) -> dict[str, tuple[tuple[int | None, ...], str]]:
         """The string inputs of the task's signatures: name -> `(shape, dtype)`."""
@@ -408,11 +365,10 @@ class Task(keras.Model):
                 LayerNorm and all answers in float32), `"float32"`, or None for that of the task.
             version: write to the folder `filepath/version`, as TensorFlow Serving wants it: a whole number that does
                 not exist yet, or `"next"` for one more than the largest.
-            max_bytes: how many bytes of each text the exported model reads: 100,000 by default, at least 16. The rest
-                is cut off, after a whole character. Answers then have the output `"bytes_cut"`, int32 `(batch,)`: how
-                many bytes of a row's texts were not read, 0 if all were. What `max_length` leaves out is not counted,
-                and the ids of `tokenize` have no such output. None sets no bound: time and memory then grow with the
-                text.
+            max_bytes: how many bytes of each text the exported model reads, at least 16; the rest is cut off, after a
+                whole character. Answers then have the output `"bytes_cut"`, int32 `(batch,)`: how many bytes of a row's
+                texts were not read. What `max_length` leaves out is not counted, and the ids of `tokenize` have no such
+                output. None sets no bound: time and memory then grow with the text.
             warm_up: whether to write requests that TensorFlow Serving runs before it serves the model: a few texts, one
                 long and one empty, for each signature. A model that fails one is not served.
 
@@ -420,8 +376,7 @@ class Task(keras.Model):
             The folder that holds the model: `filepath`, or the one of its version.
 
         Raises:
-            RuntimeError: Keras runs on a backend other than TensorFlow; the task takes strings, and tensorflow-text is
-                not installed.
+            RuntimeError: Keras runs on another backend than TensorFlow; texts need tensorflow-text, which is missing.
             FileExistsError: the folder holds something that is not a SavedModel; the version exists.
             ValueError: another format or dtype; `max_bytes` is too small.
         """
@@ -431,15 +386,10 @@ class Task(keras.Model):
     def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
         """The answers of an ONNX file, from the last hidden states; a task that can be one defines them.
 
-        Args:
-            graph: what operations are added to.
-            hidden: float32 `[batch, sequence, hidden_dim]`.
-            mask: int32 `[batch, sequence]`, 1 = real token.
+        `hidden` is float32 `[batch, sequence, hidden_dim]`, `mask` int32 `[batch, sequence]`, 1 = real token.
         """
         rule = "be a classifier or a sentence encoder in an ONNX file with strings"
         raise ValueError(checks.message("export", "task", rule, type(self).__name__, "Export a SavedModel."))
-
-    # `.keras` files.
 
     from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_task(source, task)`.")
     _run_through_graph = keras_models.run_through_graph

@@ -1,4 +1,4 @@
-"""The parts that a task is made of: checks of them, and the options of heads."""
+"""Parts of tasks: checks of backbones and preprocessors, options of heads, and attributes that drop traces."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ def check_parts(
         cure = f"Make one with `{wanted}(tokenizer)` or `load_preprocessor(source)`."
         raise TypeError(checks.message(owner, "preprocessor", f"be a {wanted} or None", preprocessor, cure))
     check_sizes(owner, backbone.config, preprocessor)
+
+
+def backbones_of(model: Any) -> list[BertBackbone]:
+    """The backbones of a model, in the order of its layers; of a backbone, itself."""
+    return [layer for layer in model._flatten_layers() if isinstance(layer, BertBackbone)]
 
 
 def head_options(backbone: BertBackbone, name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks, shared_graphs
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs import columns as columns_of
 from keras_bert_layers.tasks.inputs.streams import batches_of
@@ -36,9 +36,8 @@ class Predictor:
         self._parts = parts or {}
         self._functions: dict[Any, Any] = {}
         self._traced_states: Any = None
-        layers = list(model._flatten_layers())
-        self._dense_layers = [layer for layer in layers if isinstance(layer, keras.layers.Dense)]
-        self._backbones = [layer for layer in layers if isinstance(layer, BertBackbone)]
+        self._dense_layers = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.Dense)]
+        self._backbones = backbones_of(model)
 
     def follow_layers(self) -> None:
         """Drops the traced functions, Keras's own too, if layers have changed: LoRA, quantization, packed rows."""

@@ -19,6 +19,7 @@ from keras_bert_layers.export.saved_model import check_destination
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES, check_max_bytes, with_bound
 from keras_bert_layers.layers.initializers import replaced_weights
 from keras_bert_layers.preprocessing.engines import engine
+from keras_bert_layers.tasks.graphs.parts import backbones_of
 
 _BACKBONE = "BertBackbone"
 
@@ -134,7 +135,7 @@ def _export_saved_model(
 @contextmanager
 def _set_for_serving(task: Any) -> Iterator[None]:
     """Within, rows hold one text, and padding is not computed, however the task is compiled: a server may lack XLA."""
-    before = [(backbone, backbone.padding_free, backbone.packed_rows) for backbone in task._backbones()]
+    before = [(backbone, backbone.padding_free, backbone.packed_rows) for backbone in backbones_of(task)]
     try:
         for backbone, _, _ in before:
             backbone.padding_free, backbone.packed_rows = True, False

@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.task import Task
 
 
@@ -115,7 +116,7 @@ def _with_positions(owner: str, model: Any, length: Any, rows: Callable[[np.ndar
     """
     if not isinstance(model, Task | BertBackbone):
         raise TypeError(checks.message(owner, "model", "be a task or a BertBackbone", model))
-    backbones = [layer for layer in model._flatten_layers() if isinstance(layer, BertBackbone)]
+    backbones = backbones_of(model)
     for backbone in backbones:
         if backbone.parts.positions is not None:
             rule = "have a trained position embedding"

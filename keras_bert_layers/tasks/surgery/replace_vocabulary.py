@@ -11,6 +11,7 @@ from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import BertEmbedding, MaskedLMHead
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
+from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.task import Task
 
 
@@ -48,7 +49,7 @@ class VocabularyReplacer:
             raise ValueError(checks.message(owner, "tokenizer.vocabulary", rule, shown))
         self._owner, self._model = owner, model
         self._is_own = self._preprocessor is own
-        backbones = [layer for layer in model._flatten_layers() if isinstance(layer, BertBackbone)]
+        backbones = backbones_of(model)
         self._sizes = {backbone.config.vocabulary_size for backbone in backbones}
 
     @property

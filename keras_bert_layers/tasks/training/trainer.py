@@ -10,6 +10,7 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.optimizers import adamw
+from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, untuned
 from keras_bert_layers.tasks.inputs.id_arrays import IdArrays
@@ -67,7 +68,7 @@ class Trainer:
     def compile(self, optimizer: Any, loss: Any, metrics: Any, weighted_metrics: Any, **options: Any) -> None:
         """Compiles the task; see `Task.compile`."""
         task, default_loss = self._task, self._task.default_loss()
-        for backbone in task._backbones():
+        for backbone in backbones_of(task):
             backbone.padding_free = options["jit_compile"] is not True
         if not (is_default := _is_auto(loss)):
             loss = on_logits(type(task).__name__, loss)
@@ -97,7 +98,7 @@ class Trainer:
         task._predictor.follow_layers()
 
     def _ranks(self) -> list[int | None]:
-        return [backbone.lora_rank for backbone in self._task._backbones()]
+        return [backbone.lora_rank for backbone in backbones_of(self._task)]
 
     def count_tokens(self) -> None:
         """Adds the metric `"tokens"`: how many tokens an epoch has had so far, padding not included."""
@@ -213,7 +214,7 @@ class Trainer:
     def _read_packed(self, *data: Any) -> None:
         """Lets the backbones read rows of several texts, if there are such rows; others are read as before."""
         if any(map(self._task.pipeline.is_packed, data)):
-            for backbone in self._task._backbones():
+            for backbone in backbones_of(self._task):
                 backbone.packed_rows = True
             self.follow_layers()
 
