@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.preprocessing.word_piece.vocabulary import MASK
+from keras_bert_layers.preprocessing.tokens.markers import MASK
 from keras_bert_layers.tasks import BertMaskedLM
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization.picture import Picture

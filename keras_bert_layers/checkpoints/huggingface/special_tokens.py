@@ -10,9 +10,9 @@ from typing import Any
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
 from keras_bert_layers.checkpoints.files.json_file import check_object, optional_json, shown
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens
+from keras_bert_layers.preprocessing.tokens.markers import MASK, PAD, SEPARATOR, START, UNKNOWN
+from keras_bert_layers.preprocessing.tokens.markers import ROLES as OUR_ROLES
 from keras_bert_layers.preprocessing.tokens.token_ids import AddedToken, TokenIds
-from keras_bert_layers.preprocessing.word_piece.vocabulary import MASK, PAD, SEPARATOR, START, UNKNOWN
-from keras_bert_layers.preprocessing.word_piece.vocabulary import ROLES as OUR_ROLES
 
 CONFIG, TOKENS_MAP, ADDED = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
 

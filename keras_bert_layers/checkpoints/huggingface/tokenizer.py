@@ -14,7 +14,8 @@ from keras_bert_layers.checkpoints.files.json_file import check_boolean, check_o
 from keras_bert_layers.checkpoints.files.vocabulary import cased_share, read_vocabulary
 from keras_bert_layers.checkpoints.huggingface.special_tokens import CONFIG, ROLES, SpecialTokens
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
-from keras_bert_layers.preprocessing.word_piece.vocabulary import MASK, PAD, load_vocabulary
+from keras_bert_layers.preprocessing.tokens.markers import MASK, PAD
+from keras_bert_layers.preprocessing.word_piece.vocabulary import load_vocabulary
 
 _BERT = ("Bert", "DistilBert", "Electra", "MobileBert", "SqueezeBert", "LayoutLM", "Lxmert")
 _DPR = ("DPRContextEncoder", "DPRQuestionEncoder")

@@ -30,7 +30,7 @@ from keras_bert_layers.checkpoints.weights.table import (
     encoder_rows,
 )
 from keras_bert_layers.checkpoints.written_model import WrittenModel
-from keras_bert_layers.preprocessing import BertPreprocessor, SentencePieceTokenizer, SpanPreprocessor
+from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer, SentencePieceTokenizer, SpanPreprocessor
 from keras_bert_layers.tasks import BertCrossEncoder, BertDualEncoder, BertSentenceEncoder
 
 
@@ -224,7 +224,7 @@ def save_huggingface(
             settings: dict[str, Any] = {"max_length": max_length, "truncation_side": side}
             if isinstance(preprocessor.tokenizer, SentencePieceTokenizer):
                 write_sentence_piece_tokenizer(unfinished, preprocessor.tokenizer, **settings)
-            else:
+            elif isinstance(preprocessor.tokenizer, BertTokenizer):
                 settings["kind"] = form.family.tokenizer_class
                 write_huggingface_tokenizer(unfinished, preprocessor.tokenizer, **settings)
         write_json(unfinished / "config.json", config_values)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files.json_file import check_boolean, check_known, check_object, check_one_of
-from keras_bert_layers.preprocessing.word_piece.vocabulary import SPECIAL_TOKENS
+from keras_bert_layers.preprocessing.tokens.markers import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
     from keras_bert_layers.checkpoints.written_model import WrittenModel

@@ -24,7 +24,7 @@ from keras_bert_layers.checkpoints.weights.table import Layout, backbone_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.preprocessing import BertPreprocessor
-from keras_bert_layers.preprocessing.word_piece.vocabulary import MASK
+from keras_bert_layers.preprocessing.tokens.markers import MASK
 
 OWNER = "save_kerashub"
 

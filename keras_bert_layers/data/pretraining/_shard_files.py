@@ -17,8 +17,8 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import hidden_directory, leftovers, synchronise, written_whole
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS
-from keras_bert_layers.preprocessing.preprocessors.text_layer import Tokenizer
 from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 SEQUENCES = ("token_ids", "segment_ids", "padding_mask")
 

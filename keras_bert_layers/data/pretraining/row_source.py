@@ -8,8 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.preprocessors.text_layer import Tokenizer
 from keras_bert_layers.preprocessing.rows.token_rows import RowRule, TokenRows
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 
 @runtime_checkable

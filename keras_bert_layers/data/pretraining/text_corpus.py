@@ -16,9 +16,9 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.data.pretraining.document_files import Block, DocumentFiles
 from keras_bert_layers.data.pretraining.row_source import rows_of_blocks
-from keras_bert_layers.preprocessing.preprocessors.text_layer import Tokenizer, check_is_tokenizer
 from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments
 from keras_bert_layers.preprocessing.rows.token_rows import RowRule, TokenRows
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer, check_is_tokenizer
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -20,9 +20,9 @@ from keras_bert_layers.data.pretraining._shard_files import (
 )
 from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS
 from keras_bert_layers.data.pretraining.text_corpus import unit_order
-from keras_bert_layers.preprocessing.preprocessors.text_layer import Tokenizer, check_is_tokenizer
 from keras_bert_layers.preprocessing.rows.row_rules import RULES, rule_from_dict, rule_to_dict
 from keras_bert_layers.preprocessing.rows.token_rows import RowRule
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer, check_is_tokenizer
 
 OWNER = "TokenShards"
 

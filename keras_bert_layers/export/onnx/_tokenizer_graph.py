@@ -16,7 +16,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.export.onnx._graph import BOOL, INT32, INT64, STRING, TABLES, Answer, Graph
-from keras_bert_layers.preprocessing.word_piece.pieces import SUFFIX
+from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 
 # Control characters, which both references drop, stand for special tokens that a text holds.
 _MARKS = [chr(code) for code in (*range(0x01, 0x09), *range(0x0E, 0x20))]

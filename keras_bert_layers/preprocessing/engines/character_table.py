@@ -1,4 +1,4 @@
-"""Makes the table with which an op of tf.text replaces characters, when a tokenizer is made."""
+"""Tables of character replacements, in the format of tf.text's `FastBertNormalizer`."""
 
 from __future__ import annotations
 
@@ -36,18 +36,16 @@ def character_table(replacements: Mapping[str, str]) -> bytes:
 
     pool = bytearray()
     offsets: dict[bytes, int] = {}
-    root: dict[int, Any] = {}
-    for key in ill_formed_sequences():
-        _insert(root, key, REPLACED)
+    values = dict.fromkeys(ill_formed_sequences(), REPLACED)
     for character, replacement in replacements.items():
         text = replacement.encode()
         if text not in offsets:
             offsets[text] = len(pool)
             pool += text
-        _insert(root, character.encode(), REPLACED | offsets[text] << LENGTH_BITS | len(text))
+        values[character.encode()] = REPLACED | offsets[text] << LENGTH_BITS | len(text)
     builder = flatbuffers.Builder(0)
     pool_position = builder.CreateNumpyVector(np.frombuffer(bytes(pool) or b"\0", np.uint8))
-    trie_position = builder.CreateNumpyVector(_double_array(root))
+    trie_position = builder.CreateNumpyVector(_double_array(values))
     builder.StartObject(4)
     builder.PrependUOffsetTRelativeSlot(1, trie_position, 0)
     builder.PrependUOffsetTRelativeSlot(3, pool_position, 0)
@@ -55,20 +53,25 @@ def character_table(replacements: Mapping[str, str]) -> bytes:
     return bytes(builder.Output())
 
 
-def _insert(root: dict[int, Any], key: bytes, value: int) -> None:
-    """Puts a key into a trie of dictionaries; a value has the label 0, which no key contains."""
-    node = root
-    for byte in key:
-        node = node.setdefault(byte, {})
-    node[0] = value
+def root_table(model: bytes) -> Any:
+    """The root table of a flatbuffer, a `flatbuffers.table.Table`; `Offset(4 + 2 * i)` is where its field i is."""
+    from flatbuffers.table import Table
+
+    return Table(model, int.from_bytes(model[:4], "little"))
 
 
-def _double_array(root: dict[int, Any]) -> np.ndarray:
+def _double_array(values_by_key: Mapping[bytes, int]) -> np.ndarray:
     """A trie in the format of darts-clone: a unit for each value, and a block of units for each node with children.
 
     Equal subtrees share a block. The root's own unit is the first, and the values follow it.
     """
-    values = sorted({value for node in _nodes(root) for label, value in node.items() if label == 0})
+    root: dict[int, Any] = {}
+    for key, value in values_by_key.items():
+        node = root
+        for byte in key:
+            node = node.setdefault(byte, {})
+        node[0] = value  # no key contains the label 0
+    values = sorted(set(values_by_key.values()))
     first = -(-(1 + len(values)) // _BLOCK)  # the blocks that hold the values
     places = {value: 1 + index for index, value in enumerate(values)}
     blocks: list[np.ndarray] = []
@@ -94,13 +97,6 @@ def _double_array(root: dict[int, Any]) -> np.ndarray:
     head[0] = _unit(0, place(root), has_value=False)
     head[1 : 1 + len(values)] = [_VALUE | value for value in values]
     return np.concatenate([head, *blocks])
-
-
-def _nodes(node: dict[int, Any]) -> Iterator[dict[int, Any]]:
-    yield node
-    for label, child in node.items():
-        if label:
-            yield from _nodes(child)
 
 
 def _unit(index: int, base: int, *, has_value: bool) -> int:

@@ -9,10 +9,10 @@ from types import ModuleType
 
 @functools.cache
 def text_engine() -> ModuleType:
-    """`_tf_text_engine` where tensorflow-text is installed, otherwise `_host_engine`; both have the same names.
+    """The module `tensorflow_text` where tensorflow-text is installed, otherwise `host`; both have the same names.
 
     - `IN_GRAPH`: whether a graph holds all that the engine does, so that it can be exported;
-    - `CharacterReplacer(model)`: replaces characters by a table of `_character_table`;
+    - `CharacterReplacer(model)`: replaces characters by a table of `character_table`;
     - `WordPieceModel(tokens, max_word_length=, unknown=, splits_texts=)`: WordPiece ids of words, or of texts;
     - `SentencePieces(vocabulary, scores, unknown_id=)`: SentencePiece ids of words;
     - `split(texts, boundary, kept_boundary)`: spans of texts, int64 starts, ends and row splits.

@@ -1,4 +1,4 @@
-"""The engine that runs on the host, in Python and the library `tokenizers`, where there is no tensorflow-text.
+"""The text engine on the host, for where tensorflow-text is not installed: Python and the library `tokenizers`.
 
 A graph calls it through `tf.numpy_function`, so it runs in this process only, and cannot be exported.
 """
@@ -13,38 +13,31 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.engines.character_table import LENGTH_BITS, MAX_REPLACEMENT_BYTES, REPLACED
+from keras_bert_layers.preprocessing.engines.character_table import (
+    LENGTH_BITS,
+    MAX_REPLACEMENT_BYTES,
+    REPLACED,
+    root_table,
+)
 from keras_bert_layers.preprocessing.engines.sentence_pieces import piece_names
+from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens
-from keras_bert_layers.preprocessing.word_piece.pieces import SUFFIX
 
+__all__ = ["IN_GRAPH", "CharacterReplacer", "SentencePieces", "WordPieceModel", "split"]
 
-def call_on_host(function: Callable[..., Any], texts: tf.Tensor, dtypes: Sequence[Any]) -> list[tf.Tensor]:
-    """Returns what a function of texts, a NumPy array of bytes `[B]`, returns: vectors of some dtypes.
-
-    The function must be pure. TensorFlow keeps it as long as the process lives.
-    """
-    outputs = tf.numpy_function(function, [texts], dtypes, stateful=False)
-    for output in outputs:
-        output.set_shape([None])
-    return outputs
-
-
-def strings(texts: Sequence[bytes]) -> np.ndarray:
-    """An array of bytes that TensorFlow reads as strings, also if there are none."""
-    array = np.empty(len(texts), object)
-    array[:] = texts
-    return array
-
-
+IN_GRAPH = False
 _NUM_CODES = 0x110000
-# `surrogateescape` makes of each byte that is not UTF-8 a code of its own.
+# `surrogateescape` makes each byte that is not UTF-8 a code of its own.
 _ESCAPED = slice(0xDC80, 0xDD00)
 _UNKNOWN = -1
+_CACHED_WORDS = 2**16
+_MARK = "\0"  # in no text that is split
+
+Pieces: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 class CharacterReplacer:
-    """Replaces characters in texts, and finds where each byte comes from.
+    """Replaces characters in texts by a table, and finds where each byte comes from.
 
     Args:
         model: a `FastBertNormalizerModel`.
@@ -55,11 +48,11 @@ class CharacterReplacer:
 
     def replace(self, texts: tf.Tensor) -> tf.Tensor:
         """The texts `[B]` with all characters replaced."""
-        return call_on_host(self._table.replace, texts, [tf.string, tf.int64, tf.int64])[0]
+        return _call_on_host(self._table.replace, texts, [tf.string, tf.int64, tf.int64])[0]
 
     def replace_with_sources(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
         """The same, and the origin of each byte and of the end, ragged int64 `[B, bytes + 1]`."""
-        replaced, sources, splits = call_on_host(self._table.replace, texts, [tf.string, tf.int64, tf.int64])
+        replaced, sources, splits = _call_on_host(self._table.replace, texts, [tf.string, tf.int64, tf.int64])
         return replaced, tf.RaggedTensor.from_row_splits(sources, splits, validate=False)
 
 
@@ -99,17 +92,17 @@ class _Table:
         sources -= np.repeat(text_splits[:-1], counts)
         sources = np.insert(sources, row_splits[1:], np.diff(text_splits))
         replaced = [written[a:b] for a, b in zip(row_splits[:-1].tolist(), row_splits[1:].tolist(), strict=True)]
-        return strings(replaced), sources, _splits(counts + 1)
+        return _strings(replaced), sources, _splits(counts + 1)
 
     def _values_of(self, codes: np.ndarray) -> np.ndarray:
         values = self._values[codes]
         if (values == _UNKNOWN).any():
             new = np.unique(codes[values == _UNKNOWN])
-            self._values[new] = [self._looked_up(chr(code).encode()) for code in new.tolist()]
+            self._values[new] = [self._look_up(chr(code).encode()) for code in new.tolist()]
             values = self._values[codes]
         return values
 
-    def _looked_up(self, character: bytes) -> int:
+    def _look_up(self, character: bytes) -> int:
         """The value of a character in the trie, in the format of darts-clone; 0 if it has none."""
         units, node = self._units, 0
         for byte in character:
@@ -132,9 +125,8 @@ def _fields(model: bytes) -> tuple[np.ndarray, int, bytes]:
         tensorflow/text, `fast_bert_normalizer_model.fbs`.
     """
     from flatbuffers.number_types import Int32Flags
-    from flatbuffers.table import Table
 
-    table = Table(model, int.from_bytes(model[:4], "little"))
+    table = root_table(model)
     trie, for_nul, pool = (table.Offset(4 + 2 * field) for field in (1, 2, 3))
     units = np.frombuffer(model, "<u4", table.VectorLen(trie), table.Vector(trie))
     value = table.Get(Int32Flags, table.Pos + for_nul) if for_nul else 0
@@ -147,7 +139,7 @@ def _offset(unit: int) -> int:
 
 
 def _sizes(codes: np.ndarray) -> np.ndarray:
-    """The number of bytes of each character in UTF-8, and 1 for a byte that is none."""
+    """The number of bytes of each character in UTF-8, and 1 for a byte that is not UTF-8."""
     sizes = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
     return np.where((codes >= _ESCAPED.start) & (codes < _ESCAPED.stop), 1, sizes)
 
@@ -158,13 +150,8 @@ def _splits(lengths: Any) -> np.ndarray:
 
 
 # Most words of a text have been met before.
-_CACHED_WORDS = 2**16
-
-Pieces: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-
-
 class _WordEncoder:
-    """Encodes words with a model of `tokenizers`, which gives offsets in bytes.
+    """Encodes words with a model of the library `tokenizers`, whose offsets are in bytes.
 
     Args:
         model: the model.
@@ -180,7 +167,7 @@ class _WordEncoder:
 
     def encode_words(self, words: tf.Tensor) -> Tokens:
         """The tokens of words `[W]`, none of them empty."""
-        return Tokens(*call_on_host(self._encode, words, [tf.int32, tf.int64, tf.int64, tf.int64]))
+        return Tokens(*_call_on_host(self._encode, words, [tf.int32, tf.int64, tf.int64, tf.int64]))
 
     def _encode(self, words: np.ndarray) -> tuple[np.ndarray, ...]:
         pieces = [self._pieces_of(word) for word in words]
@@ -190,7 +177,7 @@ class _WordEncoder:
 
 
 class WordPieceModel(_WordEncoder):
-    """The longest pieces of words.
+    """WordPiece: the longest pieces of words.
 
     Args:
         tokens: the pieces.
@@ -216,11 +203,11 @@ class WordPieceModel(_WordEncoder):
 
 
 class SentencePieces(_WordEncoder):
-    """The pieces of words with the largest sum of scores.
+    """SentencePiece: the pieces of words with the largest sum of scores.
 
     Args:
         vocabulary: the pieces.
-        scores: their logarithms of probability; None for a token that is no piece.
+        scores: their logarithms of probability; None for a token that is not a piece.
         unknown_id: the id of the piece for characters in no piece.
     """
 
@@ -233,16 +220,6 @@ class SentencePieces(_WordEncoder):
         values = [largest if score is None else score for score in scores]
         names[unknown_id] = vocabulary[unknown_id]  # found in text by its name
         super().__init__(Unigram(list(zip(names, values, strict=True)), unknown_id, byte_fallback=False))
-
-
-def _flat(parts: Sequence[tuple[int, ...]], dtype: Any) -> np.ndarray:
-    return np.fromiter(itertools.chain.from_iterable(parts), dtype)
-
-
-__all__ = ["IN_GRAPH", "CharacterReplacer", "SentencePieces", "WordPieceModel", "split"]
-
-IN_GRAPH = False
-_MARK = "\0"  # in no text that is split
 
 
 def split(texts: tf.Tensor, boundary: str, kept_boundary: str) -> Sequence[tf.Tensor]:
@@ -258,3 +235,25 @@ def split(texts: tf.Tensor, boundary: str, kept_boundary: str) -> Sequence[tf.Te
     num_kept = tf.concat([[0], tf.cumsum(tf.cast(is_kept, tf.int64))], 0)
     kept = [tf.boolean_mask(part, is_kept) for part in (spans, starts, starts + lengths)]
     return *kept, tf.gather(num_kept, parts.row_splits)
+
+
+def _call_on_host(function: Callable[..., Any], texts: tf.Tensor, dtypes: Sequence[Any]) -> list[tf.Tensor]:
+    """Calls a Python function of texts, a NumPy array of bytes `[B]`, from a graph; it returns vectors of `dtypes`.
+
+    The function must be pure. TensorFlow keeps it as long as the process lives.
+    """
+    outputs = tf.numpy_function(function, [texts], dtypes, stateful=False)
+    for output in outputs:
+        output.set_shape([None])
+    return outputs
+
+
+def _strings(texts: Sequence[bytes]) -> np.ndarray:
+    """An array of bytes that TensorFlow reads as strings, also if there are none."""
+    array = np.empty(len(texts), object)
+    array[:] = texts
+    return array
+
+
+def _flat(parts: Sequence[tuple[int, ...]], dtype: Any) -> np.ndarray:
+    return np.fromiter(itertools.chain.from_iterable(parts), dtype)

@@ -12,7 +12,7 @@ import numpy as np
 from keras_bert_layers._internal.files.wire_format import field, float_field
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines import tensorflow_text_internals
-from keras_bert_layers.preprocessing.sentence_piece.normalizer import MARKER
+from keras_bert_layers.preprocessing.tokens.markers import MARKER
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens, repaired
 
 

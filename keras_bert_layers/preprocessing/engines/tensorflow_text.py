@@ -1,4 +1,4 @@
-"""The engine that runs in a graph, by operations of tensorflow-text."""
+"""The text engine in graph, by operations of tensorflow-text."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 
 from keras_bert_layers._internal.lazy import tf, tf_text
 from keras_bert_layers.preprocessing.engines import tensorflow_text_internals
+from keras_bert_layers.preprocessing.engines.character_table import root_table
 from keras_bert_layers.preprocessing.engines.sentence_pieces import SentencePieces
+from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens
-from keras_bert_layers.preprocessing.word_piece.pieces import SUFFIX
 
 __all__ = ["IN_GRAPH", "CharacterReplacer", "SentencePieces", "WordPieceModel", "split"]
 
@@ -21,7 +22,7 @@ MAX_BYTES_FIELD = 4
 
 
 class CharacterReplacer:
-    """Replaces characters in texts, and finds where each byte comes from.
+    """Replaces characters in texts by a table, and finds where each byte comes from.
 
     Args:
         model: a `FastBertNormalizerModel`.
@@ -41,7 +42,7 @@ class CharacterReplacer:
 
 
 class WordPieceModel:
-    """The longest pieces of words, by an op that counts the bytes of a word, not its characters.
+    """WordPiece: the longest pieces of words, by an op that counts the bytes of a word, not its characters.
 
     Args:
         tokens: the pieces.
@@ -58,7 +59,8 @@ class WordPieceModel:
         model = build(tokens, max_bytes, SUFFIX, unknown, not splits_texts, False)
         self.model = tf.constant(np.frombuffer(model, np.uint8))
         self._limit = np.array([most_bytes], "<i4").view(np.uint8)
-        position = _field_position(model, MAX_BYTES_FIELD)
+        table = root_table(model)
+        position = table.Pos + table.Offset(4 + 2 * MAX_BYTES_FIELD)
         self._limit_indices = np.arange(position, position + self._limit.size)[:, None]
 
     def encode_texts(self, texts: tf.Tensor) -> Tokens:
@@ -83,16 +85,3 @@ def _encode(texts: tf.Tensor, model: tf.Tensor) -> Tokens:
     tokenizer = tf_text.FastWordpieceTokenizer(model_buffer=model, token_out_type=tf.int32)
     ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
     return Tokens(ids.values, ids.row_splits, starts.values, ends.values)
-
-
-def _field_position(model: bytes, field: int) -> int:
-    """The position of a scalar field of the root table in a flatbuffer.
-
-    References:
-        FlatBuffers, "Internals": the first four bytes are the root's position; a table starts with the distance back to
-        its list of fields, whose entries after the first two are distances from the table, two bytes each.
-    """
-    root = int.from_bytes(model[:4], "little")
-    fields = root - int.from_bytes(model[root : root + 4], "little", signed=True)
-    entry = fields + 2 * (2 + field)
-    return root + int.from_bytes(model[entry : entry + 2], "little")

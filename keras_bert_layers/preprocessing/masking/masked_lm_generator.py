@@ -12,7 +12,8 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing.masking.masking import Masking
 from keras_bert_layers.preprocessing.masking.random_numbers import integers, random_bits, row_seeds, uniform
-from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer, Tokenizer, check_is_tokenizer
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer, check_is_tokenizer
 
 
 def take_words(sizes: tf.Tensor, budget: tf.Tensor) -> tf.Tensor:

@@ -11,8 +11,9 @@ from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.hints import elsewhere
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer, Tokenizer
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.preprocessors.truncation import SIDES, TRUNCATIONS, keep, truncate_pair
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 PADDINGS = ("longest", "max_length", "bucket")
 BUCKETS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)

@@ -6,11 +6,7 @@ from typing import Any
 
 import keras
 
-from keras_bert_layers._internal import checks
-from keras_bert_layers.preprocessing.sentence_piece.sentence_piece_tokenizer import SentencePieceTokenizer
-from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
-
-Tokenizer = BertTokenizer | SentencePieceTokenizer
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer, check_is_tokenizer
 
 
 class TextLayer(keras.layers.Layer):
@@ -38,10 +34,3 @@ class TextLayer(keras.layers.Layer):
     def from_config(cls, config: dict[str, Any]) -> Any:
         """A new layer from a `get_config` dictionary."""
         return cls(**{**config, "tokenizer": keras.saving.deserialize_keras_object(config["tokenizer"])})
-
-
-def check_is_tokenizer(owner: str, tokenizer: Any) -> None:
-    """Raises TypeError if `tokenizer` is no tokenizer of this package."""
-    cure = "Make one with `BertTokenizer(vocabulary)` or `load_tokenizer(source)`."
-    if not isinstance(tokenizer, Tokenizer):
-        raise TypeError(checks.message(owner, "tokenizer", "be a BertTokenizer", tokenizer, cure))

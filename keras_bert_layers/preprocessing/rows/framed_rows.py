@@ -1,4 +1,4 @@
-"""Rows made of parts of a sequence of tokens, with special tokens round them."""
+"""Rows of token ids from parts of documents, with `[CLS]` and `[SEP]` around them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.preprocessing.preprocessors.text_layer import Tokenizer
 from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
-from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 
 def framed(
@@ -52,19 +51,9 @@ def framed(
     )
 
 
-def framed_pairs(owner: str, ids: np.ndarray, pairs: np.ndarray, tokenizer: Tokenizer) -> TokenRows:
-    """Rows `[CLS] first [SEP] second [SEP]` of pairs, int64 `(pairs, 5)`, from `SegmentPairs`."""
-    cure = "XLM-RoBERTa is pretrained without pairs: use `FullSentences` or `PackedTexts`."
-    checks.instance(owner, "tokenizer", tokenizer, BertTokenizer, cure)
-    return framed(
-        ids,
-        pairs[:, [0, 2]].ravel(),
-        pairs[:, [1, 3]].ravel(),
-        tokenizer,
-        row_bounds=np.arange(0, 2 * len(pairs) + 1, 2),
-        segments=np.tile([0, 1], len(pairs)),
-        labels=pairs[:, 4].astype(np.int32),
-    )
+def text_room(owner: str, max_length: int) -> int:
+    """The number of tokens of a text in a row of one text; TypeError or ValueError unless one fits."""
+    return checks.integer(owner, "max_length", max_length, smallest=3, reason=", for [CLS], one token and [SEP]") - 2
 
 
 def cut(bounds: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""`PackedTexts`: rows of several texts that do not see each other."""
+"""`PackedTexts`: pretraining rows of several texts that do not attend to each other."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from keras_bert_layers._internal import checks
-from keras_bert_layers.preprocessing.preprocessors.text_layer import Tokenizer
-from keras_bert_layers.preprocessing.rows.framed_rows import cut, framed
-from keras_bert_layers.preprocessing.rows.full_sentences import SMALLEST, SMALLEST_REASON
+from keras_bert_layers.preprocessing.rows.framed_rows import cut, framed, text_room
 from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments
 from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class PackedTexts:
-    """Several documents, or ends of documents, in a row, which do not see each other; with hardly any padding.
+    """Several texts per row, which do not attend to each other; with hardly any padding.
 
     A document that is longer than a row is cut into full rows, at tokens. What is left of it, and shorter documents,
     are packed: each text, from the longest to the shortest, goes into the row in which it leaves the least room. Each
-    text has its own `[CLS]` and `[SEP]`, and its number in the row in `TokenRows.text_numbers`; a backbone must be
-    told with `packed_rows`.
+    text has its own `[CLS]` and `[SEP]`, and its number in the row in `TokenRows.text_numbers`; the backbone needs
+    `packed_rows = True`.
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -45,8 +43,7 @@ class PackedTexts:
 
         Rows are in the order of their first texts, and the texts of a row in the order of the documents.
         """
-        checks.integer("PackedTexts", "max_length", max_length, smallest=SMALLEST, reason=SMALLEST_REASON)
-        bounds, _ = cut(documents.token_bounds, max_length - 2)
+        bounds, _ = cut(documents.token_bounds, text_room("PackedTexts", max_length))
         row_of = _best_fit(np.diff(bounds) + 2, max_length)
         # The first text of each row, and then the texts row by row.
         _, first_texts, row_of = np.unique(row_of, return_index=True, return_inverse=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.preprocessing.preprocessors.text_layer import Tokenizer
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 SENTENCES_AT_ONCE = 4096
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from keras_bert_layers.preprocessing.preprocessors.text_layer import Tokenizer
 from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, eq=False)

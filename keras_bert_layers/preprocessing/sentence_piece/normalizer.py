@@ -12,7 +12,7 @@ import numpy as np
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.engines.character_table import character_table
-from keras_bert_layers.preprocessing.tokens.patterns import WHITESPACE
+from keras_bert_layers.preprocessing.tokens.markers import MARKER, WHITESPACE
 
 # `Precompiled` of the library `tokenizers` looks up clusters of characters of fewer bytes than this; longer ones
 # character by character.
@@ -59,7 +59,6 @@ def read_character_map(data: bytes) -> dict[str, str]:
     return found
 
 
-MARKER = "▁"
 MAX_KEY_LENGTH = 3
 _CODE_BITS = 21
 

@@ -9,20 +9,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.hints import elsewhere
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing.engines import engine
-from keras_bert_layers.preprocessing.sentence_piece.normalizer import MARKER, CharacterNormalizer, read_character_map
-from keras_bert_layers.preprocessing.sentence_piece.text_encoder import SentenceEncoder
+from keras_bert_layers.preprocessing.sentence_piece.normalizer import CharacterNormalizer, read_character_map
+from keras_bert_layers.preprocessing.sentence_piece.text_encoder import SentencePieceTextEncoder
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
+from keras_bert_layers.preprocessing.tokens.markers import MARKER
 from keras_bert_layers.preprocessing.tokens.token_ids import TokenIds
-from keras_bert_layers.preprocessing.tokens.tokens import ragged_tokens, tokens_of
 
 OWNER = "SentencePieceTokenizer"
 
 
 @register
-class SentencePieceTokenizer:
+class SentencePieceTokenizer(Tokenizer):
     """Turns text into SentencePiece ids, exactly as transformers' tokenizers of XLM-RoBERTa and CamemBERT.
 
     The tokenizer finds special tokens in the text, replaces characters by the model's character map, splits at
@@ -32,8 +32,9 @@ class SentencePieceTokenizer:
     but it cannot be exported.
 
     Every input has a result. An empty text has no tokens; bytes that are not UTF-8 are skipped; characters in no piece
-    are unknown, and neighbouring ones are one token. A pair of texts is `<s> first </s></s> second </s>`, and all
-    segments are 0.
+    are unknown, and neighbouring ones are one token. A marker that is a token of its own covers the first character of
+    its word; a token of `stripping_tokens` covers the whitespace before it. A pair of texts is
+    `<s> first </s></s> second </s>`, and all segments are 0.
 
     Args:
         vocabulary: the pieces, in the order of their ids, special tokens included.
@@ -76,13 +77,9 @@ class SentencePieceTokenizer:
         Kudo and Richardson 2018, arXiv:1808.06226; Conneau et al. 2020, arXiv:1911.02116 (XLM-RoBERTa).
     """
 
-    #: The library whose behaviour the tokenizer follows, as `BertTokenizer.reference` says it.
     reference = "huggingface"
-    #: How many separators stand between the texts of a pair, and the segment of the second.
     num_pair_separators = 2
     second_segment = 0
-
-    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_tokenizer(source)`.")
 
     def __init__(
         self,
@@ -100,115 +97,36 @@ class SentencePieceTokenizer:
     ):
         self._vocabulary = _checked_vocabulary(vocabulary)
         self._scores = _checked_scores(scores, len(self._vocabulary))
-        self._ids = TokenIds(self._vocabulary, owner=OWNER)
+        ids = TokenIds(self._vocabulary, owner=OWNER)
         self.character_map = checks.instance(OWNER, "character_map", character_map, str, "Give it in base64.")
-        roles = {
-            "start_token": start_token,
-            "separator_token": separator_token,
-            "pad_token": pad_token,
-            "unknown_token": unknown_token,
-            "mask_token": mask_token,
-        }
-        self._roles = {role: self._known(role, token) for role, token in roles.items() if token is not None}
-        named = list(dict.fromkeys(self._roles.values()))
+        roles = {"start": start_token, "separator": separator_token, "pad": pad_token, "unknown": unknown_token}
+        if mask_token is not None:
+            roles["mask"] = mask_token
+        named = list(dict.fromkeys(roles.values()))
         self.special_tokens = named if special_tokens is None else list(special_tokens)
         self.stripping_tokens = list(stripping_tokens)
-        for argument in ("special_tokens", "stripping_tokens"):
-            for token in getattr(self, argument):
-                self._known(argument, token)
-        required = (start_token, separator_token, pad_token, unknown_token)
-        self.start_id, self.separator_id, self.pad_id, self.unknown_id = map(self._ids.id_of, required)
+        given = {f"{role}_token": [token] for role, token in roles.items()}
+        given |= {"special_tokens": self.special_tokens, "stripping_tokens": self.stripping_tokens}
+        for argument, token in ((argument, token) for argument, tokens in given.items() for token in tokens):
+            if token not in ids:
+                cure = "Special tokens are part of the vocabulary; a score of None keeps a token out of the model."
+                raise ValueError(checks.message(OWNER, argument, "be in the vocabulary", token, cure))
+        super().__init__(ids, roles)
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy.
         with tf.init_scope(), tf.device("CPU:0"):
-            self._encoder = SentenceEncoder(
+            self._encoder = SentencePieceTextEncoder(
                 CharacterNormalizer(_decoded(character_map)),
                 engine.text_engine().SentencePieces(self._vocabulary, self._scores, unknown_id=self.unknown_id),
                 {token: self._ids.id_of(token) for token in self.special_tokens},
                 self.stripping_tokens,
             )
-            self._tokens = tf.constant(self._vocabulary)
 
-    def _known(self, argument: str, token: Any) -> str:
-        if token not in self._ids:
-            cure = "Special tokens are part of the vocabulary; a score of None keeps a token out of the model."
-            raise ValueError(checks.message(OWNER, argument, "be in the vocabulary", token, cure))
-        return token
-
-    def tokenize(self, text: Any) -> tf.RaggedTensor | tf.Tensor:
-        """The ids of each text.
-
-        Args:
-            text: strings `(batch,)`: a list, a NumPy array or a tensor. One string `()` and more axes
-                `(batch, choices, …)`, dense or ragged, work too.
-
-        Returns:
-            int32 ids, ragged `(batch, tokens)`; `(tokens,)` for one string; `(batch, choices, tokens)` for two axes.
-
-        Raises:
-            TypeError: `text` is not strings.
-        """
-        return ragged_tokens(self._encoder.encode, text, OWNER)[0]
-
-    __call__ = tokenize
-
-    def tokenize_with_offsets(self, text: Any) -> tuple[tf.RaggedTensor | tf.Tensor, ...]:
-        """The ids of each text, and the byte offsets of each token.
-
-        Offsets count the bytes of the original text, before any character is replaced. A marker that is a token of its
-        own covers the first character of its word. A token of `stripping_tokens` covers the whitespace before it.
-
-        Args:
-            text: as for `tokenize`.
-
-        Returns:
-            Ids, starts, ends, each as `tokenize` returns ids.
-
-        Raises:
-            TypeError: `text` is not strings.
-        """
-        return ragged_tokens(self._encoder.encode, text, OWNER, with_offsets=True)
-
-    def detokenize(self, ids: Any) -> tf.Tensor | tf.RaggedTensor:
-        """Text from ids: joins pieces, makes a space of each marker but the first, and leaves out `<pad>`.
-
-        Args:
-            ids: int ids `(…, tokens)`: a tensor, dense or ragged, an array or nested lists.
-
-        Returns:
-            Strings `(…)`.
-        """
-        tokens = tokens_of(ids, self._tokens, pad_id=self.pad_id)
+    def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
         text = tf.strings.regex_replace(tf.strings.reduce_join(tokens, axis=-1), MARKER, " ")
         return tf.strings.regex_replace(text, "^ ", "")
 
-    def id_to_token(self, token_id: int) -> str:
-        """The token with this id; ValueError if there is none."""
-        return self._ids.token_of(token_id)
-
-    def token_to_id(self, token: str) -> int:
-        """The id of a token; ValueError if it is not in the vocabulary."""
-        return self._ids.id_of(token)
-
-    def vocabulary_size(self) -> int:
-        """The number of tokens in the vocabulary."""
-        return len(self._vocabulary)
-
-    def all_tokens(self) -> list[str]:
-        """Every token in order of the ids."""
-        return list(self._vocabulary)
-
-    @property
-    def mask_token(self) -> str | None:
-        """The token that hides another, or None."""
-        return self._roles.get("mask_token")
-
-    @property
-    def mask_id(self) -> int:
-        """Id of `<mask>`; ValueError if there is none."""
-        return self.token_to_id(self._roles.get("mask_token", "<mask>"))
-
     def continues_word(self) -> list[bool]:
-        """For each token, whether it goes on with the word of the token before it, as unknown characters do."""
+        """For each token, whether it continues the word of the token before it, as unknown characters do."""
         special = {*self.special_tokens} - {self._vocabulary[self.unknown_id]}
         return [not token.startswith(MARKER) and token not in special for token in self._vocabulary]
 
@@ -221,16 +139,8 @@ class SentencePieceTokenizer:
             "special_tokens": list(self.special_tokens),
             "stripping_tokens": list(self.stripping_tokens),
             "mask_token": None,
-            **self._roles,
+            **{f"{role}_token": token for role, token in self._roles.items()},
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> SentencePieceTokenizer:
-        """The tokenizer from `get_config`."""
-        return cls(**config)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_config, (self.get_config(),)
 
 
 def _checked_vocabulary(vocabulary: Sequence[str]) -> list[str]:

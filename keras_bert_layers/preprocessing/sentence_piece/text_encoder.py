@@ -6,23 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines.sentence_pieces import SentencePieces
-from keras_bert_layers.preprocessing.sentence_piece.normalizer import MARKER, CharacterNormalizer
-from keras_bert_layers.preprocessing.tokens.patterns import WHITESPACE, any_of, contains
-from keras_bert_layers.preprocessing.tokens.tokens import (
-    NOT_FORCED,
-    Spans,
-    Tokens,
-    TracedEncoding,
-    cut,
-    repaired,
-    replaced,
-)
-from keras_bert_layers.preprocessing.word_piece.normalizer import original_offsets
+from keras_bert_layers.preprocessing.engines.spans import NOT_FORCED, Spans, cut, original_offsets
+from keras_bert_layers.preprocessing.sentence_piece.normalizer import CharacterNormalizer
+from keras_bert_layers.preprocessing.tokens.markers import MARKER, WHITESPACE, any_of, contains
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, repaired, replaced
 
 _MARKER_BYTES = len(MARKER.encode())
 
 
-class SentenceEncoder:
+class SentencePieceTextEncoder:
     """Encodes texts as the library `tokenizers` does for XLM-RoBERTa.
 
     It cuts out the special tokens, replaces characters, splits at whitespace, puts a marker before each word, and

@@ -1,6 +1,6 @@
 """Normalization tables: how each reference replaces each character, in the format of tf.text's op.
 
-`tools/normalization_tables/build.py` makes them; `tables.json` records the versions they were made from.
+`tests/preprocessing/normalization_tables/build.py` makes them; `tables.json` records the versions they were made from.
 """
 
 from __future__ import annotations

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.preprocessing.word_piece.vocabulary import ROLES
 
-_ADDED_TOKEN = "AddedToken"
+OWNER = "AddedToken"
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,13 @@ class AddedToken:
     special: bool = False
 
     def __post_init__(self) -> None:
-        checks.instance(_ADDED_TOKEN, "content", self.content, str)
+        checks.instance(OWNER, "content", self.content, str)
         if not self.content or any(c in "\x00\x01" or "\ud800" <= c <= "\udfff" for c in self.content):
             rule = "hold text, without NUL, U+0001 and lone surrogates"
-            raise ValueError(checks.message(_ADDED_TOKEN, "content", rule, self.content))
+            raise ValueError(checks.message(OWNER, "content", rule, self.content))
         for name in ("single_word", "lstrip", "rstrip", "special"):
-            checks.boolean(_ADDED_TOKEN, name, getattr(self, name))
-        normalized = checks.optional(checks.boolean, _ADDED_TOKEN, "normalized", self.normalized)
+            checks.boolean(OWNER, name, getattr(self, name))
+        normalized = checks.optional(checks.boolean, OWNER, "normalized", self.normalized)
         object.__setattr__(self, "normalized", not self.special if normalized is None else normalized)
 
     @classmethod
@@ -65,9 +64,6 @@ class AddedToken:
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         return asdict(self)
-
-
-OWNER = "BertTokenizer"
 
 
 class TokenIds:
@@ -84,7 +80,7 @@ class TokenIds:
         tokens: every token, in order of the ids.
     """
 
-    def __init__(self, vocabulary: Sequence[str], added: Sequence[AddedToken] = (), *, owner: str = OWNER):
+    def __init__(self, vocabulary: Sequence[str], added: Sequence[AddedToken] = (), *, owner: str = "BertTokenizer"):
         self._owner = owner
         self._ids = {token: token_id for token_id, token in enumerate(vocabulary)}
         self.tokens = list(vocabulary)
@@ -111,25 +107,3 @@ class TokenIds:
             rule = f"be at least 0 and less than {len(self.tokens)}, the size of the vocabulary"
             raise ValueError(checks.message(self._owner, "token_id", rule, token_id))
         return self.tokens[token_id]
-
-
-def special_tokens(names: Mapping[str, str] | None) -> dict[str, str]:
-    """The five special tokens by role, with the names of BERT's own for roles that `names` leaves out.
-
-    Raises:
-        TypeError: `names` is not a dictionary of strings.
-        ValueError: an unknown role; a token in two roles; a name of the unknown token that no vocabulary can hold.
-    """
-    cure = f"Its keys are among {list(ROLES)}."
-    if not isinstance(names, Mapping | None):
-        raise TypeError(checks.message(OWNER, "special_tokens", "be a dictionary or None", names, cure))
-    given: dict[str, Any] = dict(names or {})
-    for role, token in given.items():
-        checks.one_of(OWNER, "special_tokens", role, tuple(ROLES))
-        checks.instance(OWNER, f"special_tokens[{role!r}]", token, str)
-    roles = {**ROLES, **given}
-    unknown = roles["unknown"]
-    if not (unknown.isascii() and unknown.isprintable() and unknown and " " not in unknown):
-        rule = "be letters, digits and punctuation of ASCII"
-        raise ValueError(checks.message(OWNER, "special_tokens['unknown']", rule, unknown))
-    return roles

@@ -8,11 +8,6 @@ from typing import Any, NamedTuple
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.engines import engine
-
-# One token in every vocabulary, if only [UNK]. It is encoded in place of a span whose id is given.
-ONE_TOKEN_TEXT = "."
-NOT_FORCED = -1
 
 
 class Tokens(NamedTuple):
@@ -70,55 +65,6 @@ def repaired(tokens: Tokens, texts: tf.Tensor, is_wrong: tf.Tensor, encode: Call
         tf.reduce_any(is_wrong),
         lambda: replaced(tokens, is_wrong, encode(tf.boolean_mask(texts, is_wrong))),
         lambda: tokens,
-    )
-
-
-class Spans(NamedTuple):
-    """B texts cut into P spans.
-
-    Attributes:
-        texts: string `[P]`.
-        row_splits: int64 `[B + 1]`, the spans of each text.
-        starts: int64 `[P]`, bytes in the text.
-        ends: int64 `[P]`.
-        forced_ids: int32 `[P]`, the id that replaces a whole span, or -1.
-    """
-
-    texts: tf.Tensor
-    row_splits: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
-    forced_ids: tf.Tensor
-
-
-def cut(texts: tf.Tensor, boundary: str, kept_boundary: str) -> Spans:
-    """Cuts texts `[B]` at every match of a pattern.
-
-    Args:
-        texts: string `[B]`, without NUL, which the engines cannot hold.
-        boundary: RE2 pattern.
-        kept_boundary: RE2 pattern; boundaries that match it become spans of their own.
-
-    Returns:
-        Spans, none of them empty and none with an id.
-    """
-    spans, starts, ends, row_splits = engine.text_engine().split(texts, boundary, kept_boundary)
-    return Spans(spans, row_splits, starts, ends, tf.fill(tf.shape(spans), NOT_FORCED))
-
-
-def encode_spans(spans: Spans, encode: Callable[[tf.Tensor], Tokens]) -> Tokens:
-    """Encodes each span on its own, except those with a forced id; offsets count from the start of the text."""
-    is_forced = spans.forced_ids != NOT_FORCED
-    tokens = encode(tf.where(is_forced, ONE_TOKEN_TEXT, spans.texts))
-    span = tokens.texts_of()
-    forced_ids = tf.gather(spans.forced_ids, span)
-    is_forced = forced_ids != NOT_FORCED
-    starts = tf.gather(spans.starts, span)
-    return Tokens(
-        ids=tf.where(is_forced, forced_ids, tokens.ids),
-        row_splits=tf.gather(tokens.row_splits, spans.row_splits),
-        starts=tf.where(is_forced, starts, starts + tokens.starts),
-        ends=tf.where(is_forced, tf.gather(spans.ends, span), starts + tokens.ends),
     )
 
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.engines.spans import NOT_FORCED, Spans, cut, encode_spans
 from keras_bert_layers.preprocessing.tables import NormalizationTable
-from keras_bert_layers.preprocessing.tokens.patterns import WHITESPACE, any_of, contains
+from keras_bert_layers.preprocessing.tokens.markers import WHITESPACE, any_of, contains
 from keras_bert_layers.preprocessing.tokens.token_ids import AddedToken
-from keras_bert_layers.preprocessing.tokens.tokens import NOT_FORCED, Spans, Tokens, cut, encode_spans
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens
 
 NUM_BUCKETS = 2**62
 

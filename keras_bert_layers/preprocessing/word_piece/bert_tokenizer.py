@@ -7,17 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.hints import elsewhere
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing import tables
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
+from keras_bert_layers.preprocessing.tokens.markers import ROLES, SUFFIX
 from keras_bert_layers.preprocessing.tokens.token_ids import AddedToken, TokenIds
-from keras_bert_layers.preprocessing.tokens.token_ids import special_tokens as roles_of
-from keras_bert_layers.preprocessing.tokens.tokens import ragged_tokens, tokens_of
-from keras_bert_layers.preprocessing.word_piece.pieces import SUFFIX
 from keras_bert_layers.preprocessing.word_piece.rules import TextRules, text_rules
-from keras_bert_layers.preprocessing.word_piece.text_encoder import Encoder
-from keras_bert_layers.preprocessing.word_piece.vocabulary import ROLES, load_vocabulary
+from keras_bert_layers.preprocessing.word_piece.text_encoder import WordPieceTextEncoder
+from keras_bert_layers.preprocessing.word_piece.vocabulary import load_vocabulary
 
 OWNER = "BertTokenizer"
 
@@ -27,7 +25,7 @@ MAX_WORD_LENGTH = {"google": 200, "huggingface": 100}
 
 
 @register
-class BertTokenizer:
+class BertTokenizer(Tokenizer):
     """Turns text into WordPiece ids, exactly as the code that a checkpoint was trained with.
 
     The tokenizer cleans a text, optionally lower-cases it and strips accents, splits it at whitespace, punctuation and
@@ -37,9 +35,12 @@ class BertTokenizer:
     cannot be exported.
 
     Every input has a result. An empty text has no tokens; bytes that are not UTF-8 are skipped; a word longer than the
-    reference's limit is `[UNK]`. There is one difference from the references: where accents are stripped, neighbouring
-    spacing marks (such as U+302E and U+1D165) are not put into Unicode's canonical order. The vocabularies of bert-base
-    have none of these marks, so the word is `[UNK]` either way.
+    reference's limit is `[UNK]`. A combining mark that was dropped after a token is not part of it; tokens made from
+    parts of one character, such as the halves of a Korean syllable, all cover that character.
+
+    There is one difference from the references: where accents are stripped, neighbouring spacing marks (such as U+302E
+    and U+1D165) are not put into Unicode's canonical order. The vocabularies of bert-base have none of these marks, so
+    the word is `[UNK]` either way.
 
     Args:
         vocabulary: a list of tokens, in the order of their ids, or the path of a `vocab.txt` (UTF-8, one token a line,
@@ -88,11 +89,8 @@ class BertTokenizer:
         Devlin et al. 2018, arXiv:1810.04805; Song et al. 2020, arXiv:2012.15524 (the matching in linear time).
     """
 
-    #: How many separators stand between the texts of a pair, and the segment of the second.
     num_pair_separators = 1
     second_segment = 1
-
-    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_tokenizer(source)`.")
 
     def __init__(
         self,
@@ -109,7 +107,7 @@ class BertTokenizer:
         self.strip_accents = checks.optional(checks.boolean, "BertTokenizer", "strip_accents", strip_accents)
         self.split_chinese = checks.boolean("BertTokenizer", "split_chinese", split_chinese)
         self.reference = checks.one_of("BertTokenizer", "reference", reference, tuple(MAX_WORD_LENGTH))
-        self.special_tokens = roles_of(special_tokens)
+        self.special_tokens = _special_tokens(special_tokens)
         self.added_tokens = _added_tokens(added_tokens, reference)
         needed = [self.special_tokens[role] for role in ROLES if role != "mask"]
         added = {token.content for token in self.added_tokens} - {self.special_tokens["unknown"]}
@@ -117,13 +115,12 @@ class BertTokenizer:
         # Of a list, whoever made it knows more.
         warn = isinstance(vocabulary, str | os.PathLike)
         self._vocabulary = load_vocabulary(vocabulary, required=required, warn=warn)
-        self._ids = TokenIds(self._vocabulary, self.added_tokens)
-        self.pad_id, self.unknown_id, self.start_id, self.separator_id = map(self._ids.id_of, needed)
+        super().__init__(TokenIds(self._vocabulary, self.added_tokens), self.special_tokens)
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy. The ops that read
         # them run on the CPU; from an accelerator the tables would be copied back at every call.
         self._table = tables.load(reference, lowercase, lowercase if strip_accents is None else strip_accents)
         with tf.init_scope(), tf.device("CPU:0"):
-            self._encoder = Encoder(
+            self._encoder = WordPieceTextEncoder(
                 self._vocabulary,
                 self._table,
                 max_word_length=MAX_WORD_LENGTH[reference],
@@ -132,7 +129,6 @@ class BertTokenizer:
                 added_tokens=self.written_tokens(),
                 ids=self._ids.id_of,
             )
-            self._tokens = tf.constant(self._ids.tokens)
 
     def written_tokens(self) -> list[AddedToken]:
         """The tokens that are found in raw text."""
@@ -147,84 +143,12 @@ class BertTokenizer:
         length = MAX_WORD_LENGTH[self.reference]
         return text_rules(self._table, list(self._vocabulary), max_word_length=length, split_chinese=self.split_chinese)
 
-    def tokenize(self, text: Any) -> tf.RaggedTensor | tf.Tensor:
-        """The ids of each text.
-
-        Args:
-            text: strings `(batch,)`: a list, a NumPy array or a tensor. One string `()` and more axes
-                `(batch, choices, …)`, dense or ragged, work too.
-
-        Returns:
-            int32 ids, ragged `(batch, tokens)`; `(tokens,)` for one string; `(batch, choices, tokens)` for two axes.
-
-        Raises:
-            TypeError: `text` is not strings.
-        """
-        return ragged_tokens(self._encoder.encode, text, OWNER)[0]
-
-    __call__ = tokenize
-
-    def tokenize_with_offsets(self, text: Any) -> tuple[tf.RaggedTensor | tf.Tensor, ...]:
-        """The ids of each text, and the byte offsets of each token.
-
-        Offsets count the bytes of the original text, before any normalization, so `text[start:end]` is what a token was
-        made from. A combining mark that was dropped after a token is not part of it. Tokens made from parts of one
-        character, such as the halves of a Korean syllable, all cover that character.
-
-        Args:
-            text: as for `tokenize`.
-
-        Returns:
-            Ids, starts, ends, each as `tokenize` returns ids.
-
-        Raises:
-            TypeError: `text` is not strings.
-        """
-        return ragged_tokens(self._encoder.encode, text, OWNER, with_offsets=True)
-
-    def detokenize(self, ids: Any) -> tf.Tensor | tf.RaggedTensor:
-        """Text from ids: joins pieces, puts a space between words, and leaves out `[PAD]`.
-
-        Args:
-            ids: int ids `(…, tokens)`: a tensor, dense or ragged, an array or nested lists.
-
-        Returns:
-            Strings `(…)`.
-        """
-        tokens = tokens_of(ids, self._tokens, pad_id=self.pad_id)
-        return tf.strings.regex_replace(tf.strings.reduce_join(tokens, axis=-1, separator=" "), " ##", "")
-
-    def id_to_token(self, token_id: int) -> str:
-        """The token with this id; ValueError if there is none."""
-        return self._ids.token_of(token_id)
-
-    def token_to_id(self, token: str) -> int:
-        """The id of a token; ValueError if it is not in the vocabulary."""
-        cure = f"Text that no token matches becomes {self.special_tokens['unknown']}, id {self.unknown_id}."
-        return self._ids.id_of(token, cure)
-
-    def vocabulary_size(self) -> int:
-        """The number of tokens, added ones included."""
-        return len(self._ids.tokens)
-
-    def all_tokens(self) -> list[str]:
-        """Every token in order of the ids, added ones included."""
-        return list(self._ids.tokens)
-
-    @property
-    def mask_token(self) -> str | None:
-        """The token that hides another; None if it is not in the vocabulary."""
-        mask = self.special_tokens["mask"]
-        return mask if mask in self._ids else None
+    def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
+        return tf.strings.regex_replace(tf.strings.reduce_join(tokens, axis=-1, separator=" "), f" {SUFFIX}", "")
 
     def continues_word(self) -> list[bool]:
-        """For each token, whether it goes on with the word of the token before it."""
+        """For each token, whether it continues the word of the token before it."""
         return [token.startswith(SUFFIX) for token in self._ids.tokens]
-
-    @property
-    def mask_id(self) -> int:
-        """Id of `[MASK]`; ValueError if it is not in the vocabulary."""
-        return self.token_to_id(self.special_tokens["mask"])
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the vocabulary as a list of tokens."""
@@ -249,9 +173,6 @@ class BertTokenizer:
             )
         return cls(**config)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_config, (self.get_config(),)
-
 
 def _added_tokens(values: Any, reference: str) -> tuple[AddedToken, ...]:
     """The added tokens from the argument of that name."""
@@ -264,3 +185,25 @@ def _added_tokens(values: Any, reference: str) -> tuple[AddedToken, ...]:
         rule = 'hold no normalized tokens with reference="google"'
         raise ValueError(checks.message("BertTokenizer", "added_tokens", rule, normalized[:5], cure))
     return tokens
+
+
+def _special_tokens(names: Mapping[str, str] | None) -> dict[str, str]:
+    """The five special tokens by role, with the names of BERT's own for roles that `names` leaves out.
+
+    Raises:
+        TypeError: `names` is not a dictionary of strings.
+        ValueError: an unknown role; a token in two roles; a name of the unknown token that no vocabulary can hold.
+    """
+    cure = f"Its keys are among {list(ROLES)}."
+    if not isinstance(names, Mapping | None):
+        raise TypeError(checks.message(OWNER, "special_tokens", "be a dictionary or None", names, cure))
+    given: dict[str, Any] = dict(names or {})
+    for role, token in given.items():
+        checks.one_of(OWNER, "special_tokens", role, tuple(ROLES))
+        checks.instance(OWNER, f"special_tokens[{role!r}]", token, str)
+    roles = {**ROLES, **given}
+    unknown = roles["unknown"]
+    if not (unknown.isascii() and unknown.isprintable() and unknown and " " not in unknown):
+        rule = "be letters, digits and punctuation of ASCII"
+        raise ValueError(checks.message(OWNER, "special_tokens['unknown']", rule, unknown))
+    return roles

@@ -47,37 +47,3 @@ class Normalizer:
             return normalized
         final = tf.strings.regex_replace(normalized, self._final_sigma, rf"\1{FINAL_SIGMA}\2")
         return tf.strings.regex_replace(final, SIGMA_MARKER, SMALL_SIGMA)
-
-
-def original_offsets(
-    texts: tf.Tensor, sources: tf.RaggedTensor, text_of: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Maps offsets of tokens in the normalized texts to offsets in the original texts.
-
-    A token ends after the character that its last byte comes from: one byte after the byte's position if the byte was
-    copied; the character's length after it if the character was replaced, because the position is then that of its
-    first byte. So a mark that was dropped after a token is not part of it, and both halves of a decomposed character
-    cover the character.
-
-    Args:
-        texts: the original texts, string `[B]`.
-        sources: the origins of the bytes of the normalized texts, from `normalize_with_sources`.
-        text_of: int64 `[T]`, the index of each token's text.
-        starts: int64 `[T]`.
-        ends: int64 `[T]`, greater than `starts`.
-
-    Returns:
-        Starts and ends, int64 `[T]`.
-    """
-    first = tf.gather(sources.row_splits, text_of)
-    last_positions = tf.gather(sources.values, first + ends - 1)
-    text_starts = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64), exclusive=True)
-    text_bytes = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
-    last_bytes = tf.gather(text_bytes, tf.gather(text_starts, text_of) + last_positions)
-    return tf.gather(sources.values, first + starts), last_positions + _steps(last_bytes)
-
-
-def _steps(byte: tf.Tensor) -> tf.Tensor:
-    """The distance from a byte to the end of its character: the length for a lead byte, else 1; int64."""
-    leads = [tf.cast(byte >= lead, tf.int64) for lead in (0xC0, 0xE0, 0xF0)]
-    return 1 + leads[0] + leads[1] + leads[2]

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines import engine
+from keras_bert_layers.preprocessing.engines.spans import NOT_FORCED, cut, encode_spans
 from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, NormalizationTable
-from keras_bert_layers.preprocessing.tokens.tokens import NOT_FORCED, Tokens, cut, encode_spans
+from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens
 
-SUFFIX = "##"
 # tensorflow/text, `fast_wordpiece_tokenizer_utils.h`: a token's length is stored in eight bits.
 MAX_TOKEN_BYTES = 256
 # Starts the substitute of a token that no text can match: both references drop this control character.

@@ -6,11 +6,12 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.engines.spans import original_offsets
 from keras_bert_layers.preprocessing.tables import NormalizationTable
 from keras_bert_layers.preprocessing.tokens.token_ids import AddedToken
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, concatenate, repaired
 from keras_bert_layers.preprocessing.word_piece.added_tokens import AddedTokens
-from keras_bert_layers.preprocessing.word_piece.normalizer import Normalizer, original_offsets
+from keras_bert_layers.preprocessing.word_piece.normalizer import Normalizer
 from keras_bert_layers.preprocessing.word_piece.pieces import WordPieces
 
 # A batch of at least this many texts is encoded in parallel parts. For fewer texts, starting the parts costs more time
@@ -21,7 +22,7 @@ NUM_PARTS = 4
 ALIGNED_TEXTS = 8
 
 
-class Encoder:
+class WordPieceTextEncoder:
     """Normalizes and encodes texts as the reference does.
 
     Two ops of tf.text are enough, unless a text has a word that is too long for them, a capital sigma whose lower case

@@ -9,17 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.preprocessing.tokens.patterns import WHITESPACE
+from keras_bert_layers.preprocessing.tokens.markers import PAD, SEPARATOR, START, UNKNOWN, WHITESPACE
 
-PAD = "[PAD]"
-UNKNOWN = "[UNK]"
-START = "[CLS]"
-SEPARATOR = "[SEP]"
-MASK = "[MASK]"
-ROLES = {"pad": PAD, "unknown": UNKNOWN, "start": START, "separator": SEPARATOR, "mask": MASK}
-"""Role -> the special token that BERT's own vocabularies have for it."""
 REQUIRED_TOKENS = (PAD, UNKNOWN, START, SEPARATOR)
-SPECIAL_TOKENS = (*REQUIRED_TOKENS, MASK)
 
 OWNER = "BertTokenizer"
 

@@ -15,10 +15,10 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.engines import engine
+from keras_bert_layers.preprocessing.tokens.markers import MASK, PAD, SEPARATOR, SPECIAL_TOKENS, START, SUFFIX, UNKNOWN
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import MAX_WORD_LENGTH, BertTokenizer
 from keras_bert_layers.preprocessing.word_piece.normalizer import Normalizer
-from keras_bert_layers.preprocessing.word_piece.pieces import MAX_TOKEN_BYTES, SUFFIX, boundaries
-from keras_bert_layers.preprocessing.word_piece.vocabulary import MASK, PAD, SEPARATOR, SPECIAL_TOKENS, START, UNKNOWN
+from keras_bert_layers.preprocessing.word_piece.pieces import MAX_TOKEN_BYTES, boundaries
 
 
 class TextWords:

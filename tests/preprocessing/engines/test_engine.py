@@ -4,23 +4,22 @@ import sys
 
 import pytest
 
-from keras_bert_layers.preprocessing.engines import engine
-from keras_bert_layers.preprocessing.engines import host as _host_engine
+from keras_bert_layers.preprocessing.engines import engine, host
 
 choose = engine.text_engine.__wrapped__
 
 
 def test_tensorflow_text_where_it_is_installed():
     pytest.importorskip("tensorflow_text")
-    engine = choose()
-    assert engine.__name__.endswith("_tf_text_engine")
-    assert engine.IN_GRAPH
+    chosen = choose()
+    assert chosen.__name__.endswith(".tensorflow_text")
+    assert chosen.IN_GRAPH
 
 
 def test_the_host_where_it_is_not(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_text", None)
-    assert choose() is _host_engine
-    assert not _host_engine.IN_GRAPH
+    assert choose() is host
+    assert not host.IN_GRAPH
 
 
 def test_a_broken_tensorflow_text_is_no_missing_one(monkeypatch):

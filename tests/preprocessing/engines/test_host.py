@@ -6,10 +6,10 @@ import tensorflow as tf
 
 from keras_bert_layers import BertTokenizer
 from keras_bert_layers.preprocessing import tables
-from keras_bert_layers.preprocessing.engines import host
+from keras_bert_layers.preprocessing.engines import engine, host
 from keras_bert_layers.preprocessing.engines.character_table import character_table
-from keras_bert_layers.preprocessing.tokens.patterns import WHITESPACE, any_of
-from keras_bert_layers.preprocessing.word_piece.pieces import NEVER, SUFFIX
+from keras_bert_layers.preprocessing.tokens.markers import SUFFIX, WHITESPACE, any_of
+from keras_bert_layers.preprocessing.word_piece.pieces import NEVER
 
 SCALARS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 # Texts without tokens, with NUL, and with each way to break UTF-8: bytes that are no lead, surrogates, cut characters.
@@ -19,9 +19,9 @@ ODD = [b"", b"\0", b"a\0\xff", b"\xed\xa0\x80b", b"\xe4\xb8", b"\xf0\x9f\x98a", 
 @pytest.fixture(scope="module")
 def tf_text_engine():
     pytest.importorskip("tensorflow_text")
-    from keras_bert_layers.preprocessing.engines import tensorflow_text as _tf_text_engine
+    from keras_bert_layers.preprocessing.engines import tensorflow_text
 
-    return _tf_text_engine
+    return tensorflow_text
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_word_pieces(words, tf_text_engine):
     beginnings = ["a", "ab", "un", "中", "é", "?", "😀"]
     tokens = [*beginnings, *(f"{SUFFIX}{text}" for text in ["un", "文", "e\u0301", *"abcdeuné"]), NEVER, "[UNK]"]
     options = {"max_word_length": 11, "unknown": "[UNK]", "splits_texts": False}
-    made = [engine.WordPieceModel(tokens, **options) for engine in (host, tf_text_engine)]
+    made = [module.WordPieceModel(tokens, **options) for module in (host, tf_text_engine)]
     found, expected = (model.encode_words(tf.constant([w for w in words if len(w) < 12])) for model in made)
     assert_equal(found, expected)
     assert 0.1 < np.mean(found.ids == len(tokens) - 1) < 0.9
@@ -83,7 +83,7 @@ def test_sentence_pieces(words, tf_text_engine):
     """Scores of which many sums are equal, and neighbouring unknown characters."""
     vocabulary = ["<s>", "<unk>", "▁", "▁a", "a", "b", "ab", "▁un", "un", "n", "u", "中文", "e", "ee", "<pad>"]
     scores = [None, 0.0, -2.0, -2.5, -1.0, -1.5, -2.5, -3.0, -2.0, -1.0, -1.0, -4.0, -1.0, -2.0, None]
-    made = [engine.SentencePieces(vocabulary, scores, unknown_id=1) for engine in (host, tf_text_engine)]
+    made = [module.SentencePieces(vocabulary, scores, unknown_id=1) for module in (host, tf_text_engine)]
     texts = tf.constant([f"▁{word}" for word in [*words, "a<unk>b", "<s>", "<pad>a"]])
     assert_equal(*(model.encode_words(texts) for model in made))
 
@@ -116,8 +116,8 @@ def test_tokenizer(options, hard_texts, vocabulary, tf_text_engine, monkeypatch)
     """Ids and offsets of whole texts, in a dataset: long words, final sigmas, added tokens, broken UTF-8."""
     texts = [*hard_texts(7, 150), "A b, a bΣ ΑΣ a  Σ", "a" * 101, "é" * 201]
     found = []
-    for engine in (host, tf_text_engine):
-        monkeypatch.setattr(engine, "text_engine", lambda engine=engine: engine)
+    for module in (host, tf_text_engine):
+        monkeypatch.setattr(engine, "text_engine", lambda module=module: module)
         tokenizer = BertTokenizer([*vocabulary, "σ", "ς", "##ς", *"xyz"], **options)
         dataset = tf.data.Dataset.from_tensor_slices([*texts, ""]).batch(64).map(tokenizer.tokenize_with_offsets)
         found.append([[part.to_list() for part in batch] for batch in dataset])

@@ -1,4 +1,4 @@
-"""Makes the tables in `keras_bert_layers/preprocessing/tables/`: `python tools/normalization_tables/build.py`.
+"""Makes the tables in `keras_bert_layers/preprocessing/tables/`; run it from the top of the repository.
 
 Needs an editable installation with the extra `test`, for `dartsclone` and `tokenizers`. The bytes depend on three
 versions, which `tables.json` records: of Python's Unicode database (reference "google"), of `tokenizers` (reference

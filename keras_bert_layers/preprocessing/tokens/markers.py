@@ -1,4 +1,4 @@
-"""Patterns of RE2 that the tokenizers share."""
+"""The special tokens, the marks of words and pieces, and RE2 patterns that find strings in texts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,20 @@ import re
 from collections.abc import Iterable
 
 from keras_bert_layers._internal.lazy import tf
+
+PAD = "[PAD]"
+UNKNOWN = "[UNK]"
+START = "[CLS]"
+SEPARATOR = "[SEP]"
+MASK = "[MASK]"
+#: Role -> the special token that BERT's own vocabularies have for it.
+ROLES = {"pad": PAD, "unknown": UNKNOWN, "start": START, "separator": SEPARATOR, "mask": MASK}
+SPECIAL_TOKENS = tuple(ROLES.values())
+
+#: Begins a WordPiece token that continues a word.
+SUFFIX = "##"
+#: Begins a SentencePiece token that begins a word.
+MARKER = "▁"
 
 # The characters of Unicode's property White_Space, which `\s` is not in RE2; `str.rstrip` strips four more.
 WHITESPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
