@@ -9,7 +9,7 @@ import keras
 from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.files import atomic_save
-from keras_bert_layers._internal.hints import elsewhere
+from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.keras_models import run_through_graph
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import BertConfig
@@ -186,7 +186,7 @@ class BertBackbone(keras.Model):
         if lora_rank is not None:
             self.enable_lora(lora_rank, lora_alpha)
 
-    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_backbone(source)`.")
+    from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_backbone(source)`.")
     _run_through_graph = run_through_graph
     save = atomic_save.save
     save_weights = atomic_save.save_weights

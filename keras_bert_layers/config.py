@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
 from keras_bert_layers._internal import checks, keys
-from keras_bert_layers._internal.hints import elsewhere, with_names_of_others
+from keras_bert_layers._internal.hints import hint_transformers_names, unavailable
 
 ACTIVATIONS = ("gelu_erf", "gelu_tanh", "relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear")
 """Names of the activations; `layers.activations` has a function for each."""
@@ -18,6 +17,7 @@ _TWO_GELUS = (
     '(what Google\'s code calls "gelu" and HuggingFace "gelu_new").'
 )
 
+_CONVERT = "Use `keras_bert_layers.checkpoints.config_{name}`."
 
 _CHECKS: dict[Any, tuple[str, ...]] = {
     checks.positive_integer: (
@@ -30,14 +30,14 @@ _CHECKS: dict[Any, tuple[str, ...]] = {
 }
 
 
-@with_names_of_others
+@hint_transformers_names
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BertConfig:
     """The hyperparameters of a BERT encoder.
 
-    A config holds no weights and reads no files: `from_huggingface`, `from_google` and `from_kerashub` take the parsed
-    content of a file. It is immutable and hashable. `dataclasses.replace(config, num_layers=3)` returns a changed copy,
-    which is checked like a new config.
+    A config holds no weights and reads no files: `checkpoints.config_from_huggingface` and its like convert the content
+    of a file. It is immutable and hashable. `dataclasses.replace(config, num_layers=3)` returns a changed copy, which
+    is checked like a new config.
 
     Args:
         vocabulary_size: number of token ids, which is the number of rows of the token embedding matrix.
@@ -93,7 +93,10 @@ class BertConfig:
     position_offset: int = 0
     pooler_activation: str = "tanh"
 
-    from_preset, from_pretrained = elsewhere("Use `presets.preset_config(name)` or `load_backbone(source).config`.")
+    from_preset, from_pretrained = unavailable("Use `presets.preset_config(name)` or `load_backbone(source).config`.")
+    from_huggingface, to_huggingface = unavailable(_CONVERT)
+    from_google, to_google = unavailable(_CONVERT)
+    from_kerashub, to_kerashub = unavailable(_CONVERT)
 
     def __post_init__(self) -> None:
         for check, names in _CHECKS.items():
@@ -134,105 +137,7 @@ class BertConfig:
         keys.check_present(owner, values, [n for n, field in fields.items() if field.default is dataclasses.MISSING])
         return cls(**values)
 
-    @classmethod
-    def from_huggingface(cls, values: Mapping[str, Any], *, strict: bool = False) -> BertConfig:
-        """Creates a config from a HuggingFace `config.json`.
-
-        Every key is honoured, or is known not to change the encoder (special token ids, labels, settings of text
-        generation, ...); a warning names all others. Older files have no `model_type`; they are read as BERT.
-
-        Args:
-            values: the parsed `config.json`; keys that may be absent default as in transformers.
-            strict: whether unknown keys are an error.
-
-        Raises:
-            ValueError: if a key is missing, or has a value that this encoder does not implement; if a key is unknown
-                and `strict` is True.
-
-        Examples:
-            >>> values = {"model_type": "bert", "vocab_size": 30522, "hidden_size": 128, "num_hidden_layers": 2,
-            ...           "num_attention_heads": 2, "intermediate_size": 512, "hidden_act": "gelu_new",
-            ...           "max_position_embeddings": 512, "type_vocab_size": 2}
-            >>> BertConfig.from_huggingface(values).activation
-            'gelu_tanh'
-        """
-        keys_module = _config_keys("huggingface")
-        fields = keys_module.read_fields(values)
-        keys_module.check_unknown("BertConfig.from_huggingface", values, strict=strict)
-        return cls(**fields)
-
-    def to_huggingface(self) -> dict[str, Any]:
-        """Returns the encoder's part of a HuggingFace `config.json`; `from_huggingface` reads it back without loss.
-
-        Raises:
-            ValueError: if `embedding_dim` is set: transformers' BERT has no narrower embedding.
-
-        Examples:
-            >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=7)
-            >>> config.to_huggingface()["hidden_act"], BertConfig.from_huggingface(config.to_huggingface()) == config
-            ('gelu', True)
-        """
-        return _config_keys("huggingface").written_values(self)
-
-    @classmethod
-    def from_google(cls, values: Mapping[str, Any]) -> BertConfig:
-        """Creates a config from a `bert_config.json` of google-research/bert.
-
-        Args:
-            values: the parsed `bert_config.json`. Its "gelu" is the tanh form, its LayerNorm epsilon 1e-12.
-
-        Raises:
-            ValueError: if a key is missing, unknown, or has a value that this encoder does not implement.
-        """
-        return cls(**_config_keys("google").read_fields(values))
-
-    def to_google(self) -> dict[str, Any]:
-        """Returns the content of a `bert_config.json`, for `from_google` and google-research/bert.
-
-        Google's format has one name for both forms of GELU, which its code computes in the tanh form, and no
-        `layer_norm_epsilon`: `from_google` gives the tanh form and 1e-12. `embedding_size` is written only for a
-        narrower embedding, which Google's own code does not have.
-
-        Raises:
-            ValueError: if Google's code does not have the activation, or the config is of a relative of BERT.
-
-        Examples:
-            >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=7)
-            >>> BertConfig.from_google(config.to_google()).activation
-            'gelu_tanh'
-        """
-        return _config_keys("google").written_values(self)
-
-    @classmethod
-    def from_kerashub(cls, values: Mapping[str, Any]) -> BertConfig:
-        """Creates a config from the `config.json` of a KerasHub preset.
-
-        Args:
-            values: the parsed `config.json`: a serialized `keras_hub.models.BertBackbone`, whose GELU is the tanh form
-                and whose LayerNorm epsilon is 1e-12.
-
-        Raises:
-            ValueError: if a key is missing or unknown, or the file is of another class or of quantised weights.
-        """
-        return cls(**_config_keys("kerashub").read_fields(values))
-
-    def to_kerashub(self) -> dict[str, Any]:
-        """Returns the content of a preset's `config.json`, for `from_kerashub` and `keras_hub.models.BertBackbone`.
-
-        KerasHub's BERT has no `activation`, `layer_norm_epsilon`, `attention_dropout` or `initializer_range`.
-
-        Raises:
-            ValueError: if `embedding_dim` is set, the activation is not a GELU, or the config is of a relative of BERT:
-                KerasHub has no such BERT.
-        """
-        return _config_keys("kerashub").written_values(self)
-
 
 def check_activation(owner: str, activation: Any, argument: str = "activation") -> str:
     """`activation` if it is one of `ACTIVATIONS`; ValueError otherwise."""
     return checks.one_of(owner, argument, activation, ACTIVATIONS, _TWO_GELUS if activation == "gelu" else "")
-
-
-def _config_keys(dialect: str) -> Any:
-    """The module with a dialect's names for the fields, imported by name: docs/decisions/0025."""
-    return importlib.import_module(f"keras_bert_layers.checkpoints.{dialect}.config_keys")

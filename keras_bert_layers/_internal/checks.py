@@ -152,7 +152,7 @@ def constructor_arguments(cls: type, instance: Any) -> dict[str, Any]:
     return {p.name: getattr(instance, p.name) for p in parameters if p.kind not in variable}
 
 
-def asserted(values: Any, condition: tf.Tensor, message: list[Any]) -> Any:
+def check_in_graph(values: Any, condition: tf.Tensor, message: list[Any]) -> Any:
     """The same values, computed after an assertion: an error in graph, or eagerly at once, unless it holds.
 
     Args:

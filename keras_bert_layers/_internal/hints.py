@@ -1,17 +1,32 @@
-"""Errors for names that other libraries have, which tell this package's own."""
+"""Errors for names of other libraries, which state the name in this package."""
 
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 from typing import Any, TypeVar
 
 Class = TypeVar("Class", bound=type)
 
+# Keys of a `config.json` of transformers -> fields of `BertConfig`; a test compares them with the reader's.
+TRANSFORMERS_NAMES = {
+    "vocab_size": "vocabulary_size",
+    "hidden_size": "hidden_dim",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "intermediate_size": "intermediate_dim",
+    "hidden_act": "activation",
+    "max_position_embeddings": "max_sequence_length",
+    "type_vocab_size": "num_segments",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+    "embedding_size": "embedding_dim",
+    "layer_norm_eps": "layer_norm_epsilon",
+}
 
-class _Elsewhere:
-    """A method of other libraries' classes that is not here."""
+
+class _Unavailable:
+    """A method of other libraries' classes that this package does not have."""
 
     def __init__(self, cure: str):
         self._cure = cure
@@ -20,31 +35,34 @@ class _Elsewhere:
         self._name = name
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        raise AttributeError(f"`{owner.__name__}` has no `{self._name}`. {self._cure}")
+        raise AttributeError(f"`{owner.__name__}` has no `{self._name}`. {self._cure.format(name=self._name)}")
 
 
-def elsewhere(cure: str) -> tuple[Any, Any]:
-    """`from_preset` and `from_pretrained` of a class: both are an AttributeError that tells what to call instead."""
-    return _Elsewhere(cure), _Elsewhere(cure)
+def unavailable(cure: str) -> tuple[Any, Any]:
+    """Two methods that a class does not have, such as `from_preset` and `from_pretrained`.
 
+    Args:
+        cure: what to call instead; "{name}" in it stands for the method's name.
 
-def with_names_of_others(cls: Class) -> Class:
-    """Makes a config's unknown arguments one error, with its own name for those of transformers; a decorator.
-
-    The names are those of `config.json`, in `checkpoints.huggingface.config_keys`.
+    Returns:
+        Two class attributes, each of which raises an AttributeError with the cure.
     """
+    return _Unavailable(cure), _Unavailable(cure)
+
+
+def hint_transformers_names(cls: Class) -> Class:
+    """Makes a config report all unknown arguments at once, with our names for those of transformers; a decorator."""
     init = cls.__init__  # type: ignore[misc]
     known = list(inspect.signature(cls).parameters)
 
     @functools.wraps(init)
     def checked(self: Any, *args: Any, **values: Any) -> None:
-        unknown = [name for name in values if name not in known]
+        unknown = {name: TRANSFORMERS_NAMES.get(name) for name in values if name not in known}
         if unknown:
-            names = importlib.import_module("keras_bert_layers.checkpoints.huggingface.config_keys").FIELDS_BY_KEY
-            hints = [f"{name} (here {names[name]!r})" if name in names else name for name in unknown]
+            hints = [f"{name} (here {our!r})" if our else name for name, our in unknown.items()]
             raise TypeError(
                 f"`{cls.__name__}`: every argument must be one of {known}. Received: {', '.join(hints)}. "
-                f"For the content of a config.json: `{cls.__name__}.from_huggingface(values)`."
+                "For the content of a config.json: `keras_bert_layers.checkpoints.config_from_huggingface(values)`."
             )
         init(self, *args, **values)
 

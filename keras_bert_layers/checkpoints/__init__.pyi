@@ -1,6 +1,12 @@
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError as CheckpointError
+from keras_bert_layers.checkpoints.google.config_keys import config_from_google as config_from_google
+from keras_bert_layers.checkpoints.google.config_keys import config_to_google as config_to_google
 from keras_bert_layers.checkpoints.google.writer import save_google as save_google
+from keras_bert_layers.checkpoints.huggingface.config_keys import config_from_huggingface as config_from_huggingface
+from keras_bert_layers.checkpoints.huggingface.config_keys import config_to_huggingface as config_to_huggingface
 from keras_bert_layers.checkpoints.huggingface.writer import save_huggingface as save_huggingface
+from keras_bert_layers.checkpoints.kerashub.config_keys import config_from_kerashub as config_from_kerashub
+from keras_bert_layers.checkpoints.kerashub.config_keys import config_to_kerashub as config_to_kerashub
 from keras_bert_layers.checkpoints.kerashub.writer import save_kerashub as save_kerashub
 from keras_bert_layers.checkpoints.loaders import load_backbone as load_backbone
 from keras_bert_layers.checkpoints.loaders import load_preprocessor as load_preprocessor

@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.files.atomic_write import written_whole
+from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli.models import ENCODER, LoadedModel, load_model
 from keras_bert_layers.cli.terminal import progress, report
@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     loaded = load_model(arguments.source, arguments.task, owner=OWNER, tokenizer=not arguments.no_tokenizer)
     size = loaded.model.count_params() * 4
     with (
-        written_whole(dest, owner=OWNER, argument="DEST", replace=replace) as path,
+        atomic_write(dest, owner=OWNER, argument="DEST", replace=replace) as path,
         progress(f"Writing {dest}", size, unit="B") as advance,
         watched(advance),
     ):

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.files.atomic_write import written_whole
+from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.cli.convert import check_destination
 from keras_bert_layers.cli.models import MODEL, keras_file, source_of
 from keras_bert_layers.cli.terminal import quiet_start, report
@@ -163,7 +163,7 @@ def run(arguments: argparse.Namespace) -> int:
     report("train", f"{training.num_rows} rows to train on, {validation.num_rows} to validate on")
     history = _fit(model, training, validation, arguments)
     metrics = _measured(model, validation, arguments.batch_size)
-    with written_whole(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
+    with atomic_write(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
         folder.mkdir()
         model.save(folder / MODEL)
         model.export(folder / EXPORT, version=1)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.files.atomic_write import written_whole
+from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.cli.convert import check_destination, write
 from keras_bert_layers.cli.models import FLOAT_BYTES, LoadedModel, keras_file, load_model, source_of
 from keras_bert_layers.cli.terminal import quiet_start
@@ -74,7 +74,7 @@ def _train(arguments: argparse.Namespace) -> None:
     tokens = train_vocabulary(_lines(arguments.file), arguments.size, **options)
     tokenizer = BertTokenizer(tokens, **options)
     pieces = _pieces_per_word(tokenizer, arguments.file)
-    with written_whole(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
+    with atomic_write(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
         folder.mkdir()
         write_huggingface_tokenizer(folder, tokenizer, max_length=MAX_LENGTH)
     sys.stdout.write(f"{arguments.to}: {len(tokens):,} tokens, {pieces:.3f} pieces per word\n")
@@ -120,7 +120,7 @@ def _write(old: LoadedModel, new: LoadedModel, layout: str, arguments: argparse.
     tokens = [f"{tokenizer.vocabulary_size():,}" for tokenizer in tokenizers]
     pieces = [f"{_pieces_per_word(tokenizer, arguments.file):.3f}" for tokenizer in tokenizers]
     sizes = [f"{loaded.model.count_params() * FLOAT_BYTES / 1e6:,.1f}" for loaded in (old, new)]
-    with written_whole(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as path:
+    with atomic_write(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as path:
         write(new, path, layout)
     sys.stdout.write(
         f"tokens: {' -> '.join(tokens)}\n"

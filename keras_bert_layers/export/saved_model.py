@@ -13,7 +13,7 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.files.atomic_write import written_whole
+from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers._internal.lazy import LazyModule, tf
 from keras_bert_layers._internal.shared_graphs import shared_graphs
 from keras_bert_layers.export import _operations as operations
@@ -199,7 +199,7 @@ def write_saved_model(
     folder = check_destination(path, version)
     operations.check_serving_version(serving_version)
     try:
-        with written_whole(folder, owner="export", argument="path", replace=version is None) as unfinished:
+        with atomic_write(folder, owner="export", argument="path", replace=version is None) as unfinished:
             _write(unfinished, signatures, serving_version, warm_up, facts or {})
     except FileExistsError:
         if version != NEXT:

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.checks import asserted, constructor_arguments
+from keras_bert_layers._internal.checks import check_in_graph, constructor_arguments
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._layer_norm import LayerNorm
 from keras_bert_layers.layers.dense import dense
@@ -176,7 +176,7 @@ class BertEmbedding(PaddingFreeLayer):
             return segment_ids
         rule = "`BertEmbedding`: `segment_ids` must be 0, as the encoder has one segment (`type_vocab_size` 1)."
         cure = "Received: others, as of the second text of a pair. Give single texts, or ids with segment_ids of zeros."
-        return asserted(segment_ids, ops.all(ops.equal(segment_ids, 0)), [f"{rule} {cure}"])
+        return check_in_graph(segment_ids, ops.all(ops.equal(segment_ids, 0)), [f"{rule} {cure}"])
 
     def _check_one_text(self, padding_mask: Any) -> None:
         """Refuses packed rows, in TensorFlow's eager calls, where it costs no operation in a graph."""

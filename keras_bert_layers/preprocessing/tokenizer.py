@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.hints import elsewhere
+from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.tokens.token_ids import TokenIds
 from keras_bert_layers.preprocessing.tokens.tokens import ragged_tokens, tokens_of
@@ -38,7 +38,7 @@ class Tokenizer(ABC):
     second_segment: int
     _encoder: Any
 
-    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_tokenizer(source)`.")
+    from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_tokenizer(source)`.")
 
     def __init__(self, ids: TokenIds, roles: Mapping[str, str]):
         self._ids = ids

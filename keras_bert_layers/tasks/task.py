@@ -11,7 +11,7 @@ import keras
 
 from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers._internal.files import atomic_save
-from keras_bert_layers._internal.hints import elsewhere
+from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
@@ -391,7 +391,7 @@ class Task(keras.Model):
         rule = "be a classifier or a sentence encoder in an ONNX file with strings"
         raise ValueError(checks.message("export", "task", rule, type(self).__name__, "Export a SavedModel."))
 
-    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_task(source, task)`.")
+    from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_task(source, task)`.")
     _run_through_graph = keras_models.run_through_graph
     save = atomic_save.save
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.files.atomic_write import written_whole
+from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.visualization import _html
 from keras_bert_layers.visualization._figures import draw
 
@@ -65,7 +65,7 @@ class Picture(ABC):
         suffix = path.suffix.lower()
         if suffix not in _SUFFIXES:
             raise ValueError(checks.message(type(self).__name__, "path", f"end in one of {list(_SUFFIXES)}", str(path)))
-        with written_whole(path, owner=type(self).__name__, argument="path") as unfinished:
+        with atomic_write(path, owner=type(self).__name__, argument="path") as unfinished:
             if suffix == ".html":
                 unfinished.write_text(self.html(), encoding="utf-8")
             else:

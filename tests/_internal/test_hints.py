@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import re
 
 import pytest
 
@@ -23,9 +24,18 @@ SIZES = {"vocabulary_size": 9, "hidden_dim": 6, "num_layers": 2, "num_heads": 2,
     ],
 )
 @pytest.mark.parametrize("method", ["from_preset", "from_pretrained"])
-def test_methods_that_are_elsewhere(cls, cure, method):
+def test_methods_of_other_libraries(cls, cure, method):
     with pytest.raises(AttributeError, match=f"`{cls.__name__}` has no `{method}`. Use `{cure}"):
         getattr(cls, method)("bert-base-uncased")
+
+
+@pytest.mark.parametrize("dialect", ["google", "huggingface", "kerashub"])
+@pytest.mark.parametrize("way", ["from", "to"])
+def test_conversions_are_functions_of_checkpoints(dialect, way):
+    text = f"`BertConfig` has no `{way}_{dialect}`. Use `keras_bert_layers.checkpoints.config_{way}_{dialect}`."
+    with pytest.raises(AttributeError, match=re.escape(text)):
+        getattr(kbl.BertConfig(**SIZES), f"{way}_{dialect}")
+    assert callable(getattr(kbl.checkpoints, f"config_{way}_{dialect}"))
 
 
 def test_arguments_of_transformers():

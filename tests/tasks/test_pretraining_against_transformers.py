@@ -6,7 +6,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert_layers import BertConfig, BertMaskedLM, BertPretrainer, load_backbone
+from keras_bert_layers import BertMaskedLM, BertPretrainer, load_backbone
+from keras_bert_layers.checkpoints import config_from_huggingface
 
 pytestmark = pytest.mark.peers
 
@@ -120,7 +121,7 @@ def test_pretraining(torch, model, directory, inputs):
 
 def test_masked_lm(torch, transformers, model, directory, inputs):
     peer = transformers.BertForMaskedLM.from_pretrained(directory).eval()
-    config = BertConfig.from_huggingface(model.config.to_dict())
+    config = config_from_huggingface(model.config.to_dict())
     assert config.activation == {"gelu": "gelu_erf", "gelu_new": "gelu_tanh"}[model.config.hidden_act]
     task = copy_heads(peer, BertMaskedLM(load_backbone(directory)))
     answers = np.random.default_rng(5).integers(0, 61, POSITIONS.shape)

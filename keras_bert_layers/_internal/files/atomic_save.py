@@ -20,7 +20,7 @@ import h5py
 import keras
 import numpy as np
 
-from keras_bert_layers._internal.files.atomic_write import hidden_directory, leftovers, synchronise, written_whole
+from keras_bert_layers._internal.files.atomic_write import atomic_write, hidden_directory, leftovers, synchronise
 from keras_bert_layers._internal.files.disk_space import check_room
 
 _RECORD = "shards"  # in the hidden directory: the names of the shards to remove, if they are not in the index
@@ -112,7 +112,7 @@ def _empty(index: Path, owner: str) -> None:
     """Writes an HDF5 file without weights as number 0."""
     content = io.BytesIO()
     h5py.File(content, "w").close()
-    with written_whole(index.with_name(_name(index, 0)), owner=owner, argument="filepath") as unfinished:
+    with atomic_write(index.with_name(_name(index, 0)), owner=owner, argument="filepath") as unfinished:
         unfinished.write_bytes(content.getvalue())
 
 
@@ -120,7 +120,7 @@ def save(
     model: Any, filepath: str | PathLike[str], overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
 ) -> None:
     """Writes a `.keras` file, as `keras.Model.save`; a file there is replaced when the new one is complete."""
-    save_whole(model, partial(keras.Model.save, model), filepath, overwrite=overwrite, zipped=zipped, **kwargs)
+    atomic_save(model, partial(keras.Model.save, model), filepath, overwrite=overwrite, zipped=zipped, **kwargs)
 
 
 def save_weights(
@@ -131,10 +131,10 @@ def save_weights(
     Under `max_shard_size`, the new files get other numbers than the old ones, which are removed afterwards.
     """
     write = partial(keras.Model.save_weights, model)
-    save_whole(model, write, filepath, overwrite=overwrite, max_shard_size=max_shard_size)
+    atomic_save(model, write, filepath, overwrite=overwrite, max_shard_size=max_shard_size)
 
 
-def save_whole(
+def atomic_save(
     model: Any, save: Callable[..., None], filepath: str | PathLike[str], *, overwrite: bool, **options: Any
 ) -> None:
     """Calls Keras's `save` or `save_weights`; the new file is read back, then it replaces the one at `filepath`.
@@ -173,7 +173,7 @@ def save_whole(
     if is_sharded:
         save_shards(owner, save_checked, path)
     else:
-        with written_whole(path, owner=owner, argument="filepath") as unfinished:
+        with atomic_write(path, owner=owner, argument="filepath") as unfinished:
             save_checked(unfinished)
 
 

@@ -1,4 +1,4 @@
-"""`written_whole`: replaces a file or a directory when the new one is complete and on the disk, and not before."""
+"""`atomic_write`: replaces a file or a directory when the new one is complete and on the disk, and not before."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SWAP = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 
 
 @contextlib.contextmanager
-def written_whole(target: Path, *, owner: str, argument: str, replace: bool = True) -> Iterator[Path]:
+def atomic_write(target: Path, *, owner: str, argument: str, replace: bool = True) -> Iterator[Path]:
     """Yields a free path that replaces `target` when the block ends without an exception.
 
     The path has the name of `target` and is in a hidden directory beside it. All of it is flushed to the disk before it
@@ -41,7 +41,7 @@ def written_whole(target: Path, *, owner: str, argument: str, replace: bool = Tr
 
     Examples:
         >>> target = Path(tempfile.mkdtemp()) / "words.txt"
-        >>> with written_whole(target, owner="save", argument="path") as unfinished:
+        >>> with atomic_write(target, owner="save", argument="path") as unfinished:
         ...     _ = unfinished.write_text("good")
         ...     target.exists()
         False
@@ -59,7 +59,7 @@ def written_whole(target: Path, *, owner: str, argument: str, replace: bool = Tr
 
 @contextlib.contextmanager
 def hidden_directory(target: Path, *, owner: str, argument: str) -> Iterator[Path]:
-    """Yields a new directory beside `target`, as `written_whole`, and leaves it to the block to replace `target`."""
+    """Yields a new directory beside `target`, as `atomic_write`, and leaves it to the block to replace `target`."""
     target = target.absolute()
     made_parents: list[Path] = []
     try:
@@ -67,7 +67,7 @@ def hidden_directory(target: Path, *, owner: str, argument: str) -> Iterator[Pat
         target.parent.mkdir(parents=True, exist_ok=True)
         _bring_back(target)
         prefix = f"{_prefix(target)}{os.getpid()}-"
-        # `written_whole` writes one level deeper, as a temporary directory itself is closed to other users.
+        # `atomic_write` writes one level deeper, as a temporary directory itself is closed to other users.
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix, ignore_cleanup_errors=True) as folder:
             yield Path(folder)
         for leftover in leftovers(target):

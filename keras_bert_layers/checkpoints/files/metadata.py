@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -104,11 +104,10 @@ class Metadata:
         has_options = any(value is not None for value in self.options.values())
         return has_options or self.max_length not in (None, self.config.max_sequence_length)
 
-    def agrees(self, stated: BertConfig, dialect: str) -> bool:
+    def agrees(self, stated: BertConfig, config_there: Callable[[BertConfig], BertConfig]) -> bool:
         """Whether the config, written with the dialect's own keys, is the one that the dialect's file states."""
         try:
-            values = getattr(self.config, f"to_{dialect}")()
-            return getattr(BertConfig, f"from_{dialect}")(values) == stated
+            return config_there(self.config) == stated
         except ValueError:
             return False
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.files.atomic_write import written_whole
+from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 
 
@@ -43,7 +43,7 @@ def new_directory(path: str | os.PathLike[str], *, owner: str) -> Iterator[Path]
     """
     target = _free_target(path, owner)
     try:
-        with written_whole(target, owner=owner, argument="directory", replace=False) as unfinished:
+        with atomic_write(target, owner=owner, argument="directory", replace=False) as unfinished:
             unfinished.mkdir()
             yield unfinished
     except OSError as error:

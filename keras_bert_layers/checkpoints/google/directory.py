@@ -17,6 +17,7 @@ from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, TensorIn
 from keras_bert_layers.checkpoints.files.tf1_checkpoint import Tf1Checkpoint, index_checksum, index_path
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens, read_vocabulary
 from keras_bert_layers.checkpoints.google.casing import lowercases
+from keras_bert_layers.checkpoints.google.config_keys import config_from_google, config_there
 from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG
 from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
 from keras_bert_layers.checkpoints.huggingface.heads import NEXT_SENTENCE
@@ -204,7 +205,7 @@ class GoogleDirectory(Checkpoint):
     def _stated_config(self) -> BertConfig:
         values = {key: value for key, value in self._values.items() if key != KEY}
         with naming(self.root / CONFIG):
-            return BertConfig.from_google(values)
+            return config_from_google(values)
 
     @cached_property
     def _metadata(self) -> Metadata | None:
@@ -221,7 +222,7 @@ class GoogleDirectory(Checkpoint):
             return None
         path = self.root / CONFIG
         metadata = Metadata.from_dict(path, self._values[KEY], has_weights=True)
-        if not metadata.agrees(self._stated_config, "google"):
+        if not metadata.agrees(self._stated_config, config_there):
             raise CheckpointError(
                 f"{path}: the config under `{KEY}` must agree with the other keys, which were changed later. {_CURE}."
             )

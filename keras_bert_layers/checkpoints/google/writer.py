@@ -14,10 +14,10 @@ from keras_bert_layers.checkpoints.files.new_directory import new_directory
 from keras_bert_layers.checkpoints.files.tf1_checkpoint import index_checksum, write_tf1_checkpoint
 from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
 from keras_bert_layers.checkpoints.google.casing import KEY as CASING
+from keras_bert_layers.checkpoints.google.config_keys import config_there, config_to_google
 from keras_bert_layers.checkpoints.google.directory import CONFIG, VOCABULARY
 from keras_bert_layers.checkpoints.weights.table import Layout, backbone_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
-from keras_bert_layers.config import BertConfig
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
 
 OWNER = "save_google"
@@ -75,7 +75,7 @@ def save_google(
     """
     cure = "Google has no such task; save `model.backbone`."
     written = WrittenModel(model, Layout.GOOGLE, preprocessor, owner=OWNER, cure=cure)
-    config_values = written.config.to_google()
+    config_values = config_to_google(written.config)
     rows = (*backbone_rows(written.config), *written.head)
     written.check_weights(rows)
     vocabulary = None if written.preprocessor is None else _vocabulary(written)
@@ -111,7 +111,7 @@ def _vocabulary(written: WrittenModel) -> bytes:
 
 def _settings(written: WrittenModel) -> Iterator[tuple[str, Any, Any]]:
     """Name, our value and the value in Google's code."""
-    there = {**BertConfig.from_google(written.config.to_google()).to_dict(), "embedding_dim": None}
+    there = {**config_there(written.config).to_dict(), "embedding_dim": None}
     yield from ((name, value, there[name]) for name, value in written.config.to_dict().items())
     if written.name == "masked_lm":
         for name in ("activation", "layer_norm_epsilon"):

@@ -41,8 +41,7 @@ SHARED_NAMES = {
 }
 # These keys have no default: a wrong head count, for example, fits every weight and gives wrong outputs.
 _REQUIRED = list(SHARED_NAMES)[:8]
-_NAMES = {**SHARED_NAMES, "layer_norm_eps": "layer_norm_epsilon"}
-FIELDS_BY_KEY = _NAMES
+NAMES = {**SHARED_NAMES, "layer_norm_eps": "layer_norm_epsilon"}
 
 # Keys that are allowed only with a value for which the encoder is plain BERT.
 SHARED_ONLY = {"directionality": ("bidi",), "pooler_type": ("first_token_transform",)}
@@ -116,22 +115,74 @@ _NOT_READ = {
 }
 _NOT_READ_BEGINNINGS = {"rnn": "of a layer after the encoder", "summary_": "of a head that BERT does not have"}
 
+_READER = "config_from_huggingface"
+
+
+def config_from_huggingface(values: Mapping[str, Any], *, strict: bool = False) -> BertConfig:
+    """Converts the content of a HuggingFace `config.json` to a `BertConfig`.
+
+    Every key is honoured, or is known not to change the encoder (special token ids, labels, settings of text
+    generation, ...); a warning names all others. Older files have no `model_type`; they are read as BERT.
+
+    Args:
+        values: the parsed `config.json`; keys that may be absent default as in transformers.
+        strict: whether unknown keys are an error.
+
+    Raises:
+        ValueError: if a key is missing, or has a value that this encoder does not implement; if a key is unknown
+            and `strict` is True.
+
+    Examples:
+        >>> values = {"model_type": "bert", "vocab_size": 30522, "hidden_size": 128, "num_hidden_layers": 2,
+        ...           "num_attention_heads": 2, "intermediate_size": 512, "hidden_act": "gelu_new",
+        ...           "max_position_embeddings": 512, "type_vocab_size": 2}
+        >>> config_from_huggingface(values).activation
+        'gelu_tanh'
+    """
+    fields = read_fields(values)
+    unknown = {key: values[key] for key, reason in ignored_keys(values).items() if reason == UNKNOWN}
+    known = {*NAMES, *_ONLY, *_IGNORED}
+    if strict:
+        keys.check_known(_READER, unknown, known)
+    if unknown:
+        words = keys.described(unknown, known)
+        warnings.warn(f"`{_READER}`: some keys are unknown, and are not read: {words}.", stacklevel=2)
+    return BertConfig(**fields)
+
+
+def config_to_huggingface(config: BertConfig) -> dict[str, Any]:
+    """Converts a config to the encoder's part of a HuggingFace `config.json`.
+
+    `config_from_huggingface` reads it back without loss.
+
+    Raises:
+        ValueError: if `embedding_dim` is set: transformers' BERT has no narrower embedding.
+
+    Examples:
+        >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=7)
+        >>> values = config_to_huggingface(config)
+        >>> values["hidden_act"], config_from_huggingface(values) == config
+        ('gelu', True)
+    """
+    values = {key: getattr(config, name) for key, name in NAMES.items()}
+    values["hidden_act"] = _WRITTEN_ACTIVATIONS[config.activation]
+    return family_of(config).own_values("config_to_huggingface", values, config)
+
 
 def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `BertConfig`; see `BertConfig.from_huggingface`."""
-    owner = "BertConfig.from_huggingface"
-    keys.check_mapping(owner, values)
-    family = _checked_family(owner, values)
-    bert_values = family.bert_values(owner, values)
-    keys.check_only(owner, bert_values, _ONLY, _REASONS)
+    """The arguments of `BertConfig` by a `config.json`, without a look at unknown keys."""
+    keys.check_mapping(_READER, values)
+    family = _checked_family(values)
+    bert_values = family.bert_values(_READER, values)
+    keys.check_only(_READER, bert_values, _ONLY, _REASONS)
     return {
-        **named_fields(owner, bert_values, _NAMES, _ACTIVATIONS),
-        "position_offset": family.position_offset(owner, values),
+        **named_fields(_READER, bert_values, NAMES, _ACTIVATIONS),
+        "position_offset": family.position_offset(_READER, values),
         "pooler_activation": family.pooler_activation,
     }
 
 
-def _checked_family(owner: str, values: Mapping[str, Any]) -> Family:
+def _checked_family(values: Mapping[str, Any]) -> Family:
     """The model type; ValueError for others, before anything else of their configs is looked at."""
     family = stated_family(values)
     if family is not None:
@@ -139,9 +190,9 @@ def _checked_family(owner: str, values: Mapping[str, Any]) -> Family:
     if "model_type" in values:
         kinds = f"one of {[kind for each in FAMILIES for kind in each.model_types]}"
         cure = _OTHER_TYPES.get(str(values["model_type"]), keys.OTHER_MODEL)
-        raise ValueError(checks.message(owner, "model_type", f"be {kinds}", values["model_type"], cure))
+        raise ValueError(checks.message(_READER, "model_type", f"be {kinds}", values["model_type"], cure))
     rule = "name BERT's classes where there is no `model_type`"
-    raise ValueError(checks.message(owner, "architectures", rule, values["architectures"], keys.OTHER_MODEL))
+    raise ValueError(checks.message(_READER, "architectures", rule, values["architectures"], keys.OTHER_MODEL))
 
 
 def ignored_keys(values: Mapping[str, Any]) -> dict[str, str]:
@@ -152,27 +203,14 @@ def ignored_keys(values: Mapping[str, Any]) -> dict[str, str]:
         {'emb_size': "of TinyBERT's distillation", 'rnn_dim': 'of a layer after the encoder', 'my_key': 'unknown'}
     """
     family = stated_family(values)
-    bert_values = values if family is None else family.bert_values("BertConfig.from_huggingface", values)
-    others = [key for key in bert_values if key not in {*_NAMES, *_ONLY, *_IGNORED}]
-    return {key: _NOT_READ.get(key) or _reason_by_beginning(key) for key in others}
+    bert_values = values if family is None else family.bert_values(_READER, values)
+    others = [key for key in bert_values if key not in {*NAMES, *_ONLY, *_IGNORED}]
+    return {key: _reason(str(key)) for key in others}
 
 
-def _reason_by_beginning(key: str) -> str:
-    found = (reason for beginning, reason in _NOT_READ_BEGINNINGS.items() if str(key).startswith(beginning))
-    return next(found, UNKNOWN)
-
-
-def check_unknown(owner: str, values: Mapping[str, Any], *, strict: bool) -> None:
-    """Warns of all unknown keys; ValueError if `strict`."""
-    unknown = {key: values[key] for key, reason in ignored_keys(values).items() if reason == UNKNOWN}
-    if not unknown:
-        return
-    known = {*_NAMES, *_ONLY, *_IGNORED}
-    if strict:
-        keys.check_known(owner, unknown, known)
-    warnings.warn(
-        f"`{owner}`: some keys are unknown, and are not read: {keys.described(unknown, known)}.", stacklevel=4
-    )
+def _reason(key: str) -> str:
+    beginnings = (reason for beginning, reason in _NOT_READ_BEGINNINGS.items() if key.startswith(beginning))
+    return _NOT_READ.get(key) or next(beginnings, UNKNOWN)
 
 
 def named_fields(
@@ -190,10 +228,3 @@ def named_fields(
     checks.one_of(owner, "hidden_act", values["hidden_act"], list(activations))
     fields = {names[key]: value for key, value in values.items() if key in names}
     return {**fields, "activation": activations[values["hidden_act"]]}
-
-
-def written_values(config: BertConfig) -> dict[str, Any]:
-    """The content of `config.json`; see `BertConfig.to_huggingface`."""
-    values = {key: getattr(config, name) for key, name in _NAMES.items()}
-    values["hidden_act"] = _WRITTEN_ACTIVATIONS[config.activation]
-    return family_of(config).own_values("BertConfig.to_huggingface", values, config)

@@ -13,6 +13,7 @@ from keras_bert_layers._internal.tag_scheme import tag_scheme
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.new_directory import new_directory
 from keras_bert_layers.checkpoints.files.safetensors_file import write_safetensors
+from keras_bert_layers.checkpoints.huggingface.config_keys import config_to_huggingface
 from keras_bert_layers.checkpoints.huggingface.families import BERT, Family, family_of
 from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import (
     write_huggingface_tokenizer,
@@ -206,7 +207,7 @@ def save_huggingface(
     config_values: dict[str, Any] = {
         "architectures": [form.architecture],
         "pad_token_id": 0,
-        **written.config.to_huggingface(),
+        **config_to_huggingface(written.config),
         "dtype": "float32",
         **form.values,
     }

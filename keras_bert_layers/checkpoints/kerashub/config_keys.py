@@ -22,9 +22,17 @@ _CLASS = {"class_name": ("BertBackbone",), "registered_name": ("keras_hub>BertBa
 _OTHER_KEYS = ("config", "module", "build_config", "compile_config")
 
 
-def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `BertConfig`; see `BertConfig.from_kerashub`."""
-    owner = "BertConfig.from_kerashub"
+def config_from_kerashub(values: Mapping[str, Any]) -> BertConfig:
+    """Converts the content of the `config.json` of a KerasHub preset to a `BertConfig`.
+
+    Args:
+        values: the parsed `config.json`: a serialized `keras_hub.models.BertBackbone`, whose GELU is the tanh form and
+            whose LayerNorm epsilon is 1e-12.
+
+    Raises:
+        ValueError: if a key is missing or unknown, or the file is of another class or of quantised weights.
+    """
+    owner = "config_from_kerashub"
     keys.check_mapping(owner, values)
     keys.check_known(owner, values, {*_CLASS, *_OTHER_KEYS})
     keys.check_present(owner, values, ("class_name", "config"))
@@ -38,15 +46,27 @@ def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(checks.message(owner, "dtype", "be a DTypePolicy", dtype, "Quantised weights cannot be read."))
     fields = {key: arguments[key] for key in _NAMES if key in arguments}
     attention = {"attention_dropout": fields["dropout"]} if "dropout" in fields else {}
-    return {**_FIXED, **fields, **attention}
+    return BertConfig(**{**_FIXED, **fields, **attention})
 
 
-def written_values(config: BertConfig) -> dict[str, Any]:
-    """The content of `config.json`; see `BertConfig.to_kerashub`."""
-    owner = "BertConfig.to_kerashub"
+def config_to_kerashub(config: BertConfig) -> dict[str, Any]:
+    """Converts a config to the `config.json` of a KerasHub preset, which `config_from_kerashub` reads back.
+
+    KerasHub's BERT has no `activation`, `layer_norm_epsilon`, `attention_dropout` or `initializer_range`.
+
+    Raises:
+        ValueError: if `embedding_dim` is set, the activation is not a GELU, or the config is of a relative of BERT:
+            KerasHub has no such BERT.
+    """
+    owner = "config_to_kerashub"
     check_plain_bert(owner, config, "KerasHub")
     if config.embedding_dim is not None:
         raise ValueError(checks.message(owner, "embedding_dim", "be None for KerasHub", config.embedding_dim))
     if not config.activation.startswith("gelu"):
         raise ValueError(checks.message(owner, "activation", "be a GELU for KerasHub", config.activation))
     return keras_object("BertBackbone", {name: getattr(config, name) for name in _NAMES})
+
+
+def config_there(config: BertConfig) -> BertConfig:
+    """The config that KerasHub's own code uses for the file of a config; other fields are fixed there."""
+    return config_from_kerashub(config_to_kerashub(config))

@@ -22,6 +22,7 @@ from keras_bert_layers.checkpoints.files.metadata import KEY, Metadata
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.files.tensor_views import JoinedTensors
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens, read_vocabulary
+from keras_bert_layers.checkpoints.kerashub.config_keys import config_from_kerashub, config_there
 from keras_bert_layers.checkpoints.kerashub.objects import tokenizer_object, tokenizer_options
 from keras_bert_layers.checkpoints.task_table import TASKS, one_output_heads
 from keras_bert_layers.checkpoints.weights.table import Layout
@@ -232,10 +233,10 @@ class KerasHubDirectory(Checkpoint):
         """`config.json`, every key honoured or refused, with the activation and the epsilon of the metadata."""
         path = self.root / CONFIG
         with naming(path):
-            stated = BertConfig.from_kerashub(read_json_object(path))
+            stated = config_from_kerashub(read_json_object(path))
         if self._metadata is None:
             return stated
-        if not self._metadata.agrees(stated, "kerashub"):
+        if not self._metadata.agrees(stated, config_there):
             raise self._disagreement("config", CONFIG)
         return self._metadata.config
 

@@ -19,10 +19,10 @@ from keras_bert_layers.checkpoints.files.new_directory import new_directory
 from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
 from keras_bert_layers.checkpoints.kerashub import directory as files
 from keras_bert_layers.checkpoints.kerashub import objects
+from keras_bert_layers.checkpoints.kerashub.config_keys import config_there, config_to_kerashub
 from keras_bert_layers.checkpoints.kerashub.directory import MASKED_LM_HEAD, TASK_WEIGHTS, WEIGHTS, stored_paths
 from keras_bert_layers.checkpoints.weights.table import Layout, backbone_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
-from keras_bert_layers.config import BertConfig
 from keras_bert_layers.preprocessing import BertPreprocessor
 from keras_bert_layers.preprocessing.tokens.markers import MASK
 
@@ -142,7 +142,7 @@ def _check_parts(written: WrittenModel) -> None:
 
 def _contents(written: WrittenModel, options: dict[str, Any]) -> dict[str, Any]:
     """The JSON files by name."""
-    contents: dict[str, Any] = {files.CONFIG: written.config.to_kerashub()}
+    contents: dict[str, Any] = {files.CONFIG: config_to_kerashub(written.config)}
     if written.preprocessor is not None:
         contents[files.PREPROCESSOR] = objects.preprocessor_object(written)
         contents[files.TOKENIZER] = contents[files.PREPROCESSOR]["config"]["tokenizer"]
@@ -180,7 +180,7 @@ def _write_new_optimizer(path: Path) -> None:
 
 def _settings(written: WrittenModel, options: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """Name, our value and the value in KerasHub."""
-    there = {**BertConfig.from_kerashub(written.config.to_kerashub()).to_dict(), **MASKED_LM_HEAD}
+    there = {**config_there(written.config).to_dict(), **MASKED_LM_HEAD}
     # The score of a cross-encoder is not an output of KerasHub's, whose outputs are the logits too.
     ours = {**written.config.to_dict(), **{name: value for name, value in options.items() if name != "activation"}}
     there.update({"truncate_dim": None, "default_prompt": None})

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.files.atomic_write import hidden_directory, leftovers, synchronise, written_whole
+from keras_bert_layers._internal.files.atomic_write import atomic_write, hidden_directory, leftovers, synchronise
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS
 from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
@@ -130,7 +130,7 @@ def check_settings(directory: Path, settings: dict[str, Any]) -> None:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Writes a file of JSON, whole or not at all."""
-    with written_whole(path, owner="write_shards", argument="directory") as unfinished:
+    with atomic_write(path, owner="write_shards", argument="directory") as unfinished:
         unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.files.atomic_write import written_whole
+from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.export.onnx._encoder_graph import PRODUCTS, Products, hidden_states
 from keras_bert_layers.export.onnx._graph import INT32, Answer, Graph
 from keras_bert_layers.export.onnx._tokenizer_graph import token_rows
@@ -59,7 +59,7 @@ def write_onnx(
     if model.ByteSize() > _MAX_BYTES:
         rule = "have at most 2 GB of weights in an ONNX file"
         raise ValueError(checks.message("export", "task", rule, f"{model.ByteSize()} bytes", "Export a SavedModel."))
-    with written_whole(path, owner="export", argument="filepath") as unfinished:
+    with atomic_write(path, owner="export", argument="filepath") as unfinished:
         unfinished.write_bytes(model.SerializeToString(deterministic=True))
     return path
 

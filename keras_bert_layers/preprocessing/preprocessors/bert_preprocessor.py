@@ -8,7 +8,7 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments
-from keras_bert_layers._internal.hints import elsewhere
+from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
@@ -67,7 +67,7 @@ class BertPreprocessor(TextLayer):
         `create_pretraining_data.py`.
     """
 
-    from_preset, from_pretrained = elsewhere("Use `keras_bert_layers.load_preprocessor(source)`.")
+    from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_preprocessor(source)`.")
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.checks import asserted, constructor_arguments
+from keras_bert_layers._internal.checks import check_in_graph, constructor_arguments
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing.preprocessors import windows
@@ -200,7 +200,7 @@ class SpanPreprocessor(TextLayer):
         beginning = tf.strings.substr(tf.concat([questions, [""]], 0)[longest], 0, 80)
         rule = f"{self.question_rule()} Received, as row, number of tokens and beginning:"
         message = [rule, longest, lengths[longest], beginning]
-        return asserted(ids, lengths[longest] <= self.max_question_length, message)
+        return check_in_graph(ids, lengths[longest] <= self.max_question_length, message)
 
     def question_rule(self) -> str:
         """The rule for the length of questions, for error messages."""

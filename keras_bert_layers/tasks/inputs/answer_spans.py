@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.checks import asserted
+from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import NO_OFFSET
 from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder
@@ -132,7 +132,7 @@ def asserted_byte_spans(owner: str, contexts: tf.Tensor, y: Any) -> tf.Tensor:
     spans, is_found = byte_spans(contexts, *y)
     row = tf.argmin(tf.cast(is_found, tf.int32))
     rule = f"`{owner}`: the context must contain each answer at its start, counted in characters. Received: "
-    return asserted(spans, tf.reduce_all(is_found), [rule, y[1][row], y[0][row]])
+    return check_in_graph(spans, tf.reduce_all(is_found), [rule, y[1][row], y[0][row]])
 
 
 def window_labels(windows: dict[str, tf.Tensor], spans: tf.Tensor) -> dict[str, tf.Tensor]:

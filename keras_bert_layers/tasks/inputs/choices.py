@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.checks import asserted
+from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.tasks.inputs import columns as columns_of
@@ -102,7 +102,7 @@ class ChoiceInputs(Inputs):
             y = tf.cast(y, tf.int32)
             is_label = tf.one_hot(y, widest, on_value=True, off_value=False) & present[:, :widest]
             rule = f"`{self.owner}`: every label must be the index of a choice, counted from 0. Received: "
-            y = asserted(y, tf.reduce_all(tf.reduce_any(is_label, axis=-1)), [rule, y])
+            y = check_in_graph(y, tf.reduce_all(tf.reduce_any(is_label, axis=-1)), [rule, y])
         return without_none(_ids_of_choices(self.bucketed(), prompts, choices[:, :widest]), y, sample_weight)
 
     def read_together(self, columns: Any) -> Any:

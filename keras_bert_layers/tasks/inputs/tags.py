@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.checks import asserted
+from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.tag_scheme import NO_TAG, TagScheme
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords
@@ -59,7 +59,7 @@ def tags_of_spans(
     starts, ends = (_in_bytes(texts, offsets) for offsets in (starts, ends))
     in_order = tf.reduce_all((starts < ends).flat_values) & tf.reduce_all((starts[:, 1:] >= ends[:, :-1]).flat_values)
     rule = f"`{owner}`: the spans of a text must not be empty, and come in order without overlap."
-    starts = asserted(starts, in_order, [rule]).to_tensor(FAR, shape=[None, None])
+    starts = check_in_graph(starts, in_order, [rule]).to_tensor(FAR, shape=[None, None])
     starts = tf.pad(starts, [[0, 0], [0, 1]], constant_values=FAR)  # [B, E + 1]; the last begins after all words
     ends = tf.pad(ends.to_tensor(FAR), [[0, 0], [0, 1]], constant_values=FAR)
     span = tf.searchsorted(ends, words.starts, side="right")  # [B, U], the first that ends after the word's start
@@ -91,17 +91,17 @@ def _checked_ids(owner: str, ids: tf.RaggedTensor, word_ids: tf.Tensor, tag_name
     values = ids.flat_values
     num_words, num_tags = tf.reduce_max(word_ids, axis=1) + 1, tf.cast(ids.row_lengths(), tf.int32)  # [B]
     rule = f"`{owner}`: there must be one tag for each word. Received, words and tags of each row: "
-    ids = asserted(ids, tf.reduce_all(num_tags == num_words), [rule, num_words, num_tags])
+    ids = check_in_graph(ids, tf.reduce_all(num_tags == num_words), [rule, num_words, num_tags])
     rule = f"`{owner}`: every tag must be one of {list(tag_names)}, or an index into this list. Received: "
     is_tag = (values >= 0) & (values < len(tag_names)) | (values == IGNORED)
-    return asserted(ids, tf.reduce_all(is_tag), [rule, values])
+    return check_in_graph(ids, tf.reduce_all(is_tag), [rule, values])
 
 
 def _indices_in(owner: str, what: str, values: tf.Tensor, names: Sequence[str]) -> tf.Tensor:
     """Strings as their indices in a list, int32."""
     matches = values[:, None] == tf.constant([list(names)])
     rule = f"`{owner}`: every {what} must be one of {list(names)}. Received: "
-    matches = asserted(matches, tf.reduce_all(tf.reduce_any(matches, axis=1)), [rule, values])
+    matches = check_in_graph(matches, tf.reduce_all(tf.reduce_any(matches, axis=1)), [rule, values])
     return tf.argmax(matches, axis=1, output_type=tf.int32)
 
 

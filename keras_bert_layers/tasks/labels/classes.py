@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.checks import asserted
+from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
 
 OWNER = "BertClassifier"
@@ -86,7 +86,7 @@ class Classes:
         if or_empty:
             known |= tf.equal(names, "")
         message = [f"`{OWNER}`: every label must be one of {class_names}. Received: ", names]
-        return asserted(matches, tf.reduce_all(known), message)
+        return check_in_graph(matches, tf.reduce_all(known), message)
 
 
 def as_text(label: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertBackbone, BertClassifier, BertConfig
-from keras_bert_layers._internal.files.atomic_save import save_whole
+from keras_bert_layers._internal.files.atomic_save import atomic_save
 
 CONFIG = {"vocabulary_size": 999, "hidden_dim": 64, "num_layers": 1, "num_heads": 2, "intermediate_dim": 64}
 FILES = ["model.keras", "model.weights.h5"]
@@ -66,7 +66,7 @@ def test_full_disk(name, tmp_path):
 def test_damage_is_found(tmp_path):
     for name in FILES:
         with pytest.raises(OSError, match="What was there is unchanged"):
-            save_whole(make(), lambda path: path.write_bytes(b"half"), tmp_path / name, overwrite=True)
+            atomic_save(make(), lambda path: path.write_bytes(b"half"), tmp_path / name, overwrite=True)
     assert os.listdir(tmp_path) == []
 
 

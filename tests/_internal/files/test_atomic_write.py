@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert_layers._internal.files.atomic_write import _swap, written_whole
+from keras_bert_layers._internal.files.atomic_write import _swap, atomic_write
 
 CALLER = {"owner": "save", "argument": "path"}
 
@@ -24,7 +24,7 @@ def target(tmp_path):
 
 
 def test_a_file(target):
-    with written_whole(target, **CALLER) as unfinished:
+    with atomic_write(target, **CALLER) as unfinished:
         unfinished.write_text("new")
         assert target.read_text() == "old"
     assert target.read_text() == "new"
@@ -34,7 +34,7 @@ def test_a_file(target):
 def test_a_directory(tmp_path):
     target = tmp_path / "made" / "model"
     for content in ("old", "new"):
-        with written_whole(target, **CALLER) as unfinished:
+        with atomic_write(target, **CALLER) as unfinished:
             unfinished.mkdir()
             (unfinished / "a").write_text(content)
     assert (target / "a").read_text() == "new"
@@ -44,7 +44,7 @@ def test_a_directory(tmp_path):
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
 def test_what_was_there_stays(error, target, tmp_path):
     def fail(path):
-        with written_whole(path, **CALLER) as unfinished:
+        with atomic_write(path, **CALLER) as unfinished:
             unfinished.write_text("half")
             raise error
 
@@ -61,14 +61,14 @@ def test_a_directory_comes_back_if_the_new_one_cannot_be_moved(tmp_path):
     (target / "a").write_text("old")
     with (
         pytest.raises(FileNotFoundError, match="`save`: `path` must be a path that can be written to"),
-        written_whole(target, **CALLER),
+        atomic_write(target, **CALLER),
     ):
         pass  # nothing was written
     assert (target / "a").read_text() == "old"
 
 
 def make_directory(target, content):
-    with written_whole(target, **CALLER) as unfinished:
+    with atomic_write(target, **CALLER) as unfinished:
         unfinished.mkdir()
         (unfinished / "a").write_text(content)
 
@@ -97,7 +97,7 @@ def test_a_directory_that_a_killed_process_moved_away_comes_back(tmp_path):
     make_directory(hidden / "replaced", "old")
 
     def fail():
-        with written_whole(tmp_path / "model", **CALLER):
+        with atomic_write(tmp_path / "model", **CALLER):
             assert (tmp_path / "model" / "a").read_text() == "old"
             raise LookupError
 
@@ -112,7 +112,7 @@ def test_what_another_process_made_is_not_replaced(tmp_path):
     target = tmp_path / "1"
 
     def write():
-        with written_whole(target, **CALLER, replace=False) as unfinished:
+        with atomic_write(target, **CALLER, replace=False) as unfinished:
             unfinished.mkdir()
             target.mkdir()
             (target / "other").write_text("")
@@ -126,8 +126,8 @@ def test_what_another_process_made_is_not_replaced(tmp_path):
 def test_the_rest_of_a_killed_process_is_swept_by_the_next(target):
     program = (
         "import os, pathlib, signal, sys\n"
-        "from keras_bert_layers._internal.files.atomic_write import written_whole\n"
-        "with written_whole(pathlib.Path(sys.argv[1]), owner='save', argument='path') as unfinished:\n"
+        "from keras_bert_layers._internal.files.atomic_write import atomic_write\n"
+        "with atomic_write(pathlib.Path(sys.argv[1]), owner='save', argument='path') as unfinished:\n"
         "    unfinished.write_text('half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -137,6 +137,6 @@ def test_the_rest_of_a_killed_process_is_swept_by_the_next(target):
     assert len(os.listdir(target.parent)) == 2
     mine = target.parent / f".words.txt-{socket.gethostname()}-{os.getpid()}-other"
     mine.mkdir()
-    with written_whole(target, **CALLER) as unfinished:
+    with atomic_write(target, **CALLER) as unfinished:
         unfinished.write_text("new")
     assert sorted(os.listdir(target.parent)) == [mine.name, "words.txt"], "that of a running process stays"

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert_layers._internal.files.atomic_save import save_shards, save_whole
+from keras_bert_layers._internal.files.atomic_save import atomic_save, save_shards
 
 # In GB: two shards of the model, and one.
 LARGEST, ONE = 1e-6, 1.0
@@ -29,7 +29,7 @@ def read(path):
 
 def save(path, scale=1.0, size=LARGEST):
     model = make(scale)
-    save_whole(model, model.save_weights, path, overwrite=True, max_shard_size=size)
+    atomic_save(model, model.save_weights, path, overwrite=True, max_shard_size=size)
 
 
 def numbers(folder):

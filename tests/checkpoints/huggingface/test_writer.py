@@ -20,7 +20,7 @@ from keras_bert_layers import (
     load_tokenizer,
     save_huggingface,
 )
-from keras_bert_layers.checkpoints import CheckpointError, load_report
+from keras_bert_layers.checkpoints import CheckpointError, config_to_huggingface, load_report
 
 # The package's attribute of this name is the function.
 MODULE = sys.modules["keras_bert_layers.checkpoints.huggingface.writer"]
@@ -165,7 +165,7 @@ def test_files_and_config(saved, kind):
     config = (model if kind == "backbone" else model.backbone).config
     assert json.loads((directory / "config.json").read_text("utf-8")) == {
         "architectures": [architecture],
-        **config.to_huggingface(),
+        **config_to_huggingface(config),
         "dtype": "float32",
         "pad_token_id": 0,
         **more,

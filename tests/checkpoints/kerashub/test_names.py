@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_bert_layers import BertConfig
+from keras_bert_layers.checkpoints import config_from_kerashub
 from keras_bert_layers.checkpoints.kerashub.directory import ignored_reason, stored_paths, table_name
 from keras_bert_layers.checkpoints.weights.table import CLASSIFIER_ROWS, MASKED_LM_ROWS, backbone_rows
 
@@ -18,7 +18,7 @@ def case(request, kerashub, tmp_path_factory):
 
 def test_the_table_has_a_row_for_every_weight_of_kerashub_and_no_other(case, kerashub):
     model, head, _ = case
-    config = BertConfig.from_kerashub({"class_name": "BertBackbone", "config": kerashub.SIZES})
+    config = config_from_kerashub({"class_name": "BertBackbone", "config": kerashub.SIZES})
     names = [row.kerashub.name for row in (*backbone_rows(config), *head)]
     assert len(names) == len(set(names))
     assert set(names) == set(kerashub.weights(model))

@@ -4,6 +4,7 @@ import sys
 import pytest
 
 from keras_bert_layers import BertBackbone, BertConfig, tasks
+from keras_bert_layers.checkpoints import config_from_huggingface
 from keras_bert_layers.checkpoints.weights import table as weight_table
 from keras_bert_layers.checkpoints.weights.table import Layout, Transform, backbone_rows
 
@@ -23,7 +24,7 @@ def test_rows_are_the_weights_of_the_backbone(config):
 
 def test_rows_are_the_tensors_of_huggingface(huggingface):
     values = {**huggingface.CONFIG, "num_hidden_layers": 3}
-    rows = backbone_rows(BertConfig.from_huggingface(values))
+    rows = backbone_rows(config_from_huggingface(values))
     names = [row.huggingface.name for row in rows]
     assert len(set(names)) == len(names)
     assert set(names) == set(huggingface.shapes(values))
