@@ -46,7 +46,7 @@ def load_task(
       length.
     - A HuggingFace directory gives the task whose head its weights hold, with that head and its labels. If they fit
       several, the `BertFor...` class in `config.json` decides; if it does not say, the error names the tasks. Sequence
-      classification is a `BertClassifier` (classes, several labels a text, or a regression) or, with one label, a
+      classification is a `BertClassifier` (classes, several labels per text, or a regression) or, with one label, a
       `BertCrossEncoder`; next sentence prediction is a `BertClassifier` of pairs.
     - A Google directory gives the task of its variables, usually a `BertPretrainer`; a KerasHub preset the task of its
       `task.json`.
@@ -69,7 +69,8 @@ def load_task(
 
     Raises:
         CheckpointError: as for `load_backbone` and `load_preprocessor`; the checkpoint has no one task; its head is of
-            another kind than those here, or reads a pooler that the weights lack; a `.keras` file is of another task.
+            another kind than those of this package, or reads a pooler that the weights lack; a `.keras` file is of
+            another task.
         ValueError: `task` is unknown; options contradict the checkpoint.
 
     Examples:
@@ -89,13 +90,13 @@ def load_task(
         return _saved_task(Path(source), task, options if dtype is None else {**options, "dtype": dtype})
     checkpoint = open_checkpoint(source, owner=OWNER)
     heads = checkpoint.trained_heads()
-    trained = own_head(checkpoint, heads) if task is None else next((h for h in heads if h.name == task), None)
+    trained = own_head(checkpoint, heads) if task is None else next((head for head in heads if head.name == task), None)
     task = task or trained.name  # type: ignore[union-attr]
     _check_names(task, options)
     if trained is None:
-        options = _new_head_options(checkpoint, task, options)
+        options = _with_labels(checkpoint.new_head_options(task), task, options)
     else:
-        _check_trained_head(trained, options)
+        _check_agreement(trained, options)
     if "preprocessor" not in options:
         options["preprocessor"] = read_preprocessor(checkpoint)
     if trained is None:
@@ -107,7 +108,7 @@ def load_task(
     warn_of_unknown(load_report(model))
     is_named = "class_names" in options or "tag_names" in options
     for doubt in () if trained is None else trained.doubts:
-        if not (is_named and "`id2label`" in doubt):  # names that the user gives leave nothing to doubt about names
+        if not (is_named and "`id2label`" in doubt):  # names that the user gives leave no doubt about names
             warnings.warn(doubt, stacklevel=2)
     return model
 
@@ -166,18 +167,10 @@ def _check_names(task: str, options: dict[str, Any]) -> None:
     raise TypeError(f"`{OWNER}`: `{cls.__name__}` has no argument {unknown[0]!r}. {cure}")
 
 
-def _new_head_options(checkpoint: Checkpoint, task: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a new head, with its classes or tags from the files where none are given."""
-    labels = ("num_classes", "class_names", "problem_type", "tag_names")
-    stated = checkpoint.new_head_options(task)
-    if not any(name in options for name in labels):
+def _with_labels(stated: dict[str, Any], task: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a new head, with the classes or tags of the files where none are given; ValueError without any."""
+    if not options.keys() & {"num_classes", "class_names", "problem_type", "tag_names"}:
         options = {**stated, **options}
-    _check_new_head(task, options)
-    return options
-
-
-def _check_new_head(task: str, options: dict[str, Any]) -> None:
-    """Checks that the classes or tags of a new head are known."""
     has_classes = "num_classes" in options or "class_names" in options or options.get("problem_type") == "regression"
     if task == "classifier" and not has_classes:
         cure = "The checkpoint has no classification head, so give the number of classes of a new one, or their names."
@@ -185,18 +178,17 @@ def _check_new_head(task: str, options: dict[str, Any]) -> None:
     if task == "token_classifier" and options.get("tag_names") is None:
         cure = 'The checkpoint has no head of tags, so give the tags of a new one, such as ["O", "B-PER", "I-PER"].'
         raise ValueError(checks.message(OWNER, "tag_names", "be given", None, cure))
+    return options
 
 
-def _check_trained_head(trained: TrainedHead, options: dict[str, Any]) -> None:
+def _check_agreement(trained: TrainedHead, options: dict[str, Any]) -> None:
     """Refuses options that contradict the trained head."""
     name = TASKS[trained.name].class_name
     cure = f"For a new head: `{name}(load_backbone(source), ..., preprocessor=load_preprocessor(source))`."
-    names = trained.options.get("tag_names") or trained.options.get("class_names")
-    for option in ("num_classes", "class_names", "tag_names"):
+    names = trained.options.get("tag_names") or trained.options.get("class_names") or ()
+    for option in ("num_classes", "class_names", "tag_names") if names else ():
         given = options.get(option)
-        if given is None or names is None:
-            continue
-        if (given if option == "num_classes" else len(given)) != len(names):
+        if given is not None and (given if option == "num_classes" else len(given)) != len(names):
             rule = f"be the checkpoint's {len(names)}" if option == "num_classes" else f"hold {len(names)} names"
             raise ValueError(checks.message(OWNER, option, rule, given, cure))
     if options.get("crf"):

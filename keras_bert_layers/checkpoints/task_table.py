@@ -1,9 +1,8 @@
-"""The table of tasks: one row for each task, one column for each dialect."""
+"""The table of tasks: a row per task, a column per dialect."""
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
@@ -35,8 +34,10 @@ class TaskRow:
 
     @property
     def task_class(self) -> Any:
-        """The class; importing it brings Keras."""
-        return getattr(importlib.import_module("keras_bert_layers.tasks"), self.class_name)
+        """The class."""
+        from keras_bert_layers import tasks  # which imports Keras
+
+        return getattr(tasks, self.class_name)
 
     def counterpart(self, layout: Layout) -> str | None:
         """The cell of a dialect; None where the dialect has no such task."""

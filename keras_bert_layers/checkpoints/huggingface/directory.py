@@ -20,14 +20,7 @@ from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens
 from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, merged_adapter, missing_base
 from keras_bert_layers.checkpoints.huggingface.config_keys import ignored_keys, read_fields
 from keras_bert_layers.checkpoints.huggingface.families import BERT, UNREAD, Family, stated_family
-from keras_bert_layers.checkpoints.huggingface.heads import (
-    CLASSES,
-    CLASSIFIERS,
-    check_other_heads,
-    huggingface_heads,
-    new_head_options,
-    stated_classes,
-)
+from keras_bert_layers.checkpoints.huggingface.heads import HuggingFaceHeads
 from keras_bert_layers.checkpoints.huggingface.quantization import without_quantization
 from keras_bert_layers.checkpoints.huggingface.sentence_piece_files import is_sentence_piece, sentence_piece_options
 from keras_bert_layers.checkpoints.huggingface.special_tokens import fit_embeddings
@@ -36,7 +29,6 @@ from keras_bert_layers.checkpoints.huggingface.weight_files import open_adapter,
 from keras_bert_layers.checkpoints.sentence_transformers import modules
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import cross_encoder_heads, is_cross_encoder
 from keras_bert_layers.checkpoints.sentence_transformers.modules import DenseTensors, encoder_heads, refuse_new_encoder
-from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.checkpoints.weights.table import EMBEDDING_ROWS, MASKED_LM_ROWS, Layout
 from keras_bert_layers.config import BertConfig
 
@@ -161,36 +153,30 @@ class HuggingFaceDirectory(Checkpoint):
         return (stated_family(self.config_values) if has_config else None) or BERT
 
     @property
-    def _bert_values(self) -> dict[str, Any]:
-        return self.family.bert_values(self.owner, self.config_values)
-
-    def _may_have(self, head: TrainedHead) -> bool:
-        kind = TASKS[head.name].huggingface
-        return kind not in CLASSIFIERS or self.family.names.may_have(kind, self.weights.infos)
-
-    def _with_own_options(self, head: TrainedHead) -> TrainedHead:
-        own = self.family.head_options(head.name, self.config_values, self.config.activation)
-        return dataclasses.replace(head, options={**head.options, **own})
+    def heads(self) -> HuggingFaceHeads:
+        """The heads that the tensors hold."""
+        infos = self.weights.infos
+        return HuggingFaceHeads(
+            folder=self.folder,
+            family=self.family,
+            config=self.config_values,
+            shapes={name: infos[stored].shape for name, stored in self.stored_names(infos).items()},
+            stored=infos,
+            activation=self.config.activation,
+            decoder_is_embedding=self._decoder_is_embedding,
+        )
 
     def trained_heads(self) -> tuple[TrainedHead, ...]:
         """The encoders of sentence-transformers, and the heads whose tensors are there."""
         hidden_dim = self.config.hidden_dim  # refuses other models before anything is said about their heads
-        encoders = encoder_heads(self.root, hidden_dim=hidden_dim) if self.is_sentence_transformers else ()
-        heads = huggingface_heads(
-            self.folder / "config.json", self._bert_values, self._shapes, is_tied=self._decoder_is_embedding
-        )
-        heads = tuple(self._with_own_options(head) for head in heads if self._may_have(head))
-        if not encoders:
-            return cross_encoder_heads(self.root, self.config_values, heads)
-        return (*encoders, *(dataclasses.replace(head, stated=False) for head in heads))
+        if not self.is_sentence_transformers:
+            return cross_encoder_heads(self.root, self.config_values, self.heads.trained())
+        encoders = encoder_heads(self.root, hidden_dim=hidden_dim)
+        return (*encoders, *(dataclasses.replace(head, stated=False) for head in self.heads.trained()))
 
     def lacks(self) -> str:
         """The class in `config.json` whose head the weights lack; CheckpointError if they have one of another kind."""
-        stated = stated_classes(self._bert_values)
-        if not stated:
-            return ""
-        check_other_heads(self, CLASSES[stated[0]], self._bert_values, self._shapes)
-        return f": its config names {stated[0]}, whose head the weights lack"
+        return self.heads.lacks()
 
     def new_head_options(self, task: str) -> dict[str, Any]:
         """The labels of `config.json` for a new head, if it does not state another kind of head."""
@@ -199,12 +185,7 @@ class HuggingFaceDirectory(Checkpoint):
         if task == "pretrainer" and self.family is not BERT:
             title = self.family.title
             raise CheckpointError(f"{self}: {title} predicts no next sentences. Give task='masked_lm', or use a BERT.")
-        return new_head_options(self, task, self._bert_values, self._shapes)
-
-    @property
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        infos = self.weights.infos
-        return {name: infos[stored].shape for name, stored in self.stored_names(infos).items()}
+        return self.heads.new_options(task)
 
     def _decoder_is_embedding(self) -> bool:
         """Whether the weights that a masked language model stores twice are equal."""

@@ -1,6 +1,6 @@
 import pytest
 
-from keras_bert_layers.checkpoints.huggingface.heads import labels_of, stated_labels
+from keras_bert_layers.checkpoints.huggingface.labels import labels_of, stated_labels
 
 
 @pytest.mark.parametrize(
