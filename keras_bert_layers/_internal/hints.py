@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 Class = TypeVar("Class", bound=type)
 
-# Keys of a `config.json` of transformers -> fields of `BertConfig`; a test compares them with the reader's.
+# Keys of a `config.json` of transformers -> fields of `BertConfig`, in the order in which they are written.
 TRANSFORMERS_NAMES = {
     "vocab_size": "vocabulary_size",
     "hidden_size": "hidden_dim",
@@ -20,6 +20,7 @@ TRANSFORMERS_NAMES = {
     "type_vocab_size": "num_segments",
     "hidden_dropout_prob": "dropout",
     "attention_probs_dropout_prob": "attention_dropout",
+    "initializer_range": "initializer_range",
     "embedding_size": "embedding_dim",
     "layer_norm_eps": "layer_norm_epsilon",
 }

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_bert_layers._internal import checks, keys
-from keras_bert_layers.checkpoints.huggingface.families import FAMILIES, Family, family_of, stated_family
+from keras_bert_layers._internal.hints import TRANSFORMERS_NAMES
+from keras_bert_layers.checkpoints.huggingface.families import FAMILIES, family_of, stated_family
+from keras_bert_layers.checkpoints.huggingface.family import Family
 from keras_bert_layers.checkpoints.weights.reports import UNKNOWN
 from keras_bert_layers.config import BertConfig
 
@@ -25,23 +27,9 @@ _ACTIVATIONS = {
 _WRITTEN_ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_new", **{name: name for name in _SAME_NAME}}
 
 # Google's files have these keys too.
-SHARED_NAMES = {
-    "vocab_size": "vocabulary_size",
-    "hidden_size": "hidden_dim",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "intermediate_size": "intermediate_dim",
-    "hidden_act": "activation",
-    "max_position_embeddings": "max_sequence_length",
-    "type_vocab_size": "num_segments",
-    "hidden_dropout_prob": "dropout",
-    "attention_probs_dropout_prob": "attention_dropout",
-    "initializer_range": "initializer_range",
-    "embedding_size": "embedding_dim",
-}
+SHARED_NAMES = {key: name for key, name in TRANSFORMERS_NAMES.items() if key != "layer_norm_eps"}
 # These keys have no default: a wrong head count, for example, fits every weight and gives wrong outputs.
 _REQUIRED = list(SHARED_NAMES)[:8]
-NAMES = {**SHARED_NAMES, "layer_norm_eps": "layer_norm_epsilon"}
 
 # Keys that are allowed only with a value for which the encoder is plain BERT.
 SHARED_ONLY = {"directionality": ("bidi",), "pooler_type": ("first_token_transform",)}
@@ -141,7 +129,7 @@ def config_from_huggingface(values: Mapping[str, Any], *, strict: bool = False) 
     """
     fields = read_fields(values)
     unknown = {key: values[key] for key, reason in ignored_keys(values).items() if reason == UNKNOWN}
-    known = {*NAMES, *_ONLY, *_IGNORED}
+    known = {*TRANSFORMERS_NAMES, *_ONLY, *_IGNORED}
     if strict:
         keys.check_known(_READER, unknown, known)
     if unknown:
@@ -164,7 +152,7 @@ def config_to_huggingface(config: BertConfig) -> dict[str, Any]:
         >>> values["hidden_act"], config_from_huggingface(values) == config
         ('gelu', True)
     """
-    values = {key: getattr(config, name) for key, name in NAMES.items()}
+    values = {key: getattr(config, name) for key, name in TRANSFORMERS_NAMES.items()}
     values["hidden_act"] = _WRITTEN_ACTIVATIONS[config.activation]
     return family_of(config).own_values("config_to_huggingface", values, config)
 
@@ -176,7 +164,7 @@ def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     bert_values = family.bert_values(_READER, values)
     keys.check_only(_READER, bert_values, _ONLY, _REASONS)
     return {
-        **named_fields(_READER, bert_values, NAMES, _ACTIVATIONS),
+        **named_fields(_READER, bert_values, TRANSFORMERS_NAMES, _ACTIVATIONS),
         "position_offset": family.position_offset(_READER, values),
         "pooler_activation": family.pooler_activation,
     }
@@ -204,7 +192,7 @@ def ignored_keys(values: Mapping[str, Any]) -> dict[str, str]:
     """
     family = stated_family(values)
     bert_values = values if family is None else family.bert_values(_READER, values)
-    others = [key for key in bert_values if key not in {*NAMES, *_ONLY, *_IGNORED}]
+    others = [key for key in bert_values if key not in {*TRANSFORMERS_NAMES, *_ONLY, *_IGNORED}]
     return {key: _reason(str(key)) for key in others}
 
 

@@ -19,7 +19,8 @@ from keras_bert_layers.checkpoints.files.tensor_views import JoinedTensors
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens
 from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, merged_adapter, missing_base
 from keras_bert_layers.checkpoints.huggingface.config_keys import ignored_keys, read_fields
-from keras_bert_layers.checkpoints.huggingface.families import BERT, UNREAD, Family, stated_family
+from keras_bert_layers.checkpoints.huggingface.families import stated_family
+from keras_bert_layers.checkpoints.huggingface.family import BERT, UNREAD, Family
 from keras_bert_layers.checkpoints.huggingface.heads import HuggingFaceHeads
 from keras_bert_layers.checkpoints.huggingface.quantization import without_quantization
 from keras_bert_layers.checkpoints.huggingface.sentence_piece_files import is_sentence_piece, sentence_piece_options

@@ -14,7 +14,8 @@ from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.new_directory import new_directory
 from keras_bert_layers.checkpoints.files.safetensors_file import write_safetensors
 from keras_bert_layers.checkpoints.huggingface.config_keys import config_to_huggingface
-from keras_bert_layers.checkpoints.huggingface.families import BERT, Family, family_of
+from keras_bert_layers.checkpoints.huggingface.families import family_of
+from keras_bert_layers.checkpoints.huggingface.family import BERT, Family
 from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import (
     write_huggingface_tokenizer,
     write_sentence_piece_tokenizer,

@@ -11,7 +11,6 @@ from keras_bert_layers.checkpoints import (
     config_from_huggingface,
     config_to_huggingface,
 )
-from keras_bert_layers.checkpoints.huggingface.config_keys import NAMES
 from keras_bert_layers.config import ACTIVATIONS, BertConfig
 
 
@@ -222,6 +221,10 @@ def test_every_key_that_transformers_writes_is_known():
     assert config_from_huggingface(values).vocabulary_size == 30522
 
 
-def test_the_hints_of_bert_config_are_the_names_that_are_read():
-    """`BertConfig` has a table of its own: what it names is what the reader reads."""
-    assert {key: name for key, name in NAMES.items() if key != name} == TRANSFORMERS_NAMES
+@pytest.mark.parametrize(("key", "name"), TRANSFORMERS_NAMES.items())
+def test_the_hints_of_bert_config_are_the_names_that_are_read(key, name):
+    changed = {"hidden_act": "relu", "hidden_size": 24, "num_attention_heads": 6}
+    value = changed.get(key, 0.5 if key.endswith(("_prob", "_range", "_eps")) else 7)
+    values = {**HUGGINGFACE, "embedding_size": 6}
+    before, after = (config_from_huggingface(one).to_dict() for one in (values, {**values, key: value}))
+    assert [field for field in before if before[field] != after[field]] == [name]

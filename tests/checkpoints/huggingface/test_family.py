@@ -1,6 +1,7 @@
 import pytest
 
-from keras_bert_layers.checkpoints.huggingface.families import FAMILIES, UNREAD
+from keras_bert_layers.checkpoints.huggingface.families import FAMILIES
+from keras_bert_layers.checkpoints.huggingface.family import UNREAD
 
 BERT, DISTILBERT, ELECTRA, XLM_ROBERTA = FAMILIES
 
