@@ -21,7 +21,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import (
     write_sentence_piece_tokenizer,
 )
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import config_entry, write_cross_encoder
-from keras_bert_layers.checkpoints.sentence_transformers.settings import ACTIVATIONS
+from keras_bert_layers.checkpoints.sentence_transformers.modules import ACTIVATIONS
 from keras_bert_layers.checkpoints.sentence_transformers.writer import checked_projections, write_sentence_transformers
 from keras_bert_layers.checkpoints.weights.table import (
     POOLER_ROWS,

@@ -10,9 +10,10 @@ from typing import Any
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files import json_file
-from keras_bert_layers.checkpoints.sentence_transformers.modules import MODULES_FILE, module_kinds
-from keras_bert_layers.checkpoints.sentence_transformers.settings import (
+from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     MODEL_FILE,
+    MODULES_FILE,
+    module_kinds,
     read_activation,
     read_prompts,
     written_activation,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,38 +12,10 @@ from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files import json_file
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, TensorInfo
-from keras_bert_layers.checkpoints.sentence_transformers.settings import (
-    MODEL_FILE,
-    read_activation,
-    read_prompts,
-    read_truncation,
-    side_prompts,
-    unused_prompts,
-)
 from keras_bert_layers.checkpoints.weights.table import dense_projection_rows
 
-
-class DenseTensors:
-    """The tensors of a dense layer of sentence-transformers, with a bias of zeros if it was made without a bias.
-
-    Args:
-        stored: the tensors of its file: `linear.weight`, and `linear.bias` if it has one.
-    """
-
-    def __init__(self, stored: TensorFile):
-        self._stored = stored
-        self.infos = dict(stored.infos)
-        if "linear.weight" in self.infos:
-            dtype, shape = self.infos["linear.weight"]
-            self.infos.setdefault("linear.bias", TensorInfo(dtype, shape[:1]))
-
-    def read(self, name: str) -> np.ndarray:
-        """Reads one tensor as float32, in its stored shape."""
-        is_stored = name in self._stored.infos
-        return self._stored.read(name) if is_stored else np.zeros(self.infos[name].shape, np.float32)
-
-
 MODULES_FILE = "modules.json"
+MODEL_FILE = "config_sentence_transformers.json"
 
 # A class is written as its import path, which changed between releases: sentence_transformers.models.Pooling up to
 # 5.3, sentence_transformers.sentence_transformer.modules.pooling.Pooling from 5.4. Only its last part is stable.
@@ -62,6 +35,14 @@ POOLING_FLAGS = {
 }
 # The outputs of the encoder that are pooled, by the keys of `sentence_bert_config.json` from 5.4 on.
 _ENCODER = {"transformer_task": "feature-extraction", "module_output_name": "token_embeddings"}
+
+
+# Dense and CrossEncoder of sentence-transformers write the import path of a class of torch.nn; these are its last part.
+ACTIVATIONS = {
+    **{name: name.lower() for name in ("Tanh", "ReLU", "ReLU6", "SiLU", "Mish", "Sigmoid")},
+    **{"Identity": "linear", "GELU": "gelu_erf"},
+}
+_SIDES = ("query", "document")
 
 
 def transformer_folder(root: Path) -> str:
@@ -216,6 +197,77 @@ def _check_names(path: Path) -> None:
             json_file.check_one_of(path, key, values[key], ("sentence_embedding",))
 
 
+def read_activation(path: Path, key: str, value: Any) -> str:
+    """Our name of an activation; CheckpointError, with the value, for one that is not implemented.
+
+    Args:
+        path: the file, for errors.
+        key: the key in it.
+        value: the import path, such as `"torch.nn.modules.activation.Tanh"`.
+    """
+    name = value.rpartition(".")[2] if isinstance(value, str) and value.startswith("torch.") else None
+    if name not in ACTIVATIONS:
+        raise CheckpointError(
+            f"{path}: `{key}` must be one of torch.nn's {list(ACTIVATIONS)}. Received: {json_file.shown(value)}. "
+            "Load the encoder with `load_backbone`, and add the rest in Keras."
+        )
+    return ACTIVATIONS[name]
+
+
+def written_activation(activation: str) -> str:
+    """The import path of one of the values of `ACTIVATIONS`."""
+    (name,) = (theirs for theirs, ours in ACTIVATIONS.items() if ours == activation)
+    return f"torch.nn.modules.{'linear' if name == 'Identity' else 'activation'}.{name}"
+
+
+def read_prompts(root: Path) -> dict[str, Any]:
+    """The arguments `prompts` and `default_prompt` of a task; empty if no prompt has a text.
+
+    Raises:
+        CheckpointError: `prompts` does not hold strings; the default one is not among them.
+    """
+    path = root / MODEL_FILE
+    values = json_file.optional_json(path)
+    prompts = json_file.check_object(path, "prompts", values.get("prompts") or {})
+    prompts = {name: "" if text is None else text for name, text in prompts.items()}
+    default = values.get("default_prompt_name")
+    for name, text in prompts.items():
+        if not isinstance(text, str):
+            raise CheckpointError(f"{path}: a prompt must be a string. Received: {name}={json_file.shown(text)}.")
+    if default is not None:
+        # sentence-transformers adds these two, without a text.
+        json_file.check_one_of(path, "default_prompt_name", default, [*prompts, *_SIDES])
+    if not any(prompts.values()):
+        return {}
+    return {"prompts": prompts, **({"default_prompt": default} if default in prompts else {})}
+
+
+def side_prompts(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The argument `prompts` of a dual encoder, of what `read_prompts` returned."""
+    prompts = {side: text for side, text in options.get("prompts", {}).items() if text and side in _SIDES}
+    return {"prompts": prompts} if prompts else {}
+
+
+def unused_prompts(root: Path, prompts: Mapping[str, str]) -> tuple[str, ...]:
+    """A warning of a prompt for documents that the `encode_document` of sentence-transformers does not use, if any."""
+    # sentence_transformer/model.py: there always is a prompt "document", if only an empty one, and it comes first.
+    unused = [name for name in ("passage", "corpus") if prompts.get(name)]
+    if not unused or prompts.get("document"):
+        return ()
+    return (
+        f"{root / MODEL_FILE}: documents are encoded without the prompt {prompts[unused[0]]!r}, as by "
+        f"`encode_document` of sentence-transformers, whose prompt 'document' is empty. "
+        f"Give `predict` prompt={unused[0]!r}.",
+    )
+
+
+def read_truncation(root: Path) -> int | None:
+    """How many of the first features of a vector are kept; None for all."""
+    path = root / MODEL_FILE
+    width = json_file.optional_json(path).get("truncate_dim")
+    return None if width is None else json_file.check_integer(path, "truncate_dim", width, least=1)
+
+
 def text_settings(folder: Path) -> tuple[int | None, bool]:
     """The settings for texts in `sentence_bert_config.json`.
 
@@ -256,3 +308,23 @@ def refuse_new_encoder(root: Path, task: str) -> None:
             f"{root}: the vectors have a dense layer or are cut, which a BertDualEncoder does not have. Load the "
             'task "sentence_encoder", whose `encode_queries` and `encode_documents` are the same.'
         )
+
+
+class DenseTensors:
+    """The tensors of a dense layer of sentence-transformers, with a bias of zeros if it was made without a bias.
+
+    Args:
+        stored: the tensors of its file: `linear.weight`, and `linear.bias` if it has one.
+    """
+
+    def __init__(self, stored: TensorFile):
+        self._stored = stored
+        self.infos = dict(stored.infos)
+        if "linear.weight" in self.infos:
+            dtype, shape = self.infos["linear.weight"]
+            self.infos.setdefault("linear.bias", TensorInfo(dtype, shape[:1]))
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads one tensor as float32, in its stored shape."""
+        is_stored = name in self._stored.infos
+        return self._stored.read(name) if is_stored else np.zeros(self.infos[name].shape, np.float32)

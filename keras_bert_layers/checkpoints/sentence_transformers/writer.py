@@ -8,8 +8,13 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.safetensors_file import write_safetensors
-from keras_bert_layers.checkpoints.sentence_transformers.modules import MODULES_FILE, POOLING_FLAGS
-from keras_bert_layers.checkpoints.sentence_transformers.settings import ACTIVATIONS, MODEL_FILE, written_activation
+from keras_bert_layers.checkpoints.sentence_transformers.modules import (
+    ACTIVATIONS,
+    MODEL_FILE,
+    MODULES_FILE,
+    POOLING_FLAGS,
+    written_activation,
+)
 from keras_bert_layers.checkpoints.weights.table import Layout, dense_projection_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 

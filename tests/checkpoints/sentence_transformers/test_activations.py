@@ -1,7 +1,7 @@
 import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.sentence_transformers.settings import (
+from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     ACTIVATIONS,
     read_activation,
     written_activation,
