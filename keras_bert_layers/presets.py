@@ -11,7 +11,7 @@ from keras_bert_layers.config import BertConfig
 _UNCASED, _CASED, _MULTILINGUAL_CASED = 30522, 28996, 119547
 
 
-def _google(*, num_layers: int, hidden_dim: int, vocabulary_size: int = _UNCASED) -> BertConfig:
+def _google(num_layers: int, hidden_dim: int, vocabulary_size: int = _UNCASED) -> BertConfig:
     """In every release, heads are 64 wide, and the feed-forward layer is four times as wide as the hidden states."""
     return BertConfig(
         vocabulary_size=vocabulary_size,
@@ -23,20 +23,19 @@ def _google(*, num_layers: int, hidden_dim: int, vocabulary_size: int = _UNCASED
     )
 
 
+_SMALL = {
+    f"bert_uncased_L-{num_layers}_H-{hidden_dim}_A-{hidden_dim // 64}": _google(num_layers, hidden_dim)
+    for num_layers in (2, 4, 6, 8, 10, 12)
+    for hidden_dim in (128, 256, 512, 768)
+}
 PRESETS: Mapping[str, BertConfig] = MappingProxyType(
     {
-        **{
-            f"bert_uncased_L-{num_layers}_H-{hidden_dim}_A-{hidden_dim // 64}": _google(
-                num_layers=num_layers, hidden_dim=hidden_dim
-            )
-            for num_layers in (2, 4, 6, 8, 10, 12)
-            for hidden_dim in (128, 256, 512, 768)
-        },
-        "bert_base_uncased": _google(num_layers=12, hidden_dim=768),
-        "bert_base_cased": _google(num_layers=12, hidden_dim=768, vocabulary_size=_CASED),
-        "bert_base_multilingual_cased": _google(num_layers=12, hidden_dim=768, vocabulary_size=_MULTILINGUAL_CASED),
-        "bert_large_uncased": _google(num_layers=24, hidden_dim=1024),
-        "bert_large_cased": _google(num_layers=24, hidden_dim=1024, vocabulary_size=_CASED),
+        **_SMALL,
+        "bert_base_uncased": _google(12, 768),
+        "bert_base_cased": _google(12, 768, _CASED),
+        "bert_base_multilingual_cased": _google(12, 768, _MULTILINGUAL_CASED),
+        "bert_large_uncased": _google(24, 1024),
+        "bert_large_cased": _google(24, 1024, _CASED),
     }
 )
 """Name -> config: the 24 small BERTs (with the names of Google's releases), base and large.

@@ -12,11 +12,11 @@ import numpy as np
 
 from keras_bert_layers._internal.files.disk_space import check_room
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
-from keras_bert_layers.checkpoints.files.lfs_pointer import check_not_pointer
 from keras_bert_layers.checkpoints.files.tensor_file import (
     DAMAGED_CURE,
     TensorFile,
     TensorInfo,
+    check_not_pointer,
     stored_dtype,
     to_float32,
 )

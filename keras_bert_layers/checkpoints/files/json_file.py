@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, naming
-from keras_bert_layers.checkpoints.files.lfs_pointer import check_not_pointer
+from keras_bert_layers.checkpoints.files.tensor_file import check_not_pointer
 
 # The largest JSON file of a BERT is the tokenizer.json of LaBSE's 501,153 pieces, some 13 MB. The values of a hostile
 # file take up to 30 times as much memory as the file.

@@ -13,11 +13,11 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
-from keras_bert_layers.checkpoints.files.lfs_pointer import check_not_pointer
 from keras_bert_layers.checkpoints.files.tensor_file import (
     DAMAGED_CURE,
     TensorFile,
     TensorInfo,
+    check_not_pointer,
     stored_dtype,
     to_float32,
 )

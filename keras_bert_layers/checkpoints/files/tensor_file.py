@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -27,6 +28,10 @@ STORED_DTYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "F64": "<f8"}
 FLOAT_DTYPES = tuple(STORED_DTYPES)
 DAMAGED_CURE = "Download or copy the file again and compare its size and checksum."
 
+# https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md: the first line, and the largest size of a pointer.
+_POINTER_LINE = b"version https://git-lfs.github.com/spec/"
+_MAX_POINTER_BYTES = 1024
+
 
 def stored_dtype(path: object, name: str, dtype: str) -> np.dtype:
     """NumPy's dtype for the bytes of a tensor; CheckpointError for a dtype that a weight may not be stored in."""
@@ -44,6 +49,38 @@ def to_float32(array: np.ndarray, dtype: str) -> np.ndarray:
         array = (array.view("<u2").astype("<u4") << 16).view("<f4")
     with np.errstate(over="ignore"):  # a float64 too large becomes infinity, which loading refuses
         return array.astype(np.float32, copy=False)
+
+
+def check_not_pointer(path: Path) -> None:
+    """CheckpointError if a file is a git-lfs pointer: a few lines of text that stand for a file on a server.
+
+    A clone without git-lfs has pointers where the large files of the repository belong.
+
+    Args:
+        path: the file; it may be missing, which other errors report.
+
+    Examples:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp(), "model.safetensors")
+        >>> _ = path.write_bytes(b"version https://git-lfs.github.com/spec/v1")
+        >>> try:
+        ...     check_not_pointer(path)
+        ... except CheckpointError as error:
+        ...     print(str(error).partition(": ")[2])
+        must be the file itself. Found: a git-lfs pointer to it. Run `git lfs install && git lfs pull` in the clone.
+    """
+    try:
+        if path.stat().st_size > _MAX_POINTER_BYTES:
+            return
+        with path.open("rb") as file:
+            start = file.read(len(_POINTER_LINE))
+    except OSError:
+        return
+    if start == _POINTER_LINE:
+        raise CheckpointError(
+            f"{path}: must be the file itself. Found: a git-lfs pointer to it. "
+            "Run `git lfs install && git lfs pull` in the clone."
+        )
 
 
 class TensorFile(Protocol):

@@ -1,10 +1,10 @@
-"""`ScaledTensors`: 8-bit weights with scales, read as the floats that they stand for."""
+"""Views of stored tensors: of several files as one, under other names, and of 8-bit weights with their scales."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,16 +13,24 @@ from keras_bert_layers.checkpoints.files.json_file import is_file_name, read_jso
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, TensorInfo
 
 
-class JoinedTensors:
-    """The tensors of several files as one `TensorFile`.
+class TensorView:
+    """Tensors of one or several files, under other names, as one `TensorFile`.
 
     Args:
-        files: a prefix for the names of each file, and the file.
+        homes: name -> the tensor's file and its name there.
+
+    Examples:
+        >>> class Ones:
+        ...     infos = {"model.bias": TensorInfo("F32", (3,))}
+        ...     def read(self, name):
+        ...         return np.ones(3, "float32")
+        >>> TensorView({"bias": (Ones(), "model.bias")}).read("bias")
+        array([1., 1., 1.], dtype=float32)
     """
 
-    def __init__(self, files: Iterable[tuple[str, TensorFile]]):
-        self._homes = {prefix + name: (file, name) for prefix, file in files for name in file.infos}
-        self.infos = {name: file.infos[stored] for name, (file, stored) in self._homes.items()}
+    def __init__(self, homes: Mapping[str, tuple[TensorFile, str]]):
+        self._homes = homes
+        self.infos = {name: file.infos[stored] for name, (file, stored) in homes.items()}
 
     def read(self, name: str) -> np.ndarray:
         """Reads one tensor of a float dtype as float32, in its stored shape."""
@@ -35,7 +43,12 @@ class JoinedTensors:
         return file.read_bytes(stored)  # type: ignore[attr-defined, no-any-return]
 
 
-def sharded_tensors(index_path: Path, open_shard: Callable[[Path], TensorFile]) -> JoinedTensors:
+def joined_tensors(files: Iterable[tuple[str, TensorFile]]) -> TensorView:
+    """The tensors of several files as one `TensorFile`, each file with a prefix for its names."""
+    return TensorView({prefix + name: (file, name) for prefix, file in files for name in file.infos})
+
+
+def sharded_tensors(index_path: Path, open_shard: Callable[[Path], TensorFile]) -> TensorView:
     """Opens the shards of an index such as `model.safetensors.index.json`.
 
     The index's `weight_map` gives the file of each tensor. Index and files must agree: every tensor is in the file that
@@ -66,7 +79,7 @@ def sharded_tensors(index_path: Path, open_shard: Callable[[Path], TensorFile]) 
         for tensor in file.infos:
             if files.get(tensor) != shard:
                 raise CheckpointError(f"{index_path}: {shard!r} holds {tensor!r}, which the index does not list.")
-    return JoinedTensors(("", file) for file in shards.values())
+    return joined_tensors(("", file) for file in shards.values())
 
 
 def _check_shard_name(index_path: Path, name: str) -> None:
@@ -78,55 +91,6 @@ def _check_shard_name(index_path: Path, name: str) -> None:
         )
     if not (index_path.parent / name).is_file():
         raise CheckpointError(f"{index_path}: the shard {name!r} is missing. Copy all files of the checkpoint.")
-
-
-class NamedTensors:
-    """The tensors of a file under other names, as a `TensorFile`.
-
-    Args:
-        file: the file.
-        names: another name -> the file's name.
-
-    Examples:
-        >>> class Ones:
-        ...     infos = {"model.bias": TensorInfo("F32", (3,))}
-        ...     def read(self, name):
-        ...         return np.ones(3, "float32")
-        >>> NamedTensors(Ones(), {"bias": "model.bias"}).read("bias")
-        array([1., 1., 1.], dtype=float32)
-    """
-
-    def __init__(self, file: TensorFile, names: Mapping[str, str]):
-        self._file = file
-        self._names = names
-        self.infos: dict[str, TensorInfo] = {name: file.infos[stored] for name, stored in names.items()}
-
-    def read(self, name: str) -> np.ndarray:
-        """Reads one tensor of a float dtype as float32, in its stored shape."""
-        return self._file.read(self._names[name])
-
-
-def renamed(file: TensorFile, rename: Callable[[str], str], where: object) -> TensorFile:
-    """The tensors of a file, each under its new name; the file itself if no name changes.
-
-    Args:
-        file: the file.
-        rename: from a name in the file to the new one.
-        where: the file, for errors.
-
-    Raises:
-        CheckpointError: two tensors would have the same name.
-    """
-    names: dict[str, str] = {}
-    for stored in file.infos:
-        name = rename(stored)
-        if name in names:
-            raise CheckpointError(
-                f"{where}: must hold one model. Found: the tensors {names[name]!r} and {stored!r}, which are the same "
-                "weight of two. Save the one that you want alone."
-            )
-        names[name] = stored
-    return file if all(name == stored for name, stored in names.items()) else NamedTensors(file, names)
 
 
 _SCALE = "_scale"
@@ -146,14 +110,6 @@ def _e4m3_values() -> np.ndarray:
 _E4M3 = _e4m3_values()
 
 
-class StoredTensors(TensorFile, Protocol):
-    """A `TensorFile` that also gives the bytes of a tensor."""
-
-    def read_bytes(self, name: str) -> np.ndarray:
-        """The bytes of a tensor, as a flat uint8 array."""
-        ...
-
-
 class ScaledTensors:
     """A file whose 8-bit weights have scales, as a `TensorFile` of float32.
 
@@ -161,7 +117,8 @@ class ScaledTensors:
     or for each group of columns of a row. Other tensors are read as they are.
 
     Args:
-        file: the tensors, as `compressed-tensors` writes them ("float-quantized", "int-quantized").
+        file: a `TensorFile` with `read_bytes`, of tensors as `compressed-tensors` writes them ("float-quantized",
+            "int-quantized").
         where: the path, for errors.
 
     Raises:
@@ -172,7 +129,7 @@ class ScaledTensors:
         compressed_tensors, compressors/naive_quantized.
     """
 
-    def __init__(self, file: StoredTensors, where: object):
+    def __init__(self, file: Any, where: object):
         self._file = file
         self._scaled = {name for name in file.infos if _is_scaled(name, file)}
         scales = {name + _SCALE for name in self._scaled}

@@ -12,11 +12,11 @@ import numpy as np
 from keras_bert_layers._internal.files.wire_format import field, fixed32_field, read_fields
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, naming
 from keras_bert_layers.checkpoints.files.index_table import DAMAGED_CURE, masked_crc32c, read_table, table_bytes
-from keras_bert_layers.checkpoints.files.lfs_pointer import check_not_pointer
 from keras_bert_layers.checkpoints.files.tensor_file import (
     STORED_DTYPES,
     TensorFile,
     TensorInfo,
+    check_not_pointer,
     stored_dtype,
     to_float32,
 )

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, first_names
-from keras_bert_layers.checkpoints.files.lfs_pointer import check_not_pointer
-from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo, stored_dtype
+from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo, check_not_pointer, stored_dtype
 
 # The depth of {"checkpoint": {"model": {...}}}.
 _MAX_DEPTH = 3

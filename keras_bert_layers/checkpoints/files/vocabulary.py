@@ -1,4 +1,4 @@
-"""Vocabulary files: one token a line."""
+"""Vocabulary files: one token per line."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
 from keras_bert_layers.checkpoints.files.json_file import check_size
-from keras_bert_layers.checkpoints.files.lfs_pointer import check_not_pointer
+from keras_bert_layers.checkpoints.files.tensor_file import check_not_pointer
 from keras_bert_layers.preprocessing.word_piece.vocabulary import REQUIRED_TOKENS, load_vocabulary
+
+# 31 % of the pieces of bert-base-cased with a Latin letter have a capital one, and none of bert-base-uncased.
+CASED_SHARE = 0.01
 
 
 def read_vocabulary(
@@ -40,11 +43,14 @@ def check_num_tokens(path: Path, num_tokens: int, num_embeddings: int, key: str)
         )
 
 
-def cased_share(tokens: Sequence[str]) -> float:
-    """The share of tokens with capital letters among those with Latin letters, names in brackets left out."""
+def cased_share(tokens: Sequence[str]) -> float | None:
+    """The share of tokens with capital letters among those with Latin letters; None without any.
+
+    Names in brackets, such as [CLS], are left out.
+    """
     words = [token for token in tokens if token[:1] not in ("[", "<")]
     words = [word for word in words if any("a" <= letter.lower() <= "z" for letter in word)]
-    return sum(word != word.lower() for word in words) / max(len(words), 1)
+    return sum(word != word.lower() for word in words) / len(words) if words else None
 
 
 def vocabulary_bytes(tokens: Sequence[str]) -> bytes:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.checkpoints.files.json_file import check_boolean, optional_json
+from keras_bert_layers.checkpoints.files.vocabulary import CASED_SHARE, cased_share
 
 KEY = "do_lower_case"
 
@@ -18,9 +19,6 @@ logger = logging.getLogger("keras_bert_layers.checkpoints")
 # google-research/bert, tokenization.py, `validate_case_matches_checkpoint`: uncased_L-12_H-768_A-12,
 # multi_cased_L-12_H-768_A-12, chinese_L-12_H-768_A-12, multilingual_L-12_H-768_A-12, ...
 _WORDS = {"uncased": True, "cased": False, "multilingual": True, "chinese": True}
-
-# 31 % of the pieces of bert-base-cased with a letter have an upper-case one, and none of bert-base-uncased.
-_CASED_SHARE = 0.01
 
 
 def lowercases(directory: Path, values: Mapping[str, Any], vocabulary: Sequence[str]) -> bool:
@@ -57,9 +55,8 @@ def lowercases(directory: Path, values: Mapping[str, Any], vocabulary: Sequence[
 
 
 def _by_vocabulary(directory: Path, vocabulary: Sequence[str]) -> bool:
-    words = [token for token in vocabulary if not (token.startswith("[") and token.endswith("]"))]
-    words = [word for word in words if any("a" <= letter.lower() <= "z" for letter in word)]
-    if not words:
+    cased = cased_share(vocabulary)
+    if cased is None:
         warnings.warn(
             f"{directory}: nothing states whether its text is lower-cased: no `{KEY}` in bert_config.json, no word in "
             "the directory's name, no Latin letters in the vocabulary. It is lower-cased, the default of Google's "
@@ -67,10 +64,9 @@ def _by_vocabulary(directory: Path, vocabulary: Sequence[str]) -> bool:
             stacklevel=4,
         )
         return True
-    num_cased = sum(word != word.lower() for word in words)
-    lowercase = num_cased < _CASED_SHARE * len(words)
+    lowercase = cased < CASED_SHARE
     logger.info(
-        "%s: text is %s, as %d of its vocabulary's %d pieces with Latin letters have upper-case ones",
-        *(directory, "lower-cased" if lowercase else "not lower-cased", num_cased, len(words)),
+        "%s: text is %s, as %.1f %% of its vocabulary's pieces with Latin letters have upper-case ones",
+        *(directory, "lower-cased" if lowercase else "not lower-cased", 100 * cased),
     )
     return lowercase

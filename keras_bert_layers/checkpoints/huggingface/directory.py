@@ -15,7 +15,7 @@ from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
 from keras_bert_layers.checkpoints.files.json_file import optional_json, read_json_object
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
-from keras_bert_layers.checkpoints.files.tensor_views import JoinedTensors
+from keras_bert_layers.checkpoints.files.tensor_views import joined_tensors
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens
 from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, merged_adapter, missing_base
 from keras_bert_layers.checkpoints.huggingface.config_keys import ignored_keys, read_fields
@@ -35,9 +35,6 @@ from keras_bert_layers.config import BertConfig
 
 # The prefix of the encoder's tensors in every BertFor...; BertModel has none.
 PREFIX = "bert."
-
-# Checkpoints converted from TF1 before 2019 keep TensorFlow's names for the two.
-_OLD_NAMES = {".LayerNorm.gamma": ".LayerNorm.weight", ".LayerNorm.beta": ".LayerNorm.bias"}
 
 _BUFFERS = {
     "embeddings.position_ids": "a buffer: the integers 0, 1, 2, ...",
@@ -70,11 +67,9 @@ def table_name(name: str) -> str:
         >>> table_name("bert.embeddings.LayerNorm.gamma")
         'embeddings.LayerNorm.weight'
     """
-    name = name.removeprefix(PREFIX)
-    for old, new in _OLD_NAMES.items():
-        if name.endswith(old):
-            return name.removesuffix(old) + new
-    return name
+    # Checkpoints converted from TF1 before 2019 keep TensorFlow's names for the two.
+    name = name.removeprefix(PREFIX).replace(".LayerNorm.gamma", ".LayerNorm.weight")
+    return name.replace(".LayerNorm.beta", ".LayerNorm.bias")
 
 
 def ignored_reason(name: str) -> str | None:
@@ -263,7 +258,7 @@ class HuggingFaceDirectory(Checkpoint):
             dense, notes = open_weights(folder, owner=self.owner)
             self.note(*(f"{folder.name}: {note}" for note in notes))
             layers.append((f"{name}.", DenseTensors(dense)))
-        return JoinedTensors([("", tensors), *layers])
+        return joined_tensors([("", tensors), *layers])
 
     def _encoder_tensors(self) -> TensorFile:
         """The tensors of the encoder and its head, with the adapter that is beside them."""

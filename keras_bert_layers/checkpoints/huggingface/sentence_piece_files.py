@@ -184,9 +184,7 @@ def _special_tokens(
     folder: Path, config: Mapping[str, Any], added: Mapping[str, Any], kind: Any
 ) -> dict[str, dict[str, Any]]:
     """The tokens that transformers finds in raw text, with their flags."""
-    if kind in GENERIC:
-        tokens = dict(added)
-    elif "added_tokens_decoder" in config:
+    if kind not in GENERIC and "added_tokens_decoder" in config:
         tokens = _listed(folder / "tokenizer_config.json", config["added_tokens_decoder"])
     else:
         tokens = dict(added)

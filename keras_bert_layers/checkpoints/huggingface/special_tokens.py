@@ -65,12 +65,12 @@ class SpecialTokens:
             values[_LISTS[0]] = values.pop(_LISTS[1])
         if "added_tokens_decoder" in config:
             decoder = check_object(self._path, "added_tokens_decoder", config["added_tokens_decoder"])
-            entries = sorted(((self._id(token_id), entry) for token_id, entry in decoder.items()), key=_first)
-            found: list[AddedToken] = [
-                *(in_json if keeps_stored else []),
-                *(self._token(entry) for _, entry in entries),
-            ]
-            self._stated_ids = {self._token(entry).content: token_id for token_id, entry in entries}
+            entries = sorted(
+                ((self._id(token_id), entry) for token_id, entry in decoder.items()), key=lambda pair: pair[0]
+            )
+            decoded = [self._token(entry) for _, entry in entries]
+            found = [*in_json, *decoded] if keeps_stored else decoded
+            self._stated_ids = {token.content: token_id for (token_id, _), token in zip(entries, decoded, strict=True)}
         else:
             values = _with_map(values, optional_json(folder / TOKENS_MAP))
             self._stated_ids = {content: self._id(i) for content, i in optional_json(folder / ADDED).items()}
@@ -182,7 +182,3 @@ def fit_embeddings(folder: Path, options: dict[str, Any], num_embeddings: int) -
             stacklevel=4,
         )
     return {**options, "vocabulary": vocabulary, "added_tokens": [token.get_config() for token in kept]}
-
-
-def _first(pair: tuple[int, Any]) -> int:
-    return pair[0]

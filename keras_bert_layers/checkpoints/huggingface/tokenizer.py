@@ -11,7 +11,7 @@ from typing import Any
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing, naming
 from keras_bert_layers.checkpoints.files import json_file
 from keras_bert_layers.checkpoints.files.json_file import check_boolean, check_one_of, optional_json, shown
-from keras_bert_layers.checkpoints.files.vocabulary import cased_share, read_vocabulary
+from keras_bert_layers.checkpoints.files.vocabulary import CASED_SHARE, cased_share, read_vocabulary
 from keras_bert_layers.checkpoints.huggingface.special_tokens import CONFIG, ROLES, SpecialTokens
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
 from keras_bert_layers.preprocessing.tokens.markers import MASK, PAD
@@ -223,9 +223,6 @@ _FIXED: dict[str, tuple[Any, ...]] = {
 # Settings of tokenizers written in Python, with the values under which they change nothing.
 _UNUSED: dict[str, tuple[Any, ...]] = {"do_basic_tokenize": (True, None), "never_split": (None, [])}
 
-# 31 % of the pieces of bert-base-cased with a Latin letter have a capital one, and none of bert-base-uncased.
-_CASED_SHARE = 0.01
-
 
 def tokenizer_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a `BertTokenizer` that the tokenizer files of a directory describe, as transformers reads them.
@@ -326,10 +323,10 @@ def _options(
             f"transformers does. If the model was trained with the second, write them into {CONFIG}.",
             stacklevel=6,
         )
-    elif "do_lower_case" not in config and cased_share(vocabulary) >= _CASED_SHARE:
+    elif "do_lower_case" not in config and (cased := cased_share(vocabulary) or 0.0) >= CASED_SHARE:
         warnings.warn(
             f"{folder}: texts are lower-cased, the default of transformers, as {CONFIG} has no `do_lower_case`. That "
-            f"may be wrong: {cased_share(vocabulary):.0%} of the tokens with Latin letters have a capital one, and no "
+            f"may be wrong: {cased:.0%} of the tokens with Latin letters have a capital one, and no "
             f'text can match these. For a cased model write `"do_lower_case": false` there; `true` silences this.',
             stacklevel=6,
         )

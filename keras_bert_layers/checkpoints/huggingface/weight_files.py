@@ -1,17 +1,16 @@
-"""`find_weights` and `open_weights`: the file of a HuggingFace directory that holds the weights, and its reader."""
+"""Finds and opens the file of a HuggingFace directory that holds the weights."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_names, missing, naming
 from keras_bert_layers.checkpoints.files.hdf5_file import TfModelFile
 from keras_bert_layers.checkpoints.files.safetensors_file import SafetensorsFile
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
-from keras_bert_layers.checkpoints.files.tensor_views import ScaledTensors, renamed, sharded_tensors
+from keras_bert_layers.checkpoints.files.tensor_views import ScaledTensors, TensorView, sharded_tensors
 from keras_bert_layers.checkpoints.files.torch_file import TorchFile
 from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, missing_base
 
@@ -47,13 +46,22 @@ def unwrapped(file: TensorFile, where: object) -> tuple[TensorFile, list[str]]:
     Raises:
         CheckpointError: without the wrappers, two tensors have the same name.
     """
-    found = renamed(file, unwrapped_name, where)
-    changed = {name: unwrapped_name(name) for name in file.infos if unwrapped_name(name) != name}
+    names: dict[str, str] = {}
+    for stored in file.infos:
+        name = unwrapped_name(stored)
+        if name in names:
+            raise CheckpointError(
+                f"{where}: must hold one model. Found: the tensors {names[name]!r} and {stored!r}, which are the same "
+                "weight of two. Save the one that you want alone."
+            )
+        names[name] = stored
+    changed = {stored: name for name, stored in names.items() if name != stored}
     if not changed:
         return file, []
     removed = {name.removesuffix(new) if name.endswith(new) else "_orig_mod." for name, new in changed.items()}
     prefixes = first_names(sorted(removed), _PREFIXES_IN_A_LINE)
-    return found, [f"{prefixes} was removed from the names of {len(changed)} tensors"]
+    view = TensorView({name: (file, stored) for name, stored in names.items()})
+    return view, [f"{prefixes} was removed from the names of {len(changed)} tensors"]
 
 
 # The first of these files that exists is read. Pickles, which can hold programs, are after safetensors.
@@ -89,14 +97,7 @@ _OTHER_FORMATS = {
 }
 
 
-class FoundWeights(NamedTuple):
-    """The file that holds the weights, and a line for the report if it is not one of the usual names."""
-
-    path: Path
-    note: str | None = None
-
-
-def find_weights(folder: Path, *, owner: str) -> FoundWeights:
+def find_weights(folder: Path, *, owner: str) -> tuple[Path, str | None]:
     """Finds the file with the weights, or the index of its shards.
 
     One of `WEIGHTS`; else the only variant, such as `model.fp16.safetensors`; else the only `.safetensors` file.
@@ -105,13 +106,16 @@ def find_weights(folder: Path, *, owner: str) -> FoundWeights:
         folder: the folder.
         owner: the public function that was called, for errors.
 
+    Returns:
+        The file, and a line for the report if it does not have one of the usual names.
+
     Raises:
         CheckpointError: there are no weights, or several files that could hold them.
     """
     names = sorted(path.name for path in folder.iterdir() if path.is_file())
     plain = next((name for name in WEIGHTS if name in names), None)
     if plain is not None:
-        return FoundWeights(folder / plain)
+        return folder / plain, None
     variants: dict[str, str] = {}
     for kind in _VARIANTS:
         for name in names:
@@ -130,7 +134,7 @@ def find_weights(folder: Path, *, owner: str) -> FoundWeights:
     if not candidates:
         raise missing(folder, f"weights, one of {', '.join(WEIGHTS)}", _cure(folder), owner=owner)
     kind_of_file = "variant" if variants else "safetensors file"
-    return FoundWeights(folder / candidates[0], f"the weights are {candidates[0]}, the only {kind_of_file}")
+    return folder / candidates[0], f"the weights are {candidates[0]}, the only {kind_of_file}"
 
 
 def open_weights(folder: Path, chosen: str | None = None, *, owner: str) -> tuple[TensorFile, list[str]]:
@@ -148,13 +152,13 @@ def open_weights(folder: Path, chosen: str | None = None, *, owner: str) -> tupl
         CheckpointError: see `find_weights` and the readers.
     """
     named = None if chosen in ADAPTER_WEIGHTS else chosen  # an adapter alone is no model
-    asked = FoundWeights(folder / named, f"the weights are {named}, as asked") if named else None
+    asked = (folder / named, f"the weights are {named}, as asked") if named else None
     path, note = asked or find_weights(folder, owner=owner)
     with naming(path):
         tensors = sharded_tensors(path, _reader(path)) if path.suffix == ".json" else _reader(path)(path)
     notes = [*([note] if note else []), *getattr(tensors, "notes", ())]
     if ".safetensors" in path.name:
-        scaled = ScaledTensors(tensors, path)  # type: ignore[arg-type]
+        scaled = ScaledTensors(tensors, path)
         if scaled.num_scaled:
             tensors = scaled
             notes.append(f"{scaled.num_scaled} tensors of 8 bits were multiplied by their scales")

@@ -20,7 +20,7 @@ from keras_bert_layers.checkpoints.files.json_file import (
 )
 from keras_bert_layers.checkpoints.files.metadata import KEY, Metadata
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
-from keras_bert_layers.checkpoints.files.tensor_views import JoinedTensors
+from keras_bert_layers.checkpoints.files.tensor_views import joined_tensors
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens, read_vocabulary
 from keras_bert_layers.checkpoints.kerashub.config_keys import config_from_kerashub, config_there
 from keras_bert_layers.checkpoints.kerashub.objects import tokenizer_object, tokenizer_options
@@ -268,7 +268,7 @@ class KerasHubDirectory(Checkpoint):
         """
         cure = "Copy all files of the preset; weights in several files cannot be read."
         paths = self.existing(self.root, WEIGHTS, cure), self.root / TASK_WEIGHTS
-        return JoinedTensors((f"{path.name}/", Hdf5File(path)) for path in paths if path.is_file())
+        return joined_tensors((f"{path.name}/", Hdf5File(path)) for path in paths if path.is_file())
 
     def table_name(self, name: str) -> str:
         """See `kerashub.names.table_name`."""

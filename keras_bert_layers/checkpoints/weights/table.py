@@ -119,27 +119,29 @@ class WeightRow:
 # Our weight of a layer -> the end of its name in each dialect, and its transform. torch stores a kernel as (outputs,
 # inputs), Keras and Google as (inputs, outputs).
 _Ends = dict[str, tuple[StoredWeight, StoredWeight, StoredWeight]]
-_TORCH_KERNEL = StoredWeight(".weight", Transform.TRANSPOSE)
-_BIAS = (StoredWeight("/bias"), StoredWeight(".bias"), StoredWeight("/bias"))
-_DENSE: _Ends = {"kernel": (StoredWeight("/kernel"), _TORCH_KERNEL, StoredWeight("/kernel")), "bias": _BIAS}
+
+
+def _dense(
+    google: tuple[str, str] = ("/kernel", "/bias"),
+    stored: Transform = Transform.COPY,
+    heads: tuple[Transform, Transform] = (Transform.COPY, Transform.COPY),
+) -> _Ends:
+    """The ends of a dense layer, by Google's names, Google's kernel, and KerasHub's axes for the heads."""
+    kernel = StoredWeight(google[0], stored), StoredWeight(".weight", Transform.TRANSPOSE)
+    bias = StoredWeight(google[1]), StoredWeight(".bias")
+    return {"kernel": (*kernel, StoredWeight("/kernel", heads[0])), "bias": (*bias, StoredWeight("/bias", heads[1]))}
+
+
+_DENSE = _dense()
+# Query, key or value: KerasHub gives the heads an axis, [H, N, D] and [N, D].
+_HEADS_OUT = _dense(heads=(Transform.SPLIT_LAST, Transform.SPLIT_LAST))
+# The attention's output: [N, D, H] in KerasHub.
+_HEADS_IN = _dense(heads=(Transform.SPLIT_FIRST, Transform.COPY))
+# A head that Google stores as bare variables, the kernel as (outputs, inputs).
+_OUTPUT = _dense(("output_weights", "output_bias"), Transform.TRANSPOSE)
 _NORM: _Ends = {
     "gamma": (StoredWeight("/gamma"), StoredWeight(".weight"), StoredWeight("/gamma")),
     "beta": (StoredWeight("/beta"), StoredWeight(".bias"), StoredWeight("/beta")),
-}
-# Query, key or value: KerasHub gives the heads an axis, [H, N, D] and [N, D].
-_HEADS_OUT: _Ends = {
-    "kernel": (StoredWeight("/kernel"), _TORCH_KERNEL, StoredWeight("/kernel", Transform.SPLIT_LAST)),
-    "bias": (StoredWeight("/bias"), StoredWeight(".bias"), StoredWeight("/bias", Transform.SPLIT_LAST)),
-}
-# The attention's output: [N, D, H] in KerasHub.
-_HEADS_IN: _Ends = {
-    "kernel": (StoredWeight("/kernel"), _TORCH_KERNEL, StoredWeight("/kernel", Transform.SPLIT_FIRST)),
-    "bias": _BIAS,
-}
-# A head that Google stores as bare variables, the kernel as (outputs, inputs).
-_OUTPUT: _Ends = {
-    "kernel": (StoredWeight("output_weights", Transform.TRANSPOSE), _TORCH_KERNEL, StoredWeight("/kernel")),
-    "bias": (StoredWeight("output_bias"), StoredWeight(".bias"), StoredWeight("/bias")),
 }
 
 
@@ -165,11 +167,8 @@ def _huggingface_name(google: str) -> str:
 
 def _embedding(ours: str, name: str, kerashub: str, alias: str | None = None) -> WeightRow:
     """The row of an embedding matrix, which is the whole layer."""
-    google, huggingface = (
-        StoredWeight(f"bert/embeddings/{name}"),
-        StoredWeight(f"embeddings.{name}.weight", alias=alias),
-    )
-    return WeightRow(f"embedding/{ours}", google, huggingface, StoredWeight(f"{kerashub}/embeddings"))
+    google, huggingface = f"bert/embeddings/{name}", StoredWeight(f"embeddings.{name}.weight", alias=alias)
+    return WeightRow(f"embedding/{ours}", StoredWeight(google), huggingface, StoredWeight(f"{kerashub}/embeddings"))
 
 
 EMBEDDING_ROWS = (

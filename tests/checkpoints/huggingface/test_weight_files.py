@@ -4,7 +4,7 @@ from safetensors.numpy import load_file, save_file
 
 from keras_bert_layers import load_backbone
 from keras_bert_layers.checkpoints import CheckpointError, load_report
-from keras_bert_layers.checkpoints.huggingface.weight_files import find_weights, open_weights
+from keras_bert_layers.checkpoints.huggingface.weight_files import find_weights, open_weights, unwrapped, unwrapped_name
 
 PLAIN = "model.safetensors"
 
@@ -141,3 +141,46 @@ def test_the_reader_follows_the_name(checkpoint):
     (checkpoint / PLAIN).rename(checkpoint / "model.bin")
     with pytest.raises(CheckpointError, match=r"model\.bin: torch\.load\(weights_only=True\) refuses|torch is not ins"):
         open_weights(checkpoint, "model.bin", owner="load_backbone")
+
+
+@pytest.mark.parametrize(
+    "prefix", ["module.", "model.", "_orig_mod.", "module.model.", "model.module._orig_mod.", "_orig_mod.module.model."]
+)
+def test_prefixes(prefix):
+    assert unwrapped_name(f"{prefix}bert.pooler.dense.bias") == "bert.pooler.dense.bias"
+    assert unwrapped_name(f"{prefix}embeddings.LayerNorm.weight") == "embeddings.LayerNorm.weight"
+
+
+def test_wrappers_inside_a_name():
+    name = "bert.encoder.layer.0._checkpoint_wrapped_module.output._orig_mod.dense.bias"
+    assert unwrapped_name(name) == "bert.encoder.layer.0.output.dense.bias"
+    assert unwrapped_name("classifier.model.weight") == "classifier.model.weight"
+    assert unwrapped_name("model") == "model"
+
+
+def test_the_report_says_what_was_removed(in_memory):
+    file = in_memory({"module.model.bert.a": np.ones(2), "module.b": np.ones(1), "c": np.ones(1)})
+    found, notes = unwrapped(file, "x.bin")
+    assert {name: info.shape for name, info in found.infos.items()} == {"bert.a": (2,), "b": (1,), "c": (1,)}
+    np.testing.assert_array_equal(found.read("bert.a"), np.ones(2))
+    assert notes == ["module., module.model. was removed from the names of 2 tensors"]
+    assert unwrapped(found, "x.bin") == (found, [])
+
+
+def test_two_models_in_one_file(in_memory):
+    file = in_memory({"model.bert.a": np.ones(2), "bert.a": np.ones(2)})
+    with pytest.raises(
+        CheckpointError, match=r"must hold one model\. Found: the tensors 'model\.bert\.a' and 'bert\.a'"
+    ):
+        unwrapped(file, "x.bin")
+
+
+@pytest.mark.parametrize("prefix", ["module.bert.", "_orig_mod.model.", "model."])
+def test_a_wrapped_checkpoint(huggingface, tmp_path, prefix):
+    plain = load_backbone(huggingface.write(tmp_path / "plain"))
+    tensors = huggingface.random_tensors(prefix=prefix)
+    wrapped = load_backbone(huggingface.write(tmp_path / "wrapped", tensors=tensors))
+    for ours, expected in zip(wrapped.weights, plain.weights, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), expected.numpy())
+    removed = prefix.removesuffix("bert.")
+    assert f"note: {removed} was removed from the names of 39 tensors" in str(load_report(wrapped))

@@ -1,10 +1,19 @@
 import pytest
 
+from keras_bert_layers import BertBackbone, BertSentenceEncoder, load_task, save_huggingface
 from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.sentence_transformers.modules import (
+    ACTIVATIONS,
+    encoder_heads,
+    read_activation,
+    read_prompts,
+    read_truncation,
     sentence_encoder_options,
+    side_prompts,
     text_settings,
     transformer_folder,
+    unused_prompts,
+    written_activation,
 )
 
 
@@ -203,3 +212,115 @@ def test_text_settings_of_the_wrong_type(huggingface, tmp_path, values):
     (key,) = values
     with pytest.raises(CheckpointError, match=rf"sentence_bert_config\.json: `{key}` must be"):
         text_settings(tmp_path)
+
+
+PROMPTS = {"query": "query: ", "document": "", "other": "x"}
+
+
+def test_a_dual_encoder_has_the_prompts_of_its_sides(our_models, tmp_path):
+    task = BertSentenceEncoder(BertBackbone(our_models.CONFIG), prompts=PROMPTS, default_prompt="other")
+    root = save_huggingface(task, tmp_path / "x")
+    sentence_encoder, dual_encoder = encoder_heads(root, hidden_dim=15)
+    shared = {"pooling": "mean", "normalize": True}
+    assert sentence_encoder.options == {**shared, "prompts": PROMPTS, "default_prompt": "other"}
+    assert (dual_encoder.name, dual_encoder.options) == ("dual_encoder", {**shared, "prompts": {"query": "query: "}})
+
+
+@pytest.mark.parametrize("options", [{"truncate_dim": 5}, {"projection_dim": 7}], ids=str)
+def test_no_dual_encoder_drops_what_it_does_not_have(our_models, tmp_path, options):
+    root = save_huggingface(BertSentenceEncoder(BertBackbone(our_models.CONFIG), **options), tmp_path / "x")
+    assert [head.name for head in encoder_heads(root, hidden_dim=15)] == ["sentence_encoder"]
+    with pytest.raises(CheckpointError, match=r"which a BertDualEncoder does not have\. Load the task \"sentence_enc"):
+        load_task(root, "dual_encoder", preprocessor=None)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_both_ways(name):
+    path = written_activation(ACTIVATIONS[name])
+    assert path.startswith("torch.nn.modules.")
+    assert path.endswith(f".{name}")
+    assert read_activation("config.json", "activation_fn", path) == ACTIVATIONS[name]
+    assert read_activation("config.json", "activation_fn", f"torch.nn.{name}") == ACTIVATIONS[name]
+
+
+@pytest.mark.parametrize("value", ["torch.nn.Softsign", "mine.Tanh", "Tanh", "torch.Tanh.x", 3, None, ["torch.Tanh"]])
+def test_others_are_refused_by_name(value):
+    with pytest.raises(CheckpointError, match=r"config\.json: `activation_fn` must be one of .*Received: ") as raised:
+        read_activation("config.json", "activation_fn", value)
+    assert repr(value) in str(raised.value)
+
+
+# What releases 5.7 and 6.2 write of a model without prompts, and of one with two.
+EMPTY = {"model_type": "SentenceTransformer", "prompts": {"document": "", "query": ""}, "default_prompt_name": None}
+SIDE_PROMPTS = {"document": "passage: ", "query": "query: "}
+
+
+@pytest.fixture
+def root(huggingface, tmp_path):
+    """Writes the file and gives its folder."""
+
+    def root(**values):
+        huggingface.write_json(tmp_path / "config_sentence_transformers.json", values)
+        return tmp_path
+
+    return root
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, {}),
+        (EMPTY, {}),
+        ({"prompts": None}, {}),
+        ({**EMPTY, "default_prompt_name": "query"}, {}),
+        ({**EMPTY, "prompts": SIDE_PROMPTS}, {"prompts": SIDE_PROMPTS}),
+        (
+            {"prompts": {"s": "x ", "t": None}, "default_prompt_name": "s"},
+            {"prompts": {"s": "x ", "t": ""}, "default_prompt": "s"},
+        ),
+        ({"prompts": {"s": "x "}, "default_prompt_name": "document"}, {"prompts": {"s": "x "}}),
+    ],
+)
+def test_prompts(root, values, expected):
+    assert read_prompts(root(**values)) == expected
+
+
+def test_no_file(tmp_path):
+    assert read_prompts(tmp_path) == {}
+    assert read_truncation(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"prompts": ["x"]}, r"`prompts` must be a JSON object"),
+        ({"prompts": {"s": 3}}, r"a prompt must be a string\. Received: s=3"),
+        (
+            {"prompts": SIDE_PROMPTS, "default_prompt_name": "s"},
+            r"`default_prompt_name` must be one of .*Received: 's'",
+        ),
+    ],
+)
+def test_wrong_prompts(root, values, message):
+    with pytest.raises(CheckpointError, match=rf"config_sentence_transformers\.json: {message}"):
+        read_prompts(root(**values))
+
+
+def test_prompts_of_a_dual_encoder():
+    assert side_prompts({"prompts": {**SIDE_PROMPTS, "other": "x"}}) == {"prompts": SIDE_PROMPTS}
+    assert side_prompts({"prompts": {"query": "", "other": "x"}}) == side_prompts({}) == {}
+
+
+def test_a_prompt_for_documents_that_no_method_uses(tmp_path):
+    (text,) = unused_prompts(tmp_path, {"query": "query: ", "passage": "passage: ", "document": ""})
+    assert "without the prompt 'passage: '" in text
+    assert "Give `predict` prompt='passage'" in text
+    assert unused_prompts(tmp_path, {"passage": "passage: ", "document": "passage: "}) == ()
+    assert unused_prompts(tmp_path, SIDE_PROMPTS) == ()
+
+
+def test_truncation(root):
+    assert read_truncation(root(truncate_dim=7)) == 7
+    assert read_truncation(root(truncate_dim=None)) is None
+    with pytest.raises(CheckpointError, match=r"`truncate_dim` must be an integer of at least 1\. Received: 0"):
+        read_truncation(root(truncate_dim=0))

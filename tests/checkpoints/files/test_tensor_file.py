@@ -2,7 +2,7 @@ import pytest
 
 from keras_bert_layers import load_backbone, load_tokenizer
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.files.lfs_pointer import check_not_pointer
+from keras_bert_layers.checkpoints.files.tensor_file import check_not_pointer
 
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 437951328\n"
 MESSAGE = r"{}: must be the file itself\. Found: a git-lfs pointer to it\. Run `git lfs install && git lfs pull`"
