@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,6 +28,7 @@ _CHECKS: dict[Any, tuple[str, ...]] = {
     checks.whole_number: ("num_segments", "position_offset"),
     checks.fraction: ("dropout", "attention_dropout"),
     checks.positive_number: ("layer_norm_epsilon", "initializer_range"),
+    functools.partial(checks.optional, checks.positive_integer): ("embedding_dim",),
 }
 
 
@@ -63,7 +65,7 @@ class BertConfig:
     Raises:
         ValueError: if a value is out of its range, or `num_heads` does not divide `hidden_dim`.
         TypeError: if a value is of the wrong type; if an argument has another name, such as transformers' `vocab_size`:
-            the message tells the name here.
+            the message has the name here.
 
     Examples:
         >>> config = BertConfig(vocabulary_size=30522, hidden_dim=128, num_layers=2, num_heads=2, intermediate_dim=512)
@@ -101,20 +103,15 @@ class BertConfig:
     def __post_init__(self) -> None:
         for check, names in _CHECKS.items():
             for name in names:
-                self._check(check, name)
+                object.__setattr__(self, name, check("BertConfig", name, getattr(self, name)))
         check_activation("BertConfig", self.activation)
         check_activation("BertConfig", self.pooler_activation, "pooler_activation")
         checks.divides("BertConfig", "num_heads", self.num_heads, "hidden_dim", self.hidden_dim)
-        if self.embedding_dim is not None:
-            self._check(checks.positive_integer, "embedding_dim")
-            if self.embedding_dim > self.hidden_dim:
-                rule = f"not be greater than `hidden_dim` ({self.hidden_dim})"
-                raise ValueError(checks.message("BertConfig", "embedding_dim", rule, self.embedding_dim))
-            if self.embedding_dim == self.hidden_dim:  # equal models get equal configs
-                object.__setattr__(self, "embedding_dim", None)
-
-    def _check(self, check: Any, name: str) -> None:
-        object.__setattr__(self, name, check("BertConfig", name, getattr(self, name)))
+        if self.embedding_dim == self.hidden_dim:  # equal models get equal configs
+            object.__setattr__(self, "embedding_dim", None)
+        elif self.embedding_dim is not None and self.embedding_dim > self.hidden_dim:
+            rule = f"not be greater than `hidden_dim` ({self.hidden_dim})"
+            raise ValueError(checks.message("BertConfig", "embedding_dim", rule, self.embedding_dim))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields by name, as plain Python values; `from_dict` reads them back."""

@@ -1,4 +1,4 @@
-"""`Checkpoint`: the base class of a stored model, which each dialect implements."""
+"""`Checkpoint`: the base class of a stored model, with a subclass per dialect."""
 
 from __future__ import annotations
 

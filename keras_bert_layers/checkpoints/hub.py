@@ -16,15 +16,14 @@ from keras_bert_layers.presets import PRESETS
 
 PREFIX = "hf://"
 
+# Preset -> the repository of the HuggingFace hub that holds its weights.
+#
+# Their config.json states "gelu", the erf form in transformers, although Google trained with the tanh form. The file
+# decides, so the outputs are those of transformers.
 REPOSITORIES = {
     name: f"google/{name}" if name.startswith("bert_uncased_L-") else f"google-bert/{name.replace('_', '-')}"
     for name in PRESETS
 }
-"""Preset -> the repository of the HuggingFace hub that holds its weights.
-
-Their config.json states "gelu", the erf form in transformers, although Google trained with the tanh form. The file
-decides, so the outputs are those of transformers.
-"""
 
 _REPOSITORY = r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*"
 _NAME = re.compile(rf"{PREFIX}(?P<repository>{_REPOSITORY})(?:@(?P<revision>(?!\S*\.\.)[^\s/]\S*))?", re.ASCII)

@@ -1,4 +1,4 @@
-"""`load_preprocessor`: the preprocessor of a checkpoint."""
+"""Loads the encoder, the tokenizer or the preprocessor of a checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`atomic_write`: replaces a file or a directory when the new one is complete and on the disk, and not before."""
+"""Atomic writes: a file or directory is replaced when the new one is complete and on the disk, not before."""
 
 from __future__ import annotations
 

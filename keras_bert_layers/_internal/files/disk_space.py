@@ -1,4 +1,4 @@
-"""`check_room`: refuses to start an HDF5 file on a full disk."""
+"""Full and read-only disks: one error whichever library met it, and a check for room before HDF5 writes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 # NumPy may name no reason; then the disk was full if at most this much is free.
 _FULL_BYTES = 64 * 1024
+
+# For the groups and the header of a dataset: some 2 KB in Keras's files.
+_DATASET_BYTES = 4096
+_FILE_BYTES = 64 * 1024
 
 
 def disk_fault(error: BaseException, target: Path, *, owner: str, argument: str) -> OSError | None:
@@ -56,11 +60,6 @@ def _number(error: BaseException, target: Path) -> int | None:
         cause = cause.__cause__
     existing = next(parent for parent in target.absolute().parents if parent.exists())
     return errno.ENOSPC if shutil.disk_usage(existing).free < _FULL_BYTES else None
-
-
-# For the groups and the header of a dataset: some 2 KB in Keras's files.
-_DATASET_BYTES = 4096
-_FILE_BYTES = 64 * 1024
 
 
 def check_room(folder: Path, sizes: Collection[int]) -> None:

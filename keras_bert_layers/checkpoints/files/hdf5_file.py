@@ -1,4 +1,4 @@
-"""`Hdf5File` and `write_hdf5`: read and write a `.weights.h5` file of Keras, one tensor at a time."""
+"""Reads and writes Keras's `.weights.h5` files, and reads transformers' `tf_model.h5`, one tensor at a time."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ MAX_DEPTH = 16
 MAX_ENTRIES = 100_000
 
 _DTYPES = {"float32": "F32", "float16": "F16", "float64": "F64", "int64": "I64", "int32": "I32", "int8": "I8"}
+
+# Keras's names of a layer's weights, and those of torch, which the table of weight names has.
+_LAST = {"kernel": "weight", "gamma": "weight", "embeddings": "weight", "beta": "bias"}
+# This kernel is (N, D, H) in the releases in which an attention kernel had an axis for heads; the others are (H, N, D).
+_HEADS_FIRST = ".attention.output.dense.weight"
 
 
 class Hdf5File:
@@ -126,12 +131,6 @@ def write_hdf5(path: Path, tensors: TensorFile) -> None:
     with h5py.File(path, "w") as file:
         for name in tensors.infos:
             file.create_dataset(name, data=np.ascontiguousarray(tensors.read(name), "<f4"))
-
-
-# Keras's names of a layer's weights, and those of torch, which the table of weight names has.
-_LAST = {"kernel": "weight", "gamma": "weight", "embeddings": "weight", "beta": "bias"}
-# This kernel is (N, D, H) in the releases in which an attention kernel had an axis for heads; the others are (H, N, D).
-_HEADS_FIRST = ".attention.output.dense.weight"
 
 
 class TfModelFile:

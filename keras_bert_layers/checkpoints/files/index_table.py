@@ -1,4 +1,4 @@
-"""The sorted table of keys and values in which TensorFlow keeps the index of a checkpoint."""
+"""The sorted table of keys and values, with checksums, in which TensorFlow keeps the index of a checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`SafetensorsFile`: the tensors of one `.safetensors` file, read one at a time."""
+"""Reads and writes `.safetensors` files, one tensor at a time."""
 
 from __future__ import annotations
 
@@ -26,6 +26,13 @@ from keras_bert_layers.checkpoints.files.tensor_file import (
 MAX_HEADER_BYTES = 8 * 1024 * 1024
 
 _LENGTH_BYTES = 8
+
+# The values begin at a multiple of this, so that a program can use them directly in a mapped file.
+_ALIGNMENT = 8
+_STORED = np.dtype("<f4")
+
+# transformers refuses a file without this entry; "pt" is what it writes for every framework.
+METADATA = {"format": "pt"}
 
 
 class SafetensorsFile:
@@ -100,14 +107,6 @@ class SafetensorsFile:
                     f"{DAMAGED_CURE}"
                 )
             return file.read(length)
-
-
-# The values begin at a multiple of this, so that a program can use them directly in a mapped file.
-_ALIGNMENT = 8
-_STORED = np.dtype("<f4")
-
-# transformers refuses a file without this entry; "pt" is what it writes for every framework.
-METADATA = {"format": "pt"}
 
 
 def write_safetensors(path: Path, tensors: TensorFile, *, metadata: Mapping[str, str] = METADATA) -> None:

@@ -1,4 +1,4 @@
-"""`TensorFile`: the interface of every reader of stored tensors, and what the readers share."""
+"""`TensorFile`: the interface of all readers of stored tensors, and the checks that they share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+
+STORED_DTYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "F64": "<f8"}
+"""The dtypes that a weight may be stored in, and NumPy's dtype for their bytes."""
+FLOAT_DTYPES = tuple(STORED_DTYPES)
+DAMAGED_CURE = "Download or copy the file again and compare its size and checksum."
+
+# https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md: the first line, and the largest size of a pointer.
+_POINTER_LINE = b"version https://git-lfs.github.com/spec/"
+_MAX_POINTER_BYTES = 1024
 
 
 class TensorInfo(NamedTuple):
@@ -21,16 +30,6 @@ class TensorInfo(NamedTuple):
 
     dtype: str
     shape: tuple[int, ...]
-
-
-STORED_DTYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "F64": "<f8"}
-"""The dtypes that a weight may be stored in, and NumPy's dtype for their bytes."""
-FLOAT_DTYPES = tuple(STORED_DTYPES)
-DAMAGED_CURE = "Download or copy the file again and compare its size and checksum."
-
-# https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md: the first line, and the largest size of a pointer.
-_POINTER_LINE = b"version https://git-lfs.github.com/spec/"
-_MAX_POINTER_BYTES = 1024
 
 
 def stored_dtype(path: object, name: str, dtype: str) -> np.dtype:

@@ -12,6 +12,10 @@ from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files.json_file import is_file_name, read_json_object
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, TensorInfo
 
+_SCALE = "_scale"
+# The suffix of the weight, so that a tensor that only has a similar name is left alone.
+_WEIGHT = ".weight"
+
 
 class TensorView:
     """Tensors of one or several files, under other names, as one `TensorFile`.
@@ -91,11 +95,6 @@ def _check_shard_name(index_path: Path, name: str) -> None:
         )
     if not (index_path.parent / name).is_file():
         raise CheckpointError(f"{index_path}: the shard {name!r} is missing. Copy all files of the checkpoint.")
-
-
-_SCALE = "_scale"
-# The suffix of the weight, so that a tensor that only has a similar name is left alone.
-_WEIGHT = ".weight"
 
 
 def _e4m3_values() -> np.ndarray:

@@ -1,4 +1,4 @@
-"""`Tf1Checkpoint`: the tensors of a TensorFlow checkpoint, read one at a time and without TensorFlow."""
+"""Reads and writes TensorFlow checkpoints, one tensor at a time and without TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`TorchFile`: the tensors of a `pytorch_model.bin`, read without running code from the pickle."""
+"""Reads the tensors of a `pytorch_model.bin`, or of a training loop's checkpoint, without running code from it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,22 @@ _MAX_DEPTH = 3
 _NAMES_IN_AN_ERROR = 8
 # Every encoder of this package's layouts has this tensor, and optimizers and losses do not.
 _SIGN = "word_embeddings.weight"
+
+# Before 2.6 a prepared file could run code with weights_only=True too: CVE-2025-32434.
+SAFE_TORCH = (2, 6)
+
+CONVERT = (
+    "Use a checkpoint with model.safetensors, which holds tensors only; or make one where torch and transformers are "
+    'installed: CLASS.from_pretrained("DIRECTORY").save_pretrained("NEW_DIRECTORY"), where CLASS is what '
+    "`architectures` in config.json names (AutoModel would drop the head), and the same with AutoTokenizer."
+)
+_SAVE_AGAIN = (
+    "If you wrote the file yourself, save the tensors alone: "
+    'torch.save(torch.load(FILE, weights_only=False)["state_dict"], NEW_FILE).'
+)
+
+_DTYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64", "int64": "I64"}
+_NAMES_IN_A_NOTE = 8
 
 
 class WeightsEntry(NamedTuple):
@@ -83,23 +99,6 @@ def _is_tensor(value: Any) -> bool:
 
 def _subscript(path: str) -> str:
     return "".join(f"[{key!r}]" for key in path.split("/"))
-
-
-# Before 2.6 a prepared file could run code with weights_only=True too: CVE-2025-32434.
-SAFE_TORCH = (2, 6)
-
-CONVERT = (
-    "Use a checkpoint with model.safetensors, which holds tensors only; or make one where torch and transformers are "
-    'installed: CLASS.from_pretrained("DIRECTORY").save_pretrained("NEW_DIRECTORY"), where CLASS is what '
-    "`architectures` in config.json names (AutoModel would drop the head), and the same with AutoTokenizer."
-)
-_SAVE_AGAIN = (
-    "If you wrote the file yourself, save the tensors alone: "
-    'torch.save(torch.load(FILE, weights_only=False)["state_dict"], NEW_FILE).'
-)
-
-_DTYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64", "int64": "I64"}
-_NAMES_IN_A_NOTE = 8
 
 
 class TorchFile:

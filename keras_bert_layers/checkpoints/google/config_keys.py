@@ -1,4 +1,4 @@
-"""The fields of `BertConfig` in a `bert_config.json` of google-research/bert."""
+"""Converts a `bert_config.json` of google-research/bert to a `BertConfig` and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`GoogleDirectory`: the files of a checkpoint in the layout of google-research/bert."""
+"""Reads a checkpoint of google-research/bert: its files, its trained heads, its tensors that may be ignored."""
 
 from __future__ import annotations
 
@@ -30,6 +30,34 @@ STATE_FILE = "checkpoint"
 
 _LAST = re.compile(r'^\s*model_checkpoint_path\s*:\s*"(?P<path>[^"]*)"', re.MULTILINE)
 _MAX_STATE_BYTES = 1024 * 1024
+
+_HEADS = {
+    "cls/squad/": "a question answering head",
+    "cls/": "a pretraining head",
+    "output_weights": "a classification head",
+    "output_bias": "a classification head",
+}
+
+# The last part of the names of the slots that an optimizer or an average has for each weight. google-research/bert,
+# optimization.py: adam_m and adam_v, also for LAMB; the others are those of TensorFlow's own optimizers and averages.
+_SLOTS = frozenset(
+    {"adam_m", "adam_v", "lamb_m", "lamb_v", "Adam", "Adam_1", "LAMB", "LAMB_1", "Momentum", "RMSProp", "RMSProp_1"}
+) | {"Adagrad", "Adadelta", "Adadelta_1", "Ftrl", "Ftrl_1", "ExponentialMovingAverage"}
+
+_COUNTERS = frozenset({"global_step", "beta1_power", "beta2_power", "loss_scale", "good_steps", "current_loss_scale"})
+
+# google-research/bert, run_classifier.py: the rate on the pooled output, for every config.
+_CLASSIFIER_DROPOUT = 0.1
+# Fine-tuning comes after pretraining, so its head was trained last.
+_LATEST_FIRST = ("classifier", "question_answerer", "pretrainer", "masked_lm")
+
+CONFIG = "bert_config.json"
+VOCABULARY = "vocab.txt"
+
+_CURE = f"Remove the entry `{KEY}` to read the directory as Google's code does"
+_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+# This task has no weights of its own, so only the metadata names it.
+_WITHOUT_HEAD = TrainedHead("sentence_encoder")
 
 
 def has_checkpoint(directory: Path) -> bool:
@@ -83,22 +111,6 @@ def _last(path: Path) -> str:
     return "" if match is None else re.split(r"[/\\]", match["path"])[-1]
 
 
-_HEADS = {
-    "cls/squad/": "a question answering head",
-    "cls/": "a pretraining head",
-    "output_weights": "a classification head",
-    "output_bias": "a classification head",
-}
-
-# The last part of the names of the slots that an optimizer or an average has for each weight. google-research/bert,
-# optimization.py: adam_m and adam_v, also for LAMB; the others are those of TensorFlow's own optimizers and averages.
-_SLOTS = frozenset(
-    {"adam_m", "adam_v", "lamb_m", "lamb_v", "Adam", "Adam_1", "LAMB", "LAMB_1", "Momentum", "RMSProp", "RMSProp_1"}
-) | {"Adagrad", "Adadelta", "Adadelta_1", "Ftrl", "Ftrl_1", "ExponentialMovingAverage"}
-
-_COUNTERS = frozenset({"global_step", "beta1_power", "beta2_power", "loss_scale", "good_steps", "current_loss_scale"})
-
-
 def ignored_reason(name: str) -> str | None:
     """Why a tensor without a row may be ignored; None if it may not.
 
@@ -117,12 +129,6 @@ def ignored_reason(name: str) -> str | None:
     if last in _SLOTS or name in _COUNTERS:
         return "an optimizer's state"
     return next((reason for head, reason in _HEADS.items() if name.startswith(head)), None)
-
-
-# google-research/bert, run_classifier.py: the rate on the pooled output, for every config.
-_CLASSIFIER_DROPOUT = 0.1
-# Fine-tuning comes after pretraining, so its head was trained last.
-_LATEST_FIRST = ("classifier", "question_answerer", "pretrainer", "masked_lm")
 
 
 def google_heads(infos: Mapping[str, TensorInfo]) -> tuple[TrainedHead, ...]:
@@ -157,15 +163,6 @@ def _classifiers(shape: tuple[int, ...]) -> tuple[TrainedHead, ...]:
     if shape[:1] == (1,):
         return one_output_heads(dropout=_CLASSIFIER_DROPOUT)
     return (TASKS["classifier"].trained(num_classes=shape[0] if shape else 0, dropout=_CLASSIFIER_DROPOUT),)
-
-
-CONFIG = "bert_config.json"
-VOCABULARY = "vocab.txt"
-
-_CURE = f"Remove the entry `{KEY}` to read the directory as Google's code does"
-_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
-# This task has no weights of its own, so only the metadata names it.
-_WITHOUT_HEAD = TrainedHead("sentence_encoder")
 
 
 class GoogleDirectory(Checkpoint):
@@ -254,9 +251,7 @@ class GoogleDirectory(Checkpoint):
             )
         return checkpoint
 
-    def ignored_reason(self, name: str) -> str | None:
-        """Heads and optimizer states may be ignored."""
-        return ignored_reason(name)
+    ignored_reason = staticmethod(ignored_reason)
 
     def trained_heads(self) -> tuple[TrainedHead, ...]:
         """The heads by the variables' names, with the options of the metadata."""
@@ -332,6 +327,4 @@ class GoogleHubDirectory(HuggingFaceDirectory):
     # The table has Google's names.
     table_name = Checkpoint.table_name
 
-    def ignored_reason(self, name: str) -> str | None:
-        """Heads and optimizer states may be ignored."""
-        return ignored_reason(name)
+    ignored_reason = staticmethod(ignored_reason)

@@ -1,4 +1,4 @@
-"""The fields of `BertConfig` in a HuggingFace `config.json`: honoured, fixed to one value, ignored, or unknown."""
+"""Converts a HuggingFace `config.json` to a `BertConfig` and back: each key is read, refused, ignored or unknown."""
 
 from __future__ import annotations
 

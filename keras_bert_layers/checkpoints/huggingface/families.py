@@ -15,6 +15,10 @@ from keras_bert_layers.checkpoints.huggingface.family import (
 )
 from keras_bert_layers.config import BertConfig
 
+# DistilBERT: BERT without segments and without a pooler.
+#
+# References:
+#     Sanh et al. 2019, https://arxiv.org/abs/1910.01108; transformers, models/distilbert/modeling_distilbert.py.
 _PRE_CLASSIFIER = {"pre_classifier.": "pooler.dense."}
 _HEAD_DROPOUT = ("seq_classif_dropout", 0.2)
 
@@ -65,12 +69,13 @@ DISTILBERT = Family(
     },
     tokenizer_class="DistilBertTokenizer",  # which gives no segment ids
 )
-"""DistilBERT: BERT without segments and without a pooler.
 
-References:
-    Sanh et al. 2019, https://arxiv.org/abs/1910.01108; transformers, models/distilbert/modeling_distilbert.py.
-"""
-
+# ELECTRA: BERT, often with a narrower embedding, without a pooler.
+#
+# The generator is a masked language model. The discriminator, which most checkpoints hold, is a plain encoder.
+#
+# References:
+#     Clark et al. 2020, https://arxiv.org/abs/2003.10555; transformers, models/electra/modeling_electra.py.
 ELECTRA = Family(
     title="ELECTRA",
     model_types=("electra",),
@@ -98,14 +103,11 @@ ELECTRA = Family(
     masked_lm_activation="gelu_erf",
     dropouts={"multiple_choice": ("summary_last_dropout", 0.1)},
 )
-"""ELECTRA: BERT, often with a narrower embedding, without a pooler.
 
-The generator is a masked language model. The discriminator, which most checkpoints hold, is a plain encoder.
-
-References:
-    Clark et al. 2020, https://arxiv.org/abs/2003.10555; transformers, models/electra/modeling_electra.py.
-"""
-
+# XLM-RoBERTa: BERT whose positions begin after the id of padding. CamemBERT and RoBERTa have the same weights.
+#
+# References:
+#     Conneau et al. 2020, https://arxiv.org/abs/1911.02116; transformers, models/xlm_roberta/modeling_xlm_roberta.py.
 XLM_ROBERTA = Family(
     title="XLM-RoBERTa",
     model_types=("xlm-roberta", "camembert", "roberta"),
@@ -124,11 +126,6 @@ XLM_ROBERTA = Family(
     dropouts={"multiple_choice": None},
     counts_padding=True,
 )
-"""XLM-RoBERTa: BERT whose positions begin after the id of padding. CamemBERT and RoBERTa have the same weights.
-
-References:
-    Conneau et al. 2020, https://arxiv.org/abs/1911.02116; transformers, models/xlm_roberta/modeling_xlm_roberta.py.
-"""
 
 FAMILIES = (BERT, DISTILBERT, ELECTRA, XLM_ROBERTA)
 

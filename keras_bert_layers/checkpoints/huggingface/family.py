@@ -1,4 +1,4 @@
-"""`Family`: a model type of transformers whose encoder is BERT's own, under other names."""
+"""`Family`: a model type of transformers, as its differences from BERT in keys, classes and tensor names."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ UNREAD = "unread."
 _BLOCK = "encoder.layer."
 _BIAS = "cls.predictions.bias"
 _DECODER_BIAS = "cls.predictions.decoder.bias"
+
+_LENGTH = "max_position_embeddings"
 
 
 def _empty() -> Any:
@@ -115,9 +117,6 @@ def _renamed(name: str, renames: Mapping[str, str]) -> str:
 
 def _inverse(renames: Mapping[str, str]) -> dict[str, str]:
     return {new: old for old, new in renames.items()}
-
-
-_LENGTH = "max_position_embeddings"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

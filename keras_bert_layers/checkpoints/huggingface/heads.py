@@ -1,4 +1,4 @@
-"""`HuggingFaceHeads`: the choice of a task and its trained head, by the tensors and the config of a checkpoint."""
+"""`HuggingFaceHeads`: chooses the task and the trained head of a HuggingFace checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hub_snapshot`: downloads a checkpoint from the HuggingFace hub."""
+"""Downloads a checkpoint from the HuggingFace hub: its files, at one commit, with their hashes checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_line, naming
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_line, first_names, naming
 
 # A module of sentence-transformers has its own folder: 1_Pooling, 2_Dense; in the oldest layout BERT too: 0_BERT.
 _FOLDER = re.compile(r"(?:(?P<folder>\d+_\w+)/)?(?P<name>[^/]+)", re.ASCII)
@@ -42,6 +42,14 @@ _WEIGHTS = (
 _ADAPTER = re.compile(r"adapter_model\.(?:safetensors|bin)")
 
 _SHA1_DIGITS, _SHA256_DIGITS = 40, 64
+
+logger = logging.getLogger("keras_bert_layers.checkpoints")
+
+# One of them is at the root of every checkpoint: of HuggingFace and KerasHub, sentence-transformers, Google.
+_ROOT_FILES = ("config.json", "modules.json", "bert_config.json")
+_FILES_IN_AN_ERROR = 12
+
+Refusal = Callable[[str, str], CheckpointError]
 
 
 def checkpoint_files(names: Iterable[str], *, weights: bool = True) -> list[str]:
@@ -130,15 +138,6 @@ def _hash(path: Path, num_digits: int, size: int, time: int) -> str:
         return hashlib.file_digest(file, lambda: digest).hexdigest()
 
 
-logger = logging.getLogger("keras_bert_layers.checkpoints")
-
-# One of them is at the root of every checkpoint: of HuggingFace and KerasHub, sentence-transformers, Google.
-_ROOT_FILES = ("config.json", "modules.json", "bert_config.json")
-_FILES_IN_AN_ERROR = 12
-
-Refusal = Callable[[str, str], CheckpointError]
-
-
 def hub_snapshot(repository: str, revision: str | None, *, weights: bool, refusal: Refusal) -> Path:
     """Downloads the files of a checkpoint at one commit of its repository into huggingface_hub's cache.
 
@@ -210,9 +209,7 @@ def _stated_hashes(info: Any, weights: bool, refusal: Refusal) -> dict[str, str]
     files = {file.rfilename: file for file in info.siblings or ()}
     wanted = checkpoint_files(files, weights=weights)
     if not wanted or (weights and not holds_weights(wanted)):
-        found = sorted(files)
-        more = ", ..." if len(found) > _FILES_IN_AN_ERROR else ""
-        cure = f"Found: {', '.join(found[:_FILES_IN_AN_ERROR]) or 'nothing'}{more}."
+        cure = f"Found: {first_names(sorted(files), _FILES_IN_AN_ERROR) or 'nothing'}."
         raise refusal("name a repository with a checkpoint that this package reads", cure)
     hashes = {name: files[name].lfs.sha256 if files[name].lfs else files[name].blob_id for name in wanted}
     without_hash = [name for name, stated in hashes.items() if not stated]

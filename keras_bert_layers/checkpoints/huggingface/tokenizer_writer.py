@@ -1,4 +1,4 @@
-"""`write_huggingface_tokenizer`: writes the tokenizer files of transformers and of the library `tokenizers`."""
+"""Writes the tokenizer files of transformers and of the library `tokenizers`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
 from keras_bert_layers.checkpoints.huggingface.sentence_piece_files import CAMEMBERT, GENERIC, ROLES, XLM_ROBERTA
 from keras_bert_layers.checkpoints.huggingface.special_tokens import role_names
 from keras_bert_layers.preprocessing import AddedToken, BertTokenizer, SentencePieceTokenizer
+
+_FIRST = {
+    XLM_ROBERTA[0]: ["<s>", "<pad>", "</s>", "<unk>"],
+    CAMEMBERT[0]: ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s>", "</s>"],
+}
+# google/sentencepiece, `sentencepiece_model.proto`: types of pieces.
+_NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3
+_UNIGRAM = 1
 
 
 def write_huggingface_tokenizer(
@@ -97,15 +105,6 @@ def _tokenizer_json(tokenizer: BertTokenizer, roles: Mapping[str, str | None]) -
         add = library.add_special_tokens if token.special else library.add_tokens
         add([tokenizers.AddedToken(**token.get_config())])
     return library.to_str(pretty=True)
-
-
-_FIRST = {
-    XLM_ROBERTA[0]: ["<s>", "<pad>", "</s>", "<unk>"],
-    CAMEMBERT[0]: ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s>", "</s>"],
-}
-# google/sentencepiece, `sentencepiece_model.proto`: types of pieces.
-_NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3
-_UNIGRAM = 1
 
 
 def write_sentence_piece_tokenizer(

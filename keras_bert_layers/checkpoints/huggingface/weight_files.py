@@ -20,6 +20,38 @@ _FIRST = ("module", "model")
 _ANYWHERE = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _PREFIXES_IN_A_LINE = 3
 
+# The first of these files that exists is read. Pickles, which can hold programs, are after safetensors.
+WEIGHTS = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+    "tf_model.h5",
+)
+# The same files with a variant's name in them, as `save_pretrained(variant="fp16")` writes them.
+_VARIANTS = (
+    re.compile(r"model\.([^.]+)\.safetensors"),
+    re.compile(r"model\.safetensors\.index\.([^.]+)\.json"),
+    re.compile(r"pytorch_model\.([^.]+)\.bin"),
+    re.compile(r"pytorch_model\.bin\.index\.([^.]+)\.json"),
+)
+_SHARD = re.compile(r".*-\d{5}-of-\d{5}\..*")
+ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+_TORCH_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
+SUFFIXES = (".safetensors", *_TORCH_SUFFIXES, ".h5")
+"""How the name of a file with weights ends, shards' indices apart."""
+
+# What other programs read: no weights for this package.
+_OTHER_FORMATS = {
+    "onnx": "ONNX Runtime's models",
+    "openvino": "OpenVINO's models",
+    "coreml": "Core ML's models",
+    "model.onnx": "ONNX Runtime's model",
+    "flax_model.msgpack": "Flax's weights",
+    "rust_model.ot": "the weights for rust-bert",
+    "saved_model": "a SavedModel",
+}
+
 
 def unwrapped_name(name: str) -> str:
     """A tensor's name without the wrappers of training loops, in any combination.
@@ -62,39 +94,6 @@ def unwrapped(file: TensorFile, where: object) -> tuple[TensorFile, list[str]]:
     prefixes = first_names(sorted(removed), _PREFIXES_IN_A_LINE)
     view = TensorView({name: (file, stored) for name, stored in names.items()})
     return view, [f"{prefixes} was removed from the names of {len(changed)} tensors"]
-
-
-# The first of these files that exists is read. Pickles, which can hold programs, are after safetensors.
-WEIGHTS = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-    "tf_model.h5",
-)
-# The same files with a variant's name in them, as `save_pretrained(variant="fp16")` writes them.
-_VARIANTS = (
-    re.compile(r"model\.([^.]+)\.safetensors"),
-    re.compile(r"model\.safetensors\.index\.([^.]+)\.json"),
-    re.compile(r"pytorch_model\.([^.]+)\.bin"),
-    re.compile(r"pytorch_model\.bin\.index\.([^.]+)\.json"),
-)
-_SHARD = re.compile(r".*-\d{5}-of-\d{5}\..*")
-ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
-_TORCH_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
-SUFFIXES = (".safetensors", *_TORCH_SUFFIXES, ".h5")
-"""How the name of a file with weights ends, shards' indices apart."""
-
-# What other programs read: no weights for this package.
-_OTHER_FORMATS = {
-    "onnx": "ONNX Runtime's models",
-    "openvino": "OpenVINO's models",
-    "coreml": "Core ML's models",
-    "model.onnx": "ONNX Runtime's model",
-    "flax_model.msgpack": "Flax's weights",
-    "rust_model.ot": "the weights for rust-bert",
-    "saved_model": "a SavedModel",
-}
 
 
 def find_weights(folder: Path, *, owner: str) -> tuple[Path, str | None]:

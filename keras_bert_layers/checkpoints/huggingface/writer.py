@@ -1,4 +1,4 @@
-"""`save_huggingface`: saves a model as a directory that transformers loads."""
+"""`save_huggingface`: saves a model as a directory that transformers and sentence-transformers load."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ from keras_bert_layers.checkpoints.weights.table import (
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer, SentencePieceTokenizer, SpanPreprocessor
 from keras_bert_layers.tasks import BertCrossEncoder, BertDualEncoder, BertSentenceEncoder
+
+OWNER = "save_huggingface"
+
+# Settings of tasks that HuggingFace's files do not have, with the values that transformers uses.
+_NOT_WRITTEN: dict[str, tuple[Any, ...]] = {"threshold": (None, 0.5), "no_answer_threshold": (None,), "stride": (None,)}
+_NOT_WRITTEN |= {"aggregation": (None, "first")}
 
 
 class HuggingFaceForm(NamedTuple):
@@ -142,13 +148,6 @@ def _labels(names: Sequence[str]) -> dict[str, Any]:
         "id2label": {str(index): name for index, name in enumerate(names)},
         "label2id": {name: index for index, name in enumerate(names)},
     }
-
-
-OWNER = "save_huggingface"
-
-# Settings of tasks that HuggingFace's files do not have, with the values that transformers uses.
-_NOT_WRITTEN: dict[str, tuple[Any, ...]] = {"threshold": (None, 0.5), "no_answer_threshold": (None,), "stride": (None,)}
-_NOT_WRITTEN |= {"aggregation": (None, "first")}
 
 
 def save_huggingface(

@@ -1,4 +1,4 @@
-"""The fields of `BertConfig` in the `config.json` of a KerasHub preset."""
+"""Converts the `config.json` of a KerasHub preset to a `BertConfig` and back."""
 
 from __future__ import annotations
 

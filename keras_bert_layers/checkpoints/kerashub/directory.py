@@ -1,4 +1,4 @@
-"""`KerasHubDirectory`: the files of a KerasHub preset."""
+"""Reads a KerasHub preset: the paths of its weights, its trained head, its tokenizer."""
 
 from __future__ import annotations
 
@@ -62,6 +62,21 @@ _HEADS = {
 }
 
 _HEAD_REASONS = {"logits": "a classification head", "mlm_head": "a masked language model's head"}
+
+# keras_hub, models/bert/bert_masked_lm.py and layers/modeling/masked_lm_head.py: no argument changes these two.
+MASKED_LM_HEAD: dict[str, Any] = {"head_activation": "gelu_erf", "head_layer_norm_epsilon": 1e-5}
+
+_FRAME = ("backbone", "preprocessor", "name", "trainable", "dtype")
+
+CONFIG = "config.json"
+TASK = "task.json"
+TOKENIZER = "tokenizer.json"
+PREPROCESSOR = "preprocessor.json"
+METADATA = "metadata.json"
+VOCABULARY = "assets/tokenizer/vocabulary.txt"
+
+# keras_hub, models/*_preprocessor.py: the length if a preset does not state it.
+_DEFAULT_LENGTH = 512
 
 
 def stored_paths(num_layers: int) -> dict[str, str]:
@@ -138,12 +153,6 @@ def _plain(path: str) -> str:
     return "/".join("layers" if part == "layer_checkpoint_dependencies" else part for part in parts)
 
 
-# keras_hub, models/bert/bert_masked_lm.py and layers/modeling/masked_lm_head.py: no argument changes these two.
-MASKED_LM_HEAD: dict[str, Any] = {"head_activation": "gelu_erf", "head_layer_norm_epsilon": 1e-5}
-
-_FRAME = ("backbone", "preprocessor", "name", "trainable", "dtype")
-
-
 def kerashub_heads(path: Path, values: Mapping[str, Any]) -> tuple[TrainedHead, ...]:
     """The tasks that a preset's trained head can serve, its own class first.
 
@@ -200,17 +209,6 @@ _READERS: dict[str, Callable[[Path, Mapping[str, Any]], tuple[TrainedHead, ...]]
     str(TASKS["sentence_encoder"].kerashub): _text_embedder,
 }
 CLASSES = tuple(_READERS)
-
-
-CONFIG = "config.json"
-TASK = "task.json"
-TOKENIZER = "tokenizer.json"
-PREPROCESSOR = "preprocessor.json"
-METADATA = "metadata.json"
-VOCABULARY = "assets/tokenizer/vocabulary.txt"
-
-# keras_hub, models/*_preprocessor.py: the length if a preset does not state it.
-_DEFAULT_LENGTH = 512
 
 
 class KerasHubDirectory(Checkpoint):

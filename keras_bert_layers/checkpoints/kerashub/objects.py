@@ -1,4 +1,4 @@
-"""The JSON of a KerasHub preset: objects of KerasHub's BERT as Keras serializes them."""
+"""The JSON of a KerasHub preset: Keras's serialized objects, and what they state about a tokenizer."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ _SWITCHES = {"lowercase": False, "strip_accents": False, "special_tokens_in_stri
 # With another value it would be another tokenizer.
 FIXED = {"vocabulary": None, "sequence_length": None, "split": True, "suffix_indicator": "##", "oov_token": "[UNK]"}
 _IGNORED = ("name", "trainable", "dtype", "config_file")
+
+_MASKING = ("mask_selection_rate", "mask_selection_length", "mask_token_rate", "random_token_rate")
+_WORD_STARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def tokenizer_options(path: Path, values: Mapping[str, Any], vocabulary: Sequence[str]) -> dict[str, Any]:
@@ -74,10 +77,6 @@ def _has_accent(token: str) -> bool:
     return not token.isascii() and any(
         unicodedata.category(character) == "Mn" for character in unicodedata.normalize("NFD", token)
     )
-
-
-_MASKING = ("mask_selection_rate", "mask_selection_length", "mask_token_rate", "random_token_rate")
-_WORD_STARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def keras_object(class_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`CrossEncoder` of sentence-transformers: the files round a classifier of transformers."""
+"""Reads and writes the files of a `CrossEncoder` of sentence-transformers around a classifier of transformers."""
 
 from __future__ import annotations
 

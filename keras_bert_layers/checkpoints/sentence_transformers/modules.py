@@ -1,4 +1,4 @@
-"""The files that sentence-transformers adds to a BERT: the chain of modules, the pooling, the maximum length."""
+"""Reads the files that sentence-transformers adds to a BERT: modules, pooling, dense layers, prompts, lengths."""
 
 from __future__ import annotations
 

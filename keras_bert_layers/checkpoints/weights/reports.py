@@ -1,4 +1,4 @@
-"""`LoadReport`: what was loaded, newly initialized and ignored when a checkpoint was read."""
+"""`LoadReport`: which tensors of a checkpoint were loaded, newly initialized or ignored; and progress of loading."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ _NAMES_IN_A_LINE = 3
 
 UNKNOWN = "unknown"
 """The reason of keys and tensors about which nothing is known."""
+
+# Not attributes of the models: a report is about one loading, not part of what a model saves.
+_reports: weakref.WeakKeyDictionary[Any, LoadReport] = weakref.WeakKeyDictionary()
+
+_watcher: ContextVar[Callable[[int], object] | None] = ContextVar("watcher", default=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,10 +89,6 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-# Not attributes of the models: a report is about one loading, not part of what a model saves.
-_reports: weakref.WeakKeyDictionary[Any, LoadReport] = weakref.WeakKeyDictionary()
-
-
 def remember_report(model: Any, report: LoadReport) -> None:
     """Keeps the report for `load_report`, for as long as the model lives."""
     _reports[model] = report
@@ -109,9 +110,6 @@ def load_report(model: Any) -> LoadReport:
         rule = "come from `load_backbone` or `load_task` and a directory"
         raise ValueError(checks.message("load_report", "model", rule, model))
     return _reports[model]
-
-
-_watcher: ContextVar[Callable[[int], object] | None] = ContextVar("watcher", default=None)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.huggingface.tokenizer import TokenizerJson
+from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerJson
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 import tokenizers
 
 from keras_bert_layers import BertTokenizer, load_tokenizer
-from keras_bert_layers.checkpoints.huggingface.tokenizer import TokenizerJson
+from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerJson
 from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import write_huggingface_tokenizer
 from keras_bert_layers.preprocessing import AddedToken
 
