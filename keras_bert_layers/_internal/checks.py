@@ -153,7 +153,7 @@ def constructor_arguments(cls: type, instance: Any) -> dict[str, Any]:
 
 
 def check_in_graph(values: Any, condition: tf.Tensor, message: list[Any]) -> Any:
-    """The same values, computed after an assertion: an error in graph, or eagerly at once, unless it holds.
+    """Checks a condition in graph: returns the values, and raises when they are computed if it does not hold.
 
     Args:
         values: a tensor or a ragged tensor.

@@ -1,4 +1,4 @@
-"""Checkpoints in and out: other people's files, read strictly and without running anything, and written whole."""
+"""Reading and writing checkpoints of other libraries: read strictly, without running code, and written atomically."""
 
 from keras_bert_layers._internal.lazy import make_lazy
 

@@ -28,8 +28,8 @@ class TrainedHead:
         name: the `task` of `load_task`.
         options: the arguments of the task's class besides the backbone and the preprocessor.
         rows: the head's rows in the table of weight names; empty for a task without weights of its own.
-        stated: whether the files say that this is the checkpoint's task; False where only the weights fit it.
-        doubts: what the files do not say clearly about the head, as sentences for warnings and the report.
+        stated: whether the files state that this is the checkpoint's task; False where only the weights fit it.
+        doubts: what the files leave unclear about the head, as sentences for warnings and the report.
     """
 
     name: str
@@ -142,11 +142,11 @@ class Checkpoint(abc.ABC):
         """Every task that the trained heads can serve, the checkpoint's own first; empty without a head."""
 
     def lacks(self) -> str:
-        """Which head the files name and the weights lack, as the end of a sentence; "" if there is none."""
+        """The head that the files name and the weights lack, as the end of a sentence; "" if there is none."""
         return ""
 
     def new_head_options(self, task: str) -> dict[str, Any]:
-        """What the files say about a new head, such as its classes, where they hold no trained head of this task.
+        """What the files state about a new head, such as its classes, where they hold no trained head of this task.
 
         Raises:
             CheckpointError: the files hold a head of this kind, which cannot be read.

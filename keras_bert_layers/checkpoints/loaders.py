@@ -34,10 +34,11 @@ def load_backbone(source: str | os.PathLike[str], *, strict: bool = False, **opt
 
     Code in a checkpoint is never run.
 
-    Each weight must have its tensor; if the checkpoint has no pooler, a new one is initialized, with a warning. Tensors
-    and keys of the config that are no part of the encoder are ignored: known ones, such as heads and buffers, without a
-    word, unknown ones with a warning that names them. What could change the encoder's outputs is an error. A report is
-    logged at level INFO (logger `keras_bert_layers.checkpoints`), and `checkpoints.load_report(backbone)` returns it.
+    Every weight must have a tensor; if the checkpoint has no pooler, a new one is initialized, with a warning. Tensors
+    and keys of the config that are not part of the encoder are ignored: known ones, such as heads and buffers,
+    silently, unknown ones with a warning that names them. What could change the encoder's outputs is an error. A report
+    is logged at level INFO (logger `keras_bert_layers.checkpoints`), and `checkpoints.load_report(backbone)` returns
+    it.
 
     Args:
         source: the directory, the file or the name.
@@ -97,7 +98,7 @@ def warn_of_unknown(report: LoadReport) -> None:
     if report.unknown:
         warnings.warn(
             f"{report.source}: every weight of the model was found, and these keys and tensors are unknown and were "
-            f"not read: {', '.join(report.unknown)}. If the model was trained with them, its outputs were others. "
+            f"not read: {', '.join(report.unknown)}. If the model was trained with them, its outputs were different. "
             "strict=True makes this an error.",
             stacklevel=3,
         )
@@ -121,7 +122,7 @@ def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer | SentencePi
     `tokenizer.json`, or from `vocab.txt` if there is none. The settings for case, accents and Chinese characters come
     from `tokenizer_config.json`, else from the defaults of transformers (lowercase, strip accents, split Chinese
     characters); with `tokenizer_class` `PreTrainedTokenizerFast`, from `tokenizer.json`. A warning is given if the two
-    files disagree, or if a vocabulary looks cased and no file says so. Added tokens and other names of the special
+    files disagree, or if a vocabulary looks cased and no file states it. Added tokens and other names of the special
     tokens are read, and the `do_lower_case` of sentence-transformers is honoured.
 
     A directory of XLM-RoBERTa or CamemBERT, or of a BERT with their tokenizer, gives a `SentencePieceTokenizer`, from

@@ -45,7 +45,7 @@ def load_task(
     - A sentence-transformers directory gives a `BertSentenceEncoder` with its pooling, normalization and maximum
       length.
     - A HuggingFace directory gives the task whose head its weights hold, with that head and its labels. If they fit
-      several, the `BertFor...` class in `config.json` decides; if it does not say, the error names the tasks. Sequence
+      several, the `BertFor...` class in `config.json` decides; if it names none, the error names the tasks. Sequence
       classification is a `BertClassifier` (classes, several labels per text, or a regression) or, with one label, a
       `BertCrossEncoder`; next sentence prediction is a `BertClassifier` of pairs.
     - A Google directory gives the task of its variables, usually a `BertPretrainer`; a KerasHub preset the task of its

@@ -1,1 +1,1 @@
-"""Files that are written whole or not at all."""
+"""Writing files atomically, and the wire format of protocol buffers."""

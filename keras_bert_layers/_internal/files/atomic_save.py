@@ -31,9 +31,8 @@ def save_shards(owner: str, save: Callable[[Path], list[Path]], path: Path) -> N
 
     `bert.weights.json` names its shards: `bert_00000.weights.h5`, `bert_00001.weights.h5` and so on. The new ones get
     the next numbers that are free, and the old ones are removed once the new index is there. So at every moment the
-    index names complete shards of one model. Keras opens number 0 whatever the index says: where the index does not
-    name it, it is an HDF5 file without weights. A killed process leaves shards that no index names, and the next
-    success removes them.
+    index names complete shards of one model. Keras always opens number 0, so where the index does not name it, it is an
+    HDF5 file without weights. A killed process leaves shards that no index names, and the next success removes them.
 
     Args:
         owner: the class whose method was called, for errors.
@@ -75,7 +74,7 @@ def _free_names(index: Path, count: int) -> list[str]:
 
 
 def _names_in(index: Path) -> set[str]:
-    """The shards of an index; none if there is no index, and no other files, whatever stands in it."""
+    """The shards of an index; none if there is no index, and no other files, whatever it holds."""
     try:
         values = json.loads(index.read_bytes())["weight_map"].values()
     except (FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):

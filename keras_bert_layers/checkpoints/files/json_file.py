@@ -105,7 +105,7 @@ def check_known(path: Path, values: Mapping[str, Any], known: Collection[str]) -
 
 
 def is_file_name(value: Any) -> bool:
-    """Whether a value is a name without folders, which a file system can have, or ""; others could lead elsewhere."""
+    """Whether a value is "" or a valid file name without folders, so that it cannot lead out of the directory."""
     if not isinstance(value, str) or len(value.encode(errors="replace")) > _MAX_NAME_BYTES:
         return False
     return Path(value).name == value != ".." and "\\" not in value and "\0" not in value

@@ -1,4 +1,4 @@
-"""`new_directory`: writes a directory atomically, whole or not at all."""
+"""`new_directory`: creates a directory atomically."""
 
 from __future__ import annotations
 

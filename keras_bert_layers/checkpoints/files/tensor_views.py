@@ -98,7 +98,7 @@ def _check_shard_name(index_path: Path, name: str) -> None:
 
 
 def _e4m3_values() -> np.ndarray:
-    """The float of each byte: sign, 4 bits of exponent with bias 7, 3 of fraction; no infinity, one NaN a sign."""
+    """The float of each byte: sign, 4 bits of exponent with bias 7, 3 of fraction; no infinity, one NaN per sign."""
     codes = np.arange(256)
     exponent, fraction = codes >> 3 & 15, codes & 7
     values = np.where(exponent == 0, fraction * 2.0**-9, (8 + fraction) * 2.0 ** (exponent - 10))
@@ -112,8 +112,8 @@ _E4M3 = _e4m3_values()
 class ScaledTensors:
     """A file whose 8-bit weights have scales, as a `TensorFile` of float32.
 
-    A weight `NAME.weight` of dtype F8_E4M3 or I8 is `code * NAME.weight_scale`: one scale for all of it, for each row,
-    or for each group of columns of a row. Other tensors are read as they are.
+    A weight `NAME.weight` of dtype F8_E4M3 or I8 is `code * NAME.weight_scale`: one scale for all of it, per row,
+    or per group of columns of a row. Other tensors are read as they are.
 
     Args:
         file: a `TensorFile` with `read_bytes`, of tensors as `compressed-tensors` writes them ("float-quantized",
@@ -166,7 +166,7 @@ def _is_scaled(name: str, file: TensorFile) -> bool:
 
 
 def _fits(scale: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether scales are one, one a row, or one a group of columns of a row."""
+    """Whether scales are one, one per row, or one per group of columns of a row."""
     if scale in ((), (1,), (1, 1)):
         return True
     is_by_row = len(shape) == 2 and scale[:1] == shape[:1] and 0 not in shape

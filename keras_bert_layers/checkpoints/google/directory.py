@@ -170,7 +170,7 @@ class GoogleDirectory(Checkpoint):
 
     The directory holds `bert_config.json`, `vocab.txt` and the files of a TensorFlow checkpoint, such as
     `bert_model.ckpt.index` and `bert_model.ckpt.data-00000-of-00001`. TensorFlow is not needed to read them. No file
-    states whether text is lower-cased: see `casing.lowercases`. `save_google` also writes metadata, so its directories
+    states whether text is lower-cased: see `lowercases`. `save_google` also writes metadata, so its directories
     are read exactly.
     """
 
@@ -237,7 +237,7 @@ class GoogleDirectory(Checkpoint):
         return checkpoint_prefix(self.root, chosen=self.weights_file, owner=self.owner)
 
     def open_weights(self) -> TensorFile:
-        """Opens the variables of the checkpoint; see `prefix.checkpoint_prefix` for which, if there are several.
+        """Opens the variables of the checkpoint; see `checkpoint_prefix` for which, if there are several.
 
         Raises:
             CheckpointError: there is no checkpoint, or it is damaged, see `Tf1Checkpoint`; it is of TensorFlow 2, whose

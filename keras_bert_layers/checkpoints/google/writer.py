@@ -37,7 +37,7 @@ def save_google(
     | `BertQuestionAnswerer` | and `cls/squad/...`: run_squad.py |
 
     The directory holds `bert_config.json`, `bert_model.ckpt.index` with its data file (float32) and, if there is a
-    preprocessor, `vocab.txt`. It is written whole or not at all. TensorFlow is not needed, and one tensor at a time is
+    preprocessor, `vocab.txt`. It is written atomically. TensorFlow is not needed, and one tensor at a time is
     in memory.
 
     Google's code has only the tanh form of GELU and one epsilon, so it computes slightly different outputs from the
@@ -97,7 +97,7 @@ def save_google(
 
 
 def _vocabulary(written: WrittenModel) -> bytes:
-    """The content of `vocab.txt`: one token in each line."""
+    """The content of `vocab.txt`: one token per line."""
     tokens, most = written.vocabulary, written.config.vocabulary_size
     if len(tokens) > most:
         rule = f"have at most the model's {most} tokens"

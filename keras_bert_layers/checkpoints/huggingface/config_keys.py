@@ -42,7 +42,7 @@ _ONLY: dict[str, tuple[Any, ...]] = {
     **SHARED_ONLY,
 }
 
-# What differs in models that one may take for a BERT. One line each: the rest of the config is not looked at.
+# How models that may be taken for a BERT differ from it. The rest of their configs is not read.
 _OTHER_TYPES = {
     "albert": "ALBERT has one block that all layers share, and SentencePiece tokens.",
     "deberta": "DeBERTa's attention reads content and relative positions apart.",

@@ -144,7 +144,7 @@ class HuggingFaceDirectory(Checkpoint):
 
     @cached_property
     def family(self) -> Family:
-        """The model type by `config.json`; BERT if there is none, or an unknown one, which is refused elsewhere."""
+        """The model type by `config.json`; BERT if there is none, or an unknown one, which `config` refuses."""
         has_config = (self.folder / "config.json").is_file()
         return (stated_family(self.config_values) if has_config else None) or BERT
 
@@ -164,7 +164,7 @@ class HuggingFaceDirectory(Checkpoint):
 
     def trained_heads(self) -> tuple[TrainedHead, ...]:
         """The encoders of sentence-transformers, and the heads whose tensors are there."""
-        hidden_dim = self.config.hidden_dim  # refuses other models before anything is said about their heads
+        hidden_dim = self.config.hidden_dim  # refuses other models before their heads are read
         if not self.is_sentence_transformers:
             return cross_encoder_heads(self.root, self.config_values, self.heads.trained())
         encoders = encoder_heads(self.root, hidden_dim=hidden_dim)
@@ -192,7 +192,7 @@ class HuggingFaceDirectory(Checkpoint):
         return all(np.array_equal(read(one), read(other)) for one, other in pairs if one and other)
 
     def table_name(self, name: str) -> str:
-        """See `huggingface.names.table_name`."""
+        """See `Checkpoint`."""
         return table_name(self.family.names.table_name(name))
 
     def stored_names(self, names: Iterable[str]) -> dict[str, str]:
@@ -207,7 +207,7 @@ class HuggingFaceDirectory(Checkpoint):
         return self.family.names.ignored_reason(name) or ignored_reason(name)
 
     def changes_numbers(self, stored: str) -> bool:
-        """See `huggingface.names.changes_numbers`."""
+        """See `changes_numbers`."""
         return changes_numbers(stored) or stored.startswith((self.family.names.prefix, self.family.names.block))
 
     def tokenizer_options(self) -> dict[str, Any]:

@@ -227,7 +227,7 @@ class Family:
         return {"model_type": self.model_types[0], **result}
 
     def _check(self, owner: str, config: BertConfig) -> None:
-        """ValueError for a config that the family's `config.json` cannot say."""
+        """ValueError for a config that the family's `config.json` cannot express."""
         cure = f"transformers' {self.title} has no other. Save a `.keras` file."
         rules: dict[str, tuple[Any, Any]] = {}
         rules["pooler_activation"] = self.pooler_activation, config.pooler_activation

@@ -163,7 +163,7 @@ class HuggingFaceHeads:
     def _is_tied(self) -> bool:
         """Whether a masked language model's decoder is the token embedding."""
         both = {"cls.predictions.decoder.weight", "embeddings.word_embeddings.weight"} <= self.shapes.keys()
-        # transformers does not tie two matrices that differ, whatever the config says: `tie_weights` in
+        # transformers does not tie two matrices that differ, whatever the config states: `tie_weights` in
         # modeling_utils.py.
         may_be_tied = self._values.get("tie_word_embeddings", True) is not False
         return may_be_tied and (not both or self.decoder_is_embedding())
@@ -251,7 +251,7 @@ class HuggingFaceHeads:
         names = [name for name in self.shapes if name.startswith(_BEGINNINGS.get(task, ()))]
         if not names or self._is_of_another(task):
             return False
-        found = f"{self.folder}: the weights hold a head that is no {row.class_name}'s: " + first_names(
+        found = f"{self.folder}: the weights hold a head that is not a {row.class_name}'s: " + first_names(
             [f"{name} {self.shapes[name]}" for name in names], _NAMES_IN_AN_ERROR
         )
         cure = f"To train a new head instead: `{row.class_name}(load_backbone(source), ...)`."

@@ -145,7 +145,7 @@ def _check_pair(path: Path, processor: Any) -> None:
 
 
 def _read_model(path: Path, kind: str) -> tuple[list[tuple[str, Any]], str, dict[str, Any]]:
-    """Pieces with scores in the order of the family's ids, the character map, and tokens that are no pieces."""
+    """Pieces with scores in the order of the family's ids, the character map, and tokens that are not pieces."""
     check_size(path)
     with damaged(f"{path}: must be a SentencePiece model", (ValueError, TypeError, KeyError, UnicodeDecodeError)):
         fields = read_fields(path.read_bytes())

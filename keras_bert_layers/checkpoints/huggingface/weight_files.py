@@ -150,7 +150,7 @@ def open_weights(folder: Path, chosen: str | None = None, *, owner: str) -> tupl
     Raises:
         CheckpointError: see `find_weights` and the readers.
     """
-    named = None if chosen in ADAPTER_WEIGHTS else chosen  # an adapter alone is no model
+    named = None if chosen in ADAPTER_WEIGHTS else chosen  # an adapter alone is not a model
     asked = (folder / named, f"the weights are {named}, as asked") if named else None
     path, note = asked or find_weights(folder, owner=owner)
     with naming(path):

@@ -172,7 +172,7 @@ def save_huggingface(
     | `BertDualEncoder` with one encoder | the same |
 
     The directory holds `config.json`, `model.safetensors` (float32) and, if there is a preprocessor, the tokenizer with
-    the maximum length. It is written whole or not at all. `load_backbone`, `load_task` and the others read it back, bit
+    the maximum length. It is written atomically. `load_backbone`, `load_task` and the others read it back, bit
     for bit; only the pooler is not written if transformers' class has none.
 
     Args:

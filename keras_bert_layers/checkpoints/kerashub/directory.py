@@ -269,7 +269,7 @@ class KerasHubDirectory(Checkpoint):
         return joined_tensors((f"{path.name}/", Hdf5File(path)) for path in paths if path.is_file())
 
     def table_name(self, name: str) -> str:
-        """See `kerashub.names.table_name`."""
+        """See `Checkpoint`."""
         return table_name(name, num_layers=self.config.num_layers)
 
     def ignored_reason(self, name: str) -> str | None:
@@ -289,7 +289,7 @@ class KerasHubDirectory(Checkpoint):
         return optional_json(self.root / TASK)
 
     def tokenizer_options(self) -> dict[str, Any]:
-        """The arguments by the files, or by the metadata; see `kerashub.tokenizer.tokenizer_options`."""
+        """The arguments by the files, or by the metadata; see `objects.tokenizer_options`."""
         cure = "A preset has a tokenizer if one was saved with the model."
         tokenizer = self.existing(self.root, TOKENIZER, cure)
         path = self.existing(self.root, VOCABULARY, cure)

@@ -65,8 +65,8 @@ def save_kerashub(
 
     Args:
         model: an encoder, or one of the tasks above.
-        directory: the directory to create; it may exist if it is empty. Parents are created. It is written whole or not
-            at all.
+        directory: the directory to create; it may exist if it is empty. Parents are created. It is written
+            atomically.
         preprocessor: the preprocessor whose vocabulary and `max_length` are written; the task's own if None. KerasHub
             tokenises with rules of its own; see the guide.
 

@@ -31,7 +31,7 @@ def is_cross_encoder(root: Path) -> bool:
 def cross_encoder_heads(
     root: Path, config: Mapping[str, Any], heads: tuple[TrainedHead, ...]
 ) -> tuple[TrainedHead, ...]:
-    """The heads of a classifier, with what sentence-transformers says of its scores.
+    """The heads of a classifier, with what sentence-transformers states about its scores.
 
     Args:
         root: the checkpoint's directory.
@@ -39,7 +39,7 @@ def cross_encoder_heads(
         heads: the heads by `config.json`.
 
     Returns:
-        The same heads if it is no cross-encoder; otherwise the cross-encoder first, with its activation and prompts.
+        The same heads if it is not a cross-encoder; otherwise the cross-encoder first, with its activation and prompts.
 
     Raises:
         CheckpointError: an activation that is not implemented, further modules, or settings of a head of several

@@ -78,7 +78,7 @@ def write_sentence_transformers(directory: Path, model: Any, *, max_length: int 
 def _pooling(poolings: tuple[str, ...], width: int) -> dict[str, Any]:
     """The pooling's config: a flag for each mode, or, in an order that the flags do not have, a list of modes."""
     if list(poolings) != [mode for mode in POOLING_FLAGS.values() if mode in poolings]:
-        # Releases before 5.4 do not know the list, and say so.
+        # Releases before 5.4 do not know the list, and raise an error.
         return {"embedding_dimension": width, "pooling_mode": list(poolings), "include_prompt": True}
     flags = {flag: mode in poolings for flag, mode in POOLING_FLAGS.items()}
     return {"word_embedding_dimension": width, **flags, "include_prompt": True}

@@ -127,7 +127,7 @@ def _ignored(matches: Sequence[_Match], names: Mapping[str, str], checkpoint: Ch
     if unexpected:
         raise CheckpointError(
             f"{checkpoint}: the weights file holds {len(unexpected)} tensors that the model has no weight for: "
-            f"{first_names(unexpected, _NAMES_IN_AN_ERROR)}. Without them its outputs would be others. {_CURE} and "
+            f"{first_names(unexpected, _NAMES_IN_AN_ERROR)}. Without them its outputs would differ. {_CURE} and "
             "that this is a BERT; merge adapters into the weights before."
         )
     return {stored: reason or UNKNOWN for stored, reason in reasons.items()}

@@ -39,8 +39,8 @@ class LoadReport:
         ignored: names of the tensors that were not read, each with the reason.
         ignored_keys: the config's keys that were not read, each with the reason; without those that every checkpoint
             of the layout has.
-        notes: what was taken where the files do not say it, such as the task, and what was
-            changed, such as a prefix that was removed from the names.
+        notes: what was assumed where the files do not state it, such as the task, and what was changed, such as a
+            prefix that was removed from the names.
 
     Examples:
         >>> new = ("pooler/dense/bias",)
@@ -78,7 +78,7 @@ class LoadReport:
 
 
 def _by_reason(reasons: Mapping[str, str]) -> list[str]:
-    """One line for each reason, with the first names."""
+    """One line per reason, with the first names."""
     names: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)

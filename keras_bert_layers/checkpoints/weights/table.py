@@ -1,4 +1,4 @@
-"""The table of weight names: one row for each stored weight, one column for each dialect.
+"""The table of weight names: a row per stored weight, a column per dialect.
 
 Readers and writers of every dialect use the same rows, in opposite directions.
 Legend of shapes: H hidden, E embedding, I intermediate, V vocabulary, P positions, T segments, C classes; N heads of

@@ -9,7 +9,7 @@ _SPARSE = "sentence_transformers.sparse_encoder.models"
 
 
 def _other(name: str, model_type: str, architecture: str, note: str, **more: Any) -> Family:
-    """A model type that is no BERT: the config is refused before anything else is read."""
+    """A model type other than BERT: its config is refused before anything else is read."""
     config = {**BERT, "model_type": model_type, "architectures": [architecture], **more.pop("config", {})}
     return Family(name=name, config=config, note=note, refused=f"model_type.*{model_type}", **more)
 
