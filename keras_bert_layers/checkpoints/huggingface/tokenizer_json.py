@@ -14,7 +14,8 @@ from keras_bert_layers.checkpoints.files.json_file import (
     read_json_object,
     shown,
 )
-from keras_bert_layers.preprocessing.word_piece.vocabulary import MASK, PAD, load_vocabulary
+from keras_bert_layers.preprocessing.tokens.markers import MASK, PAD
+from keras_bert_layers.preprocessing.word_piece.vocabulary import load_vocabulary
 
 _NORMALIZER = {"lowercase": "lowercase", "strip_accents": "strip_accents", "split_chinese": "handle_chinese_chars"}
 

@@ -198,7 +198,7 @@ def test_a_head_of_two_layers_is_named_with_the_line_that_adds_it(our_models, tm
 @pytest.mark.parametrize(
     ("task", "options", "tensors", "text"),
     [
-        ("classifier", {"num_classes": 3}, {"classifier__weight": (3, 30), "classifier__bias": (3,)}, r"not a BertClass"),
+        ("classifier", {"num_classes": 3}, {"classifier__weight": (3, 30), "classifier__bias": (3,)}, r"not a BertCla"),
         ("masked_lm", {}, {"lm_head__bias": (23,)}, r"not a BertMaskedLM's: lm_head\.bias.* It lacks cls\.predictions"),
         ("question_answerer", {}, {"qa_outputs__weight": (2, 15)}, r"It lacks qa_outputs\.bias\. To train a new head"),
         ("pretrainer", {}, {"cls__predictions__bias": (23,)}, r"It lacks cls\.predictions\.transform\.dense\.weight"),
