@@ -37,6 +37,13 @@ class Part:
     depth: int = 0
     count: int = 1
 
+    def cells(self) -> list[html.Element | str]:
+        """The row of the table."""
+        name, weights = self.name, f"{self.num_weights:,}" if self.num_weights else ""
+        if self.count > 1:
+            name, weights = f"{name} and {self.count - 1} more", weights and f"{self.count} x {weights}"
+        return [html.token(_INDENT * self.depth + name), self.kind, self.shape, html.number(weights)]
+
 
 class Architecture(Picture):
     """The layers of a backbone or a task, from input to output, with output shapes and numbers of weights.
@@ -69,10 +76,7 @@ class Architecture(Picture):
         self.note = note or f"{self.num_weights:,} weights. The inputs are at the top."
 
     def _body(self) -> list[html.Element]:
-        rows = [
-            [html.token(_INDENT * part.depth + _name(part)), part.kind, part.shape, html.number(_weights(part))]
-            for part in self.parts
-        ]
+        rows = [part.cells() for part in self.parts]
         caption = "Layers from the input to the output; an indented layer is inside the one above it."
         return [html.table(caption, ["layer", "class", "output", "weights"], rows)]
 
@@ -113,13 +117,3 @@ def _shape(output: Any) -> str:
     first = keras.tree.flatten(output)[0]
     sizes = [name if size is None else str(size) for size, name in zip(first.shape, _AXES, strict=False)]
     return f"({', '.join(sizes)})"
-
-
-def _name(part: Part) -> str:
-    return part.name if part.count == 1 else f"{part.name} and {part.count - 1} more"
-
-
-def _weights(part: Part) -> str:
-    if not part.num_weights:
-        return ""
-    return f"{part.num_weights:,}" if part.count == 1 else f"{part.count} x {part.num_weights:,}"

@@ -1,18 +1,45 @@
-"""Curves of loss and metrics over the epochs of training."""
+"""Curves of training: loss and metrics over epochs, and the loss over learning rates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.optimizers import LearningRateFinder
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization.picture import Picture
 
-_WIDTH, _HEIGHT, _LEFT, _TOP = 460, 240, 58, 32  # pixels
-_RIGHT, _BOTTOM = _WIDTH - 40, _HEIGHT - 56
+_LEFT, _TOP = 58, 32  # of the first point and the largest value, in pixels
+_VALIDATION = "val_"
+
+
+class _Axes(NamedTuple):
+    """The axes of a chart, in pixels."""
+
+    width: int
+    height: int
+    right: int  # of the last point
+    bottom: int  # of the smallest value
+
+    def parts(self, title: str, high: str, low: str) -> list[html.Element]:
+        """The lines of both axes, the title, and the labels of the largest and the smallest value."""
+        corner = self.bottom + 10
+        return [
+            html.line([(_LEFT, _TOP - 10), (_LEFT, corner), (self.right + 10, corner)], "axis"),
+            html.label(0, 14, title),
+            html.label(_LEFT - 6, _TOP + 4, high, anchor="end"),
+            html.label(_LEFT - 6, self.bottom + 4, low, anchor="end"),
+        ]
+
+    def point(self, across: float, up: float) -> html.Point:
+        """A point at two shares of the axes, from the left and from the bottom."""
+        return _LEFT + across * (self.right - _LEFT), self.bottom - up * (self.bottom - _TOP)
+
+
+_RATE_AXES = _Axes(460, 240, right=420, bottom=184)
+_EPOCH_AXES = _Axes(318, 210, right=234, bottom=162)
 
 
 class LearningRateCurve(Picture):
@@ -58,38 +85,29 @@ class LearningRateCurve(Picture):
         low = min(self.smoothed)
         high = max(*self.smoothed[: len(self.smoothed) // 2 + 1], 1.5 * low)  # what diverges would flatten the rest
 
-        def x(rate: float) -> float:
-            return _LEFT + (math.log10(rate) - first) / (last - first) * (_RIGHT - _LEFT)
+        axes = _RATE_AXES
 
-        def y(loss: float) -> float:
-            return _BOTTOM - max(0.0, min(1.0, (loss - low) / (high - low or 1))) * (_BOTTOM - _TOP)
+        def place(rate: float, loss: float) -> html.Point:
+            up = max(0.0, min(1.0, (loss - low) / (high - low or 1)))
+            return axes.point((math.log10(rate) - first) / (last - first), up)
 
         powers = range(math.ceil(first - 1e-9), math.floor(last + 1e-9) + 1)
-        curve = [(x(rate), y(loss)) for rate, loss in zip(self.rates, self.smoothed, strict=True)]
         parts = [
-            html.line([(_LEFT, _TOP - 10), (_LEFT, _BOTTOM + 10), (_RIGHT + 10, _BOTTOM + 10)], "axis"),
-            html.label(0, 14, "loss, smoothed"),
-            html.label(_LEFT - 6, _TOP + 4, f"{high:.3g}", anchor="end"),
-            html.label(_LEFT - 6, _BOTTOM + 4, f"{low:.3g}", anchor="end"),
-            *(html.label(x(10.0**power), _BOTTOM + 28, f"1e{power}", anchor="middle") for power in powers),
-            html.label((_LEFT + _RIGHT) / 2, _HEIGHT - 8, "learning rate", anchor="middle"),
-            html.line(curve, "c0", stroke_width=2),
+            *axes.parts("loss, smoothed", f"{high:.3g}", f"{low:.3g}"),
+            *(html.label(place(10.0**n, low)[0], axes.bottom + 28, f"1e{n}", anchor="middle") for n in powers),
+            html.label((_LEFT + axes.right) / 2, axes.height - 8, "learning rate", anchor="middle"),
+            html.line([place(*pair) for pair in zip(self.rates, self.smoothed, strict=True)], "c0", stroke_width=2),
         ]
         if self.rates[0] <= self.suggestion:
-            at = x(self.suggestion)
+            at, _ = place(self.suggestion, low)
             parts += [
-                html.line([(at, _TOP - 4), (at, _BOTTOM + 10)], "c1", stroke_width=2, stroke_dasharray="6 4"),
+                html.line([(at, _TOP - 4), (at, axes.bottom + 10)], "c1", stroke_width=2, stroke_dasharray="6 4"),
                 html.label(at + 6, _TOP + 4, f"{self.suggestion:.1g}"),
             ]
         described = (
             f"Loss {self.smoothed[0]:.3g} at {self.rates[0]:.1g}, {self.smoothed[-1]:.3g} at {self.rates[-1]:.1g}"
         )
-        return html.drawing(_WIDTH, _HEIGHT, parts, label=described)
-
-
-_WIDTH, _HEIGHT, _LEFT, _TOP = 318, 210, 58, 32  # pixels
-_RIGHT, _BOTTOM = _WIDTH - 84, _HEIGHT - 48  # positions of the last epoch and the smallest value
-_VALIDATION = "val_"
+        return html.drawing(axes.width, axes.height, parts, label=described)
 
 
 class TrainingCurves(Picture):
@@ -151,24 +169,15 @@ def _chart(metric: str, curves: Mapping[str, Sequence[float]]) -> html.Element:
     """One metric as a drawing; the table has its values."""
     finite = [value for values in curves.values() for value in values if math.isfinite(value)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
-    num_epochs = len(next(iter(curves.values())))
-    parts = [
-        html.line([(_LEFT, _TOP - 10), (_LEFT, _BOTTOM + 10), (_RIGHT + 10, _BOTTOM + 10)], "axis"),
-        html.label(0, 14, metric),
-        html.label(_LEFT - 6, _TOP + 4, _short(high), anchor="end"),
-        html.label(_LEFT - 6, _BOTTOM + 4, _short(low) if high > low else "", anchor="end"),
-        html.label(_LEFT, _HEIGHT - 16, "1", anchor="middle"),
-        html.label(_RIGHT, _HEIGHT - 16, str(num_epochs) if num_epochs > 1 else "", anchor="middle"),
-        html.label((_LEFT + _RIGHT) / 2, _HEIGHT - 16, "epoch", anchor="middle"),
-    ]
+    num_epochs, axes = len(next(iter(curves.values()))), _EPOCH_AXES
+    ticks = {_LEFT: "1", axes.right: str(num_epochs) if num_epochs > 1 else "", (_LEFT + axes.right) / 2: "epoch"}
+    parts = axes.parts(metric, _short(high), _short(low) if high > low else "")
+    parts += [html.label(x, axes.height - 16, text, anchor="middle") for x, text in ticks.items()]
     names = sorted(curves, key=lambda name: curves[name][-1])
     for index, (name, values) in enumerate(curves.items()):
         style, dashes = f"c{index}", {"stroke_dasharray": "6 4"} if index else {}
         points = [
-            (
-                _LEFT + epoch / max(num_epochs - 1, 1) * (_RIGHT - _LEFT),
-                _BOTTOM - ((value - low) / (high - low) if high > low else 0.5) * (_BOTTOM - _TOP),
-            )
+            axes.point(epoch / max(num_epochs - 1, 1), (value - low) / (high - low) if high > low else 0.5)
             for epoch, value in enumerate(values)
             if math.isfinite(value)
         ]
@@ -179,7 +188,7 @@ def _chart(metric: str, curves: Mapping[str, Sequence[float]]) -> html.Element:
             shift = 4 if len(curves) == 1 else (10, -2)[names.index(name)]
             parts.append(html.label(points[-1][0] + 8, points[-1][1] + shift, name))
     ends = ", ".join(f"{name} from {values[0]:.4g} to {values[-1]:.4g}" for name, values in curves.items())
-    return html.drawing(_WIDTH, _HEIGHT, parts, label=f"{metric}: {ends}")
+    return html.drawing(axes.width, axes.height, parts, label=f"{metric}: {ends}")
 
 
 def _short(value: float) -> str:

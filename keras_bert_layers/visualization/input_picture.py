@@ -85,19 +85,18 @@ class InputPicture(Picture):
         return cls(tokens.names, tokens.segments.tolist(), {name: matrices[name][rows[name]] for name in ROWS})
 
     def _body(self) -> list[html.Element]:
-        labels = {
-            "token": self.tokens,
-            "segment": [_segment_name(segment) for segment in self.segments],
-            "position": [str(position) for position in range(len(self.tokens))],
-            "sum": [""] * len(self.tokens),
-        }
-        signs = {"token": "", "segment": "+ ", "position": "+ ", "sum": "= "}
-        vectors = {**self.vectors, "sum": self.sum}
+        labels = [
+            self.tokens,
+            [_segment_name(segment) for segment in self.segments],
+            [str(position) for position in range(len(self.tokens))],
+            [""] * len(self.tokens),
+        ]
+        vectors = [*self.vectors.values(), self.sum]
         # One scale for all strips, so that they can be compared.
-        largest = max(float(np.abs(vector[:, :_NUM_SHOWN]).max()) for vector in vectors.values())
+        largest = max(float(np.abs(vector[:, :_NUM_SHOWN]).max()) for vector in vectors)
         rows = [
-            [signs[name] + name, *(_cell(*pair, largest) for pair in zip(labels[name], vectors[name], strict=True))]
-            for name in labels
+            [name, *(_cell(label, vector, largest) for label, vector in zip(names, strips, strict=True))]
+            for name, names, strips in zip(("token", "+ segment", "+ position", "= sum"), labels, vectors, strict=True)
         ]
         return [html.table(_CAPTION, ["input", *map(html.token, self.tokens)], rows)]
 

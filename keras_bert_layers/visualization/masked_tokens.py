@@ -98,12 +98,9 @@ def _mark(number: str) -> html.Element:
 def _table(number: str, tokens: Sequence[str], probabilities: Sequence[float]) -> html.Element:
     """The tokens for one mask."""
     rows = [
-        [html.token(name), html.number(html.percent(share)), html.drawing(_BAR_WIDTH, 12, [_bar(share)])]
+        [html.token(name), html.number(html.percent(share)), html.drawing(_BAR_WIDTH, 12, [bar])]
         for name, share in zip(tokens, probabilities, strict=True)
+        for bar in [html.bar(0, 0, max(1, _BAR_WIDTH * share), 12)]
     ]
     caption = f"Mask {number}".strip() + ("" if rows else " is beyond what the model reads.")
     return html.table(caption, ["token", "probability", "as a bar"], rows)
-
-
-def _bar(share: float) -> html.Element:
-    return html.bar(0, 0, max(1, _BAR_WIDTH * share), 12)
