@@ -1,8 +1,8 @@
-"""`BertBackbone`: the encoder as a functional Keras model."""
+"""`BertBackbone`: the BERT encoder as a functional Keras model."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 
@@ -13,77 +13,12 @@ from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.keras_models import run_through_graph
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import BertConfig
-from keras_bert_layers.layers._layer_norm import FinalLayerNorm
 from keras_bert_layers.layers.bert_embedding import BertEmbedding
 from keras_bert_layers.layers.encoder_parts import EncoderParts, new_layer
+from keras_bert_layers.layers.layer_norm import FinalLayerNorm
 from keras_bert_layers.layers.lora import enable_lora, is_lora
 from keras_bert_layers.layers.pooler import Pooler
 from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock
-
-
-class Encoded(NamedTuple):
-    """What an encoder gives.
-
-    Args:
-        hidden_states: the output of the embedding, and of each block.
-        attention_scores: those of each block, if they are asked for.
-        first: the last hidden state of the first tokens, `[B, H]`.
-    """
-
-    hidden_states: list[Any]
-    attention_scores: list[Any]
-    first: Any
-
-
-def encode(config: BertConfig, parts: EncoderParts, policy: Any, inputs: dict[str, Any], with_scores: bool) -> Encoded:
-    """The outputs of new layers for symbolic inputs.
-
-    The last block is called twice, once for the first tokens only. A graph runs the call that its outputs need.
-    """
-    shared = {name: getattr(config, name) for name in ("dropout", "layer_norm_epsilon", "initializer_range")}
-    positions = new_layer(
-        parts.positions, name="positions", dtype=policy, max_sequence_length=config.max_sequence_length
-    )
-    if positions is not None:
-        positions.build((None, config.num_heads, None, config.hidden_dim // config.num_heads))
-    embedding = BertEmbedding(
-        config.vocabulary_size,
-        config.hidden_dim,
-        max_sequence_length=config.max_sequence_length,
-        num_segments=config.num_segments,
-        embedding_dim=config.embedding_dim,
-        position_offset=config.position_offset,
-        positions=positions,
-        dtype=policy,
-        name="embedding",
-        **shared,
-    )
-    hidden_states = [embedding(inputs["token_ids"], inputs["segment_ids"], padding_mask=inputs["padding_mask"])]
-    attention_scores = []
-    for index in range(config.num_layers):
-        block = TransformerEncoderBlock(
-            config.num_heads,
-            config.intermediate_dim,
-            activation=config.activation,
-            attention_dropout=config.attention_dropout,
-            normalize_first=parts.normalize_first,
-            causal=parts.causal,
-            positions=positions,
-            feed_forward=new_layer(parts.feed_forward, name="feed_forward", dtype=policy),
-            dtype=policy,
-            name=f"encoder_block_{index}",
-            **shared,
-        )
-        hidden = block(hidden_states[-1], inputs["padding_mask"], return_attention_scores=with_scores)
-        if with_scores:
-            hidden, scores = hidden
-            attention_scores.append(scores)
-        hidden_states.append(hidden)
-    first = block(hidden_states[-2], inputs["padding_mask"], first_token_only=True)  # [B, H]
-    if parts.normalize_first:
-        norm = FinalLayerNorm(epsilon=config.layer_norm_epsilon, dtype=policy, name="final_layer_norm")
-        hidden_states[-1], first = norm(hidden_states[-1]), norm(first)
-    return Encoded(hidden_states, attention_scores, first)
 
 
 @register
@@ -100,8 +35,8 @@ class BertBackbone(keras.Model):
         dtype: dtype policy of all layers, such as "mixed_bfloat16"; None for Keras's global policy.
         name: name of the model.
         trainable: whether training changes the weights.
-        parts: the parts that are not BERT's, such as other positions; None for BERT's own. Checkpoints of other
-            programs have no place for them; a `.keras` file has.
+        parts: the parts that are not BERT's, such as other positions; None for BERT's own. Only a `.keras` file stores
+            them; checkpoints of other programs have no place for them.
         lora_rank: the rank of LoRA, as after `enable_lora`; None for no LoRA.
         lora_alpha: as in `enable_lora`.
 
@@ -161,7 +96,7 @@ class BertBackbone(keras.Model):
 
         names = ("token_ids", "segment_ids", "padding_mask")
         inputs = {key: keras.Input(shape=(None,), dtype="int32", name=key) for key in names}
-        hidden_states, attention_scores, first = encode(config, parts, policy, inputs, return_attention_scores)
+        hidden_states, attention_scores, first = _encode(config, parts, policy, inputs, return_attention_scores)
         pooler = Pooler(
             activation=config.pooler_activation,
             initializer_range=config.initializer_range,
@@ -192,7 +127,7 @@ class BertBackbone(keras.Model):
     save_weights = atomic_save.save_weights
 
     def enable_lora(self, rank: int, lora_alpha: float | None = None) -> None:
-        """Trains two small matrices beside each large one, instead of the large ones (LoRA), by Keras's own layers.
+        """Enables LoRA: trains two small matrices beside each large one, instead of the large ones.
 
         In every block the dense layers of attention (`query_key_value`, `output_projection`) and of the feed-forward
         network (`intermediate`, `output_projection`) add `alpha / rank * x A B` to their outputs. All other weights of
@@ -240,9 +175,7 @@ class BertBackbone(keras.Model):
 
     @padding_free.setter
     def padding_free(self, value: bool) -> None:
-        for layer in self.layers:
-            if isinstance(layer, BertEmbedding | TransformerEncoderBlock):
-                layer.padding_free = value
+        self._set_on_layers("padding_free", value)
 
     @property
     def rematerialize(self) -> bool:
@@ -255,15 +188,13 @@ class BertBackbone(keras.Model):
     @rematerialize.setter
     def rematerialize(self, value: bool) -> None:
         checks.boolean(type(self).__name__, "rematerialize", value)
-        for layer in self.layers:
-            if isinstance(layer, TransformerEncoderBlock):
-                layer.rematerialize = value
+        self._set_on_layers("rematerialize", value)
 
     @property
     def packed_rows(self) -> bool:
         """Whether a row of ids may hold several texts, without padding between them.
 
-        False by default, and no part of a file: the weights are those of an ordinary backbone. With True,
+        False by default, and not saved: the weights are those of an ordinary backbone. With True,
         `"padding_mask"` is the number of the text that each token belongs to, 1, 2, 3, ... along the row, and 0 for
         padding. Tokens attend to their own text only, and positions start again with each text, so that every token has
         the output that it has in a row of its own. `"pooled_output"` is that of the row's first text. With a mask of 0
@@ -279,10 +210,14 @@ class BertBackbone(keras.Model):
         checks.boolean(type(self).__name__, "packed_rows", value)
         if value == self.packed_rows:
             return
-        for layer in self.layers:
-            if isinstance(layer, BertEmbedding | TransformerEncoderBlock):
-                layer.packed_rows = value
+        self._set_on_layers("packed_rows", value)
         self.train_function = self.test_function = self.predict_function = None
+
+    def _set_on_layers(self, name: str, value: bool) -> None:
+        """Sets a property of the embedding and the blocks, wherever a layer has it."""
+        for layer in self.layers:
+            if hasattr(layer, name):
+                setattr(layer, name, value)
 
     quantize = keras_models.quantize
 
@@ -301,3 +236,60 @@ class BertBackbone(keras.Model):
             arguments["parts"] = keras.saving.deserialize_keras_object(arguments["parts"])
         backbone = cls(**{**arguments, "config": BertConfig.from_dict(config["config"])})
         return keras_models.made_quantized(backbone, config)
+
+
+def _encode(
+    config: BertConfig, parts: EncoderParts, policy: Any, inputs: dict[str, Any], with_scores: bool
+) -> tuple[list[Any], list[Any], Any]:
+    """Makes the embedding and the blocks, and calls them on symbolic inputs.
+
+    The last block is called twice, once for the first tokens only. A graph runs the call that its outputs need.
+
+    Returns:
+        The hidden states, from the output of the embedding to that of the last block; the attention scores of each
+        block, if asked for; and the last hidden state of the first tokens, `[B, H]`.
+    """
+    shared = {name: getattr(config, name) for name in ("dropout", "layer_norm_epsilon", "initializer_range")}
+    positions = new_layer(
+        parts.positions, name="positions", dtype=policy, max_sequence_length=config.max_sequence_length
+    )
+    if positions is not None:
+        positions.build((None, config.num_heads, None, config.hidden_dim // config.num_heads))
+    embedding = BertEmbedding(
+        config.vocabulary_size,
+        config.hidden_dim,
+        max_sequence_length=config.max_sequence_length,
+        num_segments=config.num_segments,
+        embedding_dim=config.embedding_dim,
+        position_offset=config.position_offset,
+        positions=positions,
+        dtype=policy,
+        name="embedding",
+        **shared,
+    )
+    hidden_states = [embedding(inputs["token_ids"], inputs["segment_ids"], padding_mask=inputs["padding_mask"])]
+    attention_scores = []
+    for index in range(config.num_layers):
+        block = TransformerEncoderBlock(
+            config.num_heads,
+            config.intermediate_dim,
+            activation=config.activation,
+            attention_dropout=config.attention_dropout,
+            normalize_first=parts.normalize_first,
+            causal=parts.causal,
+            positions=positions,
+            feed_forward=new_layer(parts.feed_forward, name="feed_forward", dtype=policy),
+            dtype=policy,
+            name=f"encoder_block_{index}",
+            **shared,
+        )
+        hidden = block(hidden_states[-1], inputs["padding_mask"], return_attention_scores=with_scores)
+        if with_scores:
+            hidden, scores = hidden
+            attention_scores.append(scores)
+        hidden_states.append(hidden)
+    first = block(hidden_states[-2], inputs["padding_mask"], first_token_only=True)  # [B, H]
+    if parts.normalize_first:
+        norm = FinalLayerNorm(epsilon=config.layer_norm_epsilon, dtype=policy, name="final_layer_norm")
+        hidden_states[-1], first = norm(hidden_states[-1]), norm(first)
+    return hidden_states, attention_scores, first

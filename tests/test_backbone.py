@@ -293,12 +293,11 @@ def test_layers_are_found_by_name():
 
 def test_too_long_a_sequence(inputs):
     longer = {key: np.ones((2, 12), "int32") for key in inputs}
-    text = (
-        "`token_ids.shape` must have at most `max_sequence_length` (11) tokens a row. Received: token_ids.shape=(2, 12)"
-    )
+    text = "`token_ids.shape` must have at most `max_sequence_length` (11) tokens per row. "
+    text += "Received: token_ids.shape=(2, 12)"
     with pytest.raises(ValueError, match=re.escape(text)):
         make()(longer)
-    with pytest.raises(Exception, match=re.escape("(11) tokens a row") + r"|[Ss]lice|size\[0\]"):
+    with pytest.raises(Exception, match=re.escape("(11) tokens per row") + r"|[Ss]lice|size\[0\]"):
         make().predict(longer, verbose=0)
 
 

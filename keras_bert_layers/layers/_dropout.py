@@ -1,4 +1,4 @@
-"""Dropout that can be repeated."""
+"""Dropout whose random state can be repeated, for gradient checkpointing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Dropout(keras.layers.Dropout):
 
     @contextmanager
     def replay(self, seeds: Sequence[Any]) -> Iterator[None]:
-        """Makes the calls inside the context drop values by these seeds, one seed a call, as in training."""
+        """Makes the calls inside the context drop values by these seeds, one per call, as in training."""
         self._drawn_seeds.value = list(seeds)
         try:
             yield

@@ -10,10 +10,10 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph, constructor_arguments
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers._layer_norm import LayerNorm
 from keras_bert_layers.layers.dense import dense
 from keras_bert_layers.layers.initializers import truncated_normal
-from keras_bert_layers.layers.padding_free import Packing, PaddingFreeLayer, packing_of, unpacked
+from keras_bert_layers.layers.layer_norm import LayerNorm
+from keras_bert_layers.layers.padding_free import PaddingFreeLayer, RealTokens, real_tokens_of, with_padding
 from keras_bert_layers.layers.positions import Positions, part_of, serialized, with_summed_gradient
 
 
@@ -146,23 +146,23 @@ class BertEmbedding(PaddingFreeLayer):
         texts = padding_mask if self.packed_rows else None
         if texts is None:
             self._check_one_text(padding_mask)
-        packing = packing_of(padding_mask) if position_ids is None and self._packs(padding_mask) else None
-        positions = self._positions(token_ids, position_ids, texts, packing)
-        if packing is None:
+        real = real_tokens_of(padding_mask) if position_ids is None and self._skips_padding(padding_mask) else None
+        positions = self._positions(token_ids, position_ids, texts, real)
+        if real is None:
             return self._finished(self._sum(token_ids, segment_ids, positions))  # [..., S, H]
-        segment_ids = None if segment_ids is None else packing.pack(segment_ids)
-        return unpacked(packing, self._finished(self._sum(packing.pack(token_ids), segment_ids, positions)))
+        segment_ids = None if segment_ids is None else real.select(segment_ids)
+        return with_padding(real, self._finished(self._sum(real.select(token_ids), segment_ids, positions)))
 
-    def _positions(self, token_ids: Any, position_ids: Any, texts: Any, packing: Packing | None) -> Any:
-        """What is added for the positions, `[S, E]` or `[..., S, E]`, with a packing `[T, E]`; None for nothing."""
+    def _positions(self, token_ids: Any, position_ids: Any, texts: Any, real: RealTokens | None) -> Any:
+        """What is added for the positions, `[S, E]` or `[..., S, E]`, of real tokens `[T, E]`; None for nothing."""
         if self.position_embedding is None:
             self._check_length(token_ids.shape)
             return None
         if position_ids is None and not self.position_offset and texts is None:
             first = self._first_positions(token_ids)  # [S, E]
-            return first if packing is None else packing.at_positions(first)
+            return first if real is None else real.at_positions(first)
         ids = self._counted_positions(token_ids, texts) if position_ids is None else position_ids
-        return _rows(self.position_embedding, ids if packing is None else packing.pack(ids))
+        return _rows(self.position_embedding, ids if real is None else real.select(ids))
 
     def _sum(self, token_ids: Any, segment_ids: Any, positions: Any) -> Any:
         embedded = _rows(self.token_embedding, token_ids)  # [..., E]
@@ -220,7 +220,7 @@ class BertEmbedding(PaddingFreeLayer):
 
     def _check_length(self, shape: Any) -> None:
         if isinstance(shape[-1], int) and shape[-1] > self.max_sequence_length:
-            rule = f"have at most `max_sequence_length` ({self.max_sequence_length}) tokens a row"
+            rule = f"have at most `max_sequence_length` ({self.max_sequence_length}) tokens per row"
             cure = "Truncate the texts, or split them into windows."
             raise ValueError(checks.message(type(self).__name__, "token_ids.shape", rule, tuple(shape), cure))
 

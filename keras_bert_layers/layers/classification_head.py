@@ -1,4 +1,4 @@
-"""`ClassificationHead`: logits of classes."""
+"""Classification heads: logits of a sequence, of each token, or of the choices of multiple choice."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers.dense import dense
 from keras_bert_layers.layers.padding_free import of_each_token
+
+# The score of an absent choice: finite, so that no gradient is NaN, and 0 after a softmax in float32.
+ABSENT_SCORE = -1e9
 
 
 @register
@@ -93,7 +96,6 @@ class TokenClassificationHead(ClassificationHead):
         ValueError: if an argument is out of range.
 
     Examples:
-        >>> import keras
         >>> tuple(TokenClassificationHead(num_tags=5)(keras.ops.ones((2, 7, 8))).shape)
         (2, 7, 5)
 
@@ -138,10 +140,6 @@ class FlattenChoices(keras.layers.Layer):
     def compute_output_spec(self, ids: Any) -> Any:
         """Shape and dtype of the output."""
         return keras.KerasTensor((None, ids.shape[-1]), dtype=ids.dtype)
-
-
-# The score of an absent choice: finite, so that no gradient is NaN, and 0 after a softmax in float32.
-ABSENT_SCORE = -1e9
 
 
 @register

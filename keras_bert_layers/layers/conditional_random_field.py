@@ -1,4 +1,7 @@
-"""`ConditionalRandomField`: scores the tags of a sequence jointly."""
+"""`ConditionalRandomField` (CRF): scores the tags of a sequence jointly.
+
+Axes: B batch, S sequence, C tags.
+"""
 
 from __future__ import annotations
 
@@ -12,117 +15,6 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.tag_scheme import check_tag_names, tag_scheme
-
-
-def best_backward_scores(scores: Any, emissions: Any, ends: Any, real: Any) -> Any:
-    """The best score of the tags after each position, given its tag; up to a constant a position, `[B, S, C]`."""
-    return _backward_scores(scores, emissions, ends, real, ops.max)
-
-
-def total_backward_scores(scores: Any, emissions: Any, ends: Any, real: Any) -> Any:
-    """The log-sum-exp of the scores of all tags after each position, given its tag; up to a constant a position.
-
-    The custom gradient is needed because XLA has none for `keras.ops.scan` on TensorFlow. It ignores the constants, so
-    the caller's result must not depend on them; a softmax over the tags, for example, does not.
-
-    Returns:
-        `[B, S, C]`.
-    """
-
-    @ops.custom_gradient
-    def total(scores: Any, emissions: Any, ends: Any, real_share: Any) -> tuple[Any, Callable[..., Any]]:
-        real = ops.cast(real_share, "bool")
-        backward = _backward_scores(scores, emissions, ends, real, ops.logsumexp)
-
-        def gradient(*args: Any, upstream: Any = None) -> tuple[Any, ...]:
-            upstream = args[0] if upstream is None else upstream  # the backends pass it differently
-            followers = ops.softmax(scores + (emissions + backward)[:, :, None, :], axis=-1)  # [B, S, C, C]
-            before, last = _accumulated(upstream, followers, real)
-            shares = ops.where(real[:, :, None], before, 0)  # [B, S, C]
-            return (
-                ops.einsum("bsi,bsij->ij", shares, followers),
-                ops.einsum("bsi,bsij->bsj", shares, followers),
-                ops.sum(last, axis=0),
-                ops.zeros_like(real_share),
-            )
-
-        return backward, gradient
-
-    return total(scores, emissions, ends, ops.cast(real, emissions.dtype))
-
-
-def marginals(scores: Any, logits: Any, real: Any) -> Any:
-    """The probability of each tag at each position.
-
-    Args:
-        scores: `[C + 1, C]`; the last row is for the first tag.
-        logits: emissions and `total_backward_scores`, added, `[B, S, C]`.
-        real: bool `[B, S]`.
-
-    Returns:
-        `[B, S, C]`; 0 where `real` is false.
-    """
-
-    def step(before: Any, position: Any) -> tuple[Any, Any]:
-        logit, is_real = position  # [B, C], [B]
-        followers = ops.softmax(scores + logit[:, None, :], axis=-1)  # [B, C + 1, C]
-        after = ops.einsum("bi,bij->bj", before, followers)
-        after = ops.pad(after, [[0, 0], [0, 1]])  # [B, C + 1]; the start follows no tag
-        return ops.where(is_real[:, None], after, before), after
-
-    start = ops.pad(ops.zeros_like(logits[:, 0]), [[0, 0], [0, 1]], constant_values=1)  # [B, C + 1]
-    _, probabilities = along(step, start, (logits, real))
-    return ops.where(real[:, :, None], probabilities[:, :, :-1], 0)
-
-
-def along(
-    step: Callable[[Any, Sequence[Any]], tuple[Any, Any]], start: Any, columns: Sequence[Any], *, reverse: bool = False
-) -> tuple[Any, Any]:
-    """`keras.ops.scan` along the positions of columns `[B, S, ...]`.
-
-    Args:
-        step: a function of the carried value and the columns' values `[B, ...]` at a position; it returns the new
-            carried value and an output of the same shape and dtype.
-        start: the first carried value.
-        columns: tensors of the same length S.
-        reverse: whether to go from the last position to the first.
-
-    Returns:
-        The last carried value, and the outputs `[B, S, ...]`.
-    """
-    # The scan runs over indices: on TensorFlow, Keras 3.15 rejects several columns of unknown length.
-    columns = [ops.swapaxes(column, 0, 1) for column in columns]
-
-    def at(carried: Any, index: Any) -> tuple[Any, Any]:
-        return step(carried, [ops.take(column, index, axis=0) for column in columns])
-
-    last, outputs = ops.scan(at, start, ops.arange(ops.shape(columns[0])[0]), reverse=reverse)
-    return last, ops.swapaxes(outputs, 0, 1)
-
-
-def _backward_scores(scores: Any, emissions: Any, ends: Any, real: Any, reduce: Callable[..., Any]) -> Any:
-    def step(after: Any, position: Any) -> tuple[Any, Any]:
-        emission, is_real = position  # [B, C], [B]
-        score = reduce(scores + (emission + after)[:, None, :], axis=-1)  # [B, C]
-        # Only differences between tags count, and in float32 a long row's sum would lose what one position adds.
-        score = score - ops.max(score, axis=-1, keepdims=True)
-        return ops.where(is_real[:, None], score, after), after
-
-    end = ends + ops.zeros_like(emissions[:, 0])  # [B, C]
-    return along(step, end, (emissions, real), reverse=True)[1]
-
-
-def _accumulated(upstream: Any, followers: Any, real: Any) -> tuple[Any, Any]:
-    """The gradient that reaches each position from those before it, `[B, S, C]`, and the end, `[B, C]`."""
-
-    def step(before: Any, position: Any) -> tuple[Any, Any]:
-        own, share, is_real = position  # [B, C], [B, C, C], [B]
-        spread = ops.einsum("bi,bij->bj", before, share)
-        return own + ops.where(is_real[:, None], spread, before), before
-
-    last, before = along(step, ops.zeros_like(upstream[:, 0]), (upstream, followers, real))
-    return before, last
-
 
 # The score of a forbidden transition. Its exponential is 0 in float32, and sums of it over any length stay finite, so
 # that the loss is finite even for a row with such a transition.
@@ -144,10 +36,10 @@ class ConditionalRandomField(keras.layers.Layer):
 
     Args:
         num_tags: the number of tags, at least 2.
-        tag_names: None, or one name a tag in the order of their ids: "O", "B-person", "I-person" and so on. With names,
-            only rows of tags that their scheme allows are possible: in BIO, an "I-" only after a "B-" or an "I-" of the
-            same label.
-        scheme: the scheme of `tag_names`, as for `BertTokenClassifier`; None finds it out.
+        tag_names: None, or one name per tag in the order of their ids: "O", "B-person", "I-person" and so on. With
+            names, only rows of tags that their scheme allows are possible: in BIO, an "I-" only after a "B-" or an "I-"
+            of the same label.
+        scheme: the scheme of `tag_names`, as for `BertTokenClassifier`; None to infer it from the names.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -203,7 +95,7 @@ class ConditionalRandomField(keras.layers.Layer):
     def call(self, emissions: Any, padding_mask: Any = None) -> Any:
         """Computes each position's probabilities; see the class."""
         emissions, real = self._prepare(emissions, padding_mask)
-        return marginals(self._scores(emissions.dtype), emissions + self._total_backward_scores(emissions, real), real)
+        return _marginals(self._scores(emissions.dtype), emissions + self._total_backward_scores(emissions, real), real)
 
     def log_likelihood(self, emissions: Any, tags: Any, padding_mask: Any = None) -> Any:
         """The log-probability of rows of tags.
@@ -243,7 +135,7 @@ class ConditionalRandomField(keras.layers.Layer):
             tag, is_real = position
             return ops.where(is_real, tag, previous), previous
 
-        _, previous = along(step, self._start_row(emissions), (tags, real))
+        _, previous = _along(step, self._start_row(emissions), (tags, real))
         past = ops.take(self._scores(emissions.dtype), previous, axis=0)  # [B, S, C]
         return past + emissions + self._total_backward_scores(emissions, real)
 
@@ -265,12 +157,12 @@ class ConditionalRandomField(keras.layers.Layer):
             tag = ops.cast(ops.argmax(ops.take(scores, previous, axis=0) + score, axis=-1), "int32")
             return ops.where(is_real, tag, previous), ops.where(is_real, tag, 0)
 
-        backward = best_backward_scores(scores[:-1], emissions, self._ends(emissions.dtype), real)
-        return along(step, self._start_row(emissions), (emissions + backward, real))[1]
+        backward = _backward_scores(scores[:-1], emissions, self._ends(emissions.dtype), real, ops.max)
+        return _along(step, self._start_row(emissions), (emissions + backward, real))[1]
 
     def _total_backward_scores(self, emissions: Any, real: Any) -> Any:
         dtype = emissions.dtype
-        return total_backward_scores(self._scores(dtype)[:-1], emissions, self._ends(dtype), real)
+        return _total_backward_scores(self._scores(dtype)[:-1], emissions, self._ends(dtype), real)
 
     def _scores(self, dtype: str) -> Any:
         """The score of each tag (column) after each tag (row), or as the first tag (last row); `[C + 1, C]`."""
@@ -301,3 +193,113 @@ class ConditionalRandomField(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         return {**super().get_config(), "num_tags": self.num_tags, "tag_names": self.tag_names, "scheme": self.scheme}
+
+
+def _marginals(scores: Any, logits: Any, real: Any) -> Any:
+    """The probability of each tag at each position.
+
+    Args:
+        scores: `[C + 1, C]`; the last row is for the first tag.
+        logits: emissions and `_total_backward_scores`, added, `[B, S, C]`.
+        real: bool `[B, S]`.
+
+    Returns:
+        `[B, S, C]`; 0 where `real` is false.
+    """
+
+    def step(before: Any, position: Any) -> tuple[Any, Any]:
+        logit, is_real = position  # [B, C], [B]
+        followers = ops.softmax(scores + logit[:, None, :], axis=-1)  # [B, C + 1, C]
+        after = ops.einsum("bi,bij->bj", before, followers)
+        after = ops.pad(after, [[0, 0], [0, 1]])  # [B, C + 1]; the start follows no tag
+        return ops.where(is_real[:, None], after, before), after
+
+    start = ops.pad(ops.zeros_like(logits[:, 0]), [[0, 0], [0, 1]], constant_values=1)  # [B, C + 1]
+    _, probabilities = _along(step, start, (logits, real))
+    return ops.where(real[:, :, None], probabilities[:, :, :-1], 0)
+
+
+def _total_backward_scores(scores: Any, emissions: Any, ends: Any, real: Any) -> Any:
+    """The log-sum-exp of the scores of all tags after each position, given its tag; up to a constant per position.
+
+    The custom gradient is needed because XLA has none for `keras.ops.scan` on TensorFlow. It ignores the constants, so
+    the caller's result must not depend on them; a softmax over the tags, for example, does not.
+
+    Returns:
+        `[B, S, C]`.
+    """
+
+    @ops.custom_gradient
+    def total(scores: Any, emissions: Any, ends: Any, real_share: Any) -> tuple[Any, Callable[..., Any]]:
+        real = ops.cast(real_share, "bool")
+        backward = _backward_scores(scores, emissions, ends, real, ops.logsumexp)
+
+        def gradient(*args: Any, upstream: Any = None) -> tuple[Any, ...]:
+            upstream = args[0] if upstream is None else upstream  # the backends pass it differently
+            followers = ops.softmax(scores + (emissions + backward)[:, :, None, :], axis=-1)  # [B, S, C, C]
+            before, last = _accumulated(upstream, followers, real)
+            shares = ops.where(real[:, :, None], before, 0)  # [B, S, C]
+            return (
+                ops.einsum("bsi,bsij->ij", shares, followers),
+                ops.einsum("bsi,bsij->bsj", shares, followers),
+                ops.sum(last, axis=0),
+                ops.zeros_like(real_share),
+            )
+
+        return backward, gradient
+
+    return total(scores, emissions, ends, ops.cast(real, emissions.dtype))
+
+
+def _backward_scores(scores: Any, emissions: Any, ends: Any, real: Any, reduce: Callable[..., Any]) -> Any:
+    """The best score (by `ops.max`), or the sum, of the tags after each position, given its tag, `[B, S, C]`.
+
+    Up to a constant per position.
+    """
+
+    def step(after: Any, position: Any) -> tuple[Any, Any]:
+        emission, is_real = position  # [B, C], [B]
+        score = reduce(scores + (emission + after)[:, None, :], axis=-1)  # [B, C]
+        # Only differences between tags count, and in float32 a long row's sum would lose what one position adds.
+        score = score - ops.max(score, axis=-1, keepdims=True)
+        return ops.where(is_real[:, None], score, after), after
+
+    end = ends + ops.zeros_like(emissions[:, 0])  # [B, C]
+    return _along(step, end, (emissions, real), reverse=True)[1]
+
+
+def _accumulated(upstream: Any, followers: Any, real: Any) -> tuple[Any, Any]:
+    """The gradient that reaches each position from those before it, `[B, S, C]`, and the end, `[B, C]`."""
+
+    def step(before: Any, position: Any) -> tuple[Any, Any]:
+        own, share, is_real = position  # [B, C], [B, C, C], [B]
+        spread = ops.einsum("bi,bij->bj", before, share)
+        return own + ops.where(is_real[:, None], spread, before), before
+
+    last, before = _along(step, ops.zeros_like(upstream[:, 0]), (upstream, followers, real))
+    return before, last
+
+
+def _along(
+    step: Callable[[Any, Sequence[Any]], tuple[Any, Any]], start: Any, columns: Sequence[Any], *, reverse: bool = False
+) -> tuple[Any, Any]:
+    """`keras.ops.scan` along the positions of columns `[B, S, ...]`.
+
+    Args:
+        step: a function of the carried value and the columns' values `[B, ...]` at a position; it returns the new
+            carried value and an output of the same shape and dtype.
+        start: the first carried value.
+        columns: tensors of the same length S.
+        reverse: whether to go from the last position to the first.
+
+    Returns:
+        The last carried value, and the outputs `[B, S, ...]`.
+    """
+    # The scan runs over indices: on TensorFlow, Keras 3.15 rejects several columns of unknown length.
+    columns = [ops.swapaxes(column, 0, 1) for column in columns]
+
+    def at(carried: Any, index: Any) -> tuple[Any, Any]:
+        return step(carried, [ops.take(column, index, axis=0) for column in columns])
+
+    last, outputs = ops.scan(at, start, ops.arange(ops.shape(columns[0])[0]), reverse=reverse)
+    return last, ops.swapaxes(outputs, 0, 1)

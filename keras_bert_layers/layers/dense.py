@@ -1,4 +1,4 @@
-"""Dense layers with BERT's initial weights, and the base of layers that hold one."""
+"""Dense layers with BERT's initial weights, the base of layers that hold one, and activations (GELU)."""
 
 from __future__ import annotations
 
@@ -44,24 +44,13 @@ def gelu_tanh(inputs: Any) -> Any:
 
 
 def activation_function(owner: str, name: str) -> Callable[[Any], Any]:
-    """The function of an activation name.
-
-    Args:
-        owner: the class that asks, for the error.
-        name: one of `config.ACTIVATIONS`.
-
-    Returns:
-        The function.
-
-    Raises:
-        ValueError: if there is no such activation, or `name` is "gelu", which has two forms.
-    """
+    """The function of a name in `config.ACTIVATIONS`; ValueError for others, and for "gelu", which has two forms."""
     gelus = {"gelu_erf": gelu_erf, "gelu_tanh": gelu_tanh}
     return gelus.get(check_activation(owner, name)) or keras.activations.get(name)
 
 
 def dense(units: int, initializer_range: float, *, name: str = "dense", **kwargs: Any) -> keras.layers.Dense:
-    """A new `keras.layers.Dense` whose kernel is drawn from a truncated normal distribution.
+    """A new `keras.layers.Dense` whose kernel has a truncated normal distribution.
 
     Args:
         units: the width of the output.

@@ -1,4 +1,4 @@
-"""`EncoderParts`: what an encoder is made of where it is not BERT's."""
+"""`EncoderParts`: the parts of an encoder that differ from BERT's, such as positions and feed-forward layers."""
 
 from __future__ import annotations
 

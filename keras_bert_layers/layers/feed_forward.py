@@ -1,4 +1,4 @@
-"""`FeedForward`: the feed-forward network of an encoder block."""
+"""Feed-forward networks of an encoder block: BERT's `FeedForward`, and `GatedFeedForward` (GEGLU, SwiGLU)."""
 
 from __future__ import annotations
 
@@ -42,13 +42,10 @@ class FeedForward(keras.layers.Layer):
         Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 3.3.
     """
 
+    _num_inner = 1  # products of the width `intermediate_dim` before the activation
+
     def __init__(
-        self,
-        intermediate_dim: int,
-        *,
-        activation: str = "gelu_erf",
-        initializer_range: float = 0.02,
-        **kwargs: Any,
+        self, intermediate_dim: int, *, activation: str = "gelu_erf", initializer_range: float = 0.02, **kwargs: Any
     ):
         super().__init__(**kwargs)
         owner = type(self).__name__
@@ -59,14 +56,11 @@ class FeedForward(keras.layers.Layer):
 
     def build(self, input_shape: Any) -> None:
         """Creates the two layers; the second is as wide as the input."""
-        options = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}
-        self.intermediate = self._inner_layer(**options)
+        options: dict[str, Any] = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}
+        self.intermediate = dense(self._num_inner * self.intermediate_dim, name="intermediate", **options)
         self.output_projection = dense(input_shape[-1], name="output", **options)
         self.intermediate.build(input_shape)
         self.output_projection.build((*input_shape[:-1], self.intermediate_dim))
-
-    def _inner_layer(self, **options: Any) -> keras.layers.Dense:
-        return dense(self.intermediate_dim, name="intermediate", **options)
 
     def call(self, hidden: Any) -> Any:
         """Transforms each token; see the class."""
@@ -104,7 +98,6 @@ class GatedFeedForward(FeedForward):
         ValueError: if an argument is out of range.
 
     Examples:
-        >>> import keras
         >>> tuple(GatedFeedForward(intermediate_dim=12, activation="silu")(keras.ops.ones((2, 5, 4))).shape)
         (2, 5, 4)
 
@@ -112,8 +105,7 @@ class GatedFeedForward(FeedForward):
         Shazeer 2020, GLU variants improve Transformer, https://arxiv.org/abs/2002.05202, section 2.
     """
 
-    def _inner_layer(self, **options: Any) -> Any:
-        return dense(2 * self.intermediate_dim, name="intermediate", **options)
+    _num_inner = 2
 
     def call(self, hidden: Any) -> Any:
         """Transforms each token; see the class."""

@@ -1,4 +1,4 @@
-"""Initial weights."""
+"""Initial weights: BERT's truncated normal distribution, and zeros without memory where a checkpoint replaces them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def truncated_normal(initializer_range: float) -> keras.initializers.Initializer
     instance get equal values.
 
     Args:
-        initializer_range: standard deviation; draws further than two of them from 0 are drawn again.
+        initializer_range: standard deviation; values further than two of them from 0 are drawn again.
 
     Returns:
         The initializer.
@@ -73,7 +73,7 @@ def aligned_zeros(shape: tuple[int, ...]) -> np.ndarray:
 def shared_tensor(array: np.ndarray) -> Any:
     """A tensor that owns the memory of an array of `aligned_zeros`; the array itself, if the backend copies anyway.
 
-    TensorFlow's own conversion copies twice. The array must not be changed any more.
+    TensorFlow's own conversion copies twice. The array must not change afterwards.
     """
     if keras.backend.backend() != "tensorflow":
         return array

@@ -1,4 +1,4 @@
-"""LoRA on dense layers, through Keras's own `enable_lora`."""
+"""LoRA (low-rank adaptation) on dense layers, by Keras's own `enable_lora`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def enable_lora(block: TransformerEncoderBlock, rank: int, alpha: float | None) 
     """Enables LoRA on the dense layers of attention and feed-forward of one block.
 
     Keras writes a dense layer with LoRA as one merged kernel, and reads zeros as both of its matrices, so that training
-    cannot go on. These layers write and read all of their weights.
+    cannot continue. These layers write and read all of their weights.
     """
     attention, feed_forward = block.attention, block.feed_forward
     within = [layer for layer in feed_forward._flatten_layers() if isinstance(layer, keras.layers.Dense)]

@@ -10,10 +10,10 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.keras_models import Untracked
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers._layer_norm import LayerNorm
 from keras_bert_layers.layers.bert_embedding import BertEmbedding
 from keras_bert_layers.layers.dense import activation_function, dense
 from keras_bert_layers.layers.initializers import truncated_normal
+from keras_bert_layers.layers.layer_norm import LayerNorm
 from keras_bert_layers.layers.padding_free import at_indices, of_each_token
 
 

@@ -1,4 +1,4 @@
-"""`Pooler`: BERT's vector for a whole sequence."""
+"""`Pooler`, one vector for a whole sequence, and `NextSentenceHead`, the next-sentence prediction on top of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ class Pooler(DenseLayer):
             axes.
 
     Examples:
-        >>> import keras
         >>> tuple(Pooler()(keras.ops.ones((2, 5, 8))).shape)
         (2, 8)
 

@@ -1,4 +1,4 @@
-"""`Positions`: the base of parts that tell an encoder the order of its tokens."""
+"""Positions of tokens, in place of a trained position embedding: rotary (RoPE), relative (T5) and sinusoidal."""
 
 from __future__ import annotations
 
@@ -56,33 +56,6 @@ class Positions(keras.layers.Layer):
         return {**super().get_config(), **own}
 
 
-def part_of(owner: str, argument: str, value: Any, kind: type[Any]) -> Any:
-    """None, or a part of that kind, also from its serialized form; TypeError otherwise."""
-    if isinstance(value, dict):
-        value = keras.saving.deserialize_keras_object(value)
-    return None if value is None else checks.instance(owner, argument, value, kind)
-
-
-def serialized(part: Any) -> Any:
-    """The serialized form of a part, for configs, not built, as the layer that has it builds it; None for None."""
-    if part is None:
-        return None
-    return {key: value for key, value in keras.saving.serialize_keras_object(part).items() if key != "build_config"}
-
-
-def with_summed_gradient(matrix: Any) -> Any:
-    """A matrix `(rows, width)` as a tensor whose gradient has its shape, on every backend.
-
-    On TensorFlow, the gradient of selected rows lists a row as often as it was selected. Keras's optimizers compute
-    with these parts one by one where they must use their sum: Adam squares each of them. A `Reshape` changes nothing
-    but the gradient, which it adds up. `tf.custom_gradient` would do the same, but TensorFlow keeps its function, and
-    with it the graph and all weights of the model, for ever.
-    """
-    if keras.backend.backend() != "tensorflow":
-        return matrix
-    return tf.reshape(tf.convert_to_tensor(matrix), matrix.shape)
-
-
 @register
 class RelativePositionBias(Positions):
     """T5's positions: each head adds a trained number to its scores, by the distance from query to key.
@@ -90,7 +63,7 @@ class RelativePositionBias(Positions):
     Distances share numbers in buckets: half of them for keys before the query, half for keys after it. In each half,
     the first half of the buckets are single distances, the others grow in size up to `max_distance`, and all longer
     distances share the last. Nothing is added to the embeddings. The numbers are added to scaled scores; T5 itself does
-    not scale, which its initial weights make up for.
+    not scale, for which its initial weights make up.
 
     Args:
         num_buckets: number of buckets; a multiple of 4.
@@ -232,3 +205,30 @@ class SinusoidalPositions(Positions):
         columns = np.arange(width)
         angles = np.arange(num_positions)[:, None] / 10_000 ** (columns // 2 * 2 / width)  # [P, width]
         return np.where(columns % 2, np.cos(angles), np.sin(angles)).astype("float32")
+
+
+def part_of(owner: str, argument: str, value: Any, kind: type[Any]) -> Any:
+    """None, or a part of that kind, also from its serialized form; TypeError otherwise."""
+    if isinstance(value, dict):
+        value = keras.saving.deserialize_keras_object(value)
+    return None if value is None else checks.instance(owner, argument, value, kind)
+
+
+def serialized(part: Any) -> Any:
+    """The serialized form of a part, for configs, not built, as the layer that has it builds it; None for None."""
+    if part is None:
+        return None
+    return {key: value for key, value in keras.saving.serialize_keras_object(part).items() if key != "build_config"}
+
+
+def with_summed_gradient(matrix: Any) -> Any:
+    """A matrix `(rows, width)` as a tensor whose gradient has its shape, on every backend.
+
+    On TensorFlow, the gradient of selected rows lists a row as often as it was selected. Keras's optimizers compute
+    with these parts one by one where they must use their sum: Adam squares each of them. A `Reshape` changes only the
+    gradient, which it adds up. `tf.custom_gradient` would do the same, but TensorFlow keeps its function, and
+    with it the graph and all weights of the model, for ever.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return matrix
+    return tf.reshape(tf.convert_to_tensor(matrix), matrix.shape)

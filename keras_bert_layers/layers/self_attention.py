@@ -12,7 +12,7 @@ from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers.dense import dense
-from keras_bert_layers.layers.padding_free import Packing, RowGroups, first_of
+from keras_bert_layers.layers.padding_free import RealTokens, RowGroups, first_of
 from keras_bert_layers.layers.positions import Positions, part_of, serialized
 
 # Where `keras.ops.dot_product_attention` is a fused kernel. On TensorFlow it is the same products as below.
@@ -40,10 +40,10 @@ class SelfAttention(keras.layers.Layer):
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
-        hidden: float `(batch, sequence, hidden_dim)`; with a `packing`, `(tokens, hidden_dim)`.
+        hidden: float `(batch, sequence, hidden_dim)`; with `real_tokens`, `(tokens, hidden_dim)`.
         padding_mask: int or bool `(batch, sequence)`, 1 = real token, 0 = padding that no position attends to; None if
             all are real.
-        packing: the positions of the tokens of `hidden` in the batch; None if `hidden` is padded.
+        real_tokens: the positions of the tokens of `hidden` in the batch; None if `hidden` is padded.
         packed_rows: whether a row holds several texts: `padding_mask`, an int, is then the number of each token's text,
             and a token attends to tokens of its own number only.
         first_token_only: whether to compute the output for the first token of each row only.
@@ -110,36 +110,36 @@ class SelfAttention(keras.layers.Layer):
         hidden: Any,
         padding_mask: Any = None,
         *,
-        packing: Packing | None = None,
+        real_tokens: RealTokens | None = None,
         packed_rows: bool = False,
         first_token_only: bool = False,
         return_attention_scores: bool = False,
         training: bool | None = None,
     ) -> Any:
         """Attends; see the class."""
-        query, merged = self._project(hidden, packing, first_token_only)
-        if packing is None:
+        query, merged = self._project(hidden, real_tokens, first_token_only)
+        if real_tokens is None:
             # One query is too little work for a kernel, and JAX's has no gradient for it.
             may_fuse = not (first_token_only or return_attention_scores or (training and self.dropout))
             fused = may_fuse and keras.backend.backend() in _FUSING_BACKENDS
             context, scores = self._attend(query, merged, padding_mask, packed_rows=packed_rows, fused=fused)
             context = context if query is None else context[:, 0]
         else:
-            rows = packing.all_rows() if return_attention_scores else packing.rows_by_length
+            rows = real_tokens.all_rows() if return_attention_scores else real_tokens.rows_by_length
             context, scores = self._attend_in(rows, query, merged, packed_rows)
         output = self.output_projection(context)
         return (output, scores) if return_attention_scores else output
 
-    def _project(self, hidden: Any, packing: Packing | None, first_token_only: bool) -> tuple[Any, Any]:
+    def _project(self, hidden: Any, real: RealTokens | None, first_token_only: bool) -> tuple[Any, Any]:
         """None, and query, key and value of all tokens; or the first tokens' query, and key and value of all."""
         if not first_token_only:
             return None, self.query_key_value(hidden)  # [B, S, 3 H] or [T, 3 H]
         width = hidden.shape[-1]
         if self.query_key_value.quantization_mode is not None:  # only the layer can read its kernel
             merged = self.query_key_value(hidden)
-            return first_of(packing, merged[..., :width]), merged[..., width:]
+            return first_of(real, merged[..., :width]), merged[..., width:]
         kernel, bias = self.query_key_value.kernel, self.query_key_value.bias
-        query = ops.matmul(first_of(packing, hidden), kernel[:, :width]) + bias[:width]  # [B, H]
+        query = ops.matmul(first_of(real, hidden), kernel[:, :width]) + bias[:width]  # [B, H]
         return query, ops.matmul(hidden, kernel[:, width:]) + bias[width:]  # [B, S, 2 H] or [T, 2 H]
 
     def _attend_in(self, rows: RowGroups, query: Any, merged: Any, packed_rows: bool) -> tuple[Any, Any]:
@@ -147,12 +147,11 @@ class SelfAttention(keras.layers.Layer):
         contexts, scores = [], []
         for group in rows.groups:
             first = None if query is None else group.pick(query)
-            context, probabilities = self._attend(
-                first, group.unpack(merged), group.padding_mask, packed_rows=packed_rows
-            )
+            padded = group.pad(merged)
+            context, probabilities = self._attend(first, padded, group.padding_mask, packed_rows=packed_rows)
             contexts.append(context if query is None else context[:, 0])
             scores.append(probabilities)
-        return (rows.pack if query is None else rows.join)(contexts), scores[0]
+        return (rows.select if query is None else rows.join)(contexts), scores[0]
 
     def _attend(
         self, query: Any, merged: Any, padding_mask: Any, *, packed_rows: bool, fused: bool = False
@@ -216,18 +215,15 @@ class SelfAttention(keras.layers.Layer):
         hidden: Any,
         padding_mask: Any = None,
         *,
-        packing: Packing | None = None,
-        packed_rows: bool = False,
         first_token_only: bool = False,
         return_attention_scores: bool = False,
-        training: Any = None,
+        **options: Any,
     ) -> Any:
         """Shapes and dtypes of the output and the scores."""
         batch, length, width = hidden.shape
         shape = (batch, width) if first_token_only else hidden.shape
-        output = keras.KerasTensor(shape, dtype=self.compute_dtype)
-        num_queries = 1 if first_token_only else length
-        scores = keras.KerasTensor((batch, self.num_heads, num_queries, length), dtype=self.compute_dtype)
+        scores_shape = (batch, self.num_heads, 1 if first_token_only else length, length)
+        output, scores = (keras.KerasTensor(one, dtype=self.compute_dtype) for one in (shape, scores_shape))
         return (output, scores) if return_attention_scores else output
 
     def get_config(self) -> dict[str, Any]:

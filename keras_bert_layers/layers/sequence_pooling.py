@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers.padding_free import Packing, first_tokens, known_tokens
+from keras_bert_layers.layers.padding_free import RealTokens, first_tokens, known_tokens
 
 MODES = ("cls", "mean", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 
@@ -102,12 +102,12 @@ class SequencePooling(keras.layers.Layer):
         count = ops.sqrt(count) if mode == "mean_sqrt_len_tokens" else count
         return ops.cast(total / count, self.compute_dtype)
 
-    def _mean_of_tokens(self, packing: Packing, tokens: Any) -> Any:
+    def _mean_of_tokens(self, real: RealTokens, tokens: Any) -> Any:
         dtype = keras.backend.result_type(tokens.dtype, "float32")
-        mask = ops.cast(packing.padding_mask, dtype)
+        mask = ops.cast(real.padding_mask, dtype)
         # A row of only padding has a token, which must not count.
-        tokens = ops.cast(tokens, dtype) * packing.pack(mask[:, :, None])  # [T, H]
-        total = ops.segment_sum(tokens, packing.rows(), sorted=True)  # [B, H]
+        tokens = ops.cast(tokens, dtype) * real.select(mask[:, :, None])  # [T, H]
+        total = ops.segment_sum(tokens, real.rows(), sorted=True)  # [B, H]
         return ops.cast(total / ops.maximum(ops.sum(mask, axis=1, keepdims=True), 1), self.compute_dtype)
 
     def _maximum(self, hidden: Any, real: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`SpanHead`: start and end logits for extractive question answering."""
+"""`SpanHead`: start and end logits for extractive question answering (SQuAD)."""
 
 from __future__ import annotations
 

@@ -9,12 +9,19 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import check_activation
 from keras_bert_layers.layers._dropout import Dropout
-from keras_bert_layers.layers._layer_norm import LayerNorm
 from keras_bert_layers.layers.feed_forward import FeedForward
-from keras_bert_layers.layers.padding_free import Packing, PaddingFreeLayer, add_alike, first_of, packed, unpacked
+from keras_bert_layers.layers.layer_norm import LayerNorm
+from keras_bert_layers.layers.padding_free import (
+    PaddingFreeLayer,
+    RealTokens,
+    first_of,
+    with_padding,
+    without_padding,
+)
 from keras_bert_layers.layers.positions import Positions, part_of, serialized
 from keras_bert_layers.layers.self_attention import SelfAttention
 
@@ -114,6 +121,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         """Creates the two sub-layers and their LayerNorms, as wide as the input."""
         policy = self.dtype_policy
         weights = {"initializer_range": self.initializer_range, "dtype": policy}
+        norm = {"epsilon": self.layer_norm_epsilon, "dtype": policy}
         self.attention = SelfAttention(
             self.num_heads,
             dropout=self.attention_dropout,
@@ -126,14 +134,11 @@ class TransformerEncoderBlock(PaddingFreeLayer):
             self.feed_forward = FeedForward(
                 self.intermediate_dim, activation=self.activation, name="feed_forward", **weights
             )
-        self.attention_layer_norm = self._layer_norm("attention_layer_norm")
-        self.feed_forward_layer_norm = self._layer_norm("feed_forward_layer_norm")
+        self.attention_layer_norm = LayerNorm(name="attention_layer_norm", **norm)
+        self.feed_forward_layer_norm = LayerNorm(name="feed_forward_layer_norm", **norm)
         self.dropout_layer = Dropout(self.dropout, dtype=policy, name="dropout")
         for layer in (self.attention, self.attention_layer_norm, self.feed_forward, self.feed_forward_layer_norm):
             layer.build(input_shape)
-
-    def _layer_norm(self, name: str) -> LayerNorm:
-        return LayerNorm(epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name)
 
     def call(
         self,
@@ -145,25 +150,25 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         training: bool | None = None,
     ) -> Any:
         """Transforms the sequence; see the class."""
-        packing, tokens = packed(hidden, padding_mask) if self._packs(padding_mask) else (None, hidden)  # [T, H]
+        real, tokens = without_padding(hidden, padding_mask) if self._skips_padding(padding_mask) else (None, hidden)
         run = self._run_rematerialized if training and self.rematerialize else self._run
         output, *scores = run(
             tokens,
             padding_mask=padding_mask,
-            packing=packing,
+            real_tokens=real,
             packed_rows=self.packed_rows,
             first_token_only=first_token_only,
             return_attention_scores=return_attention_scores,
             training=training,
         )
-        if packing is not None and not first_token_only:
-            output = unpacked(packing, output)  # [B, S, H]
+        if real is not None and not first_token_only:
+            output = with_padding(real, output)  # [B, S, H] of [T, H]
         return (output, *scores) if return_attention_scores else output
 
     def _run_rematerialized(self, tokens: Any, **options: Any) -> tuple[Any, ...]:
         """`_run`, computed again for the gradients, with the same dropout; only its input is kept in memory."""
-        attention_dropout, packing = self.attention.dropout_layer, options["packing"]
-        num_groups = 1 if packing is None else len(packing.rows_by_length.groups)
+        attention_dropout, real = self.attention.dropout_layer, options["real_tokens"]
+        num_groups = 1 if real is None else len(real.rows_by_length.groups)
         attention_seeds, seeds = attention_dropout.draw(num_groups), self.dropout_layer.draw(2)
 
         def run(tokens: Any) -> tuple[Any, ...]:
@@ -174,18 +179,21 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         # The gradient of a reshape is one tensor, which TensorFlow's recomputation needs, also where rows are selected.
         return ops.reshape(output, ops.shape(output)), *scores
 
-    def _run(self, tokens: Any, *, first_token_only: bool, packing: Packing | None, **options: Any) -> tuple[Any, ...]:
+    def _run(
+        self, tokens: Any, *, first_token_only: bool, real_tokens: RealTokens | None, **options: Any
+    ) -> tuple[Any, ...]:
         """The output for the tokens, and the attention probabilities with `return_attention_scores`."""
         attended = self.attention(
             self._before(self.attention_layer_norm, tokens),
-            packing=packing,
+            real_tokens=real_tokens,
             first_token_only=first_token_only,
             **options,
         )
         attended, *scores = attended if options["return_attention_scores"] else (attended,)
         if first_token_only:
-            tokens = first_of(packing, tokens)  # [B, H]
-        add = ops.add if packing is None else add_alike
+            tokens = first_of(real_tokens, tokens)  # [B, H]
+        # Of real tokens, TensorFlow can fuse a sum without broadcasting into the matrix product before it.
+        add = ops.add if real_tokens is None else lambda *terms: tf.add_n(terms)
         tokens = self._after(self.attention_layer_norm, add(tokens, self.dropout_layer(attended)))
         transformed = self.feed_forward(self._before(self.feed_forward_layer_norm, tokens))
         return self._after(self.feed_forward_layer_norm, add(tokens, self.dropout_layer(transformed))), *scores

@@ -1,4 +1,4 @@
-"""`MatthewsCorrelation`: the Matthews correlation coefficient (MCC)."""
+"""Metrics of classes, from integer labels and logits: F1 score and Matthews correlation coefficient (MCC)."""
 
 from __future__ import annotations
 
@@ -10,54 +10,6 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
-
-
-def read_classes(owner: str, num_classes: int, y_true: Any, y_pred: Any) -> tuple[Any, Any, Any]:
-    """Converts labels, and logits or predicted labels, to one class a row.
-
-    Args:
-        owner: the metric to name in errors.
-        num_classes: the number of classes.
-        y_true: int `(batch,)` or `(batch, 1)`.
-        y_pred: float `(batch, num_classes)`, logits, or int `(batch,)` or `(batch, 1)`, labels.
-
-    Returns:
-        Both int32 `(batch,)`, 0 for values that are not classes; and bool `(batch,)`, whether both are classes.
-    """
-    y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
-    y_true = read_column(owner, "y_true", y_true, "be labels (batch,) or (batch, 1)")
-    is_float = keras.backend.is_float_dtype(y_pred.dtype)
-    if is_float and len(y_pred.shape) == 2 and y_pred.shape[-1] in (None, num_classes):
-        y_pred = ops.argmax(y_pred, axis=-1)
-    elif is_float or not _is_column(y_pred):
-        rule = f"be logits (batch, {num_classes}) or integer labels (batch,)"
-        received = (tuple(y_pred.shape), keras.backend.standardize_dtype(y_pred.dtype))
-        raise ValueError(checks.message(owner, "y_pred", rule, received))
-    # -1 for fractions, which a cast would turn into labels.
-    whole = ops.cast(y_true, "int32")
-    y_true = ops.where(ops.cast(whole, y_true.dtype) == y_true, whole, -1)
-    y_pred = ops.reshape(ops.cast(y_pred, "int32"), (-1,))
-    known = (y_true >= 0) & (y_true < num_classes) & (y_pred >= 0) & (y_pred < num_classes)
-    return ops.where(known, y_true, 0), ops.where(known, y_pred, 0), known
-
-
-def row_weights(owner: str, rows: Any, sample_weight: Any, dtype: str) -> Any:
-    """One weight for each row of `rows`, `(batch,)`; ones if `sample_weight` is None."""
-    if sample_weight is None:
-        return ops.ones_like(rows, dtype=dtype)
-    return read_column(owner, "sample_weight", ops.cast(sample_weight, dtype), "be (batch,) or (batch, 1)")
-
-
-def read_column(owner: str, argument: str, values: Any, rule: str) -> Any:
-    """Values `(batch,)` or `(batch, 1)` as `(batch,)`; ValueError with the rule otherwise."""
-    if not _is_column(values):
-        raise ValueError(checks.message(owner, argument, rule, tuple(values.shape)))
-    return ops.reshape(values, (-1,))
-
-
-def _is_column(values: Any) -> bool:
-    return len(values.shape) == 1 or (len(values.shape) == 2 and values.shape[-1] in (None, 1))
-
 
 AVERAGES = ("binary", "macro", "micro", "weighted")
 
@@ -74,7 +26,7 @@ class F1Score(keras.metrics.Metric):
         num_classes: the number of classes, at least 2.
         average: "binary" is the F1 of class 1 of two; "macro" the mean over the classes; "weighted" the mean weighted
             by the number of labels of each class; "micro" the F1 of all classes counted together.
-        multi_label: whether a text may have any number of classes. Labels are then 0 and 1, one column a class, and a
+        multi_label: whether a text may have any number of classes. Labels are then 0 and 1, one column per class, and a
             logit above 0 predicts its class.
         name: the metric's name.
         dtype: the dtype of the counts; float32 counts exactly up to 16,777,216.
@@ -113,7 +65,7 @@ class F1Score(keras.metrics.Metric):
         self.average = checks.one_of("F1Score", "average", average, AVERAGES)
         self.multi_label = checks.boolean("F1Score", "multi_label", multi_label)
         if average == "binary" and (num_classes != 2 or multi_label):
-            rule = 'be "macro", "micro" or "weighted" unless there are two classes and one label a text'
+            rule = 'be "macro", "micro" or "weighted" unless there are two classes and one label per text'
             raise ValueError(checks.message("F1Score", "average", rule, average))
         self.correct = self.add_variable((num_classes,), "zeros", name="correct")
         self.gold = self.add_variable((num_classes,), "zeros", name="gold")
@@ -206,9 +158,7 @@ class MatthewsCorrelation(keras.metrics.Metric):
         weight = ops.where(known | (weight == 0), weight, float("nan"))
         cell = true * self.num_classes + predicted
         added = ops.segment_sum(weight, cell, num_segments=self.num_classes**2)
-        self.counts.assign_add(
-            ops.reshape(added, (self.num_classes, self.num_classes))
-        )  # [C, C], one row for each true class
+        self.counts.assign_add(ops.reshape(added, self.counts.shape))  # [C, C], one row for each true class
 
     def result(self) -> Any:
         """The correlation of all batches, a scalar."""
@@ -228,3 +178,50 @@ class MatthewsCorrelation(keras.metrics.Metric):
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         return {**super().get_config(), "num_classes": self.num_classes}
+
+
+def read_classes(owner: str, num_classes: int, y_true: Any, y_pred: Any) -> tuple[Any, Any, Any]:
+    """Converts labels, and logits or predicted labels, to one class per row.
+
+    Args:
+        owner: the metric to name in errors.
+        num_classes: the number of classes.
+        y_true: int `(batch,)` or `(batch, 1)`.
+        y_pred: float `(batch, num_classes)`, logits, or int `(batch,)` or `(batch, 1)`, labels.
+
+    Returns:
+        Both int32 `(batch,)`, 0 for values that are not classes; and bool `(batch,)`, whether both are classes.
+    """
+    y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+    y_true = read_column(owner, "y_true", y_true, "be labels (batch,) or (batch, 1)")
+    is_float = keras.backend.is_float_dtype(y_pred.dtype)
+    if is_float and len(y_pred.shape) == 2 and y_pred.shape[-1] in (None, num_classes):
+        y_pred = ops.argmax(y_pred, axis=-1)
+    elif is_float or not _is_column(y_pred):
+        rule = f"be logits (batch, {num_classes}) or integer labels (batch,)"
+        received = (tuple(y_pred.shape), keras.backend.standardize_dtype(y_pred.dtype))
+        raise ValueError(checks.message(owner, "y_pred", rule, received))
+    # -1 for fractions, which a cast would turn into labels.
+    whole = ops.cast(y_true, "int32")
+    y_true = ops.where(ops.cast(whole, y_true.dtype) == y_true, whole, -1)
+    y_pred = ops.reshape(ops.cast(y_pred, "int32"), (-1,))
+    known = (y_true >= 0) & (y_true < num_classes) & (y_pred >= 0) & (y_pred < num_classes)
+    return ops.where(known, y_true, 0), ops.where(known, y_pred, 0), known
+
+
+def row_weights(owner: str, rows: Any, sample_weight: Any, dtype: str) -> Any:
+    """One weight for each row of `rows`, `(batch,)`; ones if `sample_weight` is None."""
+    if sample_weight is None:
+        return ops.ones_like(rows, dtype=dtype)
+    return read_column(owner, "sample_weight", ops.cast(sample_weight, dtype), "be (batch,) or (batch, 1)")
+
+
+def read_column(owner: str, argument: str, values: Any, rule: str) -> Any:
+    """Values `(batch,)` or `(batch, 1)` as `(batch,)`; ValueError with the rule otherwise."""
+    if not _is_column(values):
+        raise ValueError(checks.message(owner, argument, rule, tuple(values.shape)))
+    return ops.reshape(values, (-1,))
+
+
+def _is_column(values: Any) -> bool:
+    return len(values.shape) == 1 or (len(values.shape) == 2 and values.shape[-1] in (None, 1))

@@ -1,4 +1,4 @@
-"""`SpearmanCorrelation`: Spearman's rank correlation of a whole data set."""
+"""Pearson's and Spearman's correlation of a whole data set, the metrics of STS-B."""
 
 from __future__ import annotations
 
@@ -13,58 +13,8 @@ from keras_bert_layers.metrics.class_metrics import read_column, row_weights
 
 # Rounding gives equal values a spread of up to this many units in the last place of their mean.
 _UNITS = 4
+
 _MANTISSA_BITS = {"float64": 52, "float32": 23, "float16": 10}
-
-
-def read_pairs(owner: str, y_true: Any, y_pred: Any, sample_weight: Any, dtype: str) -> tuple[Any, Any, Any]:
-    """Both columns and the weights, `(batch,)`; the columns are 0 where the weight is 0."""
-    rule = "be one value a row, (batch,) or (batch, 1)"
-    true = read_column(owner, "y_true", ops.cast(y_true, dtype), rule)
-    predicted = read_column(owner, "y_pred", ops.cast(y_pred, dtype), rule)
-    weight = row_weights(owner, true, sample_weight, dtype)
-    return ops.where(weight != 0, true, 0.0), ops.where(weight != 0, predicted, 0.0), weight
-
-
-def moments(first: Any, second: Any, weight: Any) -> Any:
-    """The sum of weights, both means, and the weighted sums of squares and products around them: `(6,)`."""
-    total = ops.sum(weight)
-    means, centred = [], []
-    for column in (first, second):
-        rough = ops.divide_no_nan(ops.sum(weight * column), total)
-        mean = rough + ops.divide_no_nan(ops.sum(weight * (column - rough)), total)
-        means.append(mean)
-        centred.append(column - mean)
-    products = ((0, 0), (1, 1), (0, 1))
-    return ops.stack([total, *means, *(ops.sum(weight * centred[i] * centred[j]) for i, j in products)])
-
-
-def merge(one: Any, other: Any) -> Any:
-    """Merges the moments of two collections.
-
-    References:
-        Chan, Golub and LeVeque 1983, https://doi.org/10.1080/00031305.1983.10483115.
-    """
-    total = one[0] + other[0]
-    share = ops.divide_no_nan(other[0], total)
-    gap = other[1:3] - one[1:3]
-    products = ops.stack([gap[0] * gap[0], gap[1] * gap[1], gap[0] * gap[1]])
-    return ops.concatenate(
-        [ops.reshape(total, (1,)), one[1:3] + gap * share, one[3:] + other[3:] + products * one[0] * share]
-    )
-
-
-def correlation(found: Any, pivots: Any = 0.0) -> Any:
-    """Pearson's correlation from moments; NaN if one of the two columns is constant.
-
-    Args:
-        found: `(6,)`, from `moments`.
-        pivots: `(2,)`, values that were subtracted from the columns before.
-    """
-    resolution = _UNITS * 2.0 ** -_MANTISSA_BITS.get(keras.backend.standardize_dtype(found.dtype), 7)
-    squares = found[3:5]
-    constant = squares <= found[0] * ops.square(resolution * (found[1:3] + pivots))
-    value = found[5] / (ops.sqrt(squares[0]) * ops.sqrt(squares[1]))
-    return ops.where(ops.any(constant), float("nan"), ops.clip(value, -1.0, 1.0))
 
 
 @register
@@ -88,7 +38,7 @@ class PearsonCorrelation(keras.metrics.Metric):
     several replicas, because their sum is not the state of the whole.
 
     Raises:
-        ValueError: more than one value a row.
+        ValueError: more than one value per row.
 
     Examples:
         >>> metric = PearsonCorrelation()
@@ -110,24 +60,24 @@ class PearsonCorrelation(keras.metrics.Metric):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch; see the class."""
-        true, predicted, weight = read_pairs("PearsonCorrelation", y_true, y_pred, sample_weight, self.dtype)
-        means = moments(true, predicted, weight)[1:3]
+        true, predicted, weight = _read_pairs("PearsonCorrelation", y_true, y_pred, sample_weight, self.dtype)
+        means = _moments(true, predicted, weight)[1:3]
         self.pivots.assign(ops.where(self.moments.value[0] == 0, means, self.pivots.value))
-        batch = moments(true - self.pivots.value[0], predicted - self.pivots.value[1], weight)
-        self.moments.assign(merge(self.moments.value, batch))
+        batch = _moments(true - self.pivots.value[0], predicted - self.pivots.value[1], weight)
+        self.moments.assign(_merge(self.moments.value, batch))
         self.num_replicas.assign(ops.ones_like(self.num_replicas.value))
 
     def result(self) -> Any:
         """The correlation of all batches, a scalar."""
-        return ops.where(self.num_replicas.value > 1, float("nan"), correlation(self.moments.value, self.pivots.value))
+        return ops.where(self.num_replicas.value > 1, float("nan"), _correlation(self.moments.value, self.pivots.value))
 
 
 @register
 class SpearmanCorrelation(keras.metrics.Metric):
     """Spearman's rank correlation of true and predicted values, over all batches; a metric of STS-B.
 
-    Ranks need all values at once, so the metric keeps them, 8 bytes a row, and sorts them to compute the result. Equal
-    values share the mean of their ranks.
+    Ranks need all values at once, so the metric keeps them, 8 bytes per row, and sorts them to compute the result.
+    Equal values share the mean of their ranks.
 
     Args:
         capacity: the largest number of rows. **With more rows the result is NaN** until the metric is reset, because
@@ -144,7 +94,7 @@ class SpearmanCorrelation(keras.metrics.Metric):
     several replicas.
 
     Raises:
-        TypeError, ValueError: a capacity out of range; more than one value a row.
+        TypeError, ValueError: a capacity out of range; more than one value per row.
 
     Examples:
         >>> metric = SpearmanCorrelation(capacity=4)
@@ -170,7 +120,7 @@ class SpearmanCorrelation(keras.metrics.Metric):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch; see the class."""
-        true, predicted, weight = read_pairs("SpearmanCorrelation", y_true, y_pred, sample_weight, self.dtype)
+        true, predicted, weight = _read_pairs("SpearmanCorrelation", y_true, y_pred, sample_weight, self.dtype)
         kept = ops.cast(weight != 0, "int32")
         finite = ops.isfinite(true) & ops.isfinite(predicted)
         index = ops.cast(ops.minimum(self.num_rows.value, self.capacity), "int32") + ops.cumsum(kept) - 1
@@ -186,13 +136,64 @@ class SpearmanCorrelation(keras.metrics.Metric):
         """The correlation of the ranks of all rows, a scalar."""
         real = ops.arange(self.capacity, dtype=self.dtype) < self.num_rows.value  # [capacity]
         true, predicted = (_ranks(kept.value[:-1], real) for kept in (self.true, self.predicted))
-        value = correlation(moments(true, predicted, ops.cast(real, self.dtype)))
+        value = _correlation(_moments(true, predicted, ops.cast(real, self.dtype)))
         is_whole = (self.num_rows.value <= self.capacity) & (self.num_replicas.value <= 1)
         return ops.where(is_whole, value, float("nan"))
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         return {**super().get_config(), "capacity": self.capacity}
+
+
+def _read_pairs(owner: str, y_true: Any, y_pred: Any, sample_weight: Any, dtype: str) -> tuple[Any, Any, Any]:
+    """Both columns and the weights, `(batch,)`; the columns are 0 where the weight is 0."""
+    rule = "be one value per row, (batch,) or (batch, 1)"
+    true = read_column(owner, "y_true", ops.cast(y_true, dtype), rule)
+    predicted = read_column(owner, "y_pred", ops.cast(y_pred, dtype), rule)
+    weight = row_weights(owner, true, sample_weight, dtype)
+    return ops.where(weight != 0, true, 0.0), ops.where(weight != 0, predicted, 0.0), weight
+
+
+def _moments(first: Any, second: Any, weight: Any) -> Any:
+    """The sum of weights, both means, and the weighted sums of squares and products around them: `(6,)`."""
+    total = ops.sum(weight)
+    means, centred = [], []
+    for column in (first, second):
+        rough = ops.divide_no_nan(ops.sum(weight * column), total)
+        mean = rough + ops.divide_no_nan(ops.sum(weight * (column - rough)), total)
+        means.append(mean)
+        centred.append(column - mean)
+    products = ((0, 0), (1, 1), (0, 1))
+    return ops.stack([total, *means, *(ops.sum(weight * centred[i] * centred[j]) for i, j in products)])
+
+
+def _merge(one: Any, other: Any) -> Any:
+    """Merges the moments of two collections.
+
+    References:
+        Chan, Golub and LeVeque 1983, https://doi.org/10.1080/00031305.1983.10483115.
+    """
+    total = one[0] + other[0]
+    share = ops.divide_no_nan(other[0], total)
+    gap = other[1:3] - one[1:3]
+    products = ops.stack([gap[0] * gap[0], gap[1] * gap[1], gap[0] * gap[1]])
+    return ops.concatenate(
+        [ops.reshape(total, (1,)), one[1:3] + gap * share, one[3:] + other[3:] + products * one[0] * share]
+    )
+
+
+def _correlation(found: Any, pivots: Any = 0.0) -> Any:
+    """Pearson's correlation from moments; NaN if one of the two columns is constant.
+
+    Args:
+        found: `(6,)`, from `_moments`.
+        pivots: `(2,)`, values that were subtracted from the columns before.
+    """
+    resolution = _UNITS * 2.0 ** -_MANTISSA_BITS.get(keras.backend.standardize_dtype(found.dtype), 7)
+    squares = found[3:5]
+    constant = squares <= found[0] * ops.square(resolution * (found[1:3] + pivots))
+    value = found[5] / (ops.sqrt(squares[0]) * ops.sqrt(squares[1]))
+    return ops.where(ops.any(constant), float("nan"), ops.clip(value, -1.0, 1.0))
 
 
 def _ranks(values: Any, real: Any) -> Any:

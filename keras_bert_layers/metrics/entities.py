@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of entities in a collection of texts, overall and by type."""
+"""Precision, recall and F1 of named entities: `EntityF1` as a metric, `entity_scores` overall and by type."""
 
 from __future__ import annotations
 
@@ -17,40 +17,19 @@ from keras_bert_layers._internal.tag_scheme import TagScheme, check_tag_names, t
 from keras_bert_layers.metrics.token_metrics import IGNORED
 
 
-def break_table(scheme: TagScheme) -> np.ndarray:
-    """Whether an entity starts or ends between two neighbouring tags, as in conlleval and seqeval.
-
-    Bool `(C + 1, C + 1)`; the last index is for positions outside of the row.
-    """
-    labels, begins, ends = (
-        np.append(values, outside)
-        for values, outside in ((scheme.label_ids, -1), (scheme.begins, False), (scheme.ends, False))
-    )
-    is_new = begins | ends[:, None]
-    return (labels != labels[:, None]) | (is_new & (labels >= 0))
-
-
-def read_entities(tags: Sequence[int], scheme: TagScheme, breaks: np.ndarray) -> list[tuple[str, int, int]]:
-    """The entities of one row of tags: label, first position, and the position after the last."""
-    row = [len(breaks) - 1, *tags, len(breaks) - 1]
-    places = [index for index, pair in enumerate(pairwise(row)) if breaks[pair]]
-    spans = [(start, end, scheme.label_ids[tags[start]]) for start, end in pairwise(places)]
-    return [(scheme.labels[label], start, end) for start, end, label in spans if label >= 0]
-
-
 @register
 class EntityF1(keras.metrics.Metric):
     """The micro-averaged F1 of named entities; an entity is right if its label, first and last word are right.
 
     `f1 = 2 * correct / (gold + predicted)`, counted over all batches; 0 if there are no entities. Tags are read as in
     seqeval's default mode and conlleval: `I-` after `O`, or after another label, starts an entity. So the result is
-    that of seqeval's strict modes too, wherever the rows of tags keep to their scheme. Where tags are no spans, such as
-    parts of speech, every word is an entity, and F1 is the accuracy.
+    that of seqeval's strict modes too, wherever the rows of tags keep to their scheme. Where tags are not spans,
+    such as parts of speech, every word is an entity, and F1 is the accuracy.
 
     Args:
         tag_names: one name for each tag, in the order of the ids, of any scheme.
         name: the metric's name.
-        scheme: the scheme of the tags, as for `BertTokenClassifier`; None finds it out.
+        scheme: the scheme of the tags, as for `BertTokenClassifier`; None infers it from the names.
         dtype: the dtype of the counts; float32 counts exactly up to 16,777,216.
 
     Call arguments:
@@ -80,7 +59,7 @@ class EntityF1(keras.metrics.Metric):
         self.scheme = scheme
         found = tag_scheme("EntityF1", self.tag_names, scheme)
         # After the last tag there is one more, for positions outside of the row.
-        self._breaks = break_table(found).reshape(-1)
+        self._breaks = _break_table(found).reshape(-1)
         self._types = np.append(found.label_ids + 1, 0).astype("int32")
         self.correct = self.add_variable((), "zeros", name="correct")
         self.gold = self.add_variable((), "zeros", name="gold")
@@ -153,12 +132,6 @@ class EntityF1(keras.metrics.Metric):
         return {**super().get_config(), "tag_names": list(self.tag_names), "scheme": self.scheme}
 
 
-def _kept_first(kept: Any) -> Any:
-    """For each row, the indices where `kept` is true, in order, and then the others."""
-    position = ops.cumsum(ops.ones_like(kept, dtype="int32"), axis=1)
-    return ops.argsort(ops.where(kept, position, position + ops.shape(kept)[1]), axis=1)
-
-
 def entity_scores(
     gold_tags: Sequence[Sequence[str]], predicted_tags: Sequence[Sequence[str]], *, scheme: str | None = None
 ) -> dict[str, Any]:
@@ -167,9 +140,9 @@ def entity_scores(
     Tags are read as in `EntityF1`; an entity is right if its type, first and last word are right.
 
     Args:
-        gold_tags: for each text one tag a word, of any scheme.
+        gold_tags: for each text one tag per word, of any scheme.
         predicted_tags: as many texts, of the same lengths.
-        scheme: the scheme of the tags, as for `BertTokenClassifier`; None finds it out from all tags of both.
+        scheme: the scheme of the tags, as for `BertTokenClassifier`; None infers it from all tags of both.
 
     Returns:
         `"precision"`, `"recall"`, `"f1"`, each from 0 to 1, and 0 in place of 0 / 0; `"num_gold"` and
@@ -197,14 +170,41 @@ def entity_scores(
             )
     ids = _tag_ids(gold_tags=gold_tags, predicted_tags=predicted_tags)
     found = tag_scheme("entity_scores", list(ids) or ["O"], scheme)
-    breaks = break_table(found)
+    breaks = _break_table(found)
     gold, predicted, correct = Counter[str](), Counter[str](), Counter[str]()
     for rows in zip(gold_tags, predicted_tags, strict=True):
-        ours, theirs = (set(read_entities([ids[tag] for tag in row], found, breaks)) for row in rows)
+        ours, theirs = (set(_read_entities([ids[tag] for tag in row], found, breaks)) for row in rows)
         for count, entities in ((gold, ours), (predicted, theirs), (correct, ours & theirs)):
             count.update(kind for kind, _, _ in entities)
     types = {kind: _scores(correct[kind], gold[kind], predicted[kind]) for kind in sorted({*gold, *predicted})}
     return {**_scores(correct.total(), gold.total(), predicted.total()), "by_type": types}
+
+
+def _break_table(scheme: TagScheme) -> np.ndarray:
+    """Whether an entity starts or ends between two neighbouring tags, as in conlleval and seqeval.
+
+    Bool `(C + 1, C + 1)`; the last index is for positions outside of the row.
+    """
+    labels, begins, ends = (
+        np.append(values, outside)
+        for values, outside in ((scheme.label_ids, -1), (scheme.begins, False), (scheme.ends, False))
+    )
+    is_new = begins | ends[:, None]
+    return (labels != labels[:, None]) | (is_new & (labels >= 0))
+
+
+def _read_entities(tags: Sequence[int], scheme: TagScheme, breaks: np.ndarray) -> list[tuple[str, int, int]]:
+    """The entities of one row of tags: label, first position, and the position after the last."""
+    row = [len(breaks) - 1, *tags, len(breaks) - 1]
+    places = [index for index, pair in enumerate(pairwise(row)) if breaks[pair]]
+    spans = [(start, end, scheme.label_ids[tags[start]]) for start, end in pairwise(places)]
+    return [(scheme.labels[label], start, end) for start, end, label in spans if label >= 0]
+
+
+def _kept_first(kept: Any) -> Any:
+    """For each row, the indices where `kept` is true, in order, and then the others."""
+    position = ops.cumsum(ops.ones_like(kept, dtype="int32"), axis=1)
+    return ops.argsort(ops.where(kept, position, position + ops.shape(kept)[1]), axis=1)
 
 
 def _tag_ids(**rows_of_tags: Sequence[Sequence[str]]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What the optimizers of this package share: clipping, the rate of an update, and weights that are left out by name."""
+"""The base of the optimizers: gradient clipping, weights excluded from weight decay by name, and a fused Adam step."""
 
 from __future__ import annotations
 
@@ -12,48 +12,13 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 
-
-def fused_adam(
-    optimizer: Any, gradient: Any, variable: Any, *, learning_rate: Any, powers: tuple[Any, Any] | None = None
-) -> None:
-    """Moves a weight and its moments by one step.
-
-    Keras computes a step in some twenty operations over each weight; TensorFlow has one operation for thirteen of them.
-
-    Args:
-        optimizer: an AdamW of Keras that was built, without amsgrad.
-        gradient: the gradient of `variable`.
-        variable: a `tf.Variable`.
-        learning_rate: the rate of the step.
-        powers: the betas to the power of the step, for the correction of the moments' bias. Without them there is none:
-            the operation multiplies the rate by `sqrt(1 - powers[1]) / (1 - powers[0])`.
-
-    References:
-        `ApplyAdamNonCuda` in tensorflow, core/kernels/training_ops.cc.
-    """
-    index = optimizer._get_variable_index(variable)
-    zero = tf.zeros((), variable.dtype)
-    tf.raw_ops.ResourceApplyAdam(
-        var=variable.handle,
-        m=optimizer._momentums[index].value.handle,
-        v=optimizer._velocities[index].value.handle,
-        beta1_power=powers[0] if powers else zero,
-        beta2_power=powers[1] if powers else zero,
-        lr=tf.cast(learning_rate, variable.dtype),
-        beta1=optimizer.beta_1,
-        beta2=optimizer.beta_2,
-        epsilon=optimizer.epsilon,
-        grad=tf.cast(gradient, variable.dtype),
-    )
-
-
 # Searched in a weight's path, such as "encoder_block_0/attention/output/bias". On BERT they find the weights that
 # Google's "LayerNorm", "layer_norm" and "bias" find.
 UNDECAYED = ("bias$", "gamma$", "beta$")
 
 
 class BertOptimizer(keras.optimizers.Optimizer):
-    """Goes before an optimizer of Keras among the bases of a class.
+    """Clipping and weight decay of BERT's optimizers; stands before an optimizer of Keras among the bases of a class.
 
     Attributes:
         gradient_norm: the global norm of the last update's gradients before clipping, a float32 variable.
@@ -61,7 +26,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
 
     def __init__(self, *args: Any, exclude_from_weight_decay: Sequence[str] = UNDECAYED, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self._excluded_from_weight_decay = _expressions("exclude_from_weight_decay", exclude_from_weight_decay)
+        self._excluded_from_weight_decay = checked_expressions("exclude_from_weight_decay", exclude_from_weight_decay)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
@@ -114,19 +79,20 @@ class BertOptimizer(keras.optimizers.Optimizer):
         # then depends on the number of replicas. One replica adds nothing up: TensorFlow would keep its graph for ever.
         if tf.distribute.get_strategy().num_replicas_in_sync > 1:
             gradients = [gradient for gradient, _ in super()._all_reduce_sum_gradients([(g, None) for g in gradients])]
-        return [tf.convert_to_tensor(gradient) for gradient in gradients]  # one row a token
+        return [tf.convert_to_tensor(gradient) for gradient in gradients]  # one row per token
 
     def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
         return list(grads_and_vars)  # `_summed` has added them up
 
 
 def _global_norm(gradients: Any) -> Any:
-    if keras.backend.backend() == "tensorflow":  # one operation a gradient
+    if keras.backend.backend() == "tensorflow":  # one operation per gradient
         return tf.sqrt(2.0 * tf.add_n([tf.nn.l2_loss(tf.cast(gradient, "float32")) for gradient in gradients]))
     return ops.sqrt(sum(ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in gradients))
 
 
-def _expressions(argument: str, values: Sequence[str]) -> list[str]:
+def checked_expressions(argument: str, values: Sequence[str]) -> list[str]:
+    """Regular expressions as a list; TypeError or ValueError if they are not."""
     rule = "be a list of regular expressions, which are searched in the paths of weights"
     if isinstance(values, str):
         raise TypeError(checks.message("optimizers", argument, rule, values))
@@ -150,3 +116,37 @@ def settings(
         "exclude_from_weight_decay": excluded,
         "gradient_accumulation_steps": num_batches if num_batches > 1 else None,
     }
+
+
+def fused_adam(
+    optimizer: Any, gradient: Any, variable: Any, *, learning_rate: Any, powers: tuple[Any, Any] | None = None
+) -> None:
+    """Updates a weight and its moments by one step of Adam, as one operation of TensorFlow.
+
+    Keras computes a step in some twenty operations over each weight; TensorFlow has one operation for thirteen of them.
+
+    Args:
+        optimizer: an AdamW of Keras that was built, without amsgrad.
+        gradient: the gradient of `variable`.
+        variable: a `tf.Variable`.
+        learning_rate: the rate of the step.
+        powers: the betas to the power of the step, for the correction of the moments' bias. Without them there is none:
+            the operation multiplies the rate by `sqrt(1 - powers[1]) / (1 - powers[0])`.
+
+    References:
+        `ApplyAdamNonCuda` in tensorflow, core/kernels/training_ops.cc.
+    """
+    index = optimizer._get_variable_index(variable)
+    zero = tf.zeros((), variable.dtype)
+    tf.raw_ops.ResourceApplyAdam(
+        var=variable.handle,
+        m=optimizer._momentums[index].value.handle,
+        v=optimizer._velocities[index].value.handle,
+        beta1_power=powers[0] if powers else zero,
+        beta2_power=powers[1] if powers else zero,
+        lr=tf.cast(learning_rate, variable.dtype),
+        beta1=optimizer.beta_1,
+        beta2=optimizer.beta_2,
+        epsilon=optimizer.epsilon,
+        grad=tf.cast(gradient, variable.dtype),
+    )

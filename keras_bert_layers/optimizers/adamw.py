@@ -1,4 +1,4 @@
-"""AdamW with BERT's settings."""
+"""AdamW with BERT's settings: `adamw`, and `google_adamw` without bias correction."""
 
 from __future__ import annotations
 
@@ -16,25 +16,6 @@ from keras_bert_layers.optimizers._bert_optimizer import UNDECAYED, BertOptimize
 # Keras adds epsilon before the bias correction of the second moment, PyTorch after it: in the first step, the same
 # value has 30 times the effect in Keras. With 1e-6, MiniLM's weights moved 0.7 times as far in 40 steps as in PyTorch.
 EPSILON = 1e-8
-
-
-@register
-class BertAdamW(BertOptimizer, keras.optimizers.AdamW):
-    """Keras's AdamW that leaves weights out of the decay by name, with one fused operation on TensorFlow.
-
-    Keras's config does not include the excluded weights, so a plain AdamW loaded from a `.keras` file would decay all
-    weights.
-    """
-
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Updates one weight and its moments."""
-        self._decay(variable, learning_rate)
-        if keras.backend.backend() != "tensorflow" or self.amsgrad:
-            super().update_step(gradient, variable, learning_rate)
-            return
-        step = tf.cast(self.iterations + 1, variable.dtype)
-        powers = self.beta_1**step, self.beta_2**step
-        fused_adam(self, gradient, variable, learning_rate=learning_rate, powers=powers)
 
 
 def adamw(
@@ -57,7 +38,7 @@ def adamw(
         exclude_from_weight_decay: regular expressions. A weight whose path contains one of them, such as
             `"embedding/token_embedding"` or `"layer_norm"`, does not decay.
         gradient_accumulation_steps: how many batches make one update, with the mean of their gradients. Schedules count
-            updates, and decay and clipping are done once an update.
+            updates, and decay and clipping are done once per update.
 
     Returns:
         A new optimizer, with epsilon 1e-8, the default of transformers.
@@ -74,30 +55,6 @@ def adamw(
     """
     shared = settings(learning_rate, weight_decay, clip_norm, exclude_from_weight_decay, gradient_accumulation_steps)
     return BertAdamW(epsilon=EPSILON, **shared)
-
-
-@register
-class GoogleAdamW(BertOptimizer, keras.optimizers.AdamW):
-    """AdamW without bias correction; see `google_adamw`."""
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        if self.amsgrad:
-            raise ValueError(checks.message("GoogleAdamW", "amsgrad", "be False", True))
-
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Updates one weight and its moments."""
-        self._decay(variable, learning_rate)  # Google adds the decay to the change, which does not depend on it
-        if keras.backend.backend() == "tensorflow":
-            fused_adam(self, gradient, variable, learning_rate=learning_rate)
-            return
-        index, dtype = self._get_variable_index(variable), variable.dtype
-        gradient = ops.cast(gradient, dtype)
-        first = self.beta_1 * self._momentums[index] + (1 - self.beta_1) * gradient
-        second = self.beta_2 * self._velocities[index] + (1 - self.beta_2) * ops.square(gradient)
-        self.assign(self._momentums[index], first)
-        self.assign(self._velocities[index], second)
-        self.assign_sub(variable, ops.cast(learning_rate, dtype) * first / (ops.sqrt(second) + self.epsilon))
 
 
 def google_adamw(
@@ -122,7 +79,7 @@ def google_adamw(
         exclude_from_weight_decay: regular expressions. A weight whose path contains one of them does not decay; without
             the argument, biases and LayerNorm do not.
         gradient_accumulation_steps: how many batches make one update, with the mean of their gradients. Schedules count
-            updates, and decay and clipping are done once an update.
+            updates, and decay and clipping are done once per update.
 
     Returns:
         A new optimizer.
@@ -142,3 +99,46 @@ def google_adamw(
     """
     shared = settings(learning_rate, weight_decay, clip_norm, exclude_from_weight_decay, gradient_accumulation_steps)
     return GoogleAdamW(epsilon=1e-6, **shared)
+
+
+@register
+class BertAdamW(BertOptimizer, keras.optimizers.AdamW):
+    """Keras's AdamW that leaves weights out of the decay by name, with one fused operation on TensorFlow.
+
+    Keras's config does not include the excluded weights, so a plain AdamW loaded from a `.keras` file would decay all
+    weights.
+    """
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Updates one weight and its moments."""
+        self._decay(variable, learning_rate)
+        if keras.backend.backend() != "tensorflow" or self.amsgrad:
+            super().update_step(gradient, variable, learning_rate)
+            return
+        step = tf.cast(self.iterations + 1, variable.dtype)
+        powers = self.beta_1**step, self.beta_2**step
+        fused_adam(self, gradient, variable, learning_rate=learning_rate, powers=powers)
+
+
+@register
+class GoogleAdamW(BertOptimizer, keras.optimizers.AdamW):
+    """AdamW without bias correction; see `google_adamw`."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        if self.amsgrad:
+            raise ValueError(checks.message("GoogleAdamW", "amsgrad", "be False", True))
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Updates one weight and its moments."""
+        self._decay(variable, learning_rate)  # Google adds the decay to the change, which does not depend on it
+        if keras.backend.backend() == "tensorflow":
+            fused_adam(self, gradient, variable, learning_rate=learning_rate)
+            return
+        index, dtype = self._get_variable_index(variable), variable.dtype
+        gradient = ops.cast(gradient, dtype)
+        first = self.beta_1 * self._momentums[index] + (1 - self.beta_1) * gradient
+        second = self.beta_2 * self._velocities[index] + (1 - self.beta_2) * ops.square(gradient)
+        self.assign(self._momentums[index], first)
+        self.assign(self._velocities[index], second)
+        self.assign_sub(variable, ops.cast(learning_rate, dtype) * first / (ops.sqrt(second) + self.epsilon))

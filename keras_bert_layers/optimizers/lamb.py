@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.optimizers._bert_optimizer import UNDECAYED, BertOptimizer, _expressions, settings
+from keras_bert_layers.optimizers._bert_optimizer import UNDECAYED, BertOptimizer, checked_expressions, settings
 
 
 @register
@@ -19,7 +19,7 @@ class BertLamb(BertOptimizer, keras.optimizers.Lamb):
     def __init__(self, *args: Any, exclude_from_layer_adaptation: Sequence[str] = UNDECAYED, **kwargs: Any):
         super().__init__(*args, **kwargs)
         argument = "exclude_from_layer_adaptation"
-        self._excluded_from_layer_adaptation = _expressions(argument, exclude_from_layer_adaptation)
+        self._excluded_from_layer_adaptation = checked_expressions(argument, exclude_from_layer_adaptation)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
@@ -81,7 +81,7 @@ def lamb(
         exclude_from_layer_adaptation: regular expressions. A weight whose path contains one of them has Adam's step,
             which is not scaled; None takes those of `exclude_from_weight_decay`.
         gradient_accumulation_steps: how many batches make one update, with the mean of their gradients. Schedules count
-            updates, and decay and clipping are done once an update.
+            updates, and decay and clipping are done once per update.
 
     Returns:
         A new optimizer. It corrects the bias of its moments, as the paper does.

@@ -1,4 +1,4 @@
-"""`LearningRateFinder`: a short training that tries learning rates."""
+"""`LearningRateFinder`: a learning rate range test, as a callback."""
 
 from __future__ import annotations
 

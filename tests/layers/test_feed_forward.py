@@ -1,3 +1,5 @@
+"""`FeedForward` and `GatedFeedForward` beside NumPy."""
+
 import re
 
 import keras
@@ -5,10 +7,12 @@ import numpy as np
 import pytest
 
 from keras_bert_layers.config import ACTIVATIONS
-from keras_bert_layers.layers import FeedForward
+from keras_bert_layers.layers import FeedForward, GatedFeedForward
 
 # float32 sums of some twenty products, against float64.
 FLOAT32 = 5e-6
+# Two float32 products, against float64.
+FLOAT32_GATED = 1e-5
 
 
 def test_contract(check_layer, draw, tmp_path):
@@ -68,3 +72,30 @@ def test_weight_paths():
         "feed_forward/output/kernel",
         "feed_forward/output/bias",
     ]
+
+
+def test_gated_contract(check_layer, draw, tmp_path):
+    check_layer(
+        lambda **kwargs: GatedFeedForward(7, activation="silu", initializer_range=0.4, **kwargs),
+        {"hidden": draw(2, 5, 6)},
+        output_shape=(2, 5, 6),
+        num_weights=4,
+        tmp_path=tmp_path,
+    )
+
+
+@pytest.mark.parametrize("activation", ["gelu_erf", "silu", "relu"])
+def test_gated_values(activation, draw, numpy_bert):
+    layer = GatedFeedForward(7, activation=activation, initializer_range=0.4)
+    hidden = draw(2, 5, 6)
+    layer.build(hidden.shape)
+    kernel, bias, output, output_bias = (np.asarray(weight, "float64") for weight in layer.weights)
+    assert kernel.shape == (6, 14)
+    gate = numpy_bert.ACTIVATIONS[activation](hidden @ kernel[:, :7] + bias[:7])
+    expected = (gate * (hidden @ kernel[:, 7:] + bias[7:])) @ output + output_bias
+    np.testing.assert_allclose(np.asarray(layer(hidden)), expected, atol=FLOAT32_GATED)
+
+
+def test_gated_errors():
+    with pytest.raises(ValueError, match="`GatedFeedForward`: `intermediate_dim` must be at least 1"):
+        GatedFeedForward(0)

@@ -1,6 +1,10 @@
-import numpy as np
+"""Initial weights, and arrays whose memory a variable takes over."""
 
-from keras_bert_layers.layers.initializers import truncated_normal
+import keras
+import numpy as np
+import pytest
+
+from keras_bert_layers.layers.initializers import aligned_zeros, shared_tensor, truncated_normal
 
 
 def test_standard_deviation_and_cut():
@@ -12,3 +16,17 @@ def test_standard_deviation_and_cut():
 
 def test_two_instances_draw_different_values():
     assert not np.array_equal(truncated_normal(0.3)((5, 3)), truncated_normal(0.3)((5, 3)))
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (5, 7)])
+def test_a_variable_takes_over_the_memory(shape):
+    array = aligned_zeros(shape)
+    assert (array.shape, array.dtype, array.any()) == (shape, np.float32, False)
+    array[...] = np.random.default_rng(0).normal(size=shape)
+    expected = array.copy()
+    variable = keras.Variable(np.ones(shape, "float32"))
+    variable.assign(shared_tensor(array))
+    del array
+    np.testing.assert_array_equal(keras.ops.convert_to_numpy(variable.value), expected)
+    variable.assign_add(np.ones(shape, "float32"))
+    np.testing.assert_array_equal(keras.ops.convert_to_numpy(variable.value), expected + np.float32(1))

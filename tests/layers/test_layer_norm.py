@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert_layers.layers import _layer_norm
-from keras_bert_layers.layers._layer_norm import LayerNorm
+from keras_bert_layers.layers import layer_norm
+from keras_bert_layers.layers.layer_norm import LayerNorm
 
 on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="one operation on TensorFlow only")
 EPSILON = 1e-6
@@ -49,10 +49,10 @@ def test_step_by_step(name):
     np.testing.assert_allclose(three_axes[:, 0], expected(layer, INPUTS[name]), atol=FLOAT32[name])
 
 
-@pytest.fixture(params=[0, _layer_norm._SMALL], ids=["as one operation", "few rows, step by step"])
+@pytest.fixture(params=[0, layer_norm._SMALL], ids=["as one operation", "few rows, step by step"])
 def smallest(request, monkeypatch):
     """How many numbers are normalized as one operation."""
-    monkeypatch.setattr(_layer_norm, "_SMALL", request.param)
+    monkeypatch.setattr(layer_norm, "_SMALL", request.param)
 
 
 @on_tensorflow

@@ -1,9 +1,11 @@
+"""`Pooler` and `NextSentenceHead` beside NumPy."""
+
 import re
 
 import numpy as np
 import pytest
 
-from keras_bert_layers.layers import Pooler
+from keras_bert_layers.layers import NextSentenceHead, Pooler
 
 # One float32 product, against float64.
 FLOAT32 = 2e-6
@@ -53,3 +55,28 @@ def test_errors(draw):
         Pooler(activation="gelu")
     with pytest.raises(ValueError, match=re.escape("`hidden.shape` must be (batch, sequence, hidden_dim) or")):
         Pooler()(draw(3, 5, 7, 2))
+
+
+def test_next_sentence_contract(check_layer, draw, tmp_path):
+    check_layer(
+        lambda **kwargs: NextSentenceHead(initializer_range=0.3, **kwargs),
+        {"pooled": draw(3, 7)},
+        output_shape=(3, 2),
+        output_dtype="float32",
+        num_weights=2,
+        tmp_path=tmp_path,
+    )
+
+
+@pytest.mark.parametrize("shape", [(3, 7), (2, 5, 7)])
+def test_next_sentence_values(draw, numpy_bert, named_weights, shape):
+    layer = NextSentenceHead()
+    pooled = draw(*shape)
+    layer.build(pooled.shape)
+    expected = numpy_bert.dense(named_weights(layer, "head"), "head/dense", pooled)
+    np.testing.assert_allclose(np.asarray(layer(pooled)), expected, atol=FLOAT32)
+
+
+def test_next_sentence_errors():
+    with pytest.raises(ValueError, match="`NextSentenceHead`: `initializer_range` must be greater than 0"):
+        NextSentenceHead(initializer_range=0)

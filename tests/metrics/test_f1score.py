@@ -44,7 +44,7 @@ def random_cases(num_classes, many):
         weight = generator.integers(1, 4, num_rows).astype("float32")
         if many:
             true = (generator.random((num_rows, num_classes)) < generator.random()).astype("int32")
-            true[0, :2] = 1  # so that no case looks as if it had one label a text
+            true[0, :2] = 1  # so that no case looks as if it had one label per text
             logits = generator.normal(size=true.shape) + generator.integers(0, 5) * (true - 0.5)
             cases.append((true, logits.astype("float32"), weight))
         else:

@@ -110,6 +110,6 @@ def test_the_summed_states_of_two_replicas_give_nan():
 @pytest.mark.parametrize("name", ["y_true", "y_pred"])
 def test_errors(name):
     columns = {"y_true": keras.ops.ones((3,)), "y_pred": keras.ops.ones((3,)), name: keras.ops.ones((3, 2))}
-    text = f"`PearsonCorrelation`: `{name}` must be one value a row, (batch,) or (batch, 1). Received: {name}=(3, 2)."
+    text = f"`PearsonCorrelation`: `{name}` must be one value per row, (batch,) or (batch, 1). Received: {name}=(3, 2)."
     with pytest.raises(ValueError, match=re.escape(text)):
         PearsonCorrelation().update_state(**columns)

@@ -128,6 +128,6 @@ def test_the_summed_states_of_two_replicas_give_nan():
 def test_errors():
     with pytest.raises(ValueError, match=re.escape("`SpearmanCorrelation`: `capacity` must be at least 1. Received")):
         SpearmanCorrelation(0)
-    text = "`SpearmanCorrelation`: `y_pred` must be one value a row, (batch,) or (batch, 1). Received: y_pred=(3, 2)."
+    text = "`SpearmanCorrelation`: `y_pred` must be one value per row, (batch,) or (batch, 1). Received: y_pred=(3, 2)."
     with pytest.raises(ValueError, match=re.escape(text)):
         SpearmanCorrelation().update_state(keras.ops.ones((3,)), keras.ops.ones((3, 2)))

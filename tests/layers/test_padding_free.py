@@ -1,4 +1,4 @@
-"""Padding-free blocks and backbones beside padded ones: the same numbers, from less work."""
+"""Padding-free layers beside padded ones: the same numbers, from less work."""
 
 import keras
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert_layers import BertBackbone, BertConfig
 from keras_bert_layers.layers import TransformerEncoderBlock
-from keras_bert_layers.layers.padding_free import can_pack, packing_of
+from keras_bert_layers.layers.padding_free import PaddingFreeLayer, real_tokens_of
 
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="padding is left out on TensorFlow")
 
@@ -16,6 +16,8 @@ REAL = MASK.astype(bool)
 FLOAT32 = 2e-6
 # The same through two blocks, in gradients that sum over all tokens.
 GRADIENT = 2e-5
+UNEQUAL = [[1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 0, 0], [1, 0, 1, 0, 0, 0, 0]]
+UNEQUAL = np.array(UNEQUAL, "int32")
 
 
 def traced(function, *arrays):
@@ -59,23 +61,24 @@ def call(backbone, **options):
     return lambda *args: backbone(dict(zip(names, args, strict=True)), **options)
 
 
-def test_packing_of_a_mask():
-    packing = packing_of(keras.ops.convert_to_tensor(MASK))
-    assert np.asarray(packing.indices).tolist() == [*range(7), 7, 8, 9, 14, 21, 23, 24]
+def test_real_tokens_of_a_mask():
+    real = real_tokens_of(keras.ops.convert_to_tensor(MASK))
+    assert np.asarray(real.indices).tolist() == [*range(7), 7, 8, 9, 14, 21, 23, 24]
     padded = np.arange(28 * 2).reshape(4, 7, 2).astype("float32")
-    tokens = packing.pack(keras.ops.convert_to_tensor(padded))
-    again = np.asarray(packing.unpack(tokens))
+    tokens = real.select(keras.ops.convert_to_tensor(padded))
+    again = np.asarray(real.pad(tokens))
     np.testing.assert_array_equal(again[REAL], padded[REAL])
     np.testing.assert_array_equal(again[:, 0], padded[:, 0])
-    np.testing.assert_array_equal(np.asarray(packing.first(tokens)), padded[:, 0])
+    np.testing.assert_array_equal(np.asarray(real.first(tokens)), padded[:, 0])
     # In the place of padding stands a token of the same row: a row of padding never meets another row's text.
     assert all(np.isin(again[row], padded[row]).all() for row in range(4))
 
 
 def test_only_in_graphs_and_with_a_mask():
-    assert can_pack(keras.KerasTensor(MASK.shape, "int32"))
-    assert not can_pack(keras.ops.convert_to_tensor(MASK))
-    assert not can_pack(None)
+    skips_padding = PaddingFreeLayer()._skips_padding
+    assert skips_padding(keras.KerasTensor(MASK.shape, "int32"))
+    assert not skips_padding(keras.ops.convert_to_tensor(MASK))
+    assert not skips_padding(None)
 
 
 @pytest.mark.slow
@@ -211,3 +214,57 @@ def test_xla_is_not_chosen_by_keras_where_padding_is_left_out():
     assert backbone.get_layer("encoder_block_0").supports_jit
     with pytest.raises(TypeError, match=r"`BertEmbedding`: `padding_free` must be True or False"):
         backbone.padding_free = "no"
+
+
+def grouped(mask):
+    real = real_tokens_of(keras.ops.convert_to_tensor(np.asarray(mask, "int32")))
+    return real, real.rows_by_length
+
+
+def mask_of(lengths, width):
+    return (np.arange(width) < np.array(lengths, "int32")[:, None]).astype("int32")
+
+
+def test_every_row_is_in_one_group_cut_behind_its_longest():
+    _, rows = grouped(UNEQUAL)
+    long, short = rows.groups
+    assert np.asarray(long.rows).tolist() == [1]
+    assert np.asarray(short.rows).tolist() == [0, 3, 2]
+    assert np.asarray(rows.ranks).tolist() == [1, 0, 3, 2]
+    np.testing.assert_array_equal(np.asarray(long.padding_mask), UNEQUAL[[1], :6])
+    np.testing.assert_array_equal(np.asarray(short.padding_mask), UNEQUAL[[0, 3, 2], :3])
+
+
+@pytest.mark.parametrize("mask", [UNEQUAL, UNEQUAL[:1], UNEQUAL[2:3], UNEQUAL[:, :1], np.ones((3, 5))])
+def test_what_is_padded_is_selected_again(mask):
+    real, rows = grouped(mask)
+    tokens = np.random.default_rng(2).normal(size=(len(np.asarray(real.indices)), 3)).astype("float32")
+    for found in (rows, real.all_rows()):
+        np.testing.assert_array_equal(np.asarray(found.select([group.pad(tokens) for group in found.groups])), tokens)
+        values = np.arange(len(mask) * 2).reshape(-1, 2)
+        np.testing.assert_array_equal(np.asarray(found.join([group.pick(values) for group in found.groups])), values)
+
+
+def test_in_the_place_of_padding_stands_a_token_of_the_same_row():
+    real, rows = grouped(UNEQUAL)
+    row_of_token = np.asarray(real.rows())
+    for group in rows.groups:
+        assert (row_of_token[np.asarray(group.sources)] == np.asarray(group.rows)[:, None]).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_parting_has_fewer_scores(seed):
+    lengths = np.sort(np.random.default_rng(seed).integers(1, 90, 11))[::-1]
+    _, rows = grouped(mask_of(lengths, 97))
+    scores = sum(group.padding_mask.shape[0] * group.padding_mask.shape[1] ** 2 for group in rows.groups)
+    assert scores == min(size * lengths[0] ** 2 + (11 - size) * lengths[size] ** 2 for size in range(11))
+
+
+def test_rows_of_one_length_stay_together():
+    _, rows = grouped(mask_of([4, 4, 4], 9))
+    assert [tuple(group.padding_mask.shape) for group in rows.groups] == [(0, 4), (3, 4)]
+
+
+def test_a_batch_may_be_empty():
+    _, rows = grouped(np.ones((0, 4)))
+    assert [group.padding_mask.shape[0] for group in rows.groups] == [0, 0]
