@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers._internal import checks
-
 #: The versions of TensorFlow Serving whose operations are known, the oldest first.
 SERVER_VERSIONS = [f"2.{minor}" for minor in range(13, 22)]
 OLDEST_SERVER = SERVER_VERSIONS[0]
@@ -18,7 +16,7 @@ _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _COMPILED = "_XlaMustCompile"
 
 
-def check_operations(saved: Any, serving_version: str = OLDEST_SERVER) -> str:
+def check_operations(saved: Any, serving_version: str) -> str:
     """Checks that a server can load and run a graph.
 
     Args:
@@ -45,11 +43,6 @@ def check_operations(saved: Any, serving_version: str = OLDEST_SERVER) -> str:
                 raise _error(f"{node.op!r} in {location}, which came in {version}", cure, serving_version)
             needed = max(needed, version, key=_minor)
     return needed
-
-
-def check_serving_version(version: Any) -> str:
-    """`version` if its operations are known; ValueError otherwise."""
-    return checks.one_of("export", "serving_version", version, SERVER_VERSIONS)
 
 
 def nodes_of(saved: Any) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Checks that a server can batch the requests of several clients."""
+"""Batching by a server: every tensor has a batch axis, and rows that a server has padded are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def check_batches(saved: Any) -> None:
         saved: a `SavedModel` message.
 
     Raises:
-        ValueError: a tensor has not.
+        ValueError: a tensor does not.
     """
     for meta_graph in saved.meta_graphs:
         for name, signature in sorted(meta_graph.signature_def.items()):

@@ -84,10 +84,7 @@ def write_model_card(folder: Path, facts: Mapping[str, Any], saved: Any, serving
     card = {
         **facts,
         "signatures": {
-            name: {
-                "inputs": _tensors(signature.inputs),
-                "outputs": _tensors(signature.outputs),
-            }
+            name: {"inputs": _tensors(signature.inputs), "outputs": _tensors(signature.outputs)}
             for name, signature in saved.meta_graphs[0].signature_def.items()
             if not name.startswith("__")
         },
@@ -119,7 +116,7 @@ def _hash_of_file(path: Path) -> str | None:
 
 
 def _hash_of_graph(saved: Any) -> str:
-    """The SHA-256 of all operations with their attributes, in an order of its own.
+    """The SHA-256 of all operations with their attributes, sorted.
 
     TensorFlow writes the same graph differently each time: names hold a count of what the process traced before. So
     names are left out, and the attributes that hold names or settings of this machine.

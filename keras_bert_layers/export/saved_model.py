@@ -1,11 +1,11 @@
-"""Writing a SavedModel with named signatures."""
+"""SavedModel export: named signatures, checked for TensorFlow Serving, written completely or not at all."""
 
 from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -25,135 +25,15 @@ from keras_bert_layers.export.signature import Signature
 saved_model_pb2 = LazyModule("tensorflow.core.protobuf.saved_model_pb2", "tensorflow")
 
 DEFAULT = "serving_default"
+
 GRAPH, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
-
-
-def save_functions(folder: Path, signatures: Sequence[Signature]) -> None:
-    """Writes the graphs of signatures, and the variables that they use, to a new folder.
-
-    The saved module holds functions and variables, and no Keras model: the C++ loader would lose variables of one.
-    """
-    module = tf.Module()
-    with shared_graphs():
-        traced = {signature.name: _traced(signature) for signature in signatures}
-    module.weights = _variables(list(traced.values()))
-    for name, function in traced.items():
-        if not hasattr(module, name):  # `signatures` holds those too
-            setattr(module, name, function)
-    traced.setdefault(DEFAULT, traced[signatures[0].name])
-    with _no_information():
-        tf.saved_model.save(module, str(folder), signatures=traced)
-
-
-@contextmanager
-def _no_information() -> Iterator[None]:
-    """Keeps TensorFlow from logging the name of a temporary folder, which a notebook would show."""
-    logger = tf.get_logger()
-    before = logger.level
-    logger.setLevel(max(before, logging.WARNING))
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-
-
-def _traced(signature: Signature) -> Any:
-    """The graph of a signature. Saving a function that is not traced yet would trace it twice."""
-    specs = [tf.TensorSpec(shape, dtype, name=name) for name, (shape, dtype) in signature.inputs.items()]
-    return tf.function(signature.function, input_signature=specs, autograph=False).get_concrete_function()
-
-
-def _variables(graphs: Sequence[Any]) -> list[Any]:
-    """The variables of graphs in the order of their first use, so that equal weights make equal files."""
-    by_handle = {id(variable.handle): variable for graph in graphs for variable in graph.variables}
-    handles = dict.fromkeys(id(tensor) for graph in graphs for tensor in graph.captured_inputs)
-    return [by_handle[handle] for handle in handles if handle in by_handle]
-
-
-def finish_graph(folder: Path) -> Any:
-    """Removes what old servers cannot read from the graph that `save_functions` wrote.
-
-    TensorFlow Serving before 2.15 does not know `debug_name`, the name that a variable has for a debugger.
-
-    Returns:
-        The `SavedModel` message, as it is in the folder now.
-    """
-    saved = saved_model_pb2.SavedModel.FromString((folder / GRAPH).read_bytes())
-    for node in nodes_of(saved):
-        if node.op == "VarHandleOp":
-            node.attr.pop("debug_name", None)
-    (folder / GRAPH).write_bytes(saved.SerializeToString(deterministic=True))
-    (folder / FINGERPRINT).unlink(missing_ok=True)
-    # No public function writes the fingerprint of a changed graph; it is optional.
-    with suppress(ImportError, AttributeError):
-        importlib.import_module("tensorflow.python.saved_model.fingerprinting_utils").write_fingerprint(str(folder))
-    return saved
-
 
 NEXT = "next"
 
-
-def version_folder(path: Path, version: Any) -> Path:
-    """The folder `path/N` for a new version.
-
-    Args:
-        path: the folder of a model; the names of its versions' folders are numbers.
-        version: the number, or `"next"` for one more than the largest.
-
-    Raises:
-        TypeError, ValueError: `version` is neither.
-        FileExistsError: the version exists. A server that has loaded it would not notice a change.
-    """
-    taken = [int(child.name) for child in path.iterdir() if child.name.isdecimal()] if path.is_dir() else []
-    free = max(taken, default=0) + 1
-    if version == NEXT:
-        return path / str(free)
-    if isinstance(version, str):
-        raise TypeError(checks.message("export", "version", "be a whole number or 'next'", version))
-    version = checks.positive_integer("export", "version", version)
-    if version in taken:
-        raise FileExistsError(
-            f"`export`: `version` must be new, as a server loads a version only once. Received: version={version} of "
-            f"{str(path)!r}, which exists. The next free version is {free}."
-        )
-    return path / str(version)
-
+_REQUESTS = Path("assets.extra") / "tf_serving_warmup_requests"
 
 #: Signature -> requests, each a dictionary of input -> array.
 Requests = Mapping[str, Sequence[Mapping[str, Any]]]
-
-_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
-
-
-def write_requests(folder: Path, requests: Requests) -> None:
-    """Writes requests beside a SavedModel, where TensorFlow Serving looks for them.
-
-    References:
-        `saved_model_warmup_util.cc` of tensorflow/serving: if a request fails, or there are more than 1,000, the
-        version is not served.
-    """
-    log_pb2 = _messages()
-    path = folder / _FILE
-    path.parent.mkdir(exist_ok=True)
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for signature, examples in requests.items():
-            for inputs in examples:
-                tensors = {name: tf.make_tensor_proto(values) for name, values in inputs.items()}
-                request = {"model_spec": {"signature_name": signature}, "inputs": tensors}
-                log = log_pb2.PredictionLog(predict_log={"request": request})
-                writer.write(log.SerializeToString(deterministic=True))
-
-
-def _messages() -> Any:
-    """The protobuf module of the log of requests."""
-    try:
-        return importlib.import_module("tensorflow_serving.apis.prediction_log_pb2")
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "`export`: warm-up requests need tensorflow-serving-api, which is not installed here. Install it with "
-            "`pip install tensorflow-serving-api`, or give `warm_up=False`.",
-            name=error.name,
-        ) from error
 
 
 def write_saved_model(
@@ -197,10 +77,16 @@ def write_saved_model(
         time. `tf.saved_model.save` of a Keras 3 model loses variables in the C++ loader.
     """
     folder = check_destination(path, version)
-    operations.check_serving_version(serving_version)
+    checks.one_of("export", "serving_version", serving_version, operations.SERVER_VERSIONS)
     try:
         with atomic_write(folder, owner="export", argument="path", replace=version is None) as unfinished:
-            _write(unfinished, signatures, serving_version, warm_up, facts or {})
+            save_functions(unfinished, signatures)
+            saved = finish_graph(unfinished)
+            needed = operations.check_operations(saved, serving_version)
+            check_batches(saved)
+            write_model_card(unfinished, facts or {}, saved, needed)
+            if warm_up:
+                write_requests(unfinished, warm_up)
     except FileExistsError:
         if version != NEXT:
             raise
@@ -209,22 +95,6 @@ def write_saved_model(
             path, signatures, version=version, serving_version=serving_version, warm_up=warm_up, facts=facts
         )
     return folder
-
-
-def _write(
-    folder: Path,
-    signatures: Sequence[Signature],
-    serving_version: str,
-    warm_up: Requests | None,
-    facts: Mapping[str, Any],
-) -> None:
-    save_functions(folder, signatures)
-    saved = finish_graph(folder)
-    needed = operations.check_operations(saved, serving_version)
-    check_batches(saved)
-    write_model_card(folder, facts, saved, needed)
-    if warm_up:
-        write_requests(folder, warm_up)
 
 
 def check_destination(path: str | PathLike[str], version: int | str | None = None) -> Path:
@@ -246,7 +116,8 @@ def check_destination(path: str | PathLike[str], version: int | str | None = Non
                 f"path={str(path)!r}, which is something else."
             )
         path = version_folder(path, version)
-    if path.exists() and not _may_be_replaced(path):
+    may_be_replaced = path.is_dir() and ((path / GRAPH).is_file() or not any(path.iterdir()))
+    if path.exists() and not may_be_replaced:
         raise FileExistsError(
             f"`export`: `path` must be new, an empty folder, or a SavedModel to replace. Received: path={str(path)!r}, "
             "which holds something else."
@@ -254,6 +125,108 @@ def check_destination(path: str | PathLike[str], version: int | str | None = Non
     return path
 
 
-def _may_be_replaced(path: Path) -> bool:
-    """Whether the path is an empty folder or a SavedModel."""
-    return path.is_dir() and ((path / GRAPH).is_file() or not any(path.iterdir()))
+def version_folder(path: Path, version: Any) -> Path:
+    """The folder `path/N` for a new version.
+
+    Args:
+        path: the folder of a model; the names of its versions' folders are numbers.
+        version: the number, or `"next"` for one more than the largest.
+
+    Raises:
+        TypeError, ValueError: `version` is neither.
+        FileExistsError: the version exists. A server that has loaded it would not notice a change.
+    """
+    taken = [int(child.name) for child in path.iterdir() if child.name.isdecimal()] if path.is_dir() else []
+    free = max(taken, default=0) + 1
+    if version == NEXT:
+        return path / str(free)
+    if isinstance(version, str):
+        raise TypeError(checks.message("export", "version", "be a whole number or 'next'", version))
+    version = checks.positive_integer("export", "version", version)
+    if version in taken:
+        raise FileExistsError(
+            f"`export`: `version` must be new, as a server loads a version only once. Received: version={version} of "
+            f"{str(path)!r}, which exists. The next free version is {free}."
+        )
+    return path / str(version)
+
+
+def save_functions(folder: Path, signatures: Sequence[Signature]) -> None:
+    """Writes the graphs of signatures, and the variables that they use, to a new folder.
+
+    The saved module holds functions and variables, and no Keras model: the C++ loader would lose variables of one.
+    """
+    module = tf.Module()
+    with shared_graphs():
+        traced = {signature.name: _traced(signature) for signature in signatures}
+    module.weights = _variables(list(traced.values()))
+    for name, function in traced.items():
+        if not hasattr(module, name):  # `signatures` holds those too
+            setattr(module, name, function)
+    traced.setdefault(DEFAULT, traced[signatures[0].name])
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel(max(level, logging.WARNING))  # TensorFlow would log the name of a temporary folder
+    try:
+        tf.saved_model.save(module, str(folder), signatures=traced)
+    finally:
+        logger.setLevel(level)
+
+
+def _traced(signature: Signature) -> Any:
+    """The graph of a signature. Saving a function that is not traced yet would trace it twice."""
+    specs = [tf.TensorSpec(shape, dtype, name=name) for name, (shape, dtype) in signature.inputs.items()]
+    return tf.function(signature.function, input_signature=specs, autograph=False).get_concrete_function()
+
+
+def _variables(graphs: Sequence[Any]) -> list[Any]:
+    """The variables of graphs in the order of their first use, so that equal weights make equal files."""
+    by_handle = {id(variable.handle): variable for graph in graphs for variable in graph.variables}
+    handles = dict.fromkeys(id(tensor) for graph in graphs for tensor in graph.captured_inputs)
+    return [by_handle[handle] for handle in handles if handle in by_handle]
+
+
+def finish_graph(folder: Path) -> Any:
+    """Removes what old servers cannot read from the graph that `save_functions` wrote.
+
+    TensorFlow Serving before 2.15 does not know `debug_name`, the name that a variable has for a debugger.
+
+    Returns:
+        The `SavedModel` message, as it is in the folder now.
+    """
+    saved = saved_model_pb2.SavedModel.FromString((folder / GRAPH).read_bytes())
+    for node in nodes_of(saved):
+        if node.op == "VarHandleOp":
+            node.attr.pop("debug_name", None)
+    (folder / GRAPH).write_bytes(saved.SerializeToString(deterministic=True))
+    (folder / FINGERPRINT).unlink(missing_ok=True)
+    # No public function writes the fingerprint of a changed graph; it is optional.
+    with suppress(ImportError, AttributeError):
+        importlib.import_module("tensorflow.python.saved_model.fingerprinting_utils").write_fingerprint(str(folder))
+    return saved
+
+
+def write_requests(folder: Path, requests: Requests) -> None:
+    """Writes requests beside a SavedModel, where TensorFlow Serving looks for them.
+
+    References:
+        `saved_model_warmup_util.cc` of tensorflow/serving: if a request fails, or there are more than 1,000, the
+        version is not served.
+    """
+    try:
+        log_pb2 = importlib.import_module("tensorflow_serving.apis.prediction_log_pb2")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "`export`: warm-up requests need tensorflow-serving-api, which is not installed here. Install it with "
+            "`pip install tensorflow-serving-api`, or give `warm_up=False`.",
+            name=error.name,
+        ) from error
+    path = folder / _REQUESTS
+    path.parent.mkdir(exist_ok=True)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for signature, examples in requests.items():
+            for inputs in examples:
+                tensors = {name: tf.make_tensor_proto(values) for name, values in inputs.items()}
+                request = {"model_spec": {"signature_name": signature}, "inputs": tensors}
+                log = log_pb2.PredictionLog(predict_log={"request": request})
+                writer.write(log.SerializeToString(deterministic=True))

@@ -1,4 +1,4 @@
-"""A signature of a SavedModel."""
+"""Signatures of a SavedModel, and the bound on the bytes of a text that they read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+
+# Some 15,000 English words. Docs: "Long texts" of the guide "Export and serve".
+DEFAULT_MAX_BYTES = 100_000
+
+#: The output of a bounded signature: how many bytes of a row's texts were not read.
+BYTES_CUT = "bytes_cut"
+
+# Long enough to hold any character and the three bytes before it.
+_LEAST = 16
+
+_LONGEST_CHARACTER = 4
 
 
 @dataclass(frozen=True)
@@ -25,22 +36,13 @@ class Signature:
     inputs: dict[str, tuple[tuple[int | None, ...], str]]
 
 
-# Some 15,000 English words. Docs: "Long texts" of the guide "Export and serve".
-DEFAULT_MAX_BYTES = 100_000
-#: The output of a bounded signature that tells how many bytes of a row's texts were not read.
-BYTES_CUT = "bytes_cut"
-# Long enough to hold any character and the three bytes before it.
-_LEAST = 16
-_LONGEST_CHARACTER = 4
-
-
 def check_max_bytes(owner: str, max_bytes: Any) -> int | None:
     """`max_bytes` if it is None or an integer of at least 16; TypeError or ValueError otherwise."""
     return None if max_bytes is None else checks.integer(owner, "max_bytes", max_bytes, smallest=_LEAST)
 
 
 def with_bound(signature: Signature, max_bytes: int | None) -> Signature:
-    """A signature that reads `max_bytes` of each text, and says in `"bytes_cut"` how many bytes of a row it did not.
+    """A signature that reads `max_bytes` of each text, and returns how many bytes of a row it did not read.
 
     Args:
         signature: of any inputs.
@@ -60,11 +62,7 @@ def with_bound(signature: Signature, max_bytes: int | None) -> Signature:
             bounded_texts(tensor, max_bytes) if kind == "string" else tensor
             for tensor, kind in zip(inputs, kinds, strict=True)
         ]
-        cut = [
-            _bytes_cut(tensor, read)
-            for tensor, read, kind in zip(inputs, bounded, kinds, strict=True)
-            if kind == "string"
-        ]
+        cut = [_bytes_cut(given, read) for given, read in zip(inputs, bounded, strict=True) if read is not given]
         outputs = signature.function(*bounded)
         # The outputs of `tokenize` are the inputs of `token_ids`, which takes no others.
         return outputs if "token_ids" in outputs else {**outputs, BYTES_CUT: tf.add_n(cut)}

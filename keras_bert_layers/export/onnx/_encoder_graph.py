@@ -1,9 +1,9 @@
-"""The encoder as ONNX operations: ids to hidden states, by the fused operations of ONNX Runtime."""
+"""The encoder as ONNX operations, ids to hidden states and pooled vectors, by fused operations of ONNX Runtime."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import keras
 import numpy as np
@@ -13,90 +13,25 @@ from keras_bert_layers.export.onnx._graph import FLOAT, INT32, Graph
 
 # As many numbers of a column share a scale.
 _BLOCK = 32
+
 # MatMulNBits: inputs are rounded to 8 bits too, and products summed as integers.
 _INTEGER_SUMS = 4
+
 _LARGEST, _ZERO = 127, 128
 
-
-class Products(Protocol):
-    """How an encoder multiplies with its weights."""
-
-    def product(self, graph: Graph, inputs: str, kernel: np.ndarray) -> str:
-        """`inputs @ kernel`."""
-
-    def attention(
-        self, graph: Graph, hidden: str, kernel: np.ndarray, bias: np.ndarray, counts: str, *, num_heads: int
-    ) -> str:
-        """Self-attention `[B, S, H]`, with one kernel `[H, 3H]` for queries, keys and values, over `counts` tokens."""
-
-
-class Float32Products:
-    """Products in float32."""
-
-    def product(self, graph: Graph, inputs: str, kernel: np.ndarray) -> str:
-        """`inputs @ kernel`."""
-        return graph.add("MatMul", inputs, graph.constant(kernel))
-
-    def attention(
-        self, graph: Graph, hidden: str, kernel: np.ndarray, bias: np.ndarray, counts: str, *, num_heads: int
-    ) -> str:
-        """Self-attention in one operation."""
-        weights = graph.constant(kernel), graph.constant(bias)
-        return graph.fused("Attention", hidden, *weights, counts, num_heads=num_heads)
-
-
-class Int8Products:
-    """Products with weights of 8 bits, a float32 scale for every 32 of them; the inputs are rounded alike."""
-
-    def product(self, graph: Graph, inputs: str, kernel: np.ndarray) -> str:
-        """`inputs @ kernel`."""
-        numbers, scales = quantized(kernel)
-        return graph.fused(
-            "MatMulNBits",
-            inputs,
-            graph.constant(numbers, np.uint8),
-            graph.constant(scales),
-            K=kernel.shape[0],
-            N=kernel.shape[1],
-            bits=8,
-            block_size=_BLOCK,
-            accuracy_level=_INTEGER_SUMS,
-        )
-
-    def attention(
-        self, graph: Graph, hidden: str, kernel: np.ndarray, bias: np.ndarray, counts: str, *, num_heads: int
-    ) -> str:
-        """Self-attention whose products with weights stand before it."""
-        sizes = graph.constant([kernel.shape[1] // 3] * 3)
-        parts = graph.add("Split", self.product(graph, hidden, kernel), sizes, outputs=3, axis=-1)
-        return graph.fused("MultiHeadAttention", *parts, graph.constant(bias), counts, num_heads=num_heads)
-
-
-PRODUCTS: dict[Any, Products] = {"float32": Float32Products(), "int8": Int8Products()}
-
-
-def quantized(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A matrix `[K, N]` of 8 bits a number, as MatMulNBits reads it.
-
-    Returns:
-        Numbers, uint8 `[N, blocks, 32]`, with 128 for zero, and scales, float32 `[N, blocks]`.
-    """
-    num_rows, num_columns = kernel.shape
-    num_blocks = -(-num_rows // _BLOCK)
-    padded = np.zeros((num_blocks * _BLOCK, num_columns), np.float32)
-    padded[:num_rows] = kernel
-    blocks = padded.T.reshape(num_columns, num_blocks, _BLOCK)
-    scales = np.abs(blocks).max(-1) / _LARGEST
-    scales[scales == 0] = 1
-    return (np.rint(blocks / scales[..., None]) + _ZERO).astype(np.uint8), scales.astype(np.float32)
-
+# Keras's `UnitNormalization`: the square of the smallest length.
+_LEAST_SQUARE = np.float32(1e-12)
 
 _CURE = "Export a SavedModel."
 
+_ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gelu_erf": ("Gelu", {"approximate": "none"}),
+    "gelu_tanh": ("Gelu", {"approximate": "tanh"}),
+    **{name: (name.capitalize(), {}) for name in ("relu", "mish", "tanh", "sigmoid")},
+}
 
-def array(weight: Any) -> np.ndarray:
-    """A weight as float32."""
-    return keras.ops.convert_to_numpy(weight).astype(np.float32)
+# Activations that ONNX Runtime fuses with the bias before them.
+_FUSED = {"gelu_erf": "BiasGelu", "gelu_tanh": "FastGelu"}
 
 
 def hidden_states(graph: Graph, token_ids: str, mask: str, backbone: Any, products: Products) -> str:
@@ -118,27 +53,6 @@ def hidden_states(graph: Graph, token_ids: str, mask: str, backbone: Any, produc
     for index in range(backbone.config.num_layers):
         hidden = _block(graph, hidden, counts, backbone.get_layer(f"encoder_block_{index}"), products)
     return hidden
-
-
-def dense(graph: Graph, inputs: str, layer: Any) -> str:
-    """A `keras.layers.Dense` without its activation."""
-    product = graph.add("MatMul", inputs, graph.constant(_kernel(layer)))
-    return graph.add("Add", product, graph.constant(array(layer.bias)))
-
-
-def activation(graph: Graph, inputs: str, name: str) -> str:
-    """An activation by its name in `config.ACTIVATIONS`."""
-    if name == "linear":
-        return inputs
-    if name == "gelu_erf":
-        return graph.add("Gelu", inputs, approximate="none")
-    if name == "gelu_tanh":
-        return graph.add("Gelu", inputs, approximate="tanh")
-    if name == "silu":
-        return graph.add("Mul", inputs, graph.add("Sigmoid", inputs))
-    if name == "relu6":
-        return graph.add("Clip", inputs, graph.constant(np.float32(0)), graph.constant(np.float32(6)))
-    return graph.add({"relu": "Relu", "mish": "Mish", "tanh": "Tanh", "sigmoid": "Sigmoid"}[name], inputs)
 
 
 def _embedded(graph: Graph, token_ids: str, mask: str, backbone: Any) -> tuple[str, str]:
@@ -185,10 +99,8 @@ def _block(graph: Graph, hidden: str, counts: str, block: Any, products: Product
     hidden = _added(graph, output, attention.output_projection, hidden, block.attention_layer_norm)
     inner = products.product(graph, hidden, _kernel(feed_forward.intermediate))
     bias = graph.constant(array(feed_forward.intermediate.bias))
-    if block.activation == "gelu_erf":
-        inner = graph.fused("BiasGelu", inner, bias)
-    elif block.activation == "gelu_tanh":
-        inner = graph.fused("FastGelu", inner, bias)
+    if block.activation in _FUSED:
+        inner = graph.fused(_FUSED[block.activation], inner, bias)
     else:
         inner = activation(graph, graph.add("Add", inner, bias), block.activation)
     output = products.product(graph, inner, _kernel(feed_forward.output_projection))
@@ -208,16 +120,22 @@ def _added(graph: Graph, inputs: str, layer: Any, residual: str, norm: Any) -> s
     )
 
 
-def _kernel(layer: Any) -> np.ndarray:
-    """The kernel of a dense layer, with what LoRA adds."""
-    if layer.quantization_mode is not None:
-        rule = "not be quantized in an ONNX file"
-        raise ValueError(checks.message("export", "backbone", rule, layer.quantization_mode, _CURE))
-    return array(layer.kernel)
+def dense(graph: Graph, inputs: str, layer: Any) -> str:
+    """A `keras.layers.Dense` without its activation."""
+    product = graph.add("MatMul", inputs, graph.constant(_kernel(layer)))
+    return graph.add("Add", product, graph.constant(array(layer.bias)))
 
 
-# Keras's `UnitNormalization`: the square of the smallest length.
-_LEAST_SQUARE = np.float32(1e-12)
+def activation(graph: Graph, inputs: str, name: str) -> str:
+    """An activation by its name in `config.ACTIVATIONS`."""
+    if name == "linear":
+        return inputs
+    if name == "silu":
+        return graph.add("Mul", inputs, graph.add("Sigmoid", inputs))
+    if name == "relu6":
+        return graph.add("Clip", inputs, graph.constant(np.float32(0)), graph.constant(np.float32(6)))
+    operation, options = _ACTIVATIONS[name]
+    return graph.add(operation, inputs, **options)
 
 
 def first_tokens(graph: Graph, hidden: str) -> str:
@@ -258,3 +176,70 @@ def unit_vectors(graph: Graph, vectors: str) -> str:
     """The vectors `[B, H]` scaled to Euclidean length 1."""
     squares = graph.add("ReduceSumSquare", vectors, graph.constant([-1]))
     return graph.add("Div", vectors, graph.add("Sqrt", graph.add("Max", squares, graph.constant(_LEAST_SQUARE))))
+
+
+def _kernel(layer: Any) -> np.ndarray:
+    """The kernel of a dense layer, with what LoRA adds."""
+    if layer.quantization_mode is not None:
+        rule = "not be quantized in an ONNX file"
+        raise ValueError(checks.message("export", "backbone", rule, layer.quantization_mode, _CURE))
+    return array(layer.kernel)
+
+
+def array(weight: Any) -> np.ndarray:
+    """A weight as float32."""
+    return keras.ops.convert_to_numpy(weight).astype(np.float32)
+
+
+class Products:
+    """Products with the weights of an encoder, in float32."""
+
+    def product(self, graph: Graph, inputs: str, kernel: np.ndarray) -> str:
+        """`inputs @ kernel`."""
+        return graph.add("MatMul", inputs, graph.constant(kernel))
+
+    def attention(
+        self, graph: Graph, hidden: str, kernel: np.ndarray, bias: np.ndarray, counts: str, *, num_heads: int
+    ) -> str:
+        """Self-attention `[B, S, H]`, with one kernel `[H, 3H]` for queries, keys and values, over `counts` tokens."""
+        weights = graph.constant(kernel), graph.constant(bias)
+        return graph.fused("Attention", hidden, *weights, counts, num_heads=num_heads)
+
+
+class Int8Products(Products):
+    """Products with weights of 8 bits, a float32 scale for every 32 of them; the inputs are rounded alike."""
+
+    def product(self, graph: Graph, inputs: str, kernel: np.ndarray) -> str:
+        """`inputs @ kernel`."""
+        numbers, scales = quantized(kernel)
+        weights = graph.constant(numbers, np.uint8), graph.constant(scales)
+        sizes = dict(zip("KN", kernel.shape, strict=True))
+        options = {"bits": 8, "block_size": _BLOCK, "accuracy_level": _INTEGER_SUMS}
+        return graph.fused("MatMulNBits", inputs, *weights, **sizes, **options)
+
+    def attention(
+        self, graph: Graph, hidden: str, kernel: np.ndarray, bias: np.ndarray, counts: str, *, num_heads: int
+    ) -> str:
+        """Self-attention whose products with weights stand before it."""
+        sizes = graph.constant([kernel.shape[1] // 3] * 3)
+        parts = graph.add("Split", self.product(graph, hidden, kernel), sizes, outputs=3, axis=-1)
+        return graph.fused("MultiHeadAttention", *parts, graph.constant(bias), counts, num_heads=num_heads)
+
+
+PRODUCTS: dict[str, Products] = {"float32": Products(), "int8": Int8Products()}
+
+
+def quantized(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix `[K, N]` with 8 bits per number, as MatMulNBits reads it.
+
+    Returns:
+        Numbers, uint8 `[N, blocks, 32]`, with 128 for zero, and scales, float32 `[N, blocks]`.
+    """
+    num_rows, num_columns = kernel.shape
+    num_blocks = -(-num_rows // _BLOCK)
+    padded = np.zeros((num_blocks * _BLOCK, num_columns), np.float32)
+    padded[:num_rows] = kernel
+    blocks = padded.T.reshape(num_columns, num_blocks, _BLOCK)
+    scales = np.abs(blocks).max(-1) / _LARGEST
+    scales[scales == 0] = 1
+    return (np.rint(blocks / scales[..., None]) + _ZERO).astype(np.uint8), scales.astype(np.float32)

@@ -1,7 +1,8 @@
-"""A graph of ONNX operations, built one after the other."""
+"""Building a graph of ONNX operations."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ STANDARD, TABLES, FUSED, TEXT = "", "ai.onnx.ml", "com.microsoft", "ai.onnx.cont
 FLOAT, INT32, INT64, STRING, BOOL = 1, 6, 7, 8, 9
 _VERSIONS = {STANDARD: 20, TABLES: 4, FUSED: 1, TEXT: 1}
 _IR_VERSION = 10
+_NAME = "keras_bert_layers"
 _BATCH, _AXES = "batch", ("sequence", "other")
 
 
@@ -64,13 +66,9 @@ class Graph:
         self._nodes.append(onnx.helper.make_node(operation, inputs, names, domain=domain, **attributes))
         return names[0] if outputs == 1 and not as_list else names
 
-    def text(self, operation: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
-        """Adds an operation on strings of onnxruntime-extensions."""
-        return self.add(operation, *inputs, outputs=outputs, domain=TEXT, **attributes)
-
-    def fused(self, operation: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
-        """Adds one of ONNX Runtime's fused operations."""
-        return self.add(operation, *inputs, outputs=outputs, domain=FUSED, **attributes)
+    # An operation on strings of onnxruntime-extensions, and one of ONNX Runtime's fused operations.
+    text = functools.partialmethod(add, domain=TEXT)
+    fused = functools.partialmethod(add, domain=FUSED)
 
     def choose(self, condition: str, *branches: Callable[[Graph], Sequence[Answer]]) -> list[str]:
         """What the first of two branches gives if a scalar is true, or else the second."""
@@ -88,12 +86,12 @@ class Graph:
         if isinstance(value, str) or (isinstance(value, list) and value and isinstance(value[0], str)):
             texts = [value] if isinstance(value, str) else value
             shape = [] if isinstance(value, str) else [len(texts)]
-            return self._store(
-                (tuple(texts), len(shape)),
-                lambda name: onnx.helper.make_tensor(
-                    name, onnx.TensorProto.STRING, shape, [text.encode() for text in texts]
-                ),
-            )
+            content = [text.encode() for text in texts]
+
+            def make(name: str) -> Any:
+                return onnx.helper.make_tensor(name, STRING, shape, content)
+
+            return self._store((tuple(texts), len(shape)), make)
         array = np.asarray(value, dtype or (np.int64 if np.asarray(value).dtype.kind in "iu" else None))
         key = (array.dtype.str, array.shape, array.tobytes()) if array.size < 64 else object()
         return self._store(key, lambda name: onnx.numpy_helper.from_array(array, name))
@@ -120,9 +118,6 @@ class Graph:
             for name, answer in answers.items()
         ]
         inputs = [helper.make_tensor_value_info(text, STRING, [_BATCH])]
-        constants = list(self._constants.values())
-        graph = helper.make_graph(self._nodes, "keras_bert_layers", inputs, outputs, constants)
+        graph = helper.make_graph(self._nodes, _NAME, inputs, outputs, list(self._constants.values()))
         versions = [helper.make_opsetid(domain, version) for domain, version in _VERSIONS.items()]
-        return helper.make_model(
-            graph, opset_imports=versions, ir_version=_IR_VERSION, producer_name="keras_bert_layers"
-        )
+        return helper.make_model(graph, opset_imports=versions, ir_version=_IR_VERSION, producer_name=_NAME)

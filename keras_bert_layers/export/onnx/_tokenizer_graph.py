@@ -1,8 +1,8 @@
 """The tokenizer as ONNX operations: texts to rows of ids.
 
-The operations of onnxruntime-extensions for BERT follow neither reference. These here are simpler ones, which follow
-the same table of replacements as the tokenizer of this package: first what regular expressions can do, then a lookup of
-every character, then the pieces of words.
+The operations for BERT in onnxruntime-extensions follow neither reference. The ones used here are simpler, and follow
+the same table of replacements as the tokenizer of this package: regular expressions first, then a lookup of every
+character, then the pieces of words.
 """
 
 from __future__ import annotations

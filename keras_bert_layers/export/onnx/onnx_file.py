@@ -1,4 +1,4 @@
-"""Writing a task as an ONNX file that takes strings."""
+"""ONNX export: a task as one file that takes strings, for ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write_onnx(
         task: a task of single texts, with a `BertPreprocessor` of a `BertTokenizer`.
         dtype: `"float32"`; or `"int8"` for weights of the encoder's blocks of 8 bits, a scale for every 32 of them, and
             products of integers. Embeddings and the head stay float32.
-        facts: what the file tells of itself, as JSON under the key `"model_card"` of its metadata.
+        facts: what the file states about itself, as JSON under the key `"model_card"` of its metadata.
 
     Returns:
         The path.
