@@ -1,4 +1,4 @@
-"""Models that answer rows of text: a Keras task, or an exported SavedModel without Keras."""
+"""Answers to rows of text as JSON lines, from a Keras task or an exported SavedModel."""
 
 from __future__ import annotations
 
@@ -10,10 +10,98 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers.cli.models import PROGRAM_FILE, load_model, load_saved_model
+from keras_bert_layers.cli.models import PROGRAM_FILE, input_axes, load_saved_model, load_task_of_texts
 from keras_bert_layers.cli.text_rows import TextRow, columns_of
 
 _PADDING: tuple[Any, ...] = ("", -1, [])
+
+_SIGNATURE = "serving_default"
+
+# The inputs of every task, in the order in which a user writes them; a SavedModel does not keep it.
+_ORDER = ("text", "question", "prompt", "text_pair", "context", "choices")
+
+
+def open_answerer(source: str, task: str | None, *, owner: str) -> TaskAnswerer | SavedModelAnswerer:
+    """Loads the model that answers.
+
+    Args:
+        source: the directory of a SavedModel, or a source that `load_model` takes.
+        task: as for `load_model`.
+        owner: the command, for errors.
+
+    Returns:
+        An object with `inputs` and `answer`. Both kinds give the same answers; a SavedModel that has a bound on the
+        size of texts also returns `bytes_cut`.
+
+    Raises:
+        CheckpointError, ValueError: the source cannot be read, or does not answer.
+    """
+    if (Path(source) / PROGRAM_FILE).is_file():
+        if task is not None:
+            raise ValueError(f"`{owner}`: --task is for checkpoints; a SavedModel has one task. Received: {task}.")
+        return SavedModelAnswerer(source, owner=owner)
+    return TaskAnswerer(load_task_of_texts(source, task, owner=owner, argument="MODEL").model)
+
+
+class TaskAnswerer:
+    """Answers with a Keras task.
+
+    Args:
+        task: a task with a preprocessor.
+
+    Attributes:
+        inputs: each input's name -> its number of axes: 1 for one text per row, 2 for several.
+    """
+
+    def __init__(self, task: Any):
+        self._task = task
+        self.inputs = input_axes(task)
+
+    def answer(self, rows: Sequence[TextRow]) -> dict[str, np.ndarray]:
+        """The answers to some rows: name -> array, rows first, strings as `str`."""
+        return self._task.answer(columns_of(rows), batch_size=len(rows))
+
+
+class SavedModelAnswerer:
+    """Answers with a SavedModel that `task.export` wrote, in TensorFlow alone.
+
+    Args:
+        source: its directory.
+        owner: the command, for errors.
+
+    Attributes:
+        inputs: each input's name -> its number of axes: 1 for one text per row, 2 for several.
+
+    Raises:
+        ValueError: it cannot be read, or its inputs are not strings.
+    """
+
+    def __init__(self, source: str, *, owner: str):
+        self._owner = owner
+        cure = "Give the checkpoint or the `.keras` file that it was made from."
+        self._model = load_saved_model(source, owner=owner, cure=cure)
+        signature = self._model.signatures.get(_SIGNATURE)
+        specs = {} if signature is None else signature.structured_input_signature[1]
+        if not specs or not all(name in _ORDER and spec.dtype == "string" for name, spec in specs.items()):
+            raise ValueError(f"`{owner}`: {source} must have a signature {_SIGNATURE!r} of strings. Found: {[*specs]}.")
+        self._signature = signature
+        self.inputs = {name: specs[name].shape.rank for name in sorted(specs, key=_ORDER.index)}
+
+    def answer(self, rows: Sequence[TextRow]) -> dict[str, np.ndarray]:
+        """The answers to some rows: name -> array, rows first, strings as bytes."""
+        import tensorflow as tf
+
+        def tensor(values: Sequence[Any]) -> Any:
+            if isinstance(values[0], str):
+                return tf.constant(values, tf.string)
+            return tf.ragged.constant(values, dtype=tf.string).to_tensor("")  # choices, padded with empty ones
+
+        columns = zip(self.inputs, zip(*(row.texts for row in rows), strict=True), strict=True)
+        try:
+            answers = self._signature(**{name: tensor(values) for name, values in columns})
+        except tf.errors.OpError as error:
+            raise ValueError(f"`{self._owner}`: {error.message}") from error
+        return {name: tensor.numpy() for name, tensor in answers.items()}
 
 
 def answer_lines(
@@ -74,98 +162,3 @@ def _without_padding(value: Any) -> Any:
     while parts and parts[-1] in _PADDING:
         parts.pop()
     return parts
-
-
-_SIGNATURE = "serving_default"
-# The inputs of every task, in the order in which a user writes them; a SavedModel does not keep it.
-_ORDER = ("text", "question", "prompt", "text_pair", "context", "choices")
-
-
-def open_answerer(source: str, task: str | None, *, owner: str) -> TaskAnswerer | SavedModelAnswerer:
-    """Loads the model that answers.
-
-    Args:
-        source: the directory of a SavedModel, or a source that `load_model` takes.
-        task: as for `load_model`.
-        owner: the command, for errors.
-
-    Returns:
-        An object with `inputs` and `answer`. Both kinds give the same answers; a SavedModel that has a bound on the
-        size of texts also tells `bytes_cut`.
-
-    Raises:
-        CheckpointError, ValueError: the source cannot be read, or does not answer.
-    """
-    if (Path(source) / PROGRAM_FILE).is_file():
-        if task is not None:
-            raise ValueError(f"`{owner}`: --task is for checkpoints; a SavedModel has one task. Received: {task}.")
-        return SavedModelAnswerer(source, owner=owner)
-    loaded = load_model(source, task, owner=owner)
-    if loaded.task is None or loaded.preprocessor is None:
-        kind = "an encoder" if loaded.task is None else "a model of token ids"
-        cure = "For embeddings: --task sentence_encoder."
-        raise ValueError(f"`{owner}`: MODEL must have a task and a tokenizer. Received: {source}, {kind}. {cure}")
-    return TaskAnswerer(loaded.model)
-
-
-class TaskAnswerer:
-    """Answers with a Keras task.
-
-    Args:
-        task: a task with a preprocessor.
-
-    Attributes:
-        inputs: each input's name -> its number of axes: 1 for one text per row, 2 for several.
-    """
-
-    def __init__(self, task: Any):
-        self._task = task
-        self.inputs = {name: len(shape) for name, (shape, _) in task.text_inputs().items()}
-
-    def answer(self, rows: Sequence[TextRow]) -> dict[str, np.ndarray]:
-        """The answers to some rows: name -> array, rows first, strings as `str`."""
-        return self._task.answer(columns_of(rows), batch_size=len(rows))
-
-
-class SavedModelAnswerer:
-    """Answers with a SavedModel that `task.export` wrote, in TensorFlow alone.
-
-    Args:
-        source: its directory.
-        owner: the command, for errors.
-
-    Attributes:
-        inputs: each input's name -> its number of axes: 1 for one text per row, 2 for several.
-
-    Raises:
-        ValueError: it cannot be read, or its inputs are not strings.
-    """
-
-    def __init__(self, source: str, *, owner: str):
-        self._owner = owner
-        cure = "Give the checkpoint or the `.keras` file that it was made from."
-        self._model = load_saved_model(source, owner=owner, cure=cure)
-        signature = self._model.signatures.get(_SIGNATURE)
-        specs = {} if signature is None else signature.structured_input_signature[1]
-        if not specs or not all(name in _ORDER and spec.dtype == "string" for name, spec in specs.items()):
-            raise ValueError(f"`{owner}`: {source} must have a signature {_SIGNATURE!r} of strings. Found: {[*specs]}.")
-        self._signature = signature
-        self.inputs = {name: specs[name].shape.rank for name in sorted(specs, key=_ORDER.index)}
-
-    def answer(self, rows: Sequence[TextRow]) -> dict[str, np.ndarray]:
-        """The answers to some rows: name -> array, rows first, strings as bytes."""
-        import tensorflow as tf
-
-        columns = zip(self.inputs, zip(*(row.texts for row in rows), strict=True), strict=True)
-        try:
-            answers = self._signature(**{name: _string_tensor(tf, values) for name, values in columns})
-        except tf.errors.OpError as error:
-            raise ValueError(f"`{self._owner}`: {error.message}") from error
-        return {name: tensor.numpy() for name, tensor in answers.items()}
-
-
-def _string_tensor(tf: Any, values: Sequence[Any]) -> Any:
-    """A tensor of strings, or of lists of strings padded with empty ones."""
-    if isinstance(values[0], str):
-        return tf.constant(values, tf.string)
-    return tf.ragged.constant(values, dtype=tf.string).to_tensor("")

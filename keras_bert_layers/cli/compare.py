@@ -29,7 +29,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli import text_rows
-from keras_bert_layers.cli.models import ENCODER, LoadedModel, load_model
+from keras_bert_layers.cli.models import ENCODER, LoadedModel, input_axes, load_model
 from keras_bert_layers.cli.terminal import progress
 from keras_bert_layers.cli.text_rows import TextRow, columns_of
 
@@ -79,7 +79,7 @@ def _inputs(pair: Sequence[LoadedModel]) -> Mapping[str, int]:
     """The inputs of a row, with their numbers of axes."""
     if pair[0].task is None:
         return {"text": 1}
-    one, other = ({name: len(shape) for name, (shape, _) in each.model.text_inputs().items()} for each in pair)
+    one, other = (input_axes(each.model) for each in pair)
     if one != other:
         raise ValueError(f"`{OWNER}`: both must take the same texts. Received: {[*one]} and {[*other]}.")
     return one
@@ -121,9 +121,7 @@ class _Differences:
             "rows": self.num_rows,
             "rows_with_other_ids": len(self._other_ids),
             "first_with_other_ids": next(iter(self._other_ids), None),
-            "largest_differences": {
-                name: value if np.isfinite(value) else None for name, value in self._largest.items()
-            },
+            "largest_differences": {k: value if np.isfinite(value) else None for k, value in self._largest.items()},
             "tolerance": tolerance,
             "agree": not self._other_ids and all(value <= tolerance for value in self._largest.values()),
         }

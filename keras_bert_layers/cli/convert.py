@@ -31,14 +31,69 @@ from pathlib import Path
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.checkpoints.task_table import TASKS
-from keras_bert_layers.cli.models import ENCODER, LoadedModel, load_model
+from keras_bert_layers.cli.models import ENCODER, FLOAT_BYTES, MODEL, PROGRAM_FILE, LoadedModel, load_model
 from keras_bert_layers.cli.terminal import progress, report
 
+OWNER = "convert"
+
+LAYOUTS = ("keras", "huggingface", "google", "kerashub", "saved-model", "onnx")
+
+ONE_FILE = ("keras", "onnx")
+
+EXPORTS = {"saved-model": ("a SavedModel", {}), "onnx": ("an ONNX file", {"format": "onnx", "verbose": False})}
+
 # Every checkpoint, every SavedModel, every directory of `train` and every tokenizer has one of these files.
-_MODEL_FILES = (
-    *("config.json", "bert_config.json", "modules.json", "saved_model.pb", "model.keras"),
-    "tokenizer_config.json",
-)
+_MODEL_FILES = ("config.json", "bert_config.json", "modules.json", PROGRAM_FILE, MODEL, "tokenizer_config.json")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("source", metavar="SOURCE", help="the checkpoint to read")
+    parser.add_argument("dest", metavar="DEST", type=Path, help="where to write: a new path, or an empty directory")
+    parser.add_argument("--to", required=True, choices=LAYOUTS, metavar="LAYOUT", help=", ".join(LAYOUTS))
+    shown = f"which of the checkpoint's trained tasks to write; {ENCODER} for the encoder alone"
+    parser.add_argument("--task", choices=[*TASKS, ENCODER], metavar="TASK", help=shown)
+    parser.add_argument("--no-tokenizer", action="store_true", help="read and write weights and config only")
+    parser.add_argument("--force", action="store_true", help="replace the model at DEST")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Converts, and returns 0."""
+    if arguments.to in ONE_FILE and arguments.dest.suffix != f".{arguments.to}":
+        rule = f"DEST must end in .{arguments.to} for --to {arguments.to}"
+        raise ValueError(f"`{OWNER}`: {rule}. Received: {arguments.dest}.")
+    from keras_bert_layers.checkpoints.weights.reports import watched
+
+    dest, replace = arguments.dest, arguments.force
+    check_destination(dest, replace=replace, owner=OWNER)
+    loaded = load_model(arguments.source, arguments.task, owner=OWNER, tokenizer=not arguments.no_tokenizer)
+    num_weights = loaded.model.count_params()
+    with (
+        atomic_write(dest, owner=OWNER, argument="DEST", replace=replace) as path,
+        progress(f"Writing {dest}", FLOAT_BYTES * num_weights, unit="B") as advance,
+        watched(advance),
+    ):
+        write(loaded, path, arguments.to)
+    sys.stdout.write(f"{dest}: {type(loaded.model).__name__}, {num_weights:,} parameters\n")
+    return 0
+
+
+def write(loaded: LoadedModel, path: Path, layout: str) -> None:
+    """Writes a model in one of the layouts."""
+    from keras_bert_layers import checkpoints
+
+    if layout in EXPORTS:
+        name, options = EXPORTS[layout]
+        if not loaded.answers_texts:
+            cure = "For the embeddings of an encoder: --task sentence_encoder."
+            raise ValueError(f"`{OWNER}`: {name} needs a task and a tokenizer. {cure}")
+        loaded.model.export(path, **options)
+    elif layout == "keras":
+        if loaded.task is None and loaded.preprocessor is not None:
+            report("warning", "the .keras file of an encoder has no tokenizer; that of a task has one, see --task.")
+        loaded.model.save(path)
+    else:
+        getattr(checkpoints, f"save_{layout}")(loaded.model, path, preprocessor=loaded.preprocessor)
 
 
 def check_destination(path: Path, *, replace: bool, owner: str, argument: str = "DEST") -> None:
@@ -69,64 +124,3 @@ def _is_model(path: Path) -> bool:
     if path.is_dir():
         return not path.is_symlink() and any((path / name).is_file() for name in _MODEL_FILES)
     return path.suffix == ".keras" and path.is_file()
-
-
-OWNER = "convert"
-LAYOUTS = ("keras", "huggingface", "google", "kerashub", "saved-model", "onnx")
-ONE_FILE = ("keras", "onnx")
-EXPORTS = {"saved-model": ("a SavedModel", {}), "onnx": ("an ONNX file", {"format": "onnx", "verbose": False})}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
-    parser.add_argument("source", metavar="SOURCE", help="the checkpoint to read")
-    parser.add_argument("dest", metavar="DEST", type=Path, help="where to write: a new path, or an empty directory")
-    parser.add_argument("--to", required=True, choices=LAYOUTS, metavar="LAYOUT", help=", ".join(LAYOUTS))
-    parser.add_argument(
-        "--task",
-        choices=[*TASKS, ENCODER],
-        metavar="TASK",
-        help=f"which of the checkpoint's trained tasks to write; {ENCODER} for the encoder alone",
-    )
-    parser.add_argument("--no-tokenizer", action="store_true", help="read and write weights and config only")
-    parser.add_argument("--force", action="store_true", help="replace the model at DEST")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Converts, and returns 0."""
-    if arguments.to in ONE_FILE and arguments.dest.suffix != f".{arguments.to}":
-        rule = f"DEST must end in .{arguments.to} for --to {arguments.to}"
-        raise ValueError(f"`{OWNER}`: {rule}. Received: {arguments.dest}.")
-    from keras_bert_layers.checkpoints.weights.reports import watched
-
-    dest, replace = arguments.dest, arguments.force
-    check_destination(dest, replace=replace, owner=OWNER)
-    loaded = load_model(arguments.source, arguments.task, owner=OWNER, tokenizer=not arguments.no_tokenizer)
-    size = loaded.model.count_params() * 4
-    with (
-        atomic_write(dest, owner=OWNER, argument="DEST", replace=replace) as path,
-        progress(f"Writing {dest}", size, unit="B") as advance,
-        watched(advance),
-    ):
-        write(loaded, path, arguments.to)
-    kind = type(loaded.model).__name__
-    sys.stdout.write(f"{dest}: {kind}, {loaded.model.count_params():,} parameters\n")
-    return 0
-
-
-def write(loaded: LoadedModel, path: Path, layout: str) -> None:
-    """Writes a model in one of the layouts."""
-    from keras_bert_layers import checkpoints
-
-    if layout in EXPORTS:
-        name, options = EXPORTS[layout]
-        if loaded.task is None or loaded.preprocessor is None:
-            cure = "For the embeddings of an encoder: --task sentence_encoder."
-            raise ValueError(f"`{OWNER}`: {name} needs a task and a tokenizer. {cure}")
-        loaded.model.export(path, **options)
-    elif layout == "keras":
-        if loaded.task is None and loaded.preprocessor is not None:
-            report("warning", "the .keras file of an encoder has no tokenizer; that of a task has one, see --task.")
-        loaded.model.save(path)
-    else:
-        getattr(checkpoints, f"save_{layout}")(loaded.model, path, preprocessor=loaded.preprocessor)

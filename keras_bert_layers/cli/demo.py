@@ -23,8 +23,10 @@ from urllib.parse import parse_qs
 from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli.answers import answer_lines
 from keras_bert_layers.cli.local_server import Answer, serve_until_interrupted
-from keras_bert_layers.cli.models import load_model
+from keras_bert_layers.cli.models import input_axes, load_task_of_texts
 from keras_bert_layers.cli.text_rows import TextRow, columns_of
+
+OWNER = "demo"
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -53,7 +55,27 @@ td, th {{ padding: 0.2rem 0.75rem 0.2rem 0; text-align: left; vertical-align: to
 </body>
 </html>
 """
+
 _HINTS = {"BertMaskedLM": "Write [MASK] where a word is missing."}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("folder", metavar="DIR", help="the model to try")
+    parser.add_argument("--task", choices=TASKS, metavar="TASK", help="which of the checkpoint's trained tasks to run")
+    parser.add_argument("--port", type=int, default=7860, metavar="N", help="the port to listen on (default: 7860)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Shows the page until Ctrl-C, and returns 0."""
+    loaded = load_task_of_texts(arguments.folder, arguments.task, owner=OWNER, argument="DIR")
+    page = DemoPage(loaded.model, name=Path(arguments.folder).name)
+
+    def announce(address: str) -> str:
+        return f"open {address}/ in a browser; Ctrl-C stops it"
+
+    serve_until_interrupted(arguments.port, page.answer, announce, owner=OWNER)
+    return 0
 
 
 class DemoPage:
@@ -66,7 +88,7 @@ class DemoPage:
 
     def __init__(self, model: Any, *, name: str):
         self._model, self._title = model, f"{name}: {type(model).__name__}"
-        self._inputs: Mapping[str, int] = {key: len(shape) for key, (shape, _) in model.text_inputs().items()}
+        self._inputs = input_axes(model)
 
     def answer(self, method: str, path: str, body: bytes) -> Answer:
         """The page; after a form was sent, with the answer."""
@@ -120,8 +142,7 @@ class DemoPage:
             f'<textarea name="{name}" rows="4">{html.escape(texts.get(name, ""))}</textarea></label>'
             for name, num_axes in self._inputs.items()
         )
-        page = _PAGE.format(title=html.escape(self._title), fields=fields, result=result)
-        return Answer(page, kind="text/html")
+        return Answer(_PAGE.format(title=html.escape(self._title), fields=fields, result=result), kind="text/html")
 
 
 def _title_of(name: str) -> str:
@@ -137,29 +158,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, list) and len(value) > 8 and all(isinstance(part, float) for part in value):
         return f"{', '.join(f'{part:.3f}' for part in value[:8])} … {len(value)} numbers"
     return html.escape(f"{value:.3f}" if isinstance(value, float) else str(value))
-
-
-OWNER = "demo"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
-    parser.add_argument("folder", metavar="DIR", help="the model to try")
-    parser.add_argument("--task", choices=TASKS, metavar="TASK", help="which of the checkpoint's trained tasks to run")
-    parser.add_argument("--port", type=int, default=7860, metavar="N", help="the port to listen on (default: 7860)")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Shows the page until Ctrl-C, and returns 0."""
-    loaded = load_model(arguments.folder, arguments.task, owner=OWNER)
-    if loaded.task is None or loaded.preprocessor is None:
-        cure = "For embeddings: --task sentence_encoder."
-        raise ValueError(f"`{OWNER}`: DIR must have a task and a tokenizer. Received: {arguments.folder}. {cure}")
-
-    page = DemoPage(loaded.model, name=Path(arguments.folder).name)
-
-    def announce(address: str) -> str:
-        return f"open {address}/ in a browser; Ctrl-C stops it"
-
-    serve_until_interrupted(arguments.port, page.answer, announce, owner=OWNER)
-    return 0

@@ -28,6 +28,22 @@ from keras_bert_layers.cli.models import keras_file, source_of
 
 OWNER = "inspect"
 
+_ABSENT = "-"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("source", metavar="SOURCE", help="the checkpoint")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Inspects, and returns 0."""
+    facts = facts_of(arguments.source)
+    lines = [json.dumps(facts, ensure_ascii=False)] if arguments.json else _lines(facts)
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    return 0
+
 
 def facts_of(source: str) -> dict[str, Any]:
     """The facts of a source.
@@ -157,23 +173,6 @@ def _hdf5_tensors(file: Any) -> Iterator[dict[str, Any]]:
         for name, node in found:
             if not name.startswith(("optimizer/", "_training_place/")):
                 yield {"ours": None, "part": None, "stored": name, "dtype": str(node.dtype), "shape": node.shape}
-
-
-_ABSENT = "-"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
-    parser.add_argument("source", metavar="SOURCE", help="the checkpoint")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Inspects, and returns 0."""
-    facts = facts_of(arguments.source)
-    lines = [json.dumps(facts, ensure_ascii=False)] if arguments.json else _lines(facts)
-    sys.stdout.writelines(f"{line}\n" for line in lines)
-    return 0
 
 
 def _lines(facts: Mapping[str, Any]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A small HTTP server for this machine only, of Python's standard library."""
+"""A small HTTP server for this machine only, with Python's standard library."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def make_server(port: int, answer: Callable[[str, str, bytes], Answer], *, owner
                 self.wfile.write(content)
 
         def log_message(self, *_: object) -> None:
-            """Says nothing: an error is the answer's status."""
+            """Logs nothing: an error is in the status of the answer."""
 
     try:
         server = ThreadingHTTPServer((HOST, port), Handler)

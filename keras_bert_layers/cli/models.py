@@ -1,4 +1,4 @@
-"""`load_model`: a model and its preprocessor, from the source that a user names."""
+"""Loading models for commands: a task or an encoder with its preprocessor, or an exported SavedModel."""
 
 from __future__ import annotations
 
@@ -12,41 +12,11 @@ from keras_bert_layers.cli.terminal import progress, quiet_start
 #: The file by which a directory is known as a SavedModel.
 PROGRAM_FILE = "saved_model.pb"
 
-
-def load_saved_model(path: str | Path, *, owner: str, cure: str) -> Any:
-    """Loads what `task.export` wrote.
-
-    Args:
-        path: the directory of the SavedModel.
-        owner: the command, for errors.
-        cure: what to do where tensorflow-text is not installed, for the error.
-
-    Returns:
-        TensorFlow's object; keep it, as a signature does not keep its variables.
-
-    Raises:
-        ModuleNotFoundError: tensorflow-text is not installed.
-        ValueError: the directory cannot be read.
-    """
-    try:
-        with quiet_start():
-            import tensorflow as tf
-            import tensorflow_text  # noqa: F401  registers the tokenizer's operations
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"`{owner}`: {path} is a SavedModel of strings, which needs tensorflow-text. It is not installed; "
-            f"there is none for Windows. {cure}",
-            name=error.name,
-        ) from error
-    try:
-        return tf.saved_model.load(str(path))
-    except (ValueError, OSError, RuntimeError, tf.errors.OpError) as error:
-        raise ValueError(f"`{owner}`: {path} is not a whole SavedModel: {error}") from error
-
-
-ENCODER = "encoder"
 #: The model in a directory that the command `train` wrote.
 MODEL = "model.keras"
+
+ENCODER = "encoder"
+
 FLOAT_BYTES = 4
 
 
@@ -62,6 +32,11 @@ class LoadedModel(NamedTuple):
     model: Any
     preprocessor: Any
     task: str | None
+
+    @property
+    def answers_texts(self) -> bool:
+        """Whether it is a task with a tokenizer."""
+        return self.task is not None and self.preprocessor is not None
 
     def encoder(self) -> LoadedModel:
         """The model without its head."""
@@ -103,6 +78,21 @@ def load_model(source: str, task: str | None, *, owner: str, tokenizer: bool = T
     return _checkpoint_model(source, task, owner=owner, tokenizer=tokenizer)
 
 
+def load_task_of_texts(source: str, task: str | None, *, owner: str, argument: str) -> LoadedModel:
+    """`load_model` for a model that answers texts; ValueError, which names the argument, for any other."""
+    loaded = load_model(source, task, owner=owner)
+    if not loaded.answers_texts:
+        kind = "an encoder" if loaded.task is None else "a model of token ids"
+        cure = "For embeddings: --task sentence_encoder."
+        raise ValueError(f"`{owner}`: {argument} must have a task and a tokenizer. Received: {source}, {kind}. {cure}")
+    return loaded
+
+
+def input_axes(task: Any) -> dict[str, int]:
+    """The number of axes of each text input of a task, by its name: 1 for one text per row, 2 for several."""
+    return {name: len(shape) for name, (shape, _) in task.text_inputs().items()}
+
+
 def _checkpoint_model(source: str, task: str | None, *, owner: str, tokenizer: bool) -> LoadedModel:
     """A model from a directory, or from a name that stands for one."""
     from keras_bert_layers.checkpoints import load_backbone, load_preprocessor, load_task
@@ -116,7 +106,7 @@ def _checkpoint_model(source: str, task: str | None, *, owner: str, tokenizer: b
     heads = checkpoint.trained_heads()
     trained = list(dict.fromkeys(head.name for head in heads))
     wanted = task or (own_head(checkpoint, heads).name if heads else ENCODER)
-    if wanted not in (*trained, ENCODER) and TASKS[wanted].head:  # any BERT can do a task without a head
+    if wanted not in (*trained, ENCODER) and TASKS[wanted].head:  # any BERT can run a task without a head
         raise ValueError(
             f"`{owner}`: --task must be one that the checkpoint was trained for: {', '.join([*trained, ENCODER])}. "
             f"Received: {wanted}. To train a new head, use `load_task` in Python."
@@ -143,12 +133,42 @@ def _keras_model(path: Path, task: str | None, *, owner: str) -> LoadedModel:
     row = task_of(model)
     name = None if row is None else row.name
     if name is None and not isinstance(model, BertBackbone):
-        raise CheckpointError(
-            f"`{owner}`: {path} must hold a task or a BertBackbone. Received: {type(model).__name__}."
-        )
+        kind = type(model).__name__
+        raise CheckpointError(f"`{owner}`: {path} must hold a task or a BertBackbone. Received: {kind}.")
     loaded = LoadedModel(model, getattr(model, "preprocessor", None), name)
     if task == ENCODER:
         return loaded.encoder()
     if task not in (None, name):
         raise ValueError(f"`{owner}`: --task must be the task of {path}: {name or ENCODER}. Received: {task}.")
     return loaded
+
+
+def load_saved_model(path: str | Path, *, owner: str, cure: str) -> Any:
+    """Loads what `task.export` wrote.
+
+    Args:
+        path: the directory of the SavedModel.
+        owner: the command, for errors.
+        cure: what to do where tensorflow-text is not installed, for the error.
+
+    Returns:
+        TensorFlow's object; keep it, as a signature does not keep its variables.
+
+    Raises:
+        ModuleNotFoundError: tensorflow-text is not installed.
+        ValueError: the directory cannot be read.
+    """
+    try:
+        with quiet_start():
+            import tensorflow as tf
+            import tensorflow_text  # noqa: F401  registers the tokenizer's operations
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"`{owner}`: {path} is a SavedModel of strings, which needs tensorflow-text. It is not installed; "
+            f"there is none for Windows. {cure}",
+            name=error.name,
+        ) from error
+    try:
+        return tf.saved_model.load(str(path))
+    except (ValueError, OSError, RuntimeError, tf.errors.OpError) as error:
+        raise ValueError(f"`{owner}`: {path} is not a whole SavedModel: {error}") from error

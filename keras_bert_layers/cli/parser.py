@@ -22,17 +22,7 @@ from keras_bert_layers.cli import compare, convert, demo, inspect, predict, serv
 from keras_bert_layers.cli.terminal import PROGRAM, report
 
 ERROR = 2
-_COMMANDS = {
-    "convert": convert,
-    "inspect": inspect,
-    "predict": predict,
-    "compare": compare,
-    "train": train,
-    "vocabulary": vocabulary,
-    "shards": shards,
-    "serve": serve,
-    "demo": demo,
-}
+_COMMANDS = (convert, inspect, predict, compare, train, vocabulary, shards, serve, demo)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -66,8 +56,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(prog=PROGRAM, description=description, epilog=epilog)
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, module in _COMMANDS.items():
-        command = commands.add_parser(name, **_help(module))
+    for module in _COMMANDS:
+        command = commands.add_parser(module.__name__.rpartition(".")[2], **_help(module))
         module.add_arguments(command)
         command.words_after_options = getattr(module, "WORDS", None)
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")

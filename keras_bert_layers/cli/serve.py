@@ -26,8 +26,48 @@ from keras_bert_layers.cli.local_server import Answer, serve_until_interrupted
 from keras_bert_layers.cli.models import PROGRAM_FILE, load_saved_model
 from keras_bert_layers.cli.train import EXPORT
 
+OWNER = "serve"
+
 _SIGNATURE = "serving_default"
+
 logger = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("folder", metavar="DIR", type=Path, help="the model to serve")
+    parser.add_argument("--name", help="the model's name in addresses (default: the name of DIR)")
+    parser.add_argument("--port", type=int, default=8501, metavar="N", help="the port to listen on (default: 8501)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves until Ctrl-C, and returns 0."""
+    path, version = find_export(arguments.folder)
+    name = arguments.name or arguments.folder.absolute().name
+    model = RestModel(path, name=name, version=version, owner=OWNER)
+
+    def announce(address: str) -> str:
+        return f"{address}/v1/models/{name}:predict; Ctrl-C stops it"
+
+    serve_until_interrupted(arguments.port, model.answer, announce, owner=OWNER)
+    return 0
+
+
+def find_export(folder: Path) -> tuple[Path, int]:
+    """The SavedModel to serve in a directory, and its version.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    for candidate in (folder, folder / EXPORT):
+        if (candidate / PROGRAM_FILE).is_file():
+            return candidate, 1
+        found = [path.parent for path in candidate.glob(f"*/{PROGRAM_FILE}") if path.parent.name.isdecimal()]
+        if found:
+            newest = max(found, key=lambda path: int(path.name))
+            return newest, int(newest.name)
+    cure = "`keras-bert-layers train` and `task.export` write one."
+    raise FileNotFoundError(f"`{OWNER}`: DIR must hold a SavedModel, {PROGRAM_FILE}. Received: {folder}. {cure}")
 
 
 class RestModel:
@@ -147,43 +187,3 @@ def _plain(value: Any) -> Any:
 
 def _error(message: str, status: int) -> Answer:
     return Answer(json.dumps({"error": message[:500]}), status)
-
-
-OWNER = "serve"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
-    parser.add_argument("folder", metavar="DIR", type=Path, help="the model to serve")
-    parser.add_argument("--name", help="the model's name in addresses (default: the name of DIR)")
-    parser.add_argument("--port", type=int, default=8501, metavar="N", help="the port to listen on (default: 8501)")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Serves until Ctrl-C, and returns 0."""
-    path, version = find_export(arguments.folder)
-    name = arguments.name or arguments.folder.absolute().name
-    model = RestModel(path, name=name, version=version, owner=OWNER)
-
-    def announce(address: str) -> str:
-        return f"{address}/v1/models/{name}:predict; Ctrl-C stops it"
-
-    serve_until_interrupted(arguments.port, model.answer, announce, owner=OWNER)
-    return 0
-
-
-def find_export(folder: Path) -> tuple[Path, int]:
-    """The SavedModel to serve in a directory, and its version.
-
-    Raises:
-        FileNotFoundError: there is none.
-    """
-    for candidate in (folder, folder / EXPORT):
-        if (candidate / PROGRAM_FILE).is_file():
-            return candidate, 1
-        found = [path.parent for path in candidate.glob(f"*/{PROGRAM_FILE}") if path.parent.name.isdecimal()]
-        if found:
-            newest = max(found, key=lambda path: int(path.name))
-            return newest, int(newest.name)
-    cure = "`keras-bert-layers train` and `task.export` write one."
-    raise FileNotFoundError(f"`{OWNER}`: DIR must hold a SavedModel, {PROGRAM_FILE}. Received: {folder}. {cure}")

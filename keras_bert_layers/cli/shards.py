@@ -1,10 +1,10 @@
 """Make rows to pretrain on of files of text, and write them to shards.
 
-Writes TFRecord files and manifest.json to DIR. A command that was interrupted goes on where it ended when it is given
+Writes TFRecord files and manifest.json to DIR. An interrupted command resumes where it ended when it is run
 again. Lines that cannot be used are counted and named in the manifest with --skip-bad-lines, and an error without.
 
 FILES end in .txt, .jsonl or .ndjson, plain or with .gz, or in .parquet. A pattern in quotes, such as "corpus/**/*.txt",
-may stand for many. --separated-by says where a document in a .txt file ends: at its line, or at a blank line.
+may stand for many. --separated-by states where a document in a .txt file ends: at its line, or at a blank line.
 
 Examples:
   keras-bert-layers shards corpus.txt --separated-by blank-lines --tokenizer bert-base --rule next-sentence --to shards

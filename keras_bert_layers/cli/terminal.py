@@ -1,4 +1,4 @@
-"""The terminal: errors and warnings in one line, progress bars, and no start-up messages of TensorFlow."""
+"""Terminal output: errors and warnings in one line, progress bars, and no start-up messages of TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of text, from arguments, lines and JSON lines."""
+"""Reading rows of text from arguments, lines and JSON lines."""
 
 from __future__ import annotations
 
@@ -42,17 +42,22 @@ def suffix_of(name: str) -> str:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of every command that reads rows."""
     formats = ("lines", "jsonl")
-    parser.add_argument(
-        "--format", choices=formats, help="the format of a line (default: by the file's name, or lines)"
-    )
+    shown = "the format of a line (default: by the file's name, or lines)"
+    parser.add_argument("--format", choices=formats, help=shown)
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="rows per step (default: 32)")
 
 
 def check_arguments(owner: str, arguments: argparse.Namespace, file: Path | None) -> None:
     """Raises a ValueError for a batch size below 1, and a FileNotFoundError if the file of rows does not exist."""
     checks.positive_integer(owner, "--batch-size", arguments.batch_size)
-    if file is not None and not file.is_file():
-        raise FileNotFoundError(f"`{owner}`: no such file: {file}.")
+    if file is not None:
+        check_file(file, owner=owner)
+
+
+def check_file(path: Path, *, owner: str) -> None:
+    """Raises a FileNotFoundError if there is no such file."""
+    if not path.is_file():
+        raise FileNotFoundError(f"`{owner}`: no such file: {path}.")
 
 
 def rows_of_words(words: Sequence[str], inputs: Mapping[str, int], *, owner: str) -> Iterator[TextRow]:

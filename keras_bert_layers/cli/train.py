@@ -7,7 +7,7 @@ report.html with its errors, if scikit-learn is installed. DIR appears whole or 
 MODEL is a directory in HuggingFace's, sentence-transformers', Google's or KerasHub's layout; a name,
 hf://owner/name, or a preset; or a .keras file of the same task, to train it further.
 
-FILE and the task that its name stands for; --task selects another:
+FILE, and the task by the end of its name; --task selects another:
   .csv .tsv .jsonl      classifier; --text and --label name columns, --pair that of second texts
   .conll .bio .iob      token_classifier: a word and its tag on each line
   .json                 question_answerer: the format of SQuAD
@@ -37,86 +37,24 @@ from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.cli.convert import check_destination
 from keras_bert_layers.cli.models import MODEL, keras_file, source_of
 from keras_bert_layers.cli.terminal import quiet_start, report
+from keras_bert_layers.cli.text_rows import check_file
 from keras_bert_layers.cli.training_rows import TrainingRows, read_rows, task_of_file
+
+OWNER = "train"
+
+TASKS = ("classifier", "token_classifier", "question_answerer", "sentence_encoder", "cross_encoder", "masked_lm")
 
 PROBLEM_TYPES = {
     "one": "single_label_classification",
     "several": "multi_label_classification",
     "number": "regression",
 }
-# Of the windows of a context, in tokens, as in google-research/bert `run_squad.py`.
-_WINDOW, _STRIDE = 384, 128
 
-
-def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: argparse.Namespace, *, owner: str) -> Any:
-    """A task for some rows.
-
-    A `.keras` file is trained further. From other sources, a classifier and a token classifier get a new head for the
-    classes of the rows; other tasks keep the source's head if it has a trained one.
-
-    Args:
-        source: a `.keras` file, a directory, or a name.
-        task: the task's name.
-        rows: the rows to train and to validate on, whose labels are the classes.
-        arguments: those of the command: `labels` and `max_length`.
-        owner: the command, for errors.
-
-    Raises:
-        CheckpointError, ValueError: the source cannot be read, or is another task.
-    """
-    import keras_bert_layers as kbl
-
-    source = source_of(source)
-    if path := keras_file(source):
-        if not path.is_file():
-            raise FileNotFoundError(f"`{owner}`: no such file: {source}.")
-        if arguments.max_length is not None:
-            raise ValueError(f"`{owner}`: --max-length must be left out for a .keras file, which has its own.")
-        return kbl.load_task(source, task)
-    labels = [label for part in rows for column in part.labels for label in column]
-    if task == "classifier":
-        problem: dict[str, Any] = {"problem_type": PROBLEM_TYPES[arguments.labels]}
-        if arguments.labels != "number":
-            names = labels if arguments.labels == "one" else [name for row in labels for name in row]
-            problem["class_names"] = _names(names, owner)
-        return kbl.BertClassifier(kbl.load_backbone(source), preprocessor=_preprocessor(source, arguments), **problem)
-    if task == "token_classifier":
-        tags = [tag for row in labels for tag in row]
-        preprocessor = _preprocessor(source, arguments)
-        return kbl.BertTokenClassifier(kbl.load_backbone(source), _tag_names(tags), preprocessor=preprocessor)
-    if task == "question_answerer":
-        preprocessor = _preprocessor(source, arguments)
-        length = arguments.max_length or min(_WINDOW, preprocessor.max_length)
-        stride = min(_STRIDE, length // 3)
-        windows = kbl.preprocessing.SpanPreprocessor(preprocessor.tokenizer, max_length=length, stride=stride)
-        return kbl.load_task(source, task, preprocessor=windows)
-    return kbl.load_task(source, task, preprocessor=_preprocessor(source, arguments))
-
-
-def _preprocessor(source: str, arguments: argparse.Namespace) -> Any:
-    import keras_bert_layers as kbl
-
-    options = {} if arguments.max_length is None else {"max_length": arguments.max_length}
-    return kbl.load_preprocessor(source, **options)
-
-
-def _names(labels: Sequence[str], owner: str) -> list[str]:
-    names = sorted(set(labels))
-    if len(names) < 2:
-        raise ValueError(f"`{owner}`: --label must be a column of at least two classes. Received: {names}.")
-    return names
-
-
-def _tag_names(tags: Sequence[str]) -> list[str]:
-    """`O` first, then both tags of each type, also where a file has entities of one word only."""
-    kinds = sorted({tag[2:] for tag in tags if tag != "O"})
-    return ["O", *(f"{prefix}-{kind}" for kind in kinds for prefix in "BI")]
-
-
-OWNER = "train"
-TASKS = ("classifier", "token_classifier", "question_answerer", "sentence_encoder", "cross_encoder", "masked_lm")
 #: Where `serve` looks in DIR.
 EXPORT = "saved_model"
+
+# Of the windows of a context, in tokens, as in google-research/bert `run_squad.py`.
+_WINDOW, _STRIDE = 384, 128
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -139,13 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--batch-size", type=int, default=32, metavar="N", help="rows per step (default: 32)")
     add("--learning-rate", type=float, default=5e-5, metavar="X", help="the highest rate (default: 5e-5)")
     add("--max-length", type=int, metavar="N", help="tokens per row; longer rows are cut (default: the model's)")
-    add(
-        "--seed",
-        type=int,
-        default=7,
-        metavar="N",
-        help="of the validation rows, the order and the new head (default: 7)",
-    )
+    shown = "the random state of the validation rows, the order and the new head (default: 7)"
+    add("--seed", type=int, default=7, metavar="N", help=shown)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -201,6 +134,65 @@ def _rows(task: str, arguments: argparse.Namespace) -> tuple[TrainingRows, Train
         cure = "Add rows, or give --validation."
         raise ValueError(f"`{OWNER}`: {arguments.file} must have two rows, one to validate on. Received: 1 row. {cure}")
     return rows.split(arguments.share, arguments.seed)
+
+
+def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: argparse.Namespace, *, owner: str) -> Any:
+    """A task for some rows.
+
+    A `.keras` file is trained further. From other sources, a classifier and a token classifier get a new head for the
+    classes of the rows; other tasks keep the source's head if it has a trained one.
+
+    Args:
+        source: a `.keras` file, a directory, or a name.
+        task: the task's name.
+        rows: the rows to train and to validate on, whose labels are the classes.
+        arguments: those of the command: `labels` and `max_length`.
+        owner: the command, for errors.
+
+    Raises:
+        CheckpointError, ValueError: the source cannot be read, or is another task.
+    """
+    import keras_bert_layers as kbl
+
+    source = source_of(source)
+    if path := keras_file(source):
+        check_file(path, owner=owner)
+        if arguments.max_length is not None:
+            raise ValueError(f"`{owner}`: --max-length must be left out for a .keras file, which has its own.")
+        return kbl.load_task(source, task)
+    labels = [label for part in rows for column in part.labels for label in column]
+    if task == "classifier":
+        problem: dict[str, Any] = {"problem_type": PROBLEM_TYPES[arguments.labels]}
+        if arguments.labels != "number":
+            names = sorted({*labels} if arguments.labels == "one" else {name for row in labels for name in row})
+            if len(names) < 2:
+                raise ValueError(f"`{owner}`: --label must be a column of at least two classes. Received: {names}.")
+            problem["class_names"] = names
+        return kbl.BertClassifier(kbl.load_backbone(source), preprocessor=_preprocessor(source, arguments), **problem)
+    if task == "token_classifier":
+        tags = [tag for row in labels for tag in row]
+        preprocessor = _preprocessor(source, arguments)
+        return kbl.BertTokenClassifier(kbl.load_backbone(source), _tag_names(tags), preprocessor=preprocessor)
+    if task == "question_answerer":
+        preprocessor = _preprocessor(source, arguments)
+        length = arguments.max_length or min(_WINDOW, preprocessor.max_length)
+        stride = min(_STRIDE, length // 3)
+        windows = kbl.preprocessing.SpanPreprocessor(preprocessor.tokenizer, max_length=length, stride=stride)
+        return kbl.load_task(source, task, preprocessor=windows)
+    return kbl.load_task(source, task, preprocessor=_preprocessor(source, arguments))
+
+
+def _preprocessor(source: str, arguments: argparse.Namespace) -> Any:
+    import keras_bert_layers as kbl
+
+    options = {} if arguments.max_length is None else {"max_length": arguments.max_length}
+    return kbl.load_preprocessor(source, **options)
+
+
+def _tag_names(tags: Sequence[str]) -> list[str]:
+    """`O` first, then both tags of each type, also where a file has entities of one word only."""
+    kinds = sorted({tag[2:] for tag in tags if tag != "O"})
+    return ["O", *(f"{prefix}-{kind}" for kind in kinds for prefix in "BI")]
 
 
 def _fit(model: Any, training: TrainingRows, validation: TrainingRows, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.cli.convert import check_destination, write
 from keras_bert_layers.cli.models import FLOAT_BYTES, LoadedModel, keras_file, load_model, source_of
 from keras_bert_layers.cli.terminal import quiet_start
-from keras_bert_layers.cli.text_rows import batches, rows_of_file
+from keras_bert_layers.cli.text_rows import batches, check_file, rows_of_file
 
 OWNER = "vocabulary"
 # The longest text that BERT's own tokenizers take.
@@ -58,8 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the sub-command, and returns 0."""
     check_destination(arguments.to, replace=arguments.force, owner=OWNER, argument="DIR")
-    if not arguments.file.is_file():
-        raise FileNotFoundError(f"`{OWNER}`: no such file: {arguments.file}.")
+    check_file(arguments.file, owner=OWNER)
     with quiet_start():
         import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and the backend
     arguments.function(arguments)
