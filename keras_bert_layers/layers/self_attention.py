@@ -241,7 +241,7 @@ def _attend_by_kernel(query: Any, key: Any, value: Any, visible: Any) -> Any:
     flash, length = None, ops.shape(query)[2]
     if visible is not None and keras.backend.backend() == "jax":
         # cuDNN's kernel takes no mask that broadcasts over the queries (https://github.com/jax-ml/jax/issues/28974).
-        # Keras would catch JAX's error, and go on without the kernel.
+        # Keras would catch JAX's error, and continue without the kernel.
         visible = ops.broadcast_to(visible, (ops.shape(visible)[0], 1, length, length))
         # With a mask, cuDNN has no gradient for an odd length. On TPU, Keras 3.15 passes the mask of the batch's first
         # row to its flash kernel for all rows.

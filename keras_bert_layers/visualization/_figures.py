@@ -1,4 +1,4 @@
-"""Drawing the HTML elements of a picture with matplotlib, which is imported for the first figure."""
+"""Matplotlib figures from the HTML elements of a picture; matplotlib is imported for the first figure."""
 
 from __future__ import annotations
 

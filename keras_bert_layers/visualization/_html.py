@@ -1,4 +1,4 @@
-"""The HTML and SVG elements that pictures consist of; they escape whatever comes from a text, a model or a user."""
+"""HTML pages and the elements of pictures (HTML and SVG); text of users and models is escaped."""
 
 from __future__ import annotations
 

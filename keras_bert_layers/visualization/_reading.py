@@ -1,4 +1,4 @@
-"""The tokens of a text, and the outputs of a model's layers for them."""
+"""Running a model for a picture: the tokens of a text, hidden states and attention of every layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layers of a model, with their output shapes and numbers of weights."""
+"""`Architecture`: the layers of a model, with their output shapes and numbers of weights."""
 
 from __future__ import annotations
 

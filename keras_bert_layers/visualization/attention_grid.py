@@ -1,4 +1,4 @@
-"""The attention of all heads of all layers, as small maps side by side."""
+"""`AttentionGrid`: the attention of all heads of all layers, as small maps side by side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keras_bert_layers.visualization._reading import read, run
 from keras_bert_layers.visualization.attention_map import check_weights
 from keras_bert_layers.visualization.picture import Picture
 
-# A head that gives less than this to one kind of position has no pattern that one could name.
+# A head that gives less than this to one kind of position has no pattern with a name.
 _PATTERN = 0.25
 _SPREAD = "spread"
 _SIZE = 72  # of a map, in pixels
@@ -25,7 +25,7 @@ _SIZE = 72  # of a map, in pixels
 class AttentionGrid(Picture):
     """The attention of every head of every layer, one small map each, with the pattern of the head below it.
 
-    The pattern is the kind of position that gets most of the head's attention, in the mean over the text: the token
+    The pattern is the kind of position that gets most of the head's attention, averaged over the text: the token
     before, the token after, the token itself, the first token `[CLS]`, or the last one `[SEP]`; "spread" if none of
     these gets a quarter.
 
@@ -93,7 +93,7 @@ class AttentionGrid(Picture):
 
 
 _NOTE = "Each small map is one head: rows attend to columns. The text below names where most of the attention goes."
-_CAPTION = "One map a head, one row a layer, the first layer on top."
+_CAPTION = "One map per head, one row per layer, the first layer on top."
 
 
 def _habit(weights: np.ndarray) -> tuple[str, float]:
@@ -116,7 +116,7 @@ def _recolored() -> html.Element:
 
 
 def _image_address(shares: np.ndarray, color: str) -> str:
-    """The `data:` address of a PNG with one pixel a share: the color, as opaque as the share is large.
+    """The `data:` address of a PNG with one pixel per share: the color, as opaque as the share is large.
 
     Args:
         shares: float `(rows, columns)`, in [0, 1].

@@ -1,4 +1,4 @@
-"""The attention of one head as lines from token to token."""
+"""`AttentionLines`: the attention of one head as lines from token to token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The attention of one head as a table of shares."""
+"""`AttentionMap`: the attention of one head as a table of shares, and the base of pictures of one head."""
 
 from __future__ import annotations
 

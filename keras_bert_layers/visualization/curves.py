@@ -114,7 +114,7 @@ class TrainingCurves(Picture):
     """Loss and metrics of each epoch, in training and in validation.
 
     Args:
-        history: what `fit` returns, or its `history`: name -> list of values, one an epoch. A name that starts with
+        history: what `fit` returns, or its `history`: name -> list of values, one per epoch. A name that starts with
             `val_` shares the chart of the name without it.
         title: heading.
         note: what the picture shows.

@@ -1,4 +1,4 @@
-"""Hidden states as points in a plane, by principal component analysis (PCA)."""
+"""`HiddenStateMap`: hidden states as points in a plane, by principal component analysis (PCA)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class HiddenStateMap(Picture):
             model: a `BertBackbone`, or a task, whose backbone is used.
             texts: the texts.
             layer: 0 for the output of the embedding, 1 for that of the first block, and so on; -1 for the last.
-            points: `"texts"` for a point a text, the mean of its tokens' vectors; `"tokens"` for a point a token.
+            points: `"texts"` for a point per text, the mean of its tokens' vectors; `"tokens"` for one per token.
             preprocessor: tokenizes the texts; the task's own if None.
 
         Raises:

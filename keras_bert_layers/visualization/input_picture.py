@@ -1,4 +1,4 @@
-"""The input of BERT: token, segment and position embeddings, and their sum."""
+"""`InputPicture`: token, segment and position embeddings of a text, and their sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The predictions of a masked language model."""
+"""`MaskedTokens`: the predictions of a masked language model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base class of all pictures."""
+"""`Picture`: the base class of visualizations, as HTML pages and as matplotlib figures."""
 
 from __future__ import annotations
 

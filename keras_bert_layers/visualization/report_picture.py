@@ -1,4 +1,4 @@
-"""A `tasks.ClassificationReport` as a picture."""
+"""`ReportPicture`: a classification report with its confusion matrix and worst errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text with the entities or the answer that a model found, marked."""
+"""`TextHighlights`: a text with marked entities, or a marked answer."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def check_layer(make, inputs, *, output_shape, tmp_path, output_dtype=None, num_
         output_dtype: the dtype of the output under every policy; None for the policy's compute dtype.
         num_weights: how many weights a built layer has.
         places: where the output has a meaning, an index of its array; all places if left out.
-        **call_arguments: call arguments that are no tensors.
+        **call_arguments: call arguments that are not tensors.
     """
     keras.utils.set_random_seed(3)
     layer = make()

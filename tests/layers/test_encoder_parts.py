@@ -60,7 +60,7 @@ def relative_bias(weights):
 
 ROTARY, SINUSOIDAL = RotaryPositions(base=100.0), SinusoidalPositions()
 RELATIVE, GATED = RelativePositionBias(num_buckets=8, max_distance=5), GatedFeedForward(9, activation="silu")
-# The parts, and what the NumPy BERT is told of them.
+# The parts, and the settings of the NumPy BERT for them.
 VARIANTS = {
     "pre-norm": (EncoderParts(normalize_first=True), lambda _: {"normalize_first": True}),
     "causal": (EncoderParts(causal=True), lambda _: {"causal": True}),

@@ -152,7 +152,7 @@ def test_block(causal):
             np.testing.assert_allclose(np.asarray(first)[row], alone[0], atol=PACKED)
 
 
-def test_attention_reads_a_mask_as_told():
+def test_attention_reads_a_mask_by_packed_rows():
     hidden = np.random.default_rng(1).normal(size=(1, 4, 6)).astype("float32")
     attention, texts = SelfAttention(2, initializer_range=0.3), np.array([[1, 1, 2, 2]], "int32")
     together = np.asarray(attention(hidden, texts))

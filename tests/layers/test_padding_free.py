@@ -88,7 +88,7 @@ def test_eager_calls_and_fixed_shapes(ids):
     backbone = make_backbone()
     expected = graph(call(backbone), *ids)["sequence_output"].numpy()
     np.testing.assert_allclose(call(backbone)(*ids)["sequence_output"].numpy()[REAL], expected[REAL], atol=FLOAT32)
-    for jit_compile in (False, True):  # XLA pads by itself, and is right
+    for jit_compile in (False, True):  # XLA pads on its own, and is right
         fixed = tf.function(lambda *args: call(backbone)(*args)["sequence_output"], jit_compile=jit_compile)(*ids)
         np.testing.assert_allclose(fixed.numpy()[REAL], expected[REAL], atol=FLOAT32)
 
@@ -187,7 +187,7 @@ def test_padding_only(ids):
 
 
 def test_a_graph_runs_only_what_it_needs(ids):
-    """The dense layers of the last block: one row a text for `pooled_output`, one a token for `sequence_output`."""
+    """The dense layers of the last block: one row per text for `pooled_output`, one per token for `sequence_output`."""
     import tensorflow as tf
 
     backbone = make_backbone()

@@ -127,7 +127,7 @@ def kept(answers, scores, threshold):
 @pytest.mark.parametrize(("metric", "column"), [("exact_match", 0), ("f1", 1)])
 def test_thresholds_of_random_cases(metric, column):
     for row, (answers, golds, drawn) in enumerate(random_cases(True)):
-        scores = drawn.round(1) - 0.5 if row % 2 else drawn  # ties, and scores that are no probabilities
+        scores = drawn.round(1) - 0.5 if row % 2 else drawn  # ties, and scores that are not probabilities
         rights = [reference(answer, gold, "2.0")[column] for answer, gold in zip(answers, golds, strict=True)]
         # Of a question that has no answer, "" alone is right.
         gains = np.array(

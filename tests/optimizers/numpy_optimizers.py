@@ -153,7 +153,7 @@ def adafactor(
 def muon(weight, gradient, state, step, *, rate, exclude_embeddings=True, momentum=0.95, rms_rate=0.2):
     """Jordan et al. 2024, kellerjordan.github.io/posts/muon, scaled as in Liu et al. 2025, arXiv:2502.16982.
 
-    What is no matrix, or is an embedding, has Adam.
+    Embeddings, and weights that are not matrices, are trained with Adam.
     """
     if weight.ndim != 2 or exclude_embeddings:
         return adam(weight, gradient, state, step, rate=rate)

@@ -63,7 +63,7 @@ def test_gradients_of_a_few_rows():
     before = np.asarray(embedding.embeddings)
     model.fit(np.array([[2, 2, 2]]), np.ones((1, 3, 2)), verbose=0)
     moved = (np.asarray(embedding.embeddings) != before).any(axis=1)
-    assert moved.tolist() == [False, True, True, True, False]  # moments go on
+    assert moved.tolist() == [False, True, True, True, False]  # the moments keep moving it
 
 
 def test_what_has_no_operation_is_computed_by_keras():
