@@ -116,11 +116,7 @@ def check_destination(path: Path, *, replace: bool, owner: str, argument: str = 
     if any(path.iterdir()) if path.is_dir() else path.exists() or path.is_symlink():
         if not replace:
             raise FileExistsError(f"`{owner}`: {argument} must be new. {path} exists; --force replaces it.")
-        if not _is_model(path):
+        is_file = path.suffix == ".keras" and path.is_file()
+        is_folder = path.is_dir() and not path.is_symlink() and any((path / name).is_file() for name in _MODEL_FILES)
+        if not (is_file or is_folder):
             raise FileExistsError(f"`{owner}`: --force replaces models only. {path} is not a model.")
-
-
-def _is_model(path: Path) -> bool:
-    if path.is_dir():
-        return not path.is_symlink() and any((path / name).is_file() for name in _MODEL_FILES)
-    return path.suffix == ".keras" and path.is_file()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import html
 import json
+import string
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,34 +29,7 @@ from keras_bert_layers.cli.text_rows import TextRow, columns_of
 
 OWNER = "demo"
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; form-action 'self'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; font-family: sans-serif; }}
-body {{ max-width: 48rem; margin: 1rem auto; padding: 0 1rem; }}
-label {{ display: block; margin: 0.75rem 0; }}
-textarea {{ display: block; box-sizing: border-box; width: 100%; font: inherit; }}
-td, th {{ padding: 0.2rem 0.75rem 0.2rem 0; text-align: left; vertical-align: top; }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-<form method="post" action="/">
-{fields}
-<button>Answer</button>
-</form>
-<section aria-live="polite">
-{result}
-</section>
-</body>
-</html>
-"""
-
+_PAGE = Path(__file__).with_name("demo.html")
 _HINTS = {"BertMaskedLM": "Write [MASK] where a word is missing."}
 
 
@@ -142,7 +116,8 @@ class DemoPage:
             f'<textarea name="{name}" rows="4">{html.escape(texts.get(name, ""))}</textarea></label>'
             for name, num_axes in self._inputs.items()
         )
-        return Answer(_PAGE.format(title=html.escape(self._title), fields=fields, result=result), kind="text/html")
+        page = string.Template(_PAGE.read_text(encoding="utf-8"))
+        return Answer(page.substitute(title=html.escape(self._title), fields=fields, result=result), kind="text/html")
 
 
 def _title_of(name: str) -> str:

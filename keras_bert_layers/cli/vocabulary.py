@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     prune.add_argument("source", metavar="MODEL", help="the model to prune")
     prune.add_argument("file", metavar="CORPUS", type=Path, help="the texts")
     prune.add_argument("--tokens", type=int, metavar="N", help="the most tokens to keep (default: all that are used)")
-    for verb, function in ((train, _train), (extend, _extend), (prune, _prune)):
+    for verb, function in ((train, _train), (extend, _change), (prune, _change)):
         verb.add_argument("--to", required=True, type=Path, metavar="DIR", help="where to write: a new path")
         verb.add_argument("--force", action="store_true", help="replace the model at DIR")
         verb.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
@@ -79,23 +79,17 @@ def _train(arguments: argparse.Namespace) -> None:
     sys.stdout.write(f"{arguments.to}: {len(tokens):,} tokens, {pieces:.3f} pieces per word\n")
 
 
-def _extend(arguments: argparse.Namespace) -> None:
-    from keras_bert_layers.tasks import extend_vocabulary
+def _change(arguments: argparse.Namespace) -> None:
+    from keras_bert_layers.tasks import extend_vocabulary, prune_vocabulary
 
     loaded, layout = _loaded(arguments)
-    words = [word for line in _lines(arguments.file) if (word := line.strip())]
-    model, preprocessor = extend_vocabulary(loaded.model, words, preprocessor=loaded.preprocessor)
-    _write(loaded, LoadedModel(model, preprocessor, loaded.task), layout, arguments)
-
-
-def _prune(arguments: argparse.Namespace) -> None:
-    from keras_bert_layers.tasks import prune_vocabulary
-
-    loaded, layout = _loaded(arguments)
-    model, preprocessor = prune_vocabulary(
-        loaded.model, _lines(arguments.file), num_tokens=arguments.tokens, preprocessor=loaded.preprocessor
-    )
-    _write(loaded, LoadedModel(model, preprocessor, loaded.task), layout, arguments)
+    if arguments.verb == "extend":
+        words = [word for line in _lines(arguments.file) if (word := line.strip())]
+        changed = extend_vocabulary(loaded.model, words, preprocessor=loaded.preprocessor)
+    else:
+        options = {"num_tokens": arguments.tokens, "preprocessor": loaded.preprocessor}
+        changed = prune_vocabulary(loaded.model, _lines(arguments.file), **options)
+    _write(loaded, LoadedModel(*changed, loaded.task), layout, arguments)
 
 
 def _loaded(arguments: argparse.Namespace) -> tuple[LoadedModel, str]:

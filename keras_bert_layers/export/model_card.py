@@ -89,7 +89,7 @@ def write_model_card(folder: Path, facts: Mapping[str, Any], saved: Any, serving
             if not name.startswith("__")
         },
         "weights_sha256": _hash_of_file(folder / _WEIGHTS),
-        "graph_sha256": _hash_of_graph(saved),
+        "graph_sha256": hashlib.sha256(b"".join(sorted(map(_operation, nodes_of(saved))))).hexdigest(),
         "oldest_tensorflow_serving": serving_version,
         "packages": {name: _version(name) for name in _PACKAGES},
     }
@@ -115,18 +115,12 @@ def _hash_of_file(path: Path) -> str | None:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _hash_of_graph(saved: Any) -> str:
-    """The SHA-256 of all operations with their attributes, sorted.
+def _operation(node: Any) -> bytes:
+    """An operation and its attributes as bytes, equal in every process.
 
     TensorFlow writes the same graph differently each time: names hold a count of what the process traced before. So
-    names are left out, and the attributes that hold names or settings of this machine.
+    names are left out, and the attributes that hold names or settings of this machine; the hash sorts the operations.
     """
-    operations = sorted(map(_operation, nodes_of(saved)))
-    return hashlib.sha256(b"".join(operations)).hexdigest()
-
-
-def _operation(node: Any) -> bytes:
-    """An operation and its attributes as bytes, equal in every process."""
     parts = [re.sub(r"_\d+$", "", node.op).encode()]
     for name, value in sorted(node.attr.items()):
         is_name = value.HasField("func") or value.list.func or name in ("shared_name", "container", "config_proto")

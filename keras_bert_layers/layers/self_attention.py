@@ -206,7 +206,10 @@ class SelfAttention(keras.layers.Layer):
             logits += ops.cast(bias, logits.dtype)
         if visible is not None:
             logits += ops.where(visible, ops.cast(0, logits.dtype), ops.cast(_MASKED, logits.dtype))
-        scores = ops.cast(_softmax(ops.cast(logits, wide)), self.compute_dtype)
+        logits = ops.cast(logits, wide)
+        # Keras warns about a softmax over one value, which is correct for a sequence of one token.
+        scores = ops.ones_like(logits) if logits.shape[-1] == 1 else ops.softmax(logits, axis=-1)
+        scores = ops.cast(scores, self.compute_dtype)
         context = ops.matmul(self.dropout_layer(scores), value)  # [B, N, Q, D]
         return _swap_heads_and_sequence(context), scores  # [B, Q, N, D]
 
@@ -249,8 +252,3 @@ def _attend_by_kernel(query: Any, key: Any, value: Any, visible: Any) -> Any:
             flash = False
     parts = [_swap_heads_and_sequence(part) for part in (query, key, value)]
     return ops.dot_product_attention(*parts, mask=visible, flash_attention=flash)
-
-
-def _softmax(logits: Any) -> Any:
-    # Keras warns about a softmax over one value, which is correct for a sequence of one token.
-    return ops.ones_like(logits) if logits.shape[-1] == 1 else ops.softmax(logits, axis=-1)

@@ -1,4 +1,4 @@
-"""`SequencePooling`: a sequence pooled into one vector, by one mode or by several side by side."""
+"""`SequencePooling`: mean, max, CLS and other poolings of a sequence into one vector."""
 
 from __future__ import annotations
 
@@ -79,28 +79,24 @@ class SequencePooling(keras.layers.Layer):
             padding_mask = ops.ones(ops.shape(hidden)[:2], dtype="bool")
         real = ops.cast(ops.expand_dims(padding_mask, -1), "bool")  # [B, S, 1]
         if mode == "max":
-            return self._maximum(hidden, real)
-        return self._mean(hidden, real) if mode == "mean" else self._weighted_mean(mode, hidden, real)
+            # A row of only padding must not give the fill value.
+            fill = ops.where(ops.any(real, axis=1, keepdims=True), -float("inf"), 0.0)  # [B, 1, 1]
+            return ops.max(ops.where(real, hidden, ops.cast(fill, hidden.dtype)), axis=1)  # [B, H]
+        return self._mean(mode, hidden, real)
 
-    def _mean(self, hidden: Any, real: Any) -> Any:
+    def _mean(self, mode: str, hidden: Any, real: Any) -> Any:
+        """The weighted mean of the real tokens; the weights are 1 but for "weightedmean" and "lasttoken"."""
         dtype = keras.backend.result_type(hidden.dtype, "float32")
-        count = ops.maximum(ops.sum(ops.cast(real, dtype), axis=1), 1)  # [B, 1]
-        total = ops.sum(ops.where(real, ops.cast(hidden, dtype), 0), axis=1)  # [B, H]
-        return ops.cast(total / count, self.compute_dtype)
-
-    def _weighted_mean(self, mode: str, hidden: Any, real: Any) -> Any:
-        dtype = keras.backend.result_type(hidden.dtype, "float32")
-        places = ops.expand_dims(ops.arange(1, ops.shape(hidden)[1] + 1, dtype=dtype), -1)  # [S, 1]
-        weights = ops.cast(real, dtype)  # [B, S, 1]
-        if mode != "mean_sqrt_len_tokens":
-            weights = weights * places
-        if mode == "lasttoken":
-            last = ops.max(weights, axis=1, keepdims=True)  # 0 without a real token
-            weights = ops.cast(ops.logical_and(real, ops.equal(weights, last)), dtype)
-        total = ops.sum(ops.where(real, ops.cast(hidden, dtype), 0) * weights, axis=1)  # [B, H]
+        values, weights = ops.where(real, ops.cast(hidden, dtype), 0), ops.cast(real, dtype)  # [B, S, H], [B, S, 1]
+        if mode in ("weightedmean", "lasttoken"):
+            weights = weights * ops.expand_dims(ops.arange(1, ops.shape(hidden)[1] + 1, dtype=dtype), -1)
+            if mode == "lasttoken":
+                last = ops.max(weights, axis=1, keepdims=True)  # 0 without a real token
+                weights = ops.cast(ops.logical_and(real, ops.equal(weights, last)), dtype)
+            values = values * weights
         count = ops.maximum(ops.sum(weights, axis=1), 1)  # [B, 1]
         count = ops.sqrt(count) if mode == "mean_sqrt_len_tokens" else count
-        return ops.cast(total / count, self.compute_dtype)
+        return ops.cast(ops.sum(values, axis=1) / count, self.compute_dtype)
 
     def _mean_of_tokens(self, real: RealTokens, tokens: Any) -> Any:
         dtype = keras.backend.result_type(tokens.dtype, "float32")
@@ -109,11 +105,6 @@ class SequencePooling(keras.layers.Layer):
         tokens = ops.cast(tokens, dtype) * real.select(mask[:, :, None])  # [T, H]
         total = ops.segment_sum(tokens, real.rows(), sorted=True)  # [B, H]
         return ops.cast(total / ops.maximum(ops.sum(mask, axis=1, keepdims=True), 1), self.compute_dtype)
-
-    def _maximum(self, hidden: Any, real: Any) -> Any:
-        # A row of only padding must not give the fill value.
-        fill = ops.where(ops.any(real, axis=1, keepdims=True), -float("inf"), 0.0)  # [B, 1, 1]
-        return ops.max(ops.where(real, hidden, ops.cast(fill, hidden.dtype)), axis=1)  # [B, H]
 
     def compute_output_spec(self, hidden: Any, padding_mask: Any = None) -> Any:
         """The shape of the input, without the axis of the sequence and with a vector for each mode."""

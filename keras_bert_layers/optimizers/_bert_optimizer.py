@@ -58,6 +58,15 @@ class BertOptimizer(keras.optimizers.Optimizer):
     def _apply_weight_decay(self, variables: Any) -> None:
         """Nothing: `update_step` decays the weight. Keras 3.15 on PyTorch refuses a model where none decays."""
 
+    def _move_moments(self, gradient: Any, variable: Any) -> tuple[Any, Any]:
+        """Updates Adam's two moments of a weight, and returns them."""
+        index, gradient = self._get_variable_index(variable), ops.cast(gradient, variable.dtype)
+        first = self.beta_1 * self._momentums[index] + (1 - self.beta_1) * gradient
+        second = self.beta_2 * self._velocities[index] + (1 - self.beta_2) * ops.square(gradient)
+        self.assign(self._momentums[index], first)
+        self.assign(self._velocities[index], second)
+        return first, second
+
     def _decay(self, variable: Any, learning_rate: Any) -> None:
         if self.weight_decay is not None and self._use_weight_decay(variable):
             rate = ops.cast(learning_rate, variable.dtype)

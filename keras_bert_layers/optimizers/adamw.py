@@ -135,10 +135,6 @@ class GoogleAdamW(BertOptimizer, keras.optimizers.AdamW):
         if keras.backend.backend() == "tensorflow":
             fused_adam(self, gradient, variable, learning_rate=learning_rate)
             return
-        index, dtype = self._get_variable_index(variable), variable.dtype
-        gradient = ops.cast(gradient, dtype)
-        first = self.beta_1 * self._momentums[index] + (1 - self.beta_1) * gradient
-        second = self.beta_2 * self._velocities[index] + (1 - self.beta_2) * ops.square(gradient)
-        self.assign(self._momentums[index], first)
-        self.assign(self._velocities[index], second)
-        self.assign_sub(variable, ops.cast(learning_rate, dtype) * first / (ops.sqrt(second) + self.epsilon))
+        first, second = self._move_moments(gradient, variable)
+        rate = ops.cast(learning_rate, variable.dtype)
+        self.assign_sub(variable, rate * first / (ops.sqrt(second) + self.epsilon))

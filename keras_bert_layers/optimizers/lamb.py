@@ -34,13 +34,9 @@ class BertLamb(BertOptimizer, keras.optimizers.Lamb):
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates one weight and its moments."""
-        index, dtype = self._get_variable_index(variable), variable.dtype
-        gradient, weight = ops.cast(gradient, dtype), ops.convert_to_tensor(variable)
+        dtype, weight = variable.dtype, ops.convert_to_tensor(variable)
+        first, second = self._move_moments(gradient, variable)
         step = ops.cast(self.iterations + 1, dtype)
-        first = self.beta_1 * self._momentums[index] + (1 - self.beta_1) * gradient
-        second = self.beta_2 * self._velocities[index] + (1 - self.beta_2) * ops.square(gradient)
-        self.assign(self._momentums[index], first)
-        self.assign(self._velocities[index], second)
         corrected = ops.sqrt(second / (1 - ops.power(self.beta_2, step))) + self.epsilon
         change = first / (1 - ops.power(self.beta_1, step)) / corrected
         if self.weight_decay is not None and self._use_weight_decay(variable):

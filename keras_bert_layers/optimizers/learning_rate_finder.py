@@ -93,7 +93,7 @@ class LearningRateFinder(keras.callbacks.Callback):
         if not optimizer.built:
             optimizer.build(self.model.trainable_variables)
         self.rates, self.losses = [], []
-        self._before = [(variable, variable.numpy()) for variable in self._variables()]
+        self._before = [(variable, variable.numpy()) for variable in (*self.model.weights, *optimizer.variables)]
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         """Sets the rate of the step."""
@@ -121,9 +121,6 @@ class LearningRateFinder(keras.callbacks.Callback):
         for variable, value in self._before:
             variable.assign(value)
         del self._before
-
-    def _variables(self) -> list[Any]:
-        return [*self.model.weights, *self.model.optimizer.variables]
 
     def _synchronize(self) -> None:
         """On JAX, training holds the values of variables, and takes new ones after this call."""

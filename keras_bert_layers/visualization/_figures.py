@@ -16,16 +16,8 @@ from keras_bert_layers.visualization._colors import Color
 
 # matplotlib's own fonts, and others that machines have for scripts which these lack.
 _SANS, _MONO = "DejaVu Sans", "DejaVu Sans Mono"
-_OTHERS = (
-    "Noto Sans CJK JP",
-    "Noto Sans CJK SC",
-    "Noto Sans Devanagari",
-    "Noto Sans Bengali",
-    "Noto Sans Thai",
-    "Hiragino Sans",
-    "PingFang SC",
-    "Arial Unicode MS",
-)
+_OTHERS = "Noto Sans CJK JP, Noto Sans CJK SC, Noto Sans Devanagari, Noto Sans Bengali, Noto Sans Thai, Hiragino Sans, "
+_OTHERS += "PingFang SC, Arial Unicode MS"
 _MISSING = "\u25af"  # stands for a character that no font has
 _SIZE = 64  # any; widths are shares of it
 
@@ -35,7 +27,8 @@ def families(mono: bool) -> list[str]:
     """The installed fonts to look for a character in, in order."""
     from matplotlib.font_manager import fontManager
 
-    return [*([_MONO] if mono else []), _SANS, *sorted({*_OTHERS} & {*fontManager.get_font_names()}, key=_OTHERS.index)]
+    installed = set(fontManager.get_font_names())
+    return [*([_MONO] if mono else []), _SANS, *(name for name in _OTHERS.split(", ") if name in installed)]
 
 
 def drawable(text: str) -> str:

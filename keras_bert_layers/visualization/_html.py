@@ -107,13 +107,12 @@ def table(caption: str, header: Sequence[Element | str], rows: Iterable[Sequence
         rows: contents of the others; a `td` element is taken as it is.
     """
     head = element("tr", *(element("th", name, scope="col") for name in header))
-    body = [element("tr", element("th", first, scope="row"), *map(_cell, cells)) for first, *cells in rows]
+    body = []
+    for first, *cells in rows:
+        made = [cell if getattr(cell, "tag", "") == "td" else element("td", cell) for cell in cells]
+        body.append(element("tr", element("th", first, scope="row"), *made))
     parts = element("caption", element("span", caption)), element("thead", head), element("tbody", *body)
     return scroll(caption, element("table", *parts, class_="kbl-table"))
-
-
-def _cell(content: Any) -> Element:
-    return content if isinstance(content, Element) and content.tag == "td" else element("td", content)
 
 
 def folded(content: Element) -> Element:

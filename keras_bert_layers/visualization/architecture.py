@@ -85,7 +85,9 @@ def _parts(model: Any, depth: int) -> list[Part]:
     """The rows of a model; those of a nested model follow its own."""
     found: list[Part] = []
     layers = [layer for layer in model.layers if depth == 0 or not isinstance(layer, keras.layers.InputLayer)]
-    for _, group in itertools.groupby(layers, key=_equality_key):
+    for _, group in itertools.groupby(
+        layers, key=lambda layer: layer.count_params() if isinstance(layer, TransformerEncoderBlock) else layer.name
+    ):
         layer, *others = group
         shape = "" if isinstance(layer, keras.Model) else _shape(layer.output)
         kind, num_weights = type(layer).__name__, layer.count_params()
@@ -95,11 +97,6 @@ def _parts(model: Any, depth: int) -> list[Part]:
         elif isinstance(layer, TransformerEncoderBlock):
             found += _block_parts(layer, depth + 1)
     return found
-
-
-def _equality_key(layer: Any) -> Any:
-    """A key that equal blocks share; other layers have their own."""
-    return layer.count_params() if isinstance(layer, TransformerEncoderBlock) else layer.name
 
 
 def _block_parts(block: TransformerEncoderBlock, depth: int) -> list[Part]:

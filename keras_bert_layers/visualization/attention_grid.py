@@ -132,9 +132,8 @@ def _image_address(shares: np.ndarray, color: str) -> str:
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
     header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
     parts = [(b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")]
-    data = b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, content) for name, content in parts)
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+        for name, content in parts
+    )
     return "data:image/png;base64," + base64.b64encode(data).decode("ascii")
-
-
-def _chunk(name: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))

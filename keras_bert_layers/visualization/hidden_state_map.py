@@ -164,7 +164,10 @@ def _label_positions(points: list[list[float]], names: list[str]) -> list[tuple[
     places = []
     for (x, y), name in zip(points, names, strict=True):
         width = _LETTER * len(name)
-        possible = [(left, height, _box(left, width, height)) for left, height in _places(x, y, width)]
+        possible = [
+            (left, height, (left, left + width, height - _LINE / 2, height + _LINE / 2))
+            for left, height in _places(x, y, width)
+        ]
         # Where there is no free place, labels cover each other; the table has the names too.
         left, height, box = next((place for place in possible if _is_free(place[2], taken)), possible[0])
         taken.append(box)
@@ -180,10 +183,6 @@ def _places(x: float, y: float, width: float) -> Iterator[tuple[float, float]]:
     for lines in range(1, _HEIGHT // _LINE):
         for height in (y - 1.2 * _LINE * lines, y + 1.2 * _LINE * lines):
             yield from ((min(max(place, _MARGIN + 4), furthest), height) for place in (middle, right, left))
-
-
-def _box(left: float, width: float, height: float) -> Box:
-    return left, left + width, height - _LINE / 2, height + _LINE / 2
 
 
 def _is_free(box: Box, taken: list[Box]) -> bool:

@@ -87,7 +87,8 @@ class InputPicture(Picture):
     def _body(self) -> list[html.Element]:
         labels = [
             self.tokens,
-            [_segment_name(segment) for segment in self.segments],
+            # A and B, as in the paper.
+            [chr(ord("A") + segment) if 0 <= segment < 26 else str(segment) for segment in self.segments],
             [str(position) for position in range(len(self.tokens))],
             [""] * len(self.tokens),
         ]
@@ -103,11 +104,6 @@ class InputPicture(Picture):
 
 _NOTE = "For each token BERT looks up three vectors: one for the token, one for its segment, one for its position."
 _CAPTION = "The first values of each vector: bars above the line are positive, bars below it negative."
-
-
-def _segment_name(segment: int) -> str:
-    """A and B, as in the paper."""
-    return chr(ord("A") + segment) if 0 <= segment < 26 else str(segment)
 
 
 def _cell(label: str, vector: np.ndarray, largest: float) -> html.Element:
