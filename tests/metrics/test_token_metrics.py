@@ -1,15 +1,20 @@
+"""`MaskedAccuracy` and `Perplexity` beside NumPy."""
+
 import re
 
 import keras
 import numpy as np
 import pytest
 
-from keras_bert_layers.metrics import MaskedAccuracy
+from keras_bert_layers.metrics import MaskedAccuracy, Perplexity
 
 # One float32 division.
 FLOAT32 = 1e-6
 IGNORED = -100
 NUM_CASES = 1000
+# A float32 softmax, a sum of some 60 terms, and `exp` of it: relative.
+FLOAT32_PERPLEXITY = 5e-6
+VOCABULARY = 9
 
 
 def random_case(generator):
@@ -97,3 +102,95 @@ def test_errors():
     text = "`MaskedAccuracy`: `sample_weight` must have the shape of `y_true`, (2,), or of its first axes. Received"
     with pytest.raises(ValueError, match=re.escape(text)):
         MaskedAccuracy().update_state([1, 1], [1, 1], sample_weight=keras.ops.ones((2, 3)))
+
+
+def random_case_perplexity(generator):
+    shape = tuple(generator.integers(1, 9, 2))
+    true = generator.integers(0, VOCABULARY, shape)
+    logits = generator.normal(size=(*shape, VOCABULARY)) * generator.choice([0.1, 1, 5]) + generator.choice([0, 50])
+    true = np.where(generator.random(shape) < 0.3, IGNORED, true)
+    true[0, 0] = 1
+    weight = generator.integers(0, 3, shape)
+    weight[0, 0] = 1
+    return true.astype("int32"), logits.astype("float32"), weight.astype("float32")
+
+
+def reference_perplexity(true, logits, weight):
+    """Token by token, in float64."""
+    total = 0.0
+    weight = weight * (true != IGNORED)
+    for place in zip(*weight.nonzero(), strict=True):
+        probabilities = np.exp(np.float64(logits[place])) / np.exp(np.float64(logits[place])).sum()
+        total -= weight[place] * np.log(probabilities[true[place]])
+    return np.exp(total / weight.sum())
+
+
+@pytest.fixture(scope="module")
+def cases_perplexity():
+    generator = np.random.default_rng(9)
+    return [random_case_perplexity(generator) for _ in range(NUM_CASES)]
+
+
+@pytest.fixture(scope="module")
+def found_perplexity(cases_perplexity, stream):
+    return stream(Perplexity(), cases_perplexity)
+
+
+def test_perplexity_contract(check_metric):
+    generator = np.random.default_rng(1)
+    y_true = generator.integers(0, 5, (7, 11)).astype("int32")
+    y_pred = generator.normal(size=(7, 11, 5)).astype("float32")
+    weight = generator.integers(0, 3, (7, 11)).astype("float32")
+    y_true[2, 4] = y_true[3, :] = IGNORED
+    expected = reference_perplexity(y_true, y_pred, weight)
+    check_metric(Perplexity, y_true, y_pred, weight, expected=expected, atol=FLOAT32_PERPLEXITY * expected)
+
+
+def test_perplexity_random_cases_against_the_definition(cases_perplexity, found_perplexity):
+    np.testing.assert_allclose(
+        found_perplexity, [reference_perplexity(*case) for case in cases_perplexity], rtol=FLOAT32_PERPLEXITY
+    )
+
+
+@pytest.mark.peers
+def test_perplexity_random_cases_against_scikit_learn(cases_perplexity, found_perplexity):
+    metrics = pytest.importorskip("sklearn.metrics")
+    special = pytest.importorskip("scipy.special")
+    for (true, logits, weight), result in zip(cases_perplexity, found_perplexity, strict=True):
+        counted = (weight > 0) & (true != IGNORED)
+        probabilities = special.softmax(np.float64(logits[counted]), axis=-1)
+        labels = np.arange(VOCABULARY)
+        expected = metrics.log_loss(true[counted], probabilities, labels=labels, sample_weight=weight[counted])
+        assert result == pytest.approx(np.exp(expected), rel=FLOAT32_PERPLEXITY)
+
+
+def test_equal_logits_waver_between_all_tokens():
+    metric = Perplexity()
+    metric.update_state(np.ones((2, 3), "int32"), np.full((2, 3, 7), 1e4))
+    assert float(metric.result()) == pytest.approx(7, rel=FLOAT32_PERPLEXITY)
+
+
+@pytest.mark.parametrize("content", [np.nan, np.inf])
+def test_padding_content_changes_nothing(content):
+    metric = Perplexity()
+    logits = np.zeros((1, 3, 4))
+    logits[0, 1:] = content
+    metric.update_state([[1, IGNORED, 2]], logits, sample_weight=[[1.0, 1.0, 0.0]])
+    assert float(metric.result()) == pytest.approx(4, rel=FLOAT32_PERPLEXITY)
+
+
+@pytest.mark.parametrize("label", [-1, 4])
+def test_ids_outside_of_the_vocabulary_give_nan(label):
+    metric = Perplexity()
+    metric.update_state([[1, label]], np.zeros((1, 2, 4)))
+    assert np.isnan(float(metric.result()))
+
+
+def test_nothing_gives_nan():
+    assert np.isnan(float(Perplexity().result()))
+
+
+def test_perplexity_errors():
+    text = "`Perplexity`: `y_pred` must be logits with one axis more than `y_true`, (2, 3). Received: y_pred=(2, 3)."
+    with pytest.raises(ValueError, match=re.escape(text)):
+        Perplexity().update_state(np.ones((2, 3), "int32"), keras.ops.ones((2, 3)))

@@ -1,7 +1,13 @@
+"""`LearningRateCurve` and `TrainingCurves`."""
+
+import re
+
+import keras
+import numpy as np
 import pytest
 
 from keras_bert_layers.optimizers import LearningRateFinder
-from keras_bert_layers.visualization import LearningRateCurve
+from keras_bert_layers.visualization import LearningRateCurve, TrainingCurves
 
 
 def finder(rates, losses):
@@ -32,3 +38,50 @@ def test_refusals():
         LearningRateCurve([1.0])
     with pytest.raises(ValueError, match="`finder` must have two losses. Received: finder=0 losses. Call `model.fit"):
         LearningRateCurve(LearningRateFinder())
+
+
+def test_history_of_keras():
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=["mae"])
+    rows = np.ones((5, 3)), np.ones((5, 1))
+    history = model.fit(*rows, epochs=2, validation_data=rows, verbose=0)
+    picture = TrainingCurves(history)
+    assert picture.history == history.history
+    assert picture.num_epochs == 2
+    page = picture.html()
+    assert page.count('<polyline class="c') == 4
+    assert page.count('role="img"') == 2
+    assert f"{history.history['val_mae'][1]:.4g}" in page
+
+
+def test_one_epoch_and_equal_numbers():
+    page = TrainingCurves({"loss": [2.0], "val_loss": [2.0]}).html()
+    assert "nan" not in page
+    assert page.count("<circle") == 2
+
+
+def test_only_the_table_shows_values_that_are_not_finite():
+    page = TrainingCurves({"loss": [2.0, float("nan"), float("inf")]}).html()
+    assert page.count("<circle") == 1
+    assert '<td class="number">nan</td>' in page
+    assert TrainingCurves({"loss": [float("nan")]}).html().count("<circle") == 0
+
+
+def test_validation_without_training_is_a_chart_of_its_own():
+    assert TrainingCurves({"loss": [1.0], "val_f1": [0.5]}).html().count('role="img"') == 2
+
+
+def test_wrong_histories():
+    with pytest.raises(TypeError, match="`history` must be a History or a dictionary. Received: .*Give what `fit` ret"):
+        TrainingCurves([1.0, 2.0])
+    for history in ({}, {"loss": []}, {"loss": [1.0], "accuracy": [1.0, 2.0]}):
+        with pytest.raises(ValueError, match="`history` must hold one value for each epoch under each name"):
+            TrainingCurves(history)
+
+
+@pytest.mark.parametrize(
+    ("values", "high", "low"), [([0.947, 0.03431], "0.947", "0.0343"), ([4e3, 1.23e-5], "4e+03", "1.2e-05")]
+)
+def test_numbers_at_the_axis_have_room(values, high, low):
+    page = TrainingCurves({"loss": values}).html()
+    assert re.findall(r'text-anchor="end"[^>]*>([^<]*)<', page) == [high, low]
