@@ -107,7 +107,7 @@ class SavedModelAnswerer:
 def answer_lines(
     answers: Mapping[str, np.ndarray], rows: Sequence[TextRow], inputs: Mapping[str, int]
 ) -> Iterator[str]:
-    """One JSON object per row, which does not depend on the other rows of the batch.
+    """Yields one JSON object per row, which does not depend on the other rows of the batch.
 
     Padding is removed: `""` and -1 after the last entity or the last mask, and the probabilities of choices that the
     row does not have. `bytes_cut` of an exported model is left out where it is 0. float32 values are written with as

@@ -16,7 +16,7 @@ _HOSTS = (HOST, "localhost")
 
 
 class Answer(NamedTuple):
-    """What a server sends.
+    """An HTTP response.
 
     Args:
         body: the content.

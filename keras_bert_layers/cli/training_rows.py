@@ -43,12 +43,12 @@ class TrainingRows(NamedTuple):
 
     @property
     def x(self) -> Any:
-        """What `fit` takes first."""
+        """The first argument of `fit`."""
         return self.texts[0] if len(self.texts) == 1 else self.texts
 
     @property
     def y(self) -> Any:
-        """What `fit` takes second."""
+        """The second argument of `fit`."""
         return self.labels if len(self.labels) > 1 else next(iter(self.labels), None)
 
     def split(self, share: float, seed: int) -> tuple[TrainingRows, TrainingRows]:

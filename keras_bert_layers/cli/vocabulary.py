@@ -129,7 +129,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _pieces_per_word(tokenizer: Any, path: Path) -> float:
-    """How many tokens a word of a file has on average."""
+    """The average number of tokens per word of a file."""
     import numpy as np
 
     continues = np.array(tokenizer.continues_word())

@@ -90,7 +90,7 @@ def write_saved_model(
     except FileExistsError:
         if version != NEXT:
             raise
-        # Another process has taken the number in the meantime.
+        # Another process has taken the number since.
         return write_saved_model(
             path, signatures, version=version, serving_version=serving_version, warm_up=warm_up, facts=facts
         )

@@ -71,7 +71,7 @@ def with_bound(signature: Signature, max_bytes: int | None) -> Signature:
 
 
 def _bytes_cut(texts: tf.Tensor, bounded: tf.Tensor) -> tf.Tensor:
-    """How many bytes of each row were cut, int32 `[B]`, for texts `[B]` or `[B, ...]`."""
+    """The number of bytes cut from each row, int32 `[B]`, for texts `[B]` or `[B, ...]`."""
     cut = tf.strings.length(texts) - tf.strings.length(bounded)
     return tf.reduce_sum(cut, axis=list(range(1, cut.shape.rank)))
 

@@ -154,7 +154,7 @@ class BertEmbedding(PaddingFreeLayer):
         return with_padding(real, self._finished(self._sum(real.select(token_ids), segment_ids, positions)))
 
     def _positions(self, token_ids: Any, position_ids: Any, texts: Any, real: RealTokens | None) -> Any:
-        """What is added for the positions, `[S, E]` or `[..., S, E]`, of real tokens `[T, E]`; None for nothing."""
+        """The position embeddings to add, `[S, E]` or `[..., S, E]`, of real tokens `[T, E]`; None for nothing."""
         if self.position_embedding is None:
             self._check_length(token_ids.shape)
             return None

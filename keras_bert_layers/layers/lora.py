@@ -36,6 +36,6 @@ def has_lora(layer: keras.layers.Layer) -> bool:
 
 
 def lora_product(layer: Any) -> np.ndarray:
-    """What LoRA adds to the kernel of a dense layer, float32 `(inputs, units)`."""
+    """The product of LoRA's matrices, which adds to the kernel of a dense layer; float32 `(inputs, units)`."""
     first, second = map(keras.ops.convert_to_numpy, (layer.lora_kernel_a, layer.lora_kernel_b))
     return layer.lora_alpha / layer.lora_rank * (first @ second)

@@ -16,7 +16,7 @@ from keras_bert_layers.layers.initializers import truncated_normal
 
 
 class Positions(keras.layers.Layer):
-    """How an encoder knows the order of its tokens, in place of BERT's trained position embedding.
+    """The base of positions: how an encoder knows the order of its tokens, in place of a trained position embedding.
 
     A subclass overrides what it needs: `embedding_table` adds to the embeddings, `rotated` and `bias` act in every
     attention. One part serves all blocks of an encoder, with one set of weights. Both actions in attention must depend
@@ -35,7 +35,7 @@ class Positions(keras.layers.Layer):
     """
 
     def embedding_table(self, num_positions: int, width: int) -> np.ndarray | None:
-        """What is added to the token embeddings, float32 `[P, width]`; None for nothing."""
+        """The table to add to the token embeddings, float32 `[P, width]`; None for nothing."""
         return None
 
     def rotated(self, heads: Any) -> Any:
@@ -43,7 +43,7 @@ class Positions(keras.layers.Layer):
         return heads
 
     def bias(self, num_queries: Any, num_keys: Any) -> Any:
-        """What is added to the scaled scores, `[N or 1, queries, keys]`; None for nothing."""
+        """The bias to add to the scaled scores, `[N or 1, queries, keys]`; None for nothing."""
         return None
 
     def build(self, input_shape: Any) -> None:

@@ -84,7 +84,7 @@ class LearningRateFinder(keras.callbacks.Callback):
         return self.rates[int(np.argmin(self.smoothed))] / 10
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Keeps the weights and the optimizer's state."""
+        """Copies the weights and the optimizer's state, to restore them at the end."""
         optimizer = self.model.optimizer
         if isinstance(optimizer.get_config()["learning_rate"], dict):
             rule = "have a number as its learning rate"

@@ -43,7 +43,7 @@ def length_of(text: str, size: float, mono: bool, bold: bool) -> float:
 
 @functools.cache
 def _glyph(character: str, mono: bool, bold: bool) -> tuple[str, float]:
-    """What is drawn for a character, and its width as a share of the font size."""
+    """The glyph to draw for a character, and its width as a share of the font size."""
     if unicodedata.category(character) in ("Cc", "Cf", "Cs"):
         if not character.isspace():
             return "", 0

@@ -19,7 +19,7 @@ _INDENT = "\u2003\u2003"
 
 @dataclass(frozen=True)
 class Part:
-    """One row: a layer, or several equal ones.
+    """One row of the table: a layer, or several equal ones.
 
     Args:
         name: name of the layer.
@@ -27,7 +27,7 @@ class Part:
         shape: shape of its output, as `(batch, sequence, 384)`; may be empty.
         num_weights: its number of parameters.
         depth: how many layers it is nested in.
-        count: how many equal layers the row stands for.
+        count: how many equal layers the row shows.
     """
 
     name: str

@@ -166,7 +166,7 @@ class TrainingCurves(Picture):
 
 
 def _chart(metric: str, curves: Mapping[str, Sequence[float]]) -> html.Element:
-    """One metric as a drawing; the table has its values."""
+    """A chart of one metric, in training and validation; the table has its values."""
     finite = [value for values in curves.values() for value in values if math.isfinite(value)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
     num_epochs, axes = len(next(iter(curves.values()))), _EPOCH_AXES

@@ -16,7 +16,7 @@ _SUFFIXES = (".html", ".pdf", ".png", ".svg")
 
 
 class Picture(ABC):
-    """A picture of values that were computed once, as an HTML page and as a matplotlib figure.
+    """The base of visualizations: values that were computed once, as an HTML page and as a matplotlib figure.
 
     A notebook shows a picture that is the last expression of a cell, without matplotlib. A page is one file, which runs
     no script and sends no request. It works with a keyboard and a screen reader, on a phone, and on light and dark

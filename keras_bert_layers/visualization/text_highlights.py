@@ -112,5 +112,5 @@ class TextHighlights(Picture):
 
 
 def _characters(text: str, num_bytes: int) -> int:
-    """How many characters the first bytes of a text are; a character that is cut counts."""
+    """The number of characters in the first bytes of a text; a character that is cut counts."""
     return len(text.encode()[:num_bytes].decode(errors="replace"))

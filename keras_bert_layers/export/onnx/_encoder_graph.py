@@ -207,7 +207,7 @@ class Products:
 
 
 class Int8Products(Products):
-    """Products with weights of 8 bits, a float32 scale for every 32 of them; the inputs are rounded alike."""
+    """Products with weights of 8 bits, a float32 scale for every 32 of them; the inputs are rounded in the same way."""
 
     def product(self, graph: Graph, inputs: str, kernel: np.ndarray) -> str:
         """`inputs @ kernel`."""

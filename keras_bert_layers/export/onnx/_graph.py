@@ -24,7 +24,7 @@ _BATCH, _AXES = "batch", ("sequence", "other")
 
 
 class Answer(NamedTuple):
-    """What a model returns under a name.
+    """An output of a model: its tensor, type and shape.
 
     Args:
         tensor: the tensor.
@@ -71,7 +71,7 @@ class Graph:
     fused = functools.partialmethod(add, domain=FUSED)
 
     def choose(self, condition: str, *branches: Callable[[Graph], Sequence[Answer]]) -> list[str]:
-        """What the first of two branches gives if a scalar is true, or else the second."""
+        """The outputs of the first of two branches if a scalar is true, or else of the second (ONNX's `If`)."""
         graphs, outputs = [], 0
         for branch in branches:
             graph = Graph(self)

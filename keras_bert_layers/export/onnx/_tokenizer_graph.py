@@ -65,7 +65,7 @@ def _padded_rows(graph: Graph, ids: str, splits: str, tokenizer: Any, longest: i
     positions = _numbers(graph, width)  # [S]
     column = graph.constant([1])
     counts = graph.add("Unsqueeze", counts, column)  # [B, 1]
-    # With an id behind the last, every index that is computed below exists.
+    # With one more id at the end, every index that is computed below exists.
     padded = graph.add("Concat", ids, graph.constant([0]), axis=0)
     place = graph.add("Add", graph.add("Unsqueeze", starts, column), positions)  # [B, S], one too far
     place = graph.add("Sub", place, graph.constant(1))
