@@ -23,18 +23,29 @@ def test_contract(check_layer, draw, tmp_path):
     )
 
 
-@pytest.mark.parametrize("shape", [(3, 7), (3, 5, 7)])
-def test_values(shape, draw, numpy_bert, named_weights):
-    layer = ClassificationHead(4)
-    hidden = draw(*shape)
-    layer.build(hidden.shape)
-    expected = numpy_bert.dense(named_weights(layer, "head"), "head/dense", hidden)
-    np.testing.assert_allclose(np.asarray(layer(hidden)), expected, atol=FLOAT32)
+@pytest.mark.parametrize(
+    ("kind", "sizes", "shapes"),
+    [
+        (ClassificationHead, [4], [(3, 7), (3, 5, 7)]),
+        (TokenClassificationHead, [4], [(3, 5, 7), (11, 7), (2, 3, 5, 7)]),
+        (MultipleChoiceHead, [], [(3, 7), (3, 5, 7)]),
+    ],
+)
+def test_values(kind, sizes, shapes, draw, numpy_bert, named_weights):
+    for shape in shapes:
+        layer, hidden = kind(*sizes), draw(*shape)
+        layer.build(hidden.shape)
+        expected = numpy_bert.dense(named_weights(layer, "head"), "head/dense", hidden)
+        expected = expected[..., 0] if kind is MultipleChoiceHead else expected
+        np.testing.assert_allclose(np.asarray(layer(hidden)), expected, atol=FLOAT32)
 
 
-def test_dropout_only_in_training(draw):
-    layer = ClassificationHead(4, dropout=0.5)
-    hidden = draw(3, 7)
+@pytest.mark.parametrize(
+    ("kind", "sizes", "shape"),
+    [(ClassificationHead, [4], (3, 7)), (TokenClassificationHead, [4], (3, 5, 7)), (MultipleChoiceHead, [], (3, 5, 7))],
+)
+def test_dropout_only_in_training(kind, sizes, shape, draw):
+    layer, hidden = kind(*sizes, dropout=0.5), draw(*shape)
     np.testing.assert_array_equal(np.asarray(layer(hidden)), np.asarray(layer(hidden, training=False)))
     assert np.abs(np.asarray(layer(hidden, training=True)) - np.asarray(layer(hidden))).max() > 0
 
@@ -57,22 +68,6 @@ def test_token_contract(check_layer, draw, tmp_path):
         num_weights=2,
         tmp_path=tmp_path,
     )
-
-
-@pytest.mark.parametrize("shape", [(3, 5, 7), (11, 7), (2, 3, 5, 7)])
-def test_token_values(shape, draw, numpy_bert, named_weights):
-    layer = TokenClassificationHead(4)
-    hidden = draw(*shape)
-    layer.build(hidden.shape)
-    expected = numpy_bert.dense(named_weights(layer, "head"), "head/dense", hidden)
-    np.testing.assert_allclose(np.asarray(layer(hidden)), expected, atol=FLOAT32)
-
-
-def test_token_dropout_only_in_training(draw):
-    layer = TokenClassificationHead(4, dropout=0.5)
-    hidden = draw(3, 5, 7)
-    np.testing.assert_array_equal(np.asarray(layer(hidden)), np.asarray(layer(hidden, training=False)))
-    assert np.abs(np.asarray(layer(hidden, training=True)) - np.asarray(layer(hidden))).max() > 0
 
 
 def test_token_errors():
@@ -115,15 +110,6 @@ def test_choice_contract(check_layer, draw, tmp_path):
     )
 
 
-@pytest.mark.parametrize("shape", [(3, 7), (3, 5, 7)])
-def test_choice_values(shape, draw, numpy_bert, named_weights):
-    layer = MultipleChoiceHead()
-    pooled = draw(*shape)
-    layer.build(pooled.shape)
-    expected = numpy_bert.dense(named_weights(layer, "head"), "head/dense", pooled)[..., 0]
-    np.testing.assert_allclose(np.asarray(layer(pooled)), expected, atol=FLOAT32)
-
-
 def test_absent_choices_have_no_probability_and_give_no_gradient(draw):
     tf = pytest.importorskip("tensorflow")
     layer = MultipleChoiceHead(dropout=0.0)
@@ -144,13 +130,6 @@ def test_absent_choices_have_no_probability_and_give_no_gradient(draw):
 def test_a_row_without_choices_is_finite(draw):
     scores = MultipleChoiceHead()(draw(1, 2, 7), choice_mask=np.zeros((1, 2)))
     assert np.isfinite(np.asarray(keras.ops.log_softmax(scores))).all()
-
-
-def test_choice_dropout_only_in_training(draw):
-    layer = MultipleChoiceHead(dropout=0.5)
-    pooled = draw(3, 5, 7)
-    np.testing.assert_array_equal(np.asarray(layer(pooled)), np.asarray(layer(pooled, training=False)))
-    assert np.abs(np.asarray(layer(pooled, training=True)) - np.asarray(layer(pooled))).max() > 0
 
 
 def test_choice_errors():
