@@ -6,13 +6,13 @@ trains a tiny model on a few built-in documents, without any download. On your o
 `.gz`, or `.parquet`):
 
     python3 examples/pretrain.py --data "corpus/*.jsonl.gz" --split-sentences en
-    python3 examples/pretrain.py --data corpus.txt --separated-by blank_lines       a sentence a line
-    ... --held-out others.txt                       told at the end: accuracies and the perplexity
+    python3 examples/pretrain.py --data corpus.txt --separated-by blank_lines       one sentence per line
+    ... --held-out others.txt                       measured at the end: accuracies and the perplexity
     ... --weights path/to/bert                      continue from a trained encoder, with its vocabulary
     ... --vocabulary vocab.txt [--cased]            a vocabulary that you have
     ... --dtype mixed_bfloat16                      half of the memory, on hardware that supports it
 
-Run the same command again after an interruption: complete shards are kept, and training goes on from the last backup to
+Run the same command again after an interruption: complete shards are kept, and training resumes from the last backup to
 the same weights. In `--output`, the program writes
 
     vocab.txt  shards/  log.csv  tensorboard/       the data, and how training went
@@ -121,7 +121,7 @@ def train(arguments: argparse.Namespace, output: Path) -> None:
     shards = write_shards(corpus(files), output / "shards", num_duplicates=min(arguments.duplicates, arguments.epochs))
     num_rows = min(shards.num_rows)
     num_steps = -(-num_rows // arguments.batch_size) * arguments.epochs
-    print(f"{shards.manifest['documents']:,} documents, {num_rows:,} rows an epoch, {num_steps:,} steps")
+    print(f"{shards.manifest['documents']:,} documents, {num_rows:,} rows per epoch, {num_steps:,} steps")
 
     pretrainer = kbl.BertPretrainer(
         backbone, preprocessor, whole_words=arguments.whole_words, mask_selection_rate=arguments.mask_rate, seed=SEED

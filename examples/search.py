@@ -8,7 +8,7 @@ with your own weights (a HuggingFace or sentence-transformers directory, or a `.
     python3 examples/search.py --weights path/to/bert --corpus documents.txt --queries queries.txt
     ... --train pairs.csv                          columns query and document: pairs that belong together
     ... --train pairs.csv --negative-column wrong  and a document that looks right and is not
-    ... --separate                                 documents get an encoder of their own
+    ... --separate                                 documents get their own encoder
     ... --reranker rerank_output/reranker.keras    reorders the best 20 with a model that `rerank.py` trained
 
 `--corpus` has one document per line, `--queries` one query. The vectors of the documents are written as a NumPy

@@ -58,7 +58,7 @@ def run(source: str, namespace: dict[str, Any], path: str = "<block>", line: int
 
 
 def picture_of(value: Any) -> str:
-    """The HTML of a block's value, without the style that all pictures share; empty if it is no picture."""
+    """The HTML of a block's value, without the style that all pictures share; empty if it is not a picture."""
     return STYLE.sub("", value._repr_html_()).strip() if hasattr(value, "_repr_html_") else ""
 
 

@@ -17,7 +17,7 @@ from token_estimate import estimated_tokens, longest_text
 
 @dataclass
 class RequestRecord:
-    """What the log and the metrics tell about a request; nothing of its texts."""
+    """What the log and the metrics report about a request; nothing of its texts."""
 
     request_id: str
     rows: int = 0
@@ -39,7 +39,7 @@ class _Step:
         if self.signature == LOGITS:
             return self.version.logits(columns)
         answers = self.version.answer(self.signature, columns)
-        if self.with_tokens and "num_tokens" not in answers[0]:  # an ONNX file has told them
+        if self.with_tokens and "num_tokens" not in answers[0]:  # an ONNX file returns them
             for answer, tokens in zip(answers, self.version.num_tokens(columns), strict=True):
                 answer["num_tokens"] = tokens
         return answers
@@ -55,7 +55,7 @@ class Answerer:
     Args:
         model: a `ServedModel`.
         limits: what is accepted.
-        observe: is told the rows and tokens of each step of the model.
+        observe: called with the rows and tokens of each step of the model.
 
     Attributes:
         draining: set it, and new requests are refused.
@@ -106,7 +106,7 @@ class Answerer:
         Args:
             signature: a signature's name, or `LOGITS`.
             inputs: name -> a list, one entry per row; or the list alone, if the signature has one input.
-            record: is told the rows and tokens.
+            record: receives the rows and tokens.
             version: the version of the model; a request uses one throughout.
             with_tokens: whether each answer has `num_tokens` too, what the model reads of the row.
 

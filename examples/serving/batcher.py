@@ -64,7 +64,7 @@ class Batcher:
         run: takes a request's key and the columns of some rows of that key, and returns one answer per row. It runs in
             a thread.
         max_tokens: the tokens of one step.
-        observe: is told the rows and the tokens of each step before it runs.
+        observe: called with the rows and the tokens of each step before it runs.
     """
 
     def __init__(

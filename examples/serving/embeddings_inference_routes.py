@@ -174,7 +174,7 @@ def _check_truncation(version: Any, options: dict[str, Any]) -> None:
 
 
 def _check_lengths(num_tokens: list[int], version: Any) -> None:
-    """The tokenizer of the export cuts, so a text of just as many tokens cannot be told from a longer one."""
+    """The tokenizer of the export cuts, so a text of just as many tokens cannot be distinguished from a longer one."""
     for index, tokens in enumerate(num_tokens):
         if version.max_length is not None and tokens >= version.max_length:
             message = f"with truncate=false, texts must have less than {version.max_length} tokens"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line; `extra={"fields": {...}}` adds to it."""
+    """One JSON object per line; `extra={"fields": {...}}` adds to it."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
@@ -25,7 +25,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def log_as_json() -> None:
-    """Makes all loggers without a handler of their own write JSON to standard error."""
+    """Makes all loggers without their own handler write JSON to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()

@@ -35,7 +35,7 @@ class OnnxModel:
 
     Attributes:
         signature_def: its one signature, as TensorFlow Serving's `/metadata` has it.
-        card: what the file tells of itself.
+        card: the metadata of the file.
         max_length: the tokens that the model reads of a text.
     """
 
@@ -57,7 +57,7 @@ class OnnxModel:
         """The texts of a request, as `ExportedModel.check`.
 
         Raises:
-            RequestError: they are no texts, or the request is for something that an ONNX file does not have.
+            RequestError: they are not texts, or the request is for something that an ONNX file does not have.
         """
         if signature != SIGNATURE:
             raise RequestError(f"signature_name must be {SIGNATURE!r} for an ONNX file. Received: {signature!r}")
