@@ -4,7 +4,7 @@
 
 and open the address that it prints. Each tab uses the model that an example of this folder wrote, below the folder in
 which you start it (or `--folder`). If there is no such model, the tab shows the command that makes one. Comparing
-sentences and looking at attention work at once, with all-MiniLM-L6-v2. You can choose the model of a tab:
+sentences and looking at attention work right away, with all-MiniLM-L6-v2. You can choose the model of a tab:
 
     python3 examples/demo_app.py --mask path/to/bert-base-uncased --classifier sentiment.keras
 

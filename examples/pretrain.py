@@ -59,7 +59,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=1e-4, help="the highest learning rate (default: 1e-4)")
     parser.add_argument("--backup-steps", type=int, default=1000, help="steps between two backups (default: 1000)")
     parser.add_argument("--dtype", help="a dtype policy such as mixed_bfloat16")
-    parser.add_argument("--output", type=Path, default=Path("pretrain_output"), help="where to write all of it")
+    parser.add_argument("--output", type=Path, default=Path("pretrain_output"), help="where to write the results")
     arguments = parser.parse_args()
     if arguments.smoke == (arguments.data is not None):
         parser.error("give --data or --smoke")
@@ -152,7 +152,7 @@ def train(arguments: argparse.Namespace, output: Path) -> None:
 
 
 def save(kbl: Any, pretrainer: Any, output: Path) -> None:
-    """The model for every reader, and a SavedModel that fills masks."""
+    """Writes the model in every format, and a SavedModel that fills masks."""
     from keras_bert_layers.checkpoints import save_kerashub
 
     pretrainer.save(output / "pretrainer.keras")

@@ -1,4 +1,4 @@
-"""Makes a route of a function from a JSON object to an answer: admission, body, time limit and errors."""
+"""Turns a function from a JSON object to an answer into a route: admission, body, time limit and errors."""
 
 from __future__ import annotations
 

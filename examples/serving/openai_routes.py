@@ -45,7 +45,7 @@ def openai_routes(answerer: Answerer, name: str) -> list[Route]:
 
 
 def _error(error: RequestError) -> tuple[int, Any]:
-    """OpenAI's form."""
+    """An error in OpenAI's form."""
     kind = "server_error" if error.status >= 500 else "invalid_request_error"
     return error.status, {"error": {"message": str(error), "type": kind, "param": None, "code": error.code}}
 

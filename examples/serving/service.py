@@ -7,7 +7,7 @@ containers; prefer TensorFlow Serving where it runs.
     MODEL_BASE_PATH=models MODEL_NAME=sentiment BENTOML_DO_NOT_TRACK=True \
         bentoml serve --working-dir examples/serving service:TextService
 
-It listens on 127.0.0.1:8501 and asks nobody for a password: a proxy in front does (docs/guides/serve.md).
+It listens on 127.0.0.1:8501 and has no passwords: put a proxy that has them in front (docs/guides/serve.md).
 
 Needs `pip install bentoml tensorflow tensorflow-text`. The model is $MODEL_BASE_PATH/$MODEL_NAME, a folder of versions.
 `limits.py` names the variables of the limits.
