@@ -64,3 +64,13 @@ class Arrays:
 def in_memory():
     """A function that makes a `TensorFile` of arrays."""
     return Arrays
+
+
+@pytest.fixture
+def files_stay(tmp_path, monkeypatch):
+    """Fails if a test leaves a file in its folder, which is the current one, or beside it."""
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+    yield
+    assert list((tmp_path / "cwd").iterdir()) == []
+    assert not [path for path in (tmp_path.parent / "escaped", tmp_path / "escaped", Path("/escaped")) if path.exists()]

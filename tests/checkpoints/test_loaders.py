@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from keras_bert_layers import BertBackbone, load_backbone
+from keras_bert_layers import BertBackbone, load_backbone, load_preprocessor, load_tokenizer
 from keras_bert_layers.checkpoints import CheckpointError, load_report
 
 
@@ -244,3 +244,83 @@ def test_loading_twice_gives_two_equal_models(checkpoint):
     inputs = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": (ids > 0).astype("int32")}
     one, two = (model.predict(inputs, verbose=0)["sequence_output"] for model in (first, second))
     np.testing.assert_array_equal(one, two)
+
+
+def ids(huggingface, *tokens):
+    return [[huggingface.VOCABULARY.index(token) for token in tokens]]
+
+
+def test_arguments_of_the_tokenizer(checkpoint, huggingface):
+    huggingface.write_json(
+        checkpoint / "tokenizer_config.json", {"do_lower_case": False, "tokenize_chinese_chars": False}
+    )
+    assert load_tokenizer(checkpoint).get_config() == {
+        "vocabulary": huggingface.VOCABULARY,
+        "lowercase": False,
+        "strip_accents": None,
+        "split_chinese": False,
+        "reference": "huggingface",
+        "added_tokens": [],
+        "special_tokens": None,
+    }
+
+
+def test_uncased(checkpoint, huggingface):
+    tokens = load_tokenizer(checkpoint).tokenize(["A GOODness中 films"]).to_list()
+    assert tokens == ids(huggingface, "a", "good", "##ness", "中", "film", "##s")
+
+
+def test_cased(checkpoint, huggingface):
+    huggingface.write_json(checkpoint / "tokenizer_config.json", {"do_lower_case": False})
+    assert load_tokenizer(checkpoint).tokenize(["É A é"]).to_list() == ids(huggingface, "É", "[UNK]", "é")
+
+
+def test_tokenizer_json_goes_before_vocab_txt(checkpoint, huggingface):
+    vocabulary = [*huggingface.VOCABULARY, "more"]
+    huggingface.write_json(checkpoint / "tokenizer.json", huggingface.tokenizer_json(vocabulary))
+    assert load_tokenizer(checkpoint).tokenize(["more"]).to_list() == [[18]]
+
+
+def test_needs_neither_weights_nor_config(checkpoint):
+    (checkpoint / "model.safetensors").unlink()
+    (checkpoint / "config.json").unlink()
+    assert load_tokenizer(checkpoint).tokenize(["good"]).to_list() == [[6]]
+
+
+def test_fewer_tokens_than_embeddings_are_allowed(checkpoint, huggingface):
+    assert len(huggingface.VOCABULARY) < huggingface.CONFIG["vocab_size"]
+    load_tokenizer(checkpoint)
+
+
+def test_more_tokens_than_embeddings(checkpoint, huggingface):
+    huggingface.write_json(checkpoint / "config.json", {**huggingface.CONFIG, "vocab_size": 17})
+    with pytest.raises(
+        CheckpointError, match=r"must not hold more tokens than config.json's vocab_size of 17. Received: 18"
+    ):
+        load_tokenizer(checkpoint)
+
+
+def test_no_such_directory():
+    with pytest.raises(CheckpointError, match=r"`load_tokenizer`: `source` must be an existing directory"):
+        load_tokenizer("nowhere")
+
+
+def test_longest_text_of_the_checkpoint(checkpoint, huggingface):
+    assert load_preprocessor(checkpoint).max_length == 17
+    huggingface.write_json(checkpoint / "tokenizer_config.json", {"model_max_length": 11})
+    assert load_preprocessor(checkpoint).max_length == 11
+
+
+def test_options_reach_the_preprocessor(checkpoint):
+    preprocessor = load_preprocessor(checkpoint, max_length=5, padding="max_length", truncation="only_first")
+    assert (preprocessor.max_length, preprocessor.padding, preprocessor.truncation) == (5, "max_length", "only_first")
+    assert preprocessor(["good bad film night"])["token_ids"].numpy().tolist() == [[2, 6, 7, 8, 3]]
+
+
+def test_tokenizer_of_the_checkpoint(checkpoint):
+    assert load_preprocessor(checkpoint).tokenizer.reference == "huggingface"
+
+
+def test_errors_name_the_function():
+    with pytest.raises(CheckpointError, match=r"`load_preprocessor`: `source` must be an existing directory"):
+        load_preprocessor("nowhere")
