@@ -64,8 +64,7 @@ def load_backbone(source: str | os.PathLike[str], *, strict: bool = False, **opt
         {'embeddings.position_ids': 'a buffer: the integers 0, 1, 2, ...'}
     """
     backbone = read_backbone(open_checkpoint(source, owner="load_backbone"), strict=strict, **options)
-    warn_of_new_pooler(load_report(backbone))
-    warn_of_unknown(load_report(backbone))
+    warn_of_gaps(load_report(backbone), pooled=True)
     return backbone
 
 
@@ -93,23 +92,24 @@ def read_model(
     return model
 
 
-def warn_of_unknown(report: LoadReport) -> None:
-    """Warns of keys of the config and tensors about which nothing is known."""
+def warn_of_gaps(report: LoadReport, *, pooled: bool) -> None:
+    """Warns of unknown keys and tensors, and if the pooled output is used, of a pooler with random weights.
+
+    Args:
+        report: the report of the model.
+        pooled: whether the model reads, or gives, the pooled output.
+    """
+    if pooled and any(path.startswith("pooler/") for path in report.newly_initialized):
+        warnings.warn(
+            f"{report.source} has no pooler, so the pooler's weights are random: `pooled_output` means nothing before "
+            "training. `sequence_output` is the checkpoint's.",
+            stacklevel=3,
+        )
     if report.unknown:
         warnings.warn(
             f"{report.source}: every weight of the model was found, and these keys and tensors are unknown and were "
             f"not read: {', '.join(report.unknown)}. If the model was trained with them, its outputs were different. "
             "strict=True makes this an error.",
-            stacklevel=3,
-        )
-
-
-def warn_of_new_pooler(report: LoadReport) -> None:
-    """Warns that `pooled_output` is meaningless before training if the checkpoint has no pooler."""
-    if any(path.startswith("pooler/") for path in report.newly_initialized):
-        warnings.warn(
-            f"{report.source} has no pooler, so the pooler's weights are random: `pooled_output` means nothing before "
-            "training. `sequence_output` is the checkpoint's.",
             stacklevel=3,
         )
 

@@ -16,13 +16,7 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
 from keras_bert_layers.checkpoints.files.keras_file import read_keras_file
-from keras_bert_layers.checkpoints.loaders import (
-    read_backbone,
-    read_model,
-    read_preprocessor,
-    warn_of_new_pooler,
-    warn_of_unknown,
-)
+from keras_bert_layers.checkpoints.loaders import read_backbone, read_model, read_preprocessor, warn_of_gaps
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.task_table import TASKS, task_of
 from keras_bert_layers.checkpoints.weights.reports import load_report, remember_report
@@ -103,9 +97,7 @@ def load_task(
         model = _new_head(checkpoint, task, dtype, strict, options)
     else:
         model = _trained_head(checkpoint, trained, dtype, strict, {**trained.options, **options})
-    if TASKS[task].pooled:
-        warn_of_new_pooler(load_report(model))
-    warn_of_unknown(load_report(model))
+    warn_of_gaps(load_report(model), pooled=TASKS[task].pooled)
     is_named = "class_names" in options or "tag_names" in options
     for doubt in () if trained is None else trained.doubts:
         if not (is_named and "`id2label`" in doubt):  # names that the user gives leave no doubt about names

@@ -70,10 +70,10 @@ def weights_entry(path: Path, content: Any) -> WeightsEntry:
     models = [entry for entry in found if any(name.endswith(_SIGN) for name in entry.tensors)]
     if len(models) > 1:
         names = ", ".join(repr(entry.path) for entry in models)
-        last = models[0].path or models[1].path
+        last = "".join(f"[{key!r}]" for key in (models[0].path or models[1].path).split("/"))
         raise CheckpointError(
             f"{path}: must hold one model. Found: the weights of {len(models)}, in the entries {names}. Save the one "
-            f"that you want alone: torch.save(torch.load(FILE, weights_only=True){_subscript(last)}, NEW_FILE)."
+            f"that you want alone: torch.save(torch.load(FILE, weights_only=True){last}, NEW_FILE)."
         )
     if not found:
         keys = ", ".join(repr(key) for key in list(content)[:_NAMES_IN_AN_ERROR]) or "nothing"
@@ -95,10 +95,6 @@ def _entries(content: Mapping[Any, Any], path: str, others: tuple[str, ...]) -> 
 
 def _is_tensor(value: Any) -> bool:
     return hasattr(value, "dtype") and hasattr(value, "shape")
-
-
-def _subscript(path: str) -> str:
-    return "".join(f"[{key!r}]" for key in path.split("/"))
 
 
 class TorchFile:

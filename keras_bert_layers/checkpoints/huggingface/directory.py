@@ -29,7 +29,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer import stated_max_lengt
 from keras_bert_layers.checkpoints.huggingface.weight_files import open_adapter, open_weights
 from keras_bert_layers.checkpoints.sentence_transformers import modules
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import cross_encoder_heads, is_cross_encoder
-from keras_bert_layers.checkpoints.sentence_transformers.modules import DenseTensors, encoder_heads, refuse_new_encoder
+from keras_bert_layers.checkpoints.sentence_transformers.modules import DenseTensors, encoder_heads
 from keras_bert_layers.checkpoints.weights.table import EMBEDDING_ROWS, MASKED_LM_ROWS, Layout
 from keras_bert_layers.config import BertConfig
 
@@ -176,8 +176,11 @@ class HuggingFaceDirectory(Checkpoint):
 
     def new_head_options(self, task: str) -> dict[str, Any]:
         """The labels of `config.json` for a new head, if it does not state another kind of head."""
-        if self.is_sentence_transformers:
-            refuse_new_encoder(self.root, task)
+        if self.is_sentence_transformers and task == "dual_encoder":  # `encoder_heads` has none
+            raise CheckpointError(
+                f"{self.root}: the vectors have a dense layer or are cut, which a BertDualEncoder does not have. Load "
+                'the task "sentence_encoder", whose `encode_queries` and `encode_documents` are the same.'
+            )
         if task == "pretrainer" and self.family is not BERT:
             title = self.family.title
             raise CheckpointError(f"{self}: {title} predicts no next sentences. Give task='masked_lm', or use a BERT.")

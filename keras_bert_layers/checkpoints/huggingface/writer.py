@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.tag_scheme import tag_scheme
@@ -42,48 +42,39 @@ _NOT_WRITTEN: dict[str, tuple[Any, ...]] = {"threshold": (None, 0.5), "no_answer
 _NOT_WRITTEN |= {"aggregation": (None, "first")}
 
 
-class HuggingFaceForm(NamedTuple):
-    """The counterpart of a model in transformers.
+class HuggingFaceForm:
+    """The counterpart of a model in transformers. It has a pooler if transformers' class has one.
 
     Args:
+        written: the model.
+
+    Attributes:
         family: the model type.
-        bert_class: the class of transformers' BERT that has the same head.
+        architecture: the class of transformers.
         rows: the rows of the table of weight names for the tensors that the class saves.
         values: the keys of `config.json` except the encoder's.
         loses_dropout: whether `config.json` has no key for the head's dropout rate.
-    """
-
-    family: Family
-    bert_class: str
-    rows: tuple[WeightRow, ...]
-    values: dict[str, Any]
-    loses_dropout: bool
-
-    @property
-    def architecture(self) -> str:
-        """The class of transformers."""
-        return self.family.own_class(self.bert_class)
-
-    def file_name(self, name: str) -> str:
-        """The name of a tensor in the file, for its name in the table."""
-        return self.family.names.file_name(name, self.bert_class)
-
-
-def huggingface_form(written: WrittenModel) -> HuggingFaceForm:
-    """Finds the counterpart of a model in transformers. It has a pooler if transformers' class has one.
 
     Raises:
         ValueError: the model has parts that transformers' class does not have.
     """
-    family = family_of(written.config)
-    _check_parts(written, family)
-    bert_class = written.counterpart or "BertModel"
-    pooled = family.has_pooler if bert_class == "BertModel" else written.task is not None and written.task.pooled
-    rows = (backbone_rows if pooled else encoder_rows)(written.config)
-    name = str(written.name)
-    loses_dropout = name in family.dropouts and family.dropouts[name] is None
-    values = family.head_values(name, _values(written))
-    return HuggingFaceForm(family, bert_class, (*rows, *written.head), values, loses_dropout)
+
+    def __init__(self, written: WrittenModel):
+        self.family = family = family_of(written.config)
+        _check_parts(written, family)
+        self._bert_class = written.counterpart or "BertModel"
+        self.architecture = family.own_class(self._bert_class)
+        is_bare = self._bert_class == "BertModel"
+        pooled = family.has_pooler if is_bare else written.task is not None and written.task.pooled
+        rows = (backbone_rows if pooled else encoder_rows)(written.config)
+        self.rows: tuple[WeightRow, ...] = (*rows, *written.head)
+        name = str(written.name)
+        self.loses_dropout = name in family.dropouts and family.dropouts[name] is None
+        self.values = family.head_values(name, _values(written))
+
+    def file_name(self, name: str) -> str:
+        """The name of a tensor in the file, for its name in the table."""
+        return self.family.names.file_name(name, self._bert_class)
 
 
 def _check_parts(written: WrittenModel, family: Family) -> None:
@@ -203,7 +194,7 @@ def save_huggingface(
         `save_pretrained` of transformers 5, and of sentence-transformers 5 for its modules.
     """
     written = WrittenModel(model, Layout.HUGGINGFACE, preprocessor, owner=OWNER)
-    form = huggingface_form(written)
+    form = HuggingFaceForm(written)
     config_values: dict[str, Any] = {
         "architectures": [form.architecture],
         "pad_token_id": 0,

@@ -13,8 +13,8 @@ from keras_bert_layers.checkpoints.files import json_file
 from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     MODEL_FILE,
     MODULES_FILE,
-    module_kinds,
     read_activation,
+    read_modules,
     read_prompts,
     written_activation,
 )
@@ -47,7 +47,7 @@ def cross_encoder_heads(
     """
     if not is_cross_encoder(root) and not {"sentence_transformers", _OLDEST_KEY} & set(config):
         return heads
-    kinds = module_kinds(root)
+    kinds = [kind for kind, _ in read_modules(root)]
     if kinds not in ([], ["Transformer"]):
         raise CheckpointError(
             f"{root / MODULES_FILE}: the modules of a cross-encoder must be ['Transformer']. Received: {kinds}. "

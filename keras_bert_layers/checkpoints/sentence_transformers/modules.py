@@ -57,16 +57,11 @@ def transformer_folder(root: Path) -> str:
     Raises:
         CheckpointError: `modules.json` is damaged or points outside the directory, or no module is a transformer.
     """
-    modules = _modules(root)
+    modules = read_modules(root)
     found = next((folder for kind, folder in modules if kind.endswith("Transformer")), None)
     if modules and found is None:
         raise _other_chain(root, [kind for kind, _ in modules])
     return found or ""
-
-
-def module_kinds(root: Path) -> list[str]:
-    """The class name of each module, in order; none without a `modules.json`."""
-    return [kind for kind, _ in _modules(root)]
 
 
 def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
@@ -87,7 +82,7 @@ def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
     kind = json_file.optional_json(path).get("model_type", "SentenceTransformer")
     json_file.check_one_of(path, "model_type", kind, ("SentenceTransformer",))
     # Dropout does nothing outside training.
-    modules = [(kind, folder) for kind, folder in _modules(root) if kind != "Dropout"]
+    modules = [(kind, folder) for kind, folder in read_modules(root) if kind != "Dropout"]
     kinds, folders = [kind for kind, _ in modules], [root / folder for _, folder in modules]
     inner = kinds[2:-1] if kinds[-1:] == ["Normalize"] else kinds[2:]
     if kinds[:2] != ["Transformer", "Pooling"] or set(inner) - {"Dense"}:
@@ -116,7 +111,7 @@ def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
 
 def dense_folders(root: Path) -> dict[str, Path]:
     """The folders of the dense layers after the pooling, by the first part of their names in the table of weights."""
-    folders = [root / folder for kind, folder in _modules(root) if kind == "Dense"]
+    folders = [root / folder for kind, folder in read_modules(root) if kind == "Dense"]
     return {f"dense.{index}" if index else "dense": folder for index, folder in enumerate(folders)}
 
 
@@ -124,7 +119,7 @@ def _other_chain(root: Path, kinds: list[str]) -> CheckpointError:
     return CheckpointError(f"{root / MODULES_FILE}: the modules must be {_CHAIN}. Received: {kinds}. {_CURE}")
 
 
-def _modules(root: Path) -> list[tuple[str, str]]:
+def read_modules(root: Path) -> list[tuple[str, str]]:
     """Class name and folder of each module, in order; none without a `modules.json`."""
     path = root / MODULES_FILE
     modules = json_file.read_json(path) if path.is_file() else []
@@ -299,15 +294,6 @@ def encoder_heads(root: Path, *, hidden_dim: int) -> tuple[TrainedHead, ...]:
         return (sentence_encoder,)
     shared = {name: options[name] for name in ("pooling", "normalize")}
     return sentence_encoder, TrainedHead("dual_encoder", {**shared, **side_prompts(options)}, doubts=doubts)
-
-
-def refuse_new_encoder(root: Path, task: str) -> None:
-    """Refuses a dual encoder where `encoder_heads` has none; CheckpointError."""
-    if task == "dual_encoder":
-        raise CheckpointError(
-            f"{root}: the vectors have a dense layer or are cut, which a BertDualEncoder does not have. Load the "
-            'task "sentence_encoder", whose `encode_queries` and `encode_documents` are the same.'
-        )
 
 
 class DenseTensors:

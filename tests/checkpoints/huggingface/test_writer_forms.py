@@ -9,13 +9,13 @@ from keras_bert_layers import (
     BertPreprocessor,
     BertTokenClassifier,
 )
-from keras_bert_layers.checkpoints.huggingface import writer as forms
+from keras_bert_layers.checkpoints.huggingface.writer import HuggingFaceForm
 from keras_bert_layers.checkpoints.weights.table import Layout
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 
 
 def huggingface_form(model):
-    return forms.huggingface_form(WrittenModel(model, Layout.HUGGINGFACE, owner="save_huggingface"))
+    return HuggingFaceForm(WrittenModel(model, Layout.HUGGINGFACE, owner="save_huggingface"))
 
 
 @pytest.fixture
