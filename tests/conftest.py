@@ -24,6 +24,41 @@ def pytest_sessionstart(session):
     gc.set_threshold(100_000, 10, 100)
 
 
+# Files whose tests share no fixture that takes long: each test goes to a free process. Other files go as a whole.
+APART = ("tests/checkpoints/families/test_families.py", "tests/test_docs.py", "tests/test_doctests.py")
+# What takes minutes, or half a minute in the default run, the longest first; the rest goes by the number of tests.
+LONGEST = (
+    "tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/tutorials/masked-words.md]",
+    "tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/tutorials/similarity-and-search.md]",
+    "tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/tutorials/question-answering.md]",
+    "tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/tutorials/entities.md]",
+    "tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/tutorials/bert-in-an-hour.md]",
+    "tests/serving_http/test_operations.py",
+    "tests/tasks/test_fresh_process.py",
+    "tests/test_doctests.py::test_examples_in_docstrings[keras_bert_layers.tasks]",
+    "tests/preprocessing/word_piece/test_vocabulary_trainer.py",
+    "tests/tasks/test_memory.py",
+)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """A file in one process, because of the fixtures that its tests share, but for `APART`; the longest go first."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class LongestFirst(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return nodeid if file in APART else file
+
+        def _assign_work_unit(self, node):
+            first = min(self.workqueue, key=lambda scope: LONGEST.index(scope) if scope in LONGEST else len(LONGEST))
+            self.workqueue.move_to_end(first, last=False)
+            super()._assign_work_unit(node)
+
+    return LongestFirst(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 # What is said where tensorflow-text is not installed, or hidden by tests/without_tensorflow_text.
 NEEDS_TENSORFLOW_TEXT = (
     "signatures of strings need tensorflow-text",
