@@ -79,17 +79,6 @@ def test_stand_ins(reference, lowercase, strip_accents):
     assert (table.final_sigma is not None) == (reference == "google" and lowercase)
 
 
-def test_ill_formed_sequences():
-    """All of them, and nothing that is a character: what Python skips as one unit."""
-    pytest.importorskip("dartsclone", reason="the module of the program imports it")
-    sequences = list(importlib.import_module("flatbuffer").ill_formed_sequences())
-    assert len(sequences) == len(set(sequences))
-    assert all(sequence.decode("utf-8", "ignore") == "" for sequence in sequences)
-    assert all(sequence.decode("utf-8", "replace") == "\N{REPLACEMENT CHARACTER}" for sequence in sequences)
-    characters = [chr(code).encode() for code in range(0x80, 0x110000, 7) if not 0xD800 <= code < 0xE000]
-    assert {text[:cut] for text in characters for cut in range(1, len(text))} <= set(sequences)
-
-
 def test_made_from_names_versions():
     assert set(tables.made_from()) == {"google", "huggingface", "cutter"}
     assert all(text.split(" ")[1][0].isdigit() for text in tables.made_from().values())

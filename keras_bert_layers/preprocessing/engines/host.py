@@ -36,28 +36,10 @@ _MARK = "\0"  # in no text that is split
 Pieces: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-class CharacterReplacer:
+class _CharacterReplacer:
     """Replaces characters in texts by a table, and finds where each byte comes from.
 
-    Args:
-        model: a `FastBertNormalizerModel`.
-    """
-
-    def __init__(self, model: bytes):
-        self._table = _table(model)
-
-    def replace(self, texts: tf.Tensor) -> tf.Tensor:
-        """The texts `[B]` with all characters replaced."""
-        return _call_on_host(self._table.replace, texts, [tf.string, tf.int64, tf.int64])[0]
-
-    def replace_with_sources(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
-        """The same, and the origin of each byte and of the end, ragged int64 `[B, bytes + 1]`."""
-        replaced, sources, splits = _call_on_host(self._table.replace, texts, [tf.string, tf.int64, tf.int64])
-        return replaced, tf.RaggedTensor.from_row_splits(sources, splits, validate=False)
-
-
-class _Table:
-    """The replacements of a model, each looked up in its trie when the character is first met.
+    A replacement is looked up in the table's trie when its character is first met.
 
     Args:
         model: a `FastBertNormalizerModel`.
@@ -71,7 +53,16 @@ class _Table:
         self._values[0] = for_nul
         self._values[_ESCAPED] = REPLACED
 
-    def replace(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def replace(self, texts: tf.Tensor) -> tf.Tensor:
+        """The texts `[B]` with all characters replaced."""
+        return self.replace_with_sources(texts)[0]
+
+    def replace_with_sources(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
+        """The same, and the origin of each byte and of the end, ragged int64 `[B, bytes + 1]`."""
+        replaced, sources, splits = _call_on_host(self._replace, texts, [tf.string, tf.int64, tf.int64])
+        return replaced, tf.RaggedTensor.from_row_splits(sources, splits, validate=False)
+
+    def _replace(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The texts with all characters replaced, the origins of their bytes and ends, and the row splits of these."""
         decoded = [text.decode("utf-8", "surrogateescape") for text in texts]
         codes = np.frombuffer("".join(decoded).encode("utf-32-le", "surrogatepass"), "<u4")  # [N], N characters
@@ -113,9 +104,8 @@ class _Table:
         return units[node ^ _offset(units[node])] & 0x7FFFFFFF if has_value else 0
 
 
-@functools.lru_cache(maxsize=8)
-def _table(model: bytes) -> _Table:
-    return _Table(model)
+# Tokenizers with the same table share what was looked up.
+CharacterReplacer = functools.lru_cache(maxsize=8)(_CharacterReplacer)
 
 
 def _fields(model: bytes) -> tuple[np.ndarray, int, bytes]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_bert_layers._internal.files.wire_format import field, float_field
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.engines import tensorflow_text_internals
+from keras_bert_layers.preprocessing.engines import tensorflow_text_internals as internals
 from keras_bert_layers.preprocessing.tokens.markers import MARKER
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens, repaired
 
@@ -90,9 +90,8 @@ class BestPath:
 
         def step(place: Any, marked: Any, ends: Any) -> tuple[Any, ...]:
             is_end = marked[:, 0] | (place == num_characters - 1)
-            before = tf.one_hot(
-                lengths[place], longest + 1, on_value=True, off_value=False
-            )  # the end of the one before
+            # The end of the one before.
+            before = tf.one_hot(lengths[place], longest + 1, on_value=True, off_value=False)
             marked = (marked | (before & is_end[:, None]))[:, 1:]
             return place - 1, tf.pad(marked, [[0, 0], [0, 1]]), ends.write(place, is_end)
 
@@ -151,11 +150,9 @@ class SentencePieces:
         self._scores = values
         self._scores[unknown_id] = min(known) - BestPath.UNKNOWN_PENALTY
         self._longest = max(len(name) for name in names)
-
         # One function, so that a graph holds the models once, however often it encodes words.
-        self._encode_words = tf.function(
-            self._encode, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
-        )
+        words = tf.TensorSpec([None], tf.string)
+        self._encode_words = tf.function(self._encode, input_signature=[words], autograph=False)
 
     def encode_words(self, words: tf.Tensor) -> Tokens:
         """The pieces of words `[W]` that begin with the marker, with offsets in them."""
@@ -167,9 +164,7 @@ class SentencePieces:
         doubtful = self._is_doubtful(exact, rounded)
 
         def encode_again(some: tf.Tensor) -> Tokens:
-            find = functools.partial(
-                tensorflow_text_internals.find(tensorflow_text_internals.SENTENCE_PIECE_IDS), handle
-            )
+            find = functools.partial(internals.find(internals.SENTENCE_PIECE_IDS), handle)
             best = BestPath(find, tf.constant(self._scores), self._longest, self._unknown_id, self._num_pieces)
             return best.encode(some)
 
@@ -198,14 +193,14 @@ def piece_names(vocabulary: Sequence[str], scores: Sequence[float | None]) -> li
 
 
 def _run(words: tf.Tensor, handle: tf.Tensor) -> Tokens:
-    tokenize = tensorflow_text_internals.find(tensorflow_text_internals.SENTENCE_PIECES)
+    tokenize = internals.find(internals.SENTENCE_PIECES)
     ids, splits, starts, ends = tokenize(handle, words, 0, 1.0, False, False, False, tf.int32)
     return Tokens(ids, splits, tf.cast(starts, tf.int64), tf.cast(ends, tf.int64))
 
 
 def _handle(model: bytes) -> tf.Tensor:
     """The op's model. All ops with the same model share one, whatever graph they are in."""
-    make = tensorflow_text_internals.find(tensorflow_text_internals.SENTENCE_PIECE_MODEL)
+    make = internals.find(internals.SENTENCE_PIECE_MODEL)
     return make(model=model, shared_name=hashlib.sha256(model).hexdigest())
 
 

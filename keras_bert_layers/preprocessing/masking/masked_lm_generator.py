@@ -1,4 +1,4 @@
-"""Random masks for masked language modelling, in the TensorFlow graph."""
+"""`MaskedLMGenerator`: random masks for masked language modelling, in TensorFlow graph."""
 
 from __future__ import annotations
 

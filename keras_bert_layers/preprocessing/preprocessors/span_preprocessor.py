@@ -1,4 +1,4 @@
-"""Model inputs for extractive question answering: questions, with contexts of any length."""
+"""`SpanPreprocessor`: model inputs for extractive question answering, with contexts of any length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph, constructor_arguments
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.preprocessing.preprocessors import windows
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import (
     PADDINGS,
     BertPreprocessor,
@@ -18,11 +17,15 @@ from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import (
     padded_width,
 )
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
-from keras_bert_layers.preprocessing.preprocessors.windows import Windows, fill_windows, lay_windows, row_lengths
+from keras_bert_layers.preprocessing.preprocessors.windows import (
+    Windows,
+    fill_windows,
+    lay_windows,
+    row_lengths,
+)
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 LARGEST_STRIDE = 128
-NO_OFFSET = windows.NO_OFFSET
 OUTPUTS = ("token_ids", "segment_ids", "padding_mask", "rows", "starts", "ends")
 
 
@@ -178,16 +181,7 @@ class SpanPreprocessor(TextLayer):
         windows = self._windows(question_lengths, row_lengths(context[0]))
         lengths = windows.lengths + tf.gather(question_lengths, windows.rows) + self._num_special_tokens  # [W]
         width = padded_width(lengths, padding=self.padding, max_length=self.max_length)
-        tokenizer = self.tokenizer
-        special_ids = (tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id)
-        return fill_windows(
-            windows,
-            question_ids,
-            context,
-            width,
-            special_ids=special_ids,
-            num_separators=tokenizer.num_pair_separators,
-        )
+        return fill_windows(windows, question_ids, context, width, self.tokenizer)
 
     def _windows(self, question_lengths: tf.Tensor, context_lengths: tf.Tensor) -> Windows:
         return lay_windows(context_lengths, self.max_length - self._num_special_tokens - question_lengths, self.stride)

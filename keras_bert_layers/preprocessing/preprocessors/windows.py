@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 NO_OFFSET = -1
 
@@ -49,9 +50,7 @@ def fill_windows(
     question_ids: tf.RaggedTensor,
     context: tuple[tf.RaggedTensor, ...],
     width: tf.Tensor | int,
-    *,
-    special_ids: tuple[int, int, int],
-    num_separators: int = 1,
+    tokenizer: Tokenizer,
 ) -> dict[str, tf.Tensor]:
     """The model inputs `[CLS] question [SEP] part of the context [SEP] [PAD] ...` of W windows, S tokens wide.
 
@@ -60,23 +59,23 @@ def fill_windows(
         question_ids: ragged int32 `[B, tokens]`.
         context: ids, starts and ends of the contexts' tokens, each ragged int32 `[B, tokens]`.
         width: S.
-        special_ids: the ids of `[CLS]`, `[SEP]` and `[PAD]`.
-        num_separators: how many `[SEP]` stand between question and context.
+        tokenizer: what the special tokens are from.
 
     Returns:
         What a call of `SpanPreprocessor` returns.
     """
     ids, starts, ends = (tokens.flat_values for tokens in context)
     position = tf.tile(tf.range(width)[None, :], [tf.size(windows.rows), 1])  # [W, S], as all that follows
-    first = (
-        tf.gather(row_lengths(question_ids), windows.rows)[:, None] + 1 + num_separators
-    )  # [W, 1], the context's first position
+    num_separators = tokenizer.num_pair_separators
+    question_lengths = tf.gather(row_lengths(question_ids), windows.rows)[:, None]  # [W, 1]
+    first = question_lengths + 1 + num_separators  # [W, 1], the context's first position
     last = first + windows.lengths[:, None]  # [W, 1], the position of the last [SEP]
     is_real = position <= last
     is_question = (position >= 1) & (position < first - num_separators)
     is_context = (position >= first) & (position < last)
     # Indices into one list of all tokens: those of the contexts, those of the questions, and the special ones.
-    all_ids = tf.concat([ids, question_ids.flat_values, tf.constant(special_ids, tf.int32)], 0)
+    special_ids = tf.constant([tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id], tf.int32)
+    all_ids = tf.concat([ids, question_ids.flat_values, special_ids], 0)
     of_context = position - first + windows.begins[:, None] + _row_starts(context[0], windows.rows)
     of_question = position - 1 + _row_starts(question_ids, windows.rows) + tf.size(ids)
     of_special = tf.size(all_ids) - tf.where(is_real, tf.where(position == 0, 3, 2), 1)

@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from keras_bert_layers.preprocessing.rows.framed_rows import cut, framed, text_room
 from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments
-from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
+from keras_bert_layers.preprocessing.rows.token_rows import TokenRows, cut, framed, text_room
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 

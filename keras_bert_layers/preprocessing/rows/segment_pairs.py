@@ -12,9 +12,8 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.rows.framed_rows import framed
 from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments
-from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
+from keras_bert_layers.preprocessing.rows.token_rows import TokenRows, framed
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] first [SEP] second [SEP]

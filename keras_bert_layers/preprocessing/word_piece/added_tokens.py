@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from keras_bert_layers.preprocessing.tables import NormalizationTable
 from keras_bert_layers.preprocessing.tokens.markers import WHITESPACE, any_of, contains
 from keras_bert_layers.preprocessing.tokens.token_ids import AddedToken
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens
+from keras_bert_layers.preprocessing.word_piece.normalizer import SPACE, ExactNormalizer
 
 NUM_BUCKETS = 2**62
 
@@ -140,68 +141,6 @@ def _before(values: tf.Tensor, spans: Spans) -> tf.Tensor:
     return tf.where(is_last, tf.zeros_like(values), shifted)
 
 
-SPACE = " "
-
-
-class Origins(NamedTuple):
-    """Where the bytes of B normalized texts come from.
-
-    Attributes:
-        row_starts: int64 `[B]`, the index of each text's first byte among the bytes of all.
-        starts: int64, for each byte of all texts, the byte of its text at which its character starts.
-        ends: int64, the byte after that character.
-    """
-
-    row_starts: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
-
-    def in_original(self, tokens: Tokens) -> Tokens:
-        """The tokens of normalized texts, with offsets in the original texts."""
-        first = tf.gather(self.row_starts, tokens.texts_of())
-        starts, last = first + tokens.starts, first + tokens.ends - 1
-        return tokens._replace(starts=tf.gather(self.starts, starts), ends=tf.gather(self.ends, last))
-
-
-class Characters:
-    """Normalizes text as the reference does.
-
-    `Normalizer` also puts spaces round characters that the reference splits off and tf.text does not, and leaves out
-    the reference's spaces round Chinese characters. Where added tokens are looked for, spaces count.
-
-    Args:
-        table: the reference's table.
-        normalize: normalizes strings with this table.
-        split_chinese: whether the reference puts Chinese characters between spaces.
-    """
-
-    def __init__(self, table: NormalizationTable, normalize: Callable[[tf.Tensor], tf.Tensor], *, split_chinese: bool):
-        self._normalize = normalize
-        self._chinese = f"[{table.chinese}]" if split_chinese else None
-
-    def normalize(self, texts: tf.Tensor) -> tuple[tf.Tensor, Origins]:
-        """Normalized texts `[B]`, letters with stand-ins replaced by these, and the origins of their bytes."""
-        codes, starts = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
-        kinds, kind_of = tf.unique(codes.values)
-        replacements = tf.gather(self._replacements(tf.strings.unicode_encode(kinds[:, None], "UTF-8")), kind_of)
-        normalized = tf.strings.reduce_join(codes.with_values(replacements), axis=-1)
-        lengths = tf.cast(tf.strings.length(normalized), tf.int64)
-        character = tf.repeat(tf.range(tf.size(kind_of)), tf.strings.length(replacements))
-        sizes = 1 + sum(tf.cast(codes.values >= code, tf.int64) for code in (0x80, 0x800, 0x10000))
-        ends = starts.values + sizes
-        origins = (tf.gather(positions, character) for positions in (starts.values, ends))
-        return normalized, Origins(tf.cumsum(lengths, exclusive=True), *origins)
-
-    def _replacements(self, characters: tf.Tensor) -> tf.Tensor:
-        """What the reference replaces each character by, without the spaces round it that are for tf.text only."""
-        found = self._normalize(characters)
-        plain = tf.where(found == SPACE, SPACE, tf.strings.regex_replace(found, SPACE, ""))
-        if self._chinese is None:
-            return plain
-        # A letter with a stand-in is none to the reference.
-        return tf.where(tf.strings.regex_full_match(plain, self._chinese), SPACE + plain + SPACE, plain)
-
-
 # ASCII punctuation, what is rare in texts first.
 PUNCTUATION = "[]<>{}|~^`\\=@_#*&+%$/!?;:()\"'-,."
 
@@ -236,43 +175,25 @@ class AddedTokens:
     ):
         # Of tokens that normalization makes equal, the library takes the first special one, or else the first.
         tokens = sorted(tokens, key=lambda token: not token.special)
-        literal = [token for token in tokens if not token.normalized]
-        words = [token for token in tokens if token.normalized]
-        self._literal: TokenMatcher | None = None
+        literal = [token.content for token in tokens if not token.normalized]
+        normalized = [token for token in tokens if token.normalized]
+        self._literal = self._words = None
         if literal:
-            self._literal = TokenMatcher(literal, ids, [token.content for token in literal], table.word)
-        self._words: TokenMatcher | None = None
-        self._candidates = ""
-        if words:
-            self._characters = Characters(table, normalize, split_chinese=split_chinese)
-            self._set_words(words, ids, table, normalize)
-        marks = [next((mark for mark in PUNCTUATION if mark in token.content), "") for token in literal]
+            self._literal = TokenMatcher([token for token in tokens if not token.normalized], ids, literal, table.word)
+        if normalized:
+            self._exact = ExactNormalizer(table, normalize, split_chinese=split_chinese)
+            contents = self._exact.normalize(tf.constant([token.content for token in normalized]))[0].numpy()
+            # Nothing is left of an accent alone, for example, and no text holds it.
+            found = {token: text.decode() for token, text in zip(normalized, contents, strict=True) if text}
+            if found:
+                word = table.word + _stand_ins_of_letters(table)
+                self._words = TokenMatcher(list(found), ids, list(found.values()), word)
+                # `normalize` and the exact normalizer put spaces at other places, but in a content as in a text, except
+                # at its ends. A content of nothing but spaces can be anywhere.
+                plain = normalize(tf.constant([token.content for token in found])).numpy()
+                self._candidates = any_of({text.decode().strip(SPACE) for text in plain})
+        marks = [next((mark for mark in PUNCTUATION if mark in content), "") for content in literal]
         self.traces = set(marks) if self._words is None and all(marks) else set()
-
-    def _set_words(
-        self,
-        words: list[AddedToken],
-        ids: Callable[[str], int],
-        table: NormalizationTable,
-        normalize: Callable[[tf.Tensor], tf.Tensor],
-    ) -> None:
-        contents = tf.constant([token.content for token in words])
-        texts = [text.decode() for text in self._characters.normalize(contents)[0].numpy()]
-        # Nothing is left of an accent alone, for example, and no text holds it.
-        found = [(token, text) for token, text in zip(words, texts, strict=True) if text]
-        if not found:
-            return
-        letters = [chr(letter) for letter in table.stand_ins]
-        is_word = tf.strings.regex_full_match(letters, f"[{table.word}]").numpy()
-        stand_ins = "".join(chr(c) for c, is_letter in zip(table.stand_ins.values(), is_word, strict=True) if is_letter)
-        words = [token for token, _ in found]
-        self._words = TokenMatcher(words, ids, [text for _, text in found], table.word + stand_ins)
-        # `normalize` and `Characters` put spaces at other places, but in a content as in a text, except at its ends. A
-        # content of nothing but spaces can be anywhere.
-        plain = {
-            text.decode().strip(SPACE) for text in normalize(tf.constant([token.content for token in words])).numpy()
-        }
-        self._candidates = any_of(plain)
 
     def may_have(self, texts: tf.Tensor, normalized: tf.Tensor) -> tf.Tensor:
         """Whether a text may contain an added token, bool `[B]`; `normalized` is what `normalize` makes of it."""
@@ -293,7 +214,13 @@ class AddedTokens:
         if words is not None:
 
             def encode(rest: tf.Tensor) -> Tokens:
-                normalized, origins = self._characters.normalize(rest)
+                normalized, origins = self._exact.normalize(rest)
                 return origins.in_original(encode_spans(words.cut(normalized), encode_normalized))
 
         return encode(texts) if self._literal is None else encode_spans(self._literal.cut(texts), encode)
+
+
+def _stand_ins_of_letters(table: NormalizationTable) -> str:
+    """What stands for letters, digits, marks and underscores that tf.text treats as punctuation."""
+    is_word = tf.strings.regex_full_match([chr(letter) for letter in table.stand_ins], f"[{table.word}]").numpy()
+    return "".join(chr(c) for c, is_letter in zip(table.stand_ins.values(), is_word, strict=True) if is_letter)

@@ -13,6 +13,9 @@ from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.preprocessing.tokens.markers import ROLES, SUFFIX
 from keras_bert_layers.preprocessing.tokens.token_ids import AddedToken, TokenIds
+from keras_bert_layers.preprocessing.word_piece.added_tokens import AddedTokens
+from keras_bert_layers.preprocessing.word_piece.normalizer import Normalizer
+from keras_bert_layers.preprocessing.word_piece.pieces import WordPieces
 from keras_bert_layers.preprocessing.word_piece.rules import TextRules, text_rules
 from keras_bert_layers.preprocessing.word_piece.text_encoder import WordPieceTextEncoder
 from keras_bert_layers.preprocessing.word_piece.vocabulary import load_vocabulary
@@ -116,19 +119,28 @@ class BertTokenizer(Tokenizer):
         warn = isinstance(vocabulary, str | os.PathLike)
         self._vocabulary = load_vocabulary(vocabulary, required=required, warn=warn)
         super().__init__(TokenIds(self._vocabulary, self.added_tokens), self.special_tokens)
+        self._table = tables.load(reference, lowercase, lowercase if strip_accents is None else strip_accents)
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy. The ops that read
         # them run on the CPU; from an accelerator the tables would be copied back at every call.
-        self._table = tables.load(reference, lowercase, lowercase if strip_accents is None else strip_accents)
         with tf.init_scope(), tf.device("CPU:0"):
-            self._encoder = WordPieceTextEncoder(
-                self._vocabulary,
-                self._table,
-                max_word_length=MAX_WORD_LENGTH[reference],
-                split_chinese=split_chinese,
-                unknown=self.special_tokens["unknown"],
-                added_tokens=self.written_tokens(),
-                ids=self._ids.id_of,
+            self._encoder = self._make_encoder()
+
+    def _make_encoder(self) -> WordPieceTextEncoder:
+        split_chinese, written, added, trace_ids = self.split_chinese, self.written_tokens(), None, []
+        normalizer = Normalizer(self._table)
+        word_pieces = WordPieces(
+            self._vocabulary,
+            self._table,
+            max_word_length=MAX_WORD_LENGTH[self.reference],
+            split_chinese=split_chinese,
+            unknown=self.special_tokens["unknown"],
+        )
+        if written:
+            added = AddedTokens(
+                written, self._ids.id_of, self._table, normalizer.normalize, split_chinese=split_chinese
             )
+            trace_ids = [index for index, token in enumerate(self._vocabulary) if token in added.traces]
+        return WordPieceTextEncoder(normalizer, word_pieces, added, trace_ids)
 
     def written_tokens(self) -> list[AddedToken]:
         """The tokens that are found in raw text."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines.spans import original_offsets
-from keras_bert_layers.preprocessing.tables import NormalizationTable
-from keras_bert_layers.preprocessing.tokens.token_ids import AddedToken
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, concatenate, repaired
 from keras_bert_layers.preprocessing.word_piece.added_tokens import AddedTokens
 from keras_bert_layers.preprocessing.word_piece.normalizer import Normalizer
@@ -31,38 +29,24 @@ class WordPieceTextEncoder:
     checked, and only the affected ones take the careful path. Texts are searched for added tokens that leave no trace.
 
     Args:
-        vocabulary: the tokens.
-        table: the reference's table.
-        max_word_length: a word of more characters becomes [UNK].
-        split_chinese: whether every Chinese character is a word of its own; if not, every text takes the careful path.
-        unknown: the token for words that the vocabulary cannot compose.
-        added_tokens: tokens that are found in raw text.
-        ids: from the content of an added token to its id.
+        normalizer: normalizes texts.
+        word_pieces: encodes normalized texts. If it cannot split them into words, every text takes the careful path.
+        added_tokens: finds tokens in raw text; None if there are none.
+        trace_ids: the ids that added tokens leave as traces.
     """
 
     def __init__(
         self,
-        vocabulary: Sequence[str],
-        table: NormalizationTable,
-        *,
-        max_word_length: int,
-        split_chinese: bool,
-        unknown: str,
-        added_tokens: Sequence[AddedToken],
-        ids: Callable[[str], int],
+        normalizer: Normalizer,
+        word_pieces: WordPieces,
+        added_tokens: AddedTokens | None = None,
+        trace_ids: Sequence[int] = (),
     ):
-        self._normalizer = Normalizer(table)
-        self._word_pieces = WordPieces(
-            vocabulary, table, max_word_length=max_word_length, split_chinese=split_chinese, unknown=unknown
-        )
-        self._suspicious_ids = [self._word_pieces.unknown_id]
-        self._added_tokens: AddedTokens | None = None
-        if added_tokens:
-            normalize = self._normalizer.normalize
-            self._added_tokens = AddedTokens(added_tokens, ids, table, normalize, split_chinese=split_chinese)
-            self._suspicious_ids += [i for i, token in enumerate(vocabulary) if token in self._added_tokens.traces]
-        self._searched = None if self._added_tokens is None or self._added_tokens.traces else self._added_tokens
-
+        self._normalizer = normalizer
+        self._word_pieces = word_pieces
+        self._added_tokens = added_tokens
+        self._suspicious_ids = [word_pieces.unknown_id, *trace_ids]
+        self._searched = None if added_tokens is None or added_tokens.traces else added_tokens
         self.encode = TracedEncoding(self._encode)
 
     def _encode(self, texts: tf.Tensor, with_offsets: bool) -> Tokens:

@@ -6,14 +6,13 @@ import itertools
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.tokens.markers import MASK, PAD, SEPARATOR, SPECIAL_TOKENS, START, SUFFIX, UNKNOWN
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import MAX_WORD_LENGTH, BertTokenizer
@@ -22,50 +21,27 @@ from keras_bert_layers.preprocessing.word_piece.pieces import MAX_TOKEN_BYTES, b
 
 
 class TextWords:
-    """Normalizes texts and splits them into words, by the tables and patterns of `BertTokenizer`.
+    """Normalizes texts and splits them into words, as a tokenizer does before it matches them with its vocabulary.
 
-    Special tokens that the reference reads in a text are no words.
+    Special tokens that the reference reads in a text are not words.
 
     Args:
-        lowercase: as for `BertTokenizer`.
-        strip_accents: as for `BertTokenizer`.
-        split_chinese: as for `BertTokenizer`.
-        reference: as for `BertTokenizer`.
-        special_tokens: the special tokens.
+        tokenizer: the tokenizer.
 
     Attributes:
         max_word_length: a word of more characters is `[UNK]`.
     """
 
-    def __init__(
-        self,
-        *,
-        lowercase: bool = True,
-        strip_accents: bool | None = None,
-        split_chinese: bool = True,
-        reference: str = "google",
-        special_tokens: Collection[str] = SPECIAL_TOKENS,
-    ):
-        table = tables.load(reference, lowercase, lowercase if strip_accents is None else strip_accents)
+    def __init__(self, tokenizer: BertTokenizer):
+        table = tokenizer._table
         with tf.init_scope(), tf.device("CPU:0"):
             self._normalizer = Normalizer(table)
-        self._boundaries = boundaries(table, split_chinese=split_chinese)
+        self._boundaries = boundaries(table, split_chinese=tokenizer.split_chinese)
         self._letters = {stand_in: letter for letter, stand_in in table.stand_ins.items()}
         self._special = None
-        if reference == "huggingface":
-            self._special = re.compile("|".join(map(re.escape, special_tokens)))
-        self.max_word_length = MAX_WORD_LENGTH[reference]
-
-    @classmethod
-    def of(cls, tokenizer: BertTokenizer) -> TextWords:
-        """The words that a tokenizer sees."""
-        return cls(
-            lowercase=tokenizer.lowercase,
-            strip_accents=tokenizer.strip_accents,
-            split_chinese=tokenizer.split_chinese,
-            reference=tokenizer.reference,
-            special_tokens=tokenizer.special_tokens.values(),
-        )
+        if tokenizer.reference == "huggingface":
+            self._special = re.compile("|".join(map(re.escape, tokenizer.special_tokens.values())))
+        self.max_word_length = MAX_WORD_LENGTH[tokenizer.reference]
 
     def words(self, texts: Sequence[str]) -> list[list[str]]:
         """The words of each text, normalized."""
@@ -136,13 +112,14 @@ def train_vocabulary(
     checks.integer(OWNER, "size", size, smallest=len(RESERVED) + 2, reason=", for the special tokens and a character")
     checks.positive_integer(OWNER, "min_frequency", min_frequency)
     checks.one_of(OWNER, "reference", reference, tuple(MAX_WORD_LENGTH))
-    splitter = TextWords(
-        lowercase=checks.boolean(OWNER, "lowercase", lowercase),
-        strip_accents=checks.optional(checks.boolean, OWNER, "strip_accents", strip_accents),
-        split_chinese=checks.boolean(OWNER, "split_chinese", split_chinese),
+    tokenizer = BertTokenizer(
+        SPECIAL_TOKENS,
+        lowercase,
+        strip_accents=strip_accents,
+        split_chinese=split_chinese,
         reference=reference,
     )
-    counts = _word_counts(texts, splitter)
+    counts = _word_counts(texts, TextWords(tokenizer))
     alphabet = _alphabet(counts, size - len(RESERVED))
     characters = {token for token in alphabet if len(token) == 1}
     learnt = {word: count for word, count in counts.items() if characters.issuperset(word)}

@@ -9,7 +9,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import NO_OFFSET
+from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
 from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder
 
 START, END = "start_logits", "end_logits"

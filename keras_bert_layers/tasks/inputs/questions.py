@@ -13,7 +13,8 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import padded_width
-from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import NO_OFFSET, SpanPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import SpanPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
 from keras_bert_layers.tasks.inputs import answer_spans
 from keras_bert_layers.tasks.inputs import columns as columns_of
 from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, batches_of_rows, of_length

@@ -79,7 +79,7 @@ def _pieces_of_new_words(tokenizer: BertTokenizer, words: Iterable[str]) -> dict
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):
         raise TypeError(checks.message(OWNER, "words", "be a list of strings", words))
     given = [checked_text(OWNER, f"words[{index}]", word) for index, word in enumerate(words)]
-    normalized = TextWords.of(tokenizer).words(given)
+    normalized = TextWords(tokenizer).words(given)
     _refuse_split(given, normalized)
     known = set(tokenizer.all_tokens())
     new = list(dict.fromkeys(word for (word,) in normalized if word not in known))
@@ -115,7 +115,7 @@ def _check(tokenizer: BertTokenizer, vocabulary: list[str], words: list[str]) ->
     added = vocabulary[len(arguments["vocabulary"]) : len(vocabulary) - len(words)]
     plain = [
         token
-        for token, parts in zip(added, TextWords.of(tokenizer).words(added), strict=True)
+        for token, parts in zip(added, TextWords(tokenizer).words(added), strict=True)
         if token.startswith(SUFFIX) or parts == [token]
     ]
     if plain:

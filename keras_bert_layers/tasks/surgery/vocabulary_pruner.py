@@ -81,7 +81,7 @@ def _always_kept(tokenizer: BertTokenizer) -> set[int]:
 
 def _token_counts(tokenizer: BertTokenizer, texts: Iterable[str]) -> np.ndarray:
     """How often the texts use each token."""
-    splitter = TextWords.of(tokenizer)
+    splitter = TextWords(tokenizer)
     vocabulary = {token: index for index, token in enumerate(tokenizer.get_config()["vocabulary"])}
     counts = np.zeros(tokenizer.vocabulary_size(), np.int64)
     num_texts = 0

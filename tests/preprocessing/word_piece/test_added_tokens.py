@@ -1,14 +1,14 @@
 """Added tokens against the `tokenizers` library: ids and offsets, for random sets of tokens with random flags."""
 
 import contextlib
-import importlib.util
 import random
 import warnings
-from pathlib import Path
 
 import keras
 import pytest
+import random_tokens
 import tensorflow as tf
+from hard_texts import HARD_TOKENS
 
 from keras_bert_layers.preprocessing import AddedToken, BertTokenizer
 
@@ -20,18 +20,11 @@ TOKENS = [
 ]
 
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"kbl_tests_{name}", Path(__file__).parent / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def letters(minilm_vocabulary):
     """A small vocabulary of single characters, pieces and hard tokens, so that words are seldom unknown."""
     single = [token for token in minilm_vocabulary if len(token.removeprefix("##")) == 1]
-    return list(dict.fromkeys([*TOKENS, *single, *load("hard_texts").HARD_TOKENS]))
+    return list(dict.fromkeys([*TOKENS, *single, *HARD_TOKENS]))
 
 
 def library(vocabulary, tokens, *, lowercase=True, strip_accents=None, split_chinese=True):
@@ -65,7 +58,7 @@ def differences(vocabulary, tokens, texts, **switches):
 
 
 def check_random_sets(seed, num_sets, num_texts, vocabulary, hard_texts):
-    generator, drawn = random.Random(seed), load("random_tokens")
+    generator = random.Random(seed)
     hard = [text[:300] for text in hard_texts(seed, 300)] + ["x"]
     for _ in range(num_sets):
         switches = {
@@ -73,8 +66,8 @@ def check_random_sets(seed, num_sets, num_texts, vocabulary, hard_texts):
             "strip_accents": generator.choice([None, True, False]),
             "split_chinese": generator.random() < 0.8,
         }
-        tokens = drawn.random_tokens(generator)
-        texts = drawn.random_texts(generator, tokens, hard, num_texts)
+        tokens = random_tokens.random_tokens(generator)
+        texts = random_tokens.random_texts(generator, tokens, hard, num_texts)
         with contextlib.suppress(ValueError):  # a combination that is refused: see test_wrong_arguments
             assert differences(vocabulary, tokens, texts, **switches) == [], (tokens, switches)
 
@@ -207,19 +200,6 @@ def test_of_equal_tokens_the_last_counts():
 def test_wrong_arguments(arguments, error, match):
     with pytest.raises(error, match=match):
         BertTokenizer(**{"vocabulary": TOKENS, "reference": "huggingface", **arguments})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "match"),
-    [
-        ({"content": ""}, ValueError, "`content` must hold text"),
-        ({"content": "a\0"}, ValueError, "`content` must hold text"),
-        ({"content": "a", "lstrip": 1}, TypeError, "`lstrip` must be True or False"),
-    ],
-)
-def test_wrong_tokens(arguments, error, match):
-    with pytest.raises(error, match=match):
-        AddedToken(**arguments)
 
 
 def test_google_takes_tokens_as_they_are_written():

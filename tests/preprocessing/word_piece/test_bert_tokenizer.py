@@ -9,25 +9,12 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_vocabulary import TOKENS
 
 from keras_bert_layers.preprocessing import AddedToken, BertTokenizer
 
-TOKENS = [
-    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!", "what", "?"),
-    *("a", "b", "##b", "ab", "[", "]", "sep", "σ", "##σ", "##ς"),
-]
 # One copy of each table in a SavedModel, and half a megabyte a signature for the graph itself.
 GRAPH_BYTES = 500_000
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return BertTokenizer(TOKENS)
-
-
-@pytest.fixture(scope="module")
-def huggingface():
-    return BertTokenizer(TOKENS, reference="huggingface")
 
 
 def tokens(tokenizer, text):

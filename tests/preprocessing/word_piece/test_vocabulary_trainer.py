@@ -8,6 +8,7 @@ import pytest
 
 from keras_bert_layers import BertTokenizer
 from keras_bert_layers.preprocessing import train_vocabulary
+from keras_bert_layers.preprocessing.tokens.markers import SPECIAL_TOKENS
 from keras_bert_layers.preprocessing.word_piece.vocabulary_trainer import TextWords
 
 TEXTS = [
@@ -40,11 +41,15 @@ def test_every_word_of_the_texts_has_pieces(reference, lowercase, split_chinese)
     tokenizer = BertTokenizer(train_vocabulary(TEXTS, 400, min_frequency=1, **options), **options)
     ids = tokenizer.tokenize(TEXTS)
     assert not (ids.values.numpy() == tokenizer.unknown_id).any()
-    words = TextWords.of(tokenizer).words(TEXTS)
+    words = TextWords(tokenizer).words(TEXTS)
     assert [len(row) for row in words] == [
         sum(not tokenizer.id_to_token(token).startswith("##") and token not in (102,) for token in row)
         for row in ids.to_list()
     ], "with room for all, only the special token is no word"
+
+
+def words_of(reference):
+    return TextWords(BertTokenizer(SPECIAL_TOKENS, reference=reference)).words(TEXTS)
 
 
 def test_words_are_those_of_the_library():
@@ -53,14 +58,14 @@ def test_words_are_those_of_the_library():
     normalizer, split = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
     texts = [text.replace("[SEP]", " ") for text in TEXTS]
     expected = [[word for word, _ in split.pre_tokenize_str(normalizer.normalize_str(text))] for text in texts]
-    assert TextWords(reference="huggingface").words(TEXTS) == expected
+    assert words_of("huggingface") == expected
 
 
 def test_words_are_the_same_on_the_host(request):
-    expected = {reference: TextWords(reference=reference).words(TEXTS) for reference in ("google", "huggingface")}
+    expected = {reference: words_of(reference) for reference in ("google", "huggingface")}
     request.getfixturevalue("host_engine")
     for reference, words in expected.items():
-        assert TextWords(reference=reference).words(TEXTS) == words
+        assert words_of(reference) == words
 
 
 PROGRAM = """

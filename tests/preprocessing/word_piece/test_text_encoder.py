@@ -1,29 +1,16 @@
-"""What the tokenizer makes of text: single cases, limits, offsets."""
+"""Ids and offsets of single texts: limits, final sigmas, special tokens, switches."""
 
 import time
 import unicodedata
 
 import pytest
+from small_vocabulary import TOKENS
 
 from keras_bert_layers.preprocessing import BertTokenizer
 
-TOKENS = [
-    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!", "what", "?"),
-    *("a", "b", "##b", "ab", "[", "]", "sep", "σ", "##σ", "##ς"),
-]
 # A word that no one should wait for; linear time makes it a fraction of a second, quadratic time minutes.
 MILLION = 1_000_000
 SECONDS = 20
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return BertTokenizer(TOKENS)
-
-
-@pytest.fixture(scope="module")
-def huggingface():
-    return BertTokenizer(TOKENS, reference="huggingface")
 
 
 def tokens(tokenizer, text):

@@ -1,0 +1,82 @@
+"""What both tokenizers share."""
+
+import copy
+import pickle
+
+import keras
+import pytest
+
+from keras_bert_layers.preprocessing import BertTokenizer, SentencePieceTokenizer
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer, check_is_tokenizer
+
+PIECES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "▁a", "b", "▁"]
+TOKENIZERS = {
+    "BertTokenizer": lambda: BertTokenizer(["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", "a", "##b"]),
+    "SentencePieceTokenizer": lambda: SentencePieceTokenizer(PIECES, [None] * 5 + [-1.0, -1.0, -2.0]),
+}
+
+
+@pytest.fixture(scope="module", params=TOKENIZERS)
+def tokenizer(request):
+    return TOKENIZERS[request.param]()
+
+
+def test_ids(tokenizer):
+    assert (tokenizer.start_id, tokenizer.pad_id, tokenizer.separator_id, tokenizer.unknown_id) == (0, 1, 2, 3)
+    assert tokenizer.mask_id == 4
+    assert tokenizer.mask_token in ("[MASK]", "<mask>")
+    assert tokenizer.vocabulary_size() == len(tokenizer.all_tokens())
+    for token_id, token in enumerate(tokenizer.all_tokens()):
+        assert tokenizer.token_to_id(token) == token_id
+        assert tokenizer.id_to_token(token_id) == token
+
+
+def test_text_to_ids_and_back(tokenizer):
+    ids, starts, ends = tokenizer.tokenize_with_offsets(["ab a", ""])
+    assert ids.to_list() == tokenizer(["ab a", ""]).to_list() == [[5, 6, 5], []]
+    assert (starts.to_list()[0], ends.to_list()[0]) == ([0, 1, 3], [1, 2, 4])
+    assert tokenizer.detokenize(ids).numpy().tolist() == [b"ab a", b""]
+    assert tokenizer.continues_word()[5:7] == [False, True]
+
+
+def test_errors_name_the_class(tokenizer):
+    name = type(tokenizer).__name__
+    with pytest.raises(TypeError, match=f"`{name}`: `text` must be strings"):
+        tokenizer.tokenize(3)
+    with pytest.raises(ValueError, match=f"`{name}`: `token` must be.*becomes .*, id 3"):
+        tokenizer.token_to_id("zz")
+    with pytest.raises(AttributeError, match=f"`{name}` has no `from_pretrained`.*load_tokenizer"):
+        type(tokenizer).from_pretrained("x")
+
+
+@pytest.mark.parametrize(
+    "travel",
+    [
+        copy.deepcopy,
+        lambda tokenizer: pickle.loads(pickle.dumps(tokenizer)),
+        lambda tokenizer: keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(tokenizer)),
+    ],
+    ids=["deepcopy", "pickle", "keras"],
+)
+def test_copies(travel, tokenizer):
+    copied = travel(tokenizer)
+    assert type(copied) is type(tokenizer)
+    assert copied.get_config() == tokenizer.get_config()
+
+
+def test_without_a_mask():
+    pieces = [piece for piece in PIECES if piece != "<mask>"]
+    for tokenizer in (
+        BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]"]),
+        SentencePieceTokenizer(pieces, [None] * 4 + [-1.0, -1.0, -2.0], mask_token=None),
+    ):
+        assert tokenizer.mask_token is None
+        with pytest.raises(ValueError, match="must be a token of the vocabulary. Received: token='.*(?i:mask)"):
+            _ = tokenizer.mask_id
+
+
+def test_check(tokenizer):
+    check_is_tokenizer("Layer", tokenizer)
+    assert isinstance(tokenizer, Tokenizer)
+    with pytest.raises(TypeError, match="`Layer`: `tokenizer` must be a BertTokenizer"):
+        check_is_tokenizer("Layer", object())
