@@ -1,4 +1,4 @@
-"""The engine of the tokenizers: tensorflow-text, or the host where tensorflow-text is not installed."""
+"""Chooses the text engine: tensorflow-text, or the host where tensorflow-text is not installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 @functools.cache
 def text_engine() -> ModuleType:
-    """The module `tensorflow_text` where tensorflow-text is installed, otherwise `host`; both have the same names.
+    """The module `tensorflow_text` where tensorflow-text is installed, otherwise `host`; both define the same names.
 
     - `IN_GRAPH`: whether a graph holds all that the engine does, so that it can be exported;
     - `CharacterReplacer(model)`: replaces characters by a table of `character_table`;

@@ -1,4 +1,4 @@
-"""Pieces of words, by the SentencePiece op of tf.text, and exactly where the op rounds."""
+"""SentencePiece segmentation of words, in graph: the op of tf.text, and exact sums of scores where it rounds."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from keras_bert_layers.preprocessing.tokens.tokens import Tokens, repaired
 class BestPath:
     """Viterbi's algorithm over the pieces of words, for all words at once, as the library `tokenizers` runs it.
 
-    Of equal sums, the one whose last piece is longest is taken. A character that is no piece is unknown; neighbouring
-    unknown ones are one token.
+    Of equal sums, the one whose last piece is longest is taken. A character that is not a piece is unknown;
+    neighbouring unknown ones are one token.
 
     Args:
-        find: from pieces, string `[...]`, to their ids; `unknown_id` for a text that is none.
+        find: from pieces, string `[...]`, to their ids; `unknown_id` for a text that is not a piece.
         scores: float64 `[V + 1]`, the scores of the pieces, that of an unknown character at `unknown_id`.
         longest: the number of characters of the longest piece.
         unknown_id: the id of unknown characters.
@@ -120,7 +120,7 @@ _FLOAT_BITS = 24
 
 
 class SentencePieces:
-    """The best pieces of each word: those with the largest sum of scores.
+    """SentencePiece: the pieces of each word with the largest sum of scores.
 
     The op adds scores in float32, one after the other; the library `tokenizers` adds in float64. They differ where sums
     are equal or nearly so: in "aaaaa", for example. So the op runs on two models: one has the scores, the other has
@@ -129,14 +129,14 @@ class SentencePieces:
 
     Args:
         vocabulary: the pieces.
-        scores: their logarithms of probability; None for a token that is no piece.
+        scores: their logarithms of probability; None for a token that is not a piece.
         unknown_id: the id of the piece for characters in no piece.
     """
 
     def __init__(self, vocabulary: Sequence[str], scores: Sequence[float | None], *, unknown_id: int):
         known = [score for score in scores if score is not None]
-        # What no word can hold does not matter, but the smallest score does. The unknown piece is found in text by its
-        # name too, as a piece of its own at the end of the model.
+        # The score of what no word can hold does not matter, but the smallest score does. The unknown piece is found in
+        # text by its name too, as a separate piece at the end of the model.
         values = np.array([*(0.0 if score is None else score for score in scores), scores[unknown_id] or 0.0])
         names = piece_names(vocabulary, scores)
         names[unknown_id] = NEVER.format(unknown_id)
@@ -174,7 +174,7 @@ class SentencePieces:
         """Whether the pieces of a word may not be the best, bool `[W]`."""
         total = tf.concat([[0.0], tf.cumsum(tf.abs(tf.gather(tf.constant(self._scores, tf.float32), exact.ids)))], 0)
         sums = tf.gather(total, exact.row_splits[1:]) - tf.gather(total, exact.row_splits[:-1])
-        doubtful = sums >= self._largest_sum / 2  # of the sum's own rounding, there is half to spare
+        doubtful = sums >= self._largest_sum / 2  # half of it is left for the rounding of the sum itself
         lengths, others = (tokens.row_splits[1:] - tokens.row_splits[:-1] for tokens in (exact, rounded))
         word = exact.texts_of()
         place = tf.range(tf.size(exact.ids, tf.int64)) - tf.gather(exact.row_splits, word)
@@ -211,7 +211,7 @@ def _model(names: Sequence[str], unknown_id: int, scores: np.ndarray) -> bytes:
         for index, (name, score) in enumerate(zip(names, scores, strict=True))
     )
     trainer = field(3, _UNIGRAM)
-    # A map that has no key; without one, the op would log that there is none.
+    # A map without keys; without a map, the op would log that there is none.
     units = np.full(512, 1 << 31, "<u4")
     units[0] = 256 << 10
     character_map = units.nbytes.to_bytes(4, "little") + units.tobytes() + b"\0"

@@ -1,8 +1,8 @@
-"""The two functions of tensorflow-text that it does not export, found in one place.
+"""Functions of tensorflow-text that it does not export, found in one place.
 
-The public ones do the same but cost too much: `regex_split_with_offsets` adds a dozen assertions, half of the time to
-trace a tokenizer; `FastWordpieceTokenizer` makes a Python list of the model's bytes, which takes longer than building
-them.
+Two of the public ones do the same but cost too much: `regex_split_with_offsets` adds a dozen assertions, half of the
+time to trace a tokenizer; `FastWordpieceTokenizer` makes a Python list of the model's bytes, which takes longer than
+building them.
 """
 
 from __future__ import annotations

@@ -114,11 +114,11 @@ class MaskedLMGenerator(TextLayer):
     """Masks random tokens for masked language modelling, as in BERT's pretraining.
 
     In a row of n tokens, `max(1, round(mask_selection_rate * n))` are selected: tokens, whole words, or spans of words;
-    `Masking` says which. Special tokens count in n but are never selected. Each selected token is replaced by `[MASK]`
-    (80 %) or by a random token of the vocabulary (10 %), or stays as it is (10 %). The model predicts all selected
-    tokens.
+    `Masking` describes which. Special tokens count in n but are never selected. Each selected token is replaced by
+    `[MASK]` (80 %) or by a random token of the vocabulary (10 %), or stays as it is (10 %). The model predicts all
+    selected tokens.
 
-    Every call draws new masks, also inside `tf.data.Dataset.map`, so that a text has other masks in every epoch.
+    Every call draws new masks, also inside `tf.data.Dataset.map`, so that a text has different masks in every epoch.
 
     Args:
         tokenizer: a tokenizer whose vocabulary holds `[MASK]`, or `<mask>`.
@@ -132,8 +132,8 @@ class MaskedLMGenerator(TextLayer):
         inputs: the output of a `BertPreprocessor`: a dictionary with int32 `(batch, sequence)` `"token_ids"` and
             `"padding_mask"`. In rows of several texts, the mask holds each token's text number; words and spans do not
             reach into another text.
-        seed: an int64 scalar, which determines the masks of the batch; or int64 `(batch,)`, one seed a row, which makes
-            a row's masks independent of the rest of the batch. None draws a new seed.
+        seed: an int64 scalar, which determines the masks of the batch; or int64 `(batch,)`, one seed per row, which
+            makes a row's masks independent of the rest of the batch. None draws a new seed.
 
     Returns:
         A tuple `(x, y, sample_weight)`, as Keras trains on it:
@@ -206,7 +206,7 @@ class MaskedLMGenerator(TextLayer):
     def _drawn_seed(self) -> tf.Tensor:
         if self._drawn_seeds is None:
             seed = random.randrange(2**31) if self.masking.seed is None else self.masking.seed
-            # A variable keeps its state; TensorFlow's other random ops start over in every epoch.
+            # A variable keeps its state; TensorFlow's other random ops repeat in every epoch.
             with tf.init_scope(), tf.device("CPU:0"):
                 self._drawn_seeds = tf.random.Generator.from_seed(seed)
         return self._drawn_seeds.uniform_full_int([], tf.int64)
@@ -275,7 +275,7 @@ class MaskedLMGenerator(TextLayer):
 
 
 def check_tokenizer(owner: str, tokenizer: Any) -> None:
-    """Raises TypeError or ValueError unless `tokenizer` is a `BertTokenizer` with `[MASK]`."""
+    """Raises TypeError or ValueError unless `tokenizer` is a tokenizer with a mask token."""
     check_is_tokenizer(owner, tokenizer)
     if tokenizer.mask_token is None:
         cure = "The vocabularies of pretrained BERTs have it."

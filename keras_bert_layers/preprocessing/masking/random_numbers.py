@@ -14,7 +14,7 @@ MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def row_seeds(seed: Any, num_rows: tf.Tensor) -> tf.Tensor:
-    """Makes one seed a row, uint64 `(rows,)`.
+    """Makes one seed per row, uint64 `(rows,)`.
 
     Args:
         seed: an int64 scalar, from which a seed for every row is made; or int64 `(rows,)`, one for each.
@@ -60,7 +60,7 @@ def integers(seeds: tf.Tensor, num_positions: Any, *, below: int, stream: int) -
 
 
 def mask_seeds(seed: Any, epoch: Any, rows: Any) -> Any:
-    """Makes seeds for the masks of rows, which follow from these three numbers alone.
+    """Makes seeds for the masks of rows, from three numbers alone.
 
     Args:
         seed: the seed of the training, an int or int64 scalar.

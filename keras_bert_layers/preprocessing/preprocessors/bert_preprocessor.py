@@ -50,7 +50,7 @@ class BertPreprocessor(TextLayer):
         and `"padding_mask"`, 1 for tokens and 0 for padding. For one string without a batch they are `(sequence,)`.
 
     Raises:
-        TypeError: `tokenizer` is no tokenizer; the text is not strings.
+        TypeError: `tokenizer` is not a tokenizer; the text is not strings.
         ValueError: an argument out of range; a tuple that does not have two texts; a single text under `"only_second"`.
         tf.errors.InvalidArgumentError: under `"only_first"` or `"only_second"`, if the other text alone is too long.
 
@@ -96,7 +96,7 @@ class BertPreprocessor(TextLayer):
         if first.shape.rank == 0:
             pair = tf.expand_dims(first, 0) if second is None else (first[None], second[None])
             return {key: value[0] for key, value in self.call(pair).items()}
-        return self._pack(self._truncated(first, second))
+        return self._framed(self._truncated(first, second))
 
     def _truncated(self, first: tf.Tensor, second: tf.Tensor | None) -> list[tf.RaggedTensor]:
         """Tokenizes one or two texts and shortens them to fit, ragged int32 `(batch, tokens)` each."""
@@ -117,7 +117,7 @@ class BertPreprocessor(TextLayer):
             reference=self.tokenizer.reference,
         )
 
-    def _pack(self, segments: list[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
+    def _framed(self, segments: list[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         """Adds special tokens and padding to one or two ragged `(batch, tokens)`."""
         num_rows = segments[0].nrows()
         start = tf.fill([num_rows, 1], tf.constant(self.tokenizer.start_id, tf.int32))

@@ -63,7 +63,7 @@ class SpanPreprocessor(TextLayer):
           ends; -1 at positions without a token of the context.
 
     Raises:
-        TypeError: `tokenizer` is no tokenizer; the texts are not strings.
+        TypeError: `tokenizer` is not a tokenizer; the texts are not strings.
         ValueError: an argument out of range; texts that are not a pair of equally long batches.
         tf.errors.InvalidArgumentError: a question of more than `max_question_length` tokens, which leaves no room for a
             new part of the context; the message shows it. `windows_that_fit` skips such a row.

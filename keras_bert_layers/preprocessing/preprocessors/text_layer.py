@@ -1,4 +1,4 @@
-"""What the preprocessing layers have in common: a tokenizer, and inputs that Keras must leave alone."""
+"""`TextLayer`: the base of the preprocessing layers, with a tokenizer and inputs that Keras must not convert."""
 
 from __future__ import annotations
 

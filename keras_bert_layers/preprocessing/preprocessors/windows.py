@@ -1,4 +1,4 @@
-"""Windows over texts that are too long for one input."""
+"""Overlapping windows over texts that are too long for one input."""
 
 from __future__ import annotations
 

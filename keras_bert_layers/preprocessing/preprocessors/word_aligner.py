@@ -1,4 +1,4 @@
-"""Aligns words with tokens, also in texts that are split into several windows."""
+"""`WordAligner`: aligns words with tokens, also in texts that are split into several windows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ NO_WORD = -1
 
 
 class AlignedWords(NamedTuple):
-    """The words of a batch, at most U a row, and the windows that contain their tokens.
+    """The words of a batch, at most U per row, and the windows that contain their tokens.
 
     Attributes:
-        inputs: the backbone's inputs, int32 `(windows, sequence)` each; at least one window a row, in the rows' order.
+        inputs: the backbone's inputs, int32 `(windows, sequence)` each; at least one window per row, in the rows'
+        order.
         places: int32 `(batch, U)`, the index of each word's first piece in all windows together: position `s` of window
             `w` has the index `w * sequence + s`. -1 after a row's last word.
         word_ids: int32 `(batch, U)`, the index of the given word that each word is, or is a part of; -1 as above.
@@ -179,7 +180,7 @@ class WordAligner:
             tokens = tf.concat(
                 [tokens, tf.RaggedTensor.from_row_lengths(ids.flat_values[:0], tf.zeros(num_empty, tf.int64))], 0
             )
-        return self.preprocessor._pack([tokens])
+        return self.preprocessor._framed([tokens])
 
 
 def check_stride(owner: str, stride: Any, max_length: int) -> int:

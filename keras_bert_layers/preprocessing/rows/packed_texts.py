@@ -17,8 +17,8 @@ class PackedTexts:
     """Several texts per row, which do not attend to each other; with hardly any padding.
 
     A document that is longer than a row is cut into full rows, at tokens. What is left of it, and shorter documents,
-    are packed: each text, from the longest to the shortest, goes into the row in which it leaves the least room. Each
-    text has its own `[CLS]` and `[SEP]`, and its number in the row in `TokenRows.text_numbers`; the backbone needs
+    are put together: each text, from the longest to the shortest, goes into the row in which it leaves the least room.
+    Each text has its own `[CLS]` and `[SEP]`, and its number in the row in `TokenRows.text_numbers`; the backbone needs
     `packed_rows = True`.
 
     Examples:

@@ -1,4 +1,4 @@
-"""Rules for rows as dictionaries, for files beside the data that they made."""
+"""Reads and writes the rules for rows as dictionaries, for the files beside prepared data."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ SENTENCES_AT_ONCE = 4096
 
 @dataclass(frozen=True, eq=False)
 class TokenDocuments:
-    """Documents of sentences, as token ids without special tokens; 4 bytes a token.
+    """Documents of sentences, as token ids without special tokens; 4 bytes per token.
 
     Sentences without tokens, and documents without sentences, are left out.
 

@@ -14,15 +14,15 @@ from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 @dataclass(frozen=True, eq=False)
 class TokenRows:
-    """Rows of ids, special tokens included, without padding: 9 bytes a token.
+    """Rows of ids, special tokens included, without padding: 9 bytes per token.
 
-    A row holds one text or a pair, or with packing several texts, which do not see each other.
+    A row holds one text or a pair, or several packed texts, which do not attend to each other.
 
     Args:
         token_ids: int32 `(tokens,)`, the rows one after the other.
         segment_ids: int8 `(tokens,)`: 0, or 1 in the second text of a pair.
         text_numbers: int32 `(tokens,)`: the number of the text in its row that a token belongs to, from 1 on; 1
-            everywhere where nothing is packed. Padded with 0, it is the row's padding mask.
+            everywhere if no row holds several texts. Padded with 0, it is the row's padding mask.
         bounds: int64 `(rows + 1,)`: row r is `token_ids[bounds[r] : bounds[r + 1]]`.
         labels: int32 `(rows,)`, the label of a pair (0: the second text follows the first); None for rows without.
     """
@@ -70,7 +70,7 @@ class RowRule(Protocol):
 
     #: Whether rows have a label, for the next-sentence head.
     has_labels: ClassVar[bool]
-    #: Whether a row holds several texts, so that the encoder must be told (`backbone.packed_rows = True`).
+    #: Whether a row holds several texts, so that the encoder needs `backbone.packed_rows = True`.
     is_packed: ClassVar[bool]
 
     def rows(self, documents: TokenDocuments, tokenizer: Tokenizer, *, max_length: int, seed: int) -> TokenRows:

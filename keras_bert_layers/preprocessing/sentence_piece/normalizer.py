@@ -1,4 +1,4 @@
-"""Replaces characters as the library `tokenizers` does with the character map of a SentencePiece model."""
+"""SentencePiece normalization: replaces characters by the character map of a model, as `tokenizers` does."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class CharacterNormalizer:
         self._replacer = engine.text_engine().CharacterReplacer(character_table(spaced))
         self._classes = {name: np.array(ranges, np.int64) for name, ranges in _clusters().items()}
         self.care_pattern = _care_pattern(character_map, self._classes) if character_map else None
-        keys = sorted((key for key in character_map if len(key) <= MAX_KEY_LENGTH), key=_packed)
+        keys = sorted((key for key in character_map if len(key) <= MAX_KEY_LENGTH), key=_key_number)
         outputs = [[ord(character) for character in character_map[key]] for key in keys]
-        self._keys = np.array([_packed(key) for key in keys], np.int64)
+        self._keys = np.array([_key_number(key) for key in keys], np.int64)
         self._output_splits = np.cumsum([0, *map(len, outputs)])
         self._outputs = np.array([code for output in outputs for code in output], np.int32)
 
@@ -166,22 +166,22 @@ class CharacterNormalizer:
         total = tf.concat([tf.zeros([1], tf.int64), tf.cumsum(sizes)], 0)
         is_short = (end - first > 1) & (tf.gather(total, end) - tf.gather(total, first) <= MAX_KEY_BYTES)
         padded = tf.concat([codes, tf.zeros([MAX_KEY_LENGTH], tf.int64)], 0)
-        found, packed = -tf.ones_like(first), tf.zeros_like(first)
+        found, numbers = -tf.ones_like(first), tf.zeros_like(first)
         for length in range(MAX_KEY_LENGTH):
             code = tf.gather(padded, first + length)
-            packed += tf.bitwise.left_shift(code, tf.constant(_CODE_BITS * (2 - length), tf.int64))
-            key = tf.where(first + length < end, self._find_packed(packed), -1)
+            numbers += tf.bitwise.left_shift(code, tf.constant(_CODE_BITS * (2 - length), tf.int64))
+            key = tf.where(first + length < end, self._find_numbers(numbers), -1)
             found = tf.where(found >= 0, found, key)
         return tf.where(is_short, found, -1)
 
     def _find(self, codes: tf.Tensor) -> tf.Tensor:
-        return self._find_packed(tf.bitwise.left_shift(codes, tf.constant(2 * _CODE_BITS, tf.int64)))
+        return self._find_numbers(tf.bitwise.left_shift(codes, tf.constant(2 * _CODE_BITS, tf.int64)))
 
-    def _find_packed(self, packed: tf.Tensor) -> tf.Tensor:
+    def _find_numbers(self, numbers: tf.Tensor) -> tf.Tensor:
         """The index of each key, or -1; int64."""
         keys = tf.constant(np.append(self._keys, np.iinfo(np.int64).max))
-        index = tf.cast(tf.searchsorted(keys, packed), tf.int64)
-        return tf.where(tf.gather(keys, index) == packed, index, -1)
+        index = tf.cast(tf.searchsorted(keys, numbers), tf.int64)
+        return tf.where(tf.gather(keys, index) == numbers, index, -1)
 
 
 def _next(values: tf.Tensor) -> tf.Tensor:
@@ -205,7 +205,7 @@ def _spaced(text: str) -> str:
     return "".join(" " if c in WHITESPACE else f" {MARKER}" if c == MARKER else c for c in text)
 
 
-def _packed(key: str) -> int:
+def _key_number(key: str) -> int:
     codes = [*map(ord, key), 0, 0]
     return sum(codes[place] << _CODE_BITS * (2 - place) for place in range(3))
 

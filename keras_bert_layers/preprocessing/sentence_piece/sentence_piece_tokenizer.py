@@ -1,4 +1,4 @@
-"""The SentencePiece tokenizer of XLM-RoBERTa and CamemBERT, for TensorFlow graphs."""
+"""`SentencePieceTokenizer`: the tokenizer of XLM-RoBERTa and CamemBERT, in TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class SentencePieceTokenizer(Tokenizer):
 
     Args:
         vocabulary: the pieces, in the order of their ids, special tokens included.
-        scores: the score of each piece, the logarithm of its probability; None for a token that is no piece of the
-            model and is found in the text as a special token only.
+        scores: the score of each piece, the logarithm of its probability; None for a token that is not a piece of
+            the model and is found in the text as a special token only.
         character_map: `precompiled_charsmap` of the model's normalizer in base64, as in `tokenizer.json`; empty for a
             model that replaces no character.
         special_tokens: the tokens that are found in raw text. None for the five that follow.

@@ -1,4 +1,4 @@
-"""Texts to SentencePiece tokens: a fast path that is nearly always right, and a careful path for the other texts."""
+"""Encodes texts with SentencePiece: a fast path that is right for nearly all texts, and a careful path."""
 
 from __future__ import annotations
 

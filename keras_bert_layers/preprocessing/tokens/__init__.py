@@ -1,1 +1,1 @@
-"""Tokens, and what flows between the steps of a tokenizer."""
+"""Tokens: the data that flows between the steps of a tokenizer."""

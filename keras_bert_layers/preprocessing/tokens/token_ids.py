@@ -26,7 +26,8 @@ class AddedToken:
         rstrip: whether whitespace after it belongs to it.
         normalized: whether it is lower-cased and stripped of accents, as the text is, before it is looked for; None for
             the opposite of `special`.
-        special: whether it is a marker and no word. It decides the default of `normalized`, and is written to files.
+        special: whether it is a marker rather than a word. It decides the default of `normalized`, and is written to
+            files.
 
     Raises:
         TypeError: an argument of the wrong type.

@@ -1,4 +1,4 @@
-"""`TracedEncoding`: an encoding of texts that is traced once."""
+"""`Tokens`: flat tokens of a batch of texts, and how texts with any axes become ragged ids."""
 
 from __future__ import annotations
 

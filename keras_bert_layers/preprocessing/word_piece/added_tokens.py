@@ -1,4 +1,4 @@
-"""Added tokens written in raw text: special tokens, markers, and words that a user added to a vocabulary."""
+"""Finds added tokens in raw text: special tokens, markers, and words that a user added to a vocabulary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TokenMatcher:
     Args:
         tokens: the tokens.
         ids: from a token's content to its id.
-        contents: the text to look for, for each token; of equal ones the first counts.
+        contents: the text to look for, per token; of equal ones the first counts.
         word: the characters that may not be next to a token with `single_word`, for an RE2 character class.
 
     Raises:
@@ -160,7 +160,7 @@ class AddedTokens:
         split_chinese: whether Chinese characters are put between spaces.
 
     Attributes:
-        traces: characters of which one is a token of its own, or part of an unknown word, wherever an added token is
+        traces: characters of which one is a separate token, or part of an unknown word, wherever an added token is
             written; empty if an added token leaves no trace, so that texts must be searched.
     """
 

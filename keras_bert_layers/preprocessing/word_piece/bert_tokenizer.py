@@ -1,4 +1,4 @@
-"""BERT's WordPiece tokenizer, for TensorFlow graphs."""
+"""`BertTokenizer`: WordPiece, in TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class BertTokenizer(Tokenizer):
     the word is `[UNK]` either way.
 
     Args:
-        vocabulary: a list of tokens, in the order of their ids, or the path of a `vocab.txt` (UTF-8, one token a line,
-            Unix or Windows line ends). It must contain `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`. Of a token that is there
-            twice the last one counts; for a file with a warning.
+        vocabulary: a list of tokens, in the order of their ids, or the path of a `vocab.txt` (UTF-8, one token per
+            line, Unix or Windows line ends). It must contain `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`. Of equal tokens the
+            last one counts; for a file with a warning.
         lowercase: whether to lower-case text: True for "uncased" checkpoints.
         strip_accents: whether to drop combining marks; None for the value of `lowercase`.
-        split_chinese: whether every Chinese character is a word of its own. False is slower.
+        split_chinese: whether every Chinese character is a separate word. False is slower.
         reference: the code to follow where the two differ. `"google"` is `tokenization.py` of google-research/bert:
             words of up to 200 characters; private-use characters are letters; a special token written in the text is
             plain text. `"huggingface"` is transformers' fast BertTokenizer: words of up to 100 characters; private-use
@@ -106,16 +106,16 @@ class BertTokenizer(Tokenizer):
         added_tokens: Sequence[AddedToken | Mapping[str, Any] | str] = (),
         special_tokens: Mapping[str, str] | None = None,
     ):
-        self.lowercase = checks.boolean("BertTokenizer", "lowercase", lowercase)
-        self.strip_accents = checks.optional(checks.boolean, "BertTokenizer", "strip_accents", strip_accents)
-        self.split_chinese = checks.boolean("BertTokenizer", "split_chinese", split_chinese)
-        self.reference = checks.one_of("BertTokenizer", "reference", reference, tuple(MAX_WORD_LENGTH))
+        self.lowercase = checks.boolean(OWNER, "lowercase", lowercase)
+        self.strip_accents = checks.optional(checks.boolean, OWNER, "strip_accents", strip_accents)
+        self.split_chinese = checks.boolean(OWNER, "split_chinese", split_chinese)
+        self.reference = checks.one_of(OWNER, "reference", reference, tuple(MAX_WORD_LENGTH))
         self.special_tokens = _special_tokens(special_tokens)
         self.added_tokens = _added_tokens(added_tokens, reference)
         needed = [self.special_tokens[role] for role in ROLES if role != "mask"]
         added = {token.content for token in self.added_tokens} - {self.special_tokens["unknown"]}
         required = [token for token in needed if token not in added]
-        # Of a list, whoever made it knows more.
+        # Repeated tokens in a list are left to the program that made the list.
         warn = isinstance(vocabulary, str | os.PathLike)
         self._vocabulary = load_vocabulary(vocabulary, required=required, warn=warn)
         super().__init__(TokenIds(self._vocabulary, self.added_tokens), self.special_tokens)
@@ -126,20 +126,17 @@ class BertTokenizer(Tokenizer):
             self._encoder = self._make_encoder()
 
     def _make_encoder(self) -> WordPieceTextEncoder:
-        split_chinese, written, added, trace_ids = self.split_chinese, self.written_tokens(), None, []
-        normalizer = Normalizer(self._table)
+        table, split_chinese, unknown = self._table, self.split_chinese, self.special_tokens["unknown"]
+        length = MAX_WORD_LENGTH[self.reference]
+        normalizer = Normalizer(table)
         word_pieces = WordPieces(
-            self._vocabulary,
-            self._table,
-            max_word_length=MAX_WORD_LENGTH[self.reference],
-            split_chinese=split_chinese,
-            unknown=self.special_tokens["unknown"],
+            self._vocabulary, table, max_word_length=length, split_chinese=split_chinese, unknown=unknown
         )
-        if written:
-            added = AddedTokens(
-                written, self._ids.id_of, self._table, normalizer.normalize, split_chinese=split_chinese
-            )
-            trace_ids = [index for index, token in enumerate(self._vocabulary) if token in added.traces]
+        written = self.written_tokens()
+        if not written:
+            return WordPieceTextEncoder(normalizer, word_pieces)
+        added = AddedTokens(written, self._ids.id_of, table, normalizer.normalize, split_chinese=split_chinese)
+        trace_ids = [index for index, token in enumerate(self._vocabulary) if token in added.traces]
         return WordPieceTextEncoder(normalizer, word_pieces, added, trace_ids)
 
     def written_tokens(self) -> list[AddedToken]:
@@ -180,22 +177,20 @@ class BertTokenizer(Tokenizer):
         vocabulary = config["vocabulary"]
         if isinstance(vocabulary, str | os.PathLike):
             cure = "Only the constructor reads files."
-            raise TypeError(
-                checks.message("BertTokenizer", "vocabulary", "be the tokens in a config", vocabulary, cure)
-            )
+            raise TypeError(checks.message(OWNER, "vocabulary", "be the tokens in a config", vocabulary, cure))
         return cls(**config)
 
 
 def _added_tokens(values: Any, reference: str) -> tuple[AddedToken, ...]:
     """The added tokens from the argument of that name."""
     if isinstance(values, str) or not isinstance(values, Sequence):
-        raise TypeError(checks.message("BertTokenizer", "added_tokens", "be a list of AddedToken", values))
+        raise TypeError(checks.message(OWNER, "added_tokens", "be a list of AddedToken", values))
     tokens = tuple({token.content: token for token in map(AddedToken.of, values)}.values())
     normalized = [token.content for token in tokens if token.normalized]
     if reference == "google" and normalized:
         cure = 'Set normalized=False, or choose reference="huggingface".'
         rule = 'hold no normalized tokens with reference="google"'
-        raise ValueError(checks.message("BertTokenizer", "added_tokens", rule, normalized[:5], cure))
+        raise ValueError(checks.message(OWNER, "added_tokens", rule, normalized[:5], cure))
     return tokens
 
 

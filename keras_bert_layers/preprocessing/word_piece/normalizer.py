@@ -77,8 +77,8 @@ class Origins(NamedTuple):
 class ExactNormalizer:
     """Normalizes text as the reference does, without the changes that the ops of tf.text need.
 
-    `Normalizer` also puts spaces round characters that the reference splits off and tf.text does not, and leaves out
-    the reference's spaces round Chinese characters. Where added tokens are looked for, spaces count.
+    `Normalizer` also puts spaces around characters that the reference splits off and tf.text does not, and leaves out
+    the reference's spaces around Chinese characters. Where added tokens are looked for, spaces count.
 
     Args:
         table: the reference's table.
@@ -104,10 +104,10 @@ class ExactNormalizer:
         return normalized, Origins(tf.cumsum(lengths, exclusive=True), *origins)
 
     def _replacements(self, characters: tf.Tensor) -> tf.Tensor:
-        """What the reference replaces each character by, without the spaces round it that are for tf.text only."""
+        """What the reference replaces each character by, without the spaces around it that are for tf.text only."""
         found = self._normalize(characters)
         plain = tf.where(found == SPACE, SPACE, tf.strings.regex_replace(found, SPACE, ""))
         if self._chinese is None:
             return plain
-        # A letter with a stand-in is none to the reference.
+        # A letter with a stand-in is not Chinese to the reference.
         return tf.where(tf.strings.regex_full_match(plain, self._chinese), SPACE + plain + SPACE, plain)

@@ -1,4 +1,4 @@
-"""WordPiece ids from normalized text."""
+"""WordPiece segmentation of normalized text: the longest pieces first."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class WordPieces:
         vocabulary: the tokens.
         table: the reference's table.
         max_word_length: a word of more characters becomes [UNK].
-        split_chinese: whether every Chinese character is a word of its own.
+        split_chinese: whether every Chinese character is a separate word.
         unknown: the token for words that the vocabulary cannot compose, in letters and punctuation of ASCII.
     """
 
@@ -72,7 +72,7 @@ class WordPieces:
 
 
 def boundaries(table: NormalizationTable, *, split_chinese: bool) -> tuple[str, str]:
-    """RE2 patterns of what stands between two words of normalized text, and of what of that is a word itself."""
+    """RE2 patterns of the boundaries between words of normalized text, and of the boundaries that are words."""
     kept = table.punctuation + (table.chinese if split_chinese else "")
     return f"[ {kept}]", f"[{kept}]"
 

@@ -1,4 +1,4 @@
-"""What a `BertTokenizer` does to text, as plain data: for programs other than TensorFlow."""
+"""`TextRules`: what a `BertTokenizer` does to text, as plain data for programs other than TensorFlow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keras_bert_layers.preprocessing.word_piece.pieces import boundaries, matcha
 
 _SURROGATES = range(0xD800, 0xE000)
 _NUM_CODES = 0x110000
-# As many characters in a row of which the same becomes are one range of a pattern, and no entries of a table.
+# So many neighbouring characters with the same replacement are one range of a pattern, not entries of a table.
 _LONG_RUN = 200
 _SET_APART = r" \1 "
 
@@ -23,7 +23,8 @@ class TextRules(NamedTuple):
 
     Args:
         replacements: character -> what replaces it. Characters that are not here stay as they are.
-        dropped: characters that are dropped, for an RE2 character class: long ranges, which are no replacements.
+        dropped: characters that are dropped, for an RE2 character class: long ranges, which are not among the
+            replacements.
         rewrites: RE2 patterns and what replaces them, one after the other.
         printable: each printable ASCII character -> what all of these make of it, whatever stands beside it.
         pieces: the pieces of words -> their ids, for the longest match first.
@@ -74,7 +75,7 @@ def text_rules(
 
 
 def _long_runs(changed: dict[str, str]) -> Iterator[tuple[int, int, str]]:
-    """The first and the last code of many characters in a row that are dropped, or set apart, and the rewrite."""
+    """First and last code of long runs of characters that are all dropped, or all set apart, and the rewrite."""
 
     def kind(character: str) -> str | None:
         text = changed[character]

@@ -1,4 +1,4 @@
-"""Text to tokens: a fast path that is nearly always right, and a careful path for the remaining texts."""
+"""Encodes texts with WordPiece: a fast path that is right for nearly all texts, and a careful path."""
 
 from __future__ import annotations
 

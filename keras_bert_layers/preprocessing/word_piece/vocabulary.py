@@ -24,13 +24,13 @@ def load_vocabulary(
 ) -> list[str]:
     """Reads and checks the tokens of a vocabulary; a token's index in the list is its id.
 
-    Of a token that is there twice the last one counts, as in both references, and an empty token matches nothing.
+    Of equal tokens the last one counts, as in both references, and an empty token matches nothing.
 
     Args:
-        source: a list of tokens, or the path of a `vocab.txt`: UTF-8, one token a line, ended by LF or CR LF. A file
+        source: a list of tokens, or the path of a `vocab.txt`: UTF-8, one token per line, ended by LF or CR LF. A file
             may begin with a byte order mark. Whitespace after a token does not belong to it.
-        required: tokens that must be there.
-        warn: whether to warn of tokens that are there twice, and of empty ones.
+        required: the tokens that it must contain.
+        warn: whether to warn of repeated tokens and of empty ones.
 
     Returns:
         The tokens.
@@ -48,16 +48,17 @@ def load_vocabulary(
     """
     if isinstance(source, (str, os.PathLike)):
         tokens = _read(Path(source))
-        unit, first = "line", 1
-        shown = checks.Shown(f"{str(source)!r}")
+        unit, first, shown = "line", 1, checks.Shown(f"{str(source)!r}")
     elif isinstance(source, Sequence) and not isinstance(source, bytes):
         tokens = list(source)
-        unit, first = "entry", 0
-        shown = checks.Shown(f"<{len(tokens)} tokens>")
+        unit, first, shown = "entry", 0, checks.Shown(f"<{len(tokens)} tokens>")
     else:
         raise TypeError(checks.message(OWNER, "vocabulary", "be a list of tokens or the path of a vocab.txt", source))
     _check_entries(tokens, shown, unit, first)
-    _check_required(tokens, shown, required)
+    missing = set(required).difference(tokens)
+    if missing:
+        cure = f"Add {' and '.join(token for token in required if token in missing)}: the inputs of BERT need all four."
+        raise ValueError(checks.message(OWNER, "vocabulary", f"hold {', '.join(required)}", shown, cure))
     if warn:
         _warn_of_shadowed(tokens, shown, unit, first)
     return tokens
@@ -93,16 +94,8 @@ def _check_entries(tokens: list[Any], shown: checks.Shown, unit: str, first: int
             raise ValueError(checks.message(OWNER, "vocabulary", rule, shown, f"{here} {token!r}."))
 
 
-def _check_required(tokens: list[str], shown: checks.Shown, required: Collection[str]) -> None:
-    known = set(tokens)
-    missing = [token for token in required if token not in known]
-    if missing:
-        cure = f"Add {' and '.join(missing)}: the inputs of BERT need all four."
-        raise ValueError(checks.message(OWNER, "vocabulary", f"hold {', '.join(required)}", shown, cure))
-
-
 def _warn_of_shadowed(tokens: list[str], shown: checks.Shown, unit: str, first: int) -> None:
-    """Warns of entries that no text can match: empty ones, and tokens that are there again."""
+    """Warns of entries that no text can match: empty ones, and tokens that come again later."""
     last = {token: number for number, token in enumerate(tokens, start=first)}
     shadowed = [
         f"{token!r} is on {unit} {number} and on {unit} {last[token]}" if token else f"{unit} {number} is empty"

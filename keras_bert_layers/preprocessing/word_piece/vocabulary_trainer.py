@@ -97,7 +97,7 @@ def train_vocabulary(
         The tokens in the order of their ids.
 
     Raises:
-        TypeError: `texts` is a string, or holds something else than strings.
+        TypeError: `texts` is a string, or holds something other than strings.
         ValueError: an argument out of range; texts without a word.
 
     Examples:
@@ -135,7 +135,7 @@ def train_vocabulary(
 
 
 def text_batches(owner: str, texts: Iterable[str], size: int = BATCH_SIZE) -> Iterator[list[str]]:
-    """Lists of at most `size` texts; TypeError for what is no text."""
+    """Lists of at most `size` texts; TypeError for what is not a text."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise TypeError(checks.message(owner, "texts", "be a list or another iterable of strings", texts))
     numbered = enumerate(texts)
@@ -164,7 +164,7 @@ def _word_counts(texts: Iterable[str], splitter: TextWords) -> Counter[str]:
 
 
 def _alphabet(counts: Counter[str], room: int) -> list[str]:
-    """The characters, as words and as pieces inside of words; as many of the most frequent as there is room for."""
+    """The characters, as words and as pieces inside of words; as many of the most frequent as fit."""
     frequency: Counter[str] = Counter()
     inside: set[str] = set()
     for word, count in counts.items():
@@ -189,8 +189,8 @@ def _trained(counts: dict[str, int], alphabet: list[str], *, size: int, min_freq
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=min_frequency,
-        # The library numbers new pieces in the order of a hash table, another one in each process, and takes the pair
-        # with the smaller numbers first. Pieces that are given have numbers already.
+        # The library numbers new pieces in the order of a hash table, which differs between processes, and takes the
+        # pair with the smaller numbers first. Pieces that are given have numbers already.
         special_tokens=alphabet,
         continuing_subword_prefix=SUFFIX,
         show_progress=False,
@@ -201,7 +201,7 @@ def _trained(counts: dict[str, int], alphabet: list[str], *, size: int, min_freq
 
 
 def _lines(counts: dict[str, int]) -> Iterator[str]:
-    """Each word as often as it was counted; a token of the op of tensorflow-text has no more than so many bytes."""
+    """Each word as often as it was counted, unless it is too long for a token of the op of tensorflow-text."""
     for word in sorted(counts):
         if len(word.encode()) <= MAX_TOKEN_BYTES:
             for done in range(0, counts[word], LINE_WORDS):
