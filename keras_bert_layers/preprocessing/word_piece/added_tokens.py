@@ -17,6 +17,82 @@ from keras_bert_layers.preprocessing.tokens.tokens import Tokens
 from keras_bert_layers.preprocessing.word_piece.normalizer import SPACE, ExactNormalizer
 
 NUM_BUCKETS = 2**62
+# ASCII punctuation, what is rare in texts first.
+PUNCTUATION = "[]<>{}|~^`\\=@_#*&+%$/!?;:()\"'-,."
+Encode: TypeAlias = "Callable[[tf.Tensor], Tokens]"
+
+
+class AddedTokens:
+    """Finds added tokens: some in the text as it is written, the others in what is left of it after normalization.
+
+    transformers' fast BertTokenizer does so; its special tokens, such as "[SEP]", are of the first kind.
+
+    Args:
+        tokens: at least one token.
+        ids: from a token's content to its id.
+        table: the reference's table.
+        normalize: normalizes strings with this table.
+        split_chinese: whether Chinese characters are put between spaces.
+
+    Attributes:
+        traces: characters of which one is a separate token, or part of an unknown word, wherever an added token is
+            written; empty if an added token leaves no trace, so that texts must be searched.
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[AddedToken],
+        ids: Callable[[str], int],
+        table: NormalizationTable,
+        normalize: Callable[[tf.Tensor], tf.Tensor],
+        *,
+        split_chinese: bool,
+    ):
+        # Of tokens that normalization makes equal, the library takes the first special one, or else the first.
+        tokens = sorted(tokens, key=lambda token: not token.special)
+        literal = [token.content for token in tokens if not token.normalized]
+        normalized = [token for token in tokens if token.normalized]
+        self._literal = self._words = None
+        if literal:
+            self._literal = TokenMatcher([token for token in tokens if not token.normalized], ids, literal, table.word)
+        if normalized:
+            self._exact = ExactNormalizer(table, normalize, split_chinese=split_chinese)
+            contents = self._exact.normalize(tf.constant([token.content for token in normalized]))[0].numpy()
+            # Nothing is left of an accent alone, for example, and no text holds it.
+            found = {token: text.decode() for token, text in zip(normalized, contents, strict=True) if text}
+            if found:
+                word = table.word + _stand_ins_of_letters(table)
+                self._words = TokenMatcher(list(found), ids, list(found.values()), word)
+                # `normalize` and the exact normalizer put spaces at other places, but in a content as in a text, except
+                # at its ends. A content of nothing but spaces can be anywhere.
+                plain = normalize(tf.constant([token.content for token in found])).numpy()
+                self._candidates = any_of({text.decode().strip(SPACE) for text in plain})
+        marks = [next((mark for mark in PUNCTUATION if mark in content), "") for content in literal]
+        self.traces = set(marks) if self._words is None and all(marks) else set()
+
+    def may_have(self, texts: tf.Tensor, normalized: tf.Tensor) -> tf.Tensor:
+        """Whether a text may contain an added token, bool `[B]`; `normalized` is what `normalize` makes of it."""
+        found = [] if self._literal is None else [self._literal.has_any(texts)]
+        if self._words is not None:
+            found.append(contains(normalized, self._candidates))
+        return tf.reduce_any(tf.stack(found), 0) if found else tf.zeros_like(texts, tf.bool)
+
+    def encode(self, texts: tf.Tensor, encode_text: Encode, encode_normalized: Encode) -> Tokens:
+        """The tokens of texts `[B]`.
+
+        Args:
+            texts: the texts.
+            encode_text: encodes text without added tokens.
+            encode_normalized: encodes normalized text without added tokens.
+        """
+        encode, words = encode_text, self._words
+        if words is not None:
+
+            def encode(rest: tf.Tensor) -> Tokens:
+                normalized, origins = self._exact.normalize(rest)
+                return origins.in_original(encode_spans(words.cut(normalized), encode_normalized))
+
+        return encode(texts) if self._literal is None else encode_spans(self._literal.cut(texts), encode)
 
 
 class TokenMatcher:
@@ -139,85 +215,6 @@ def _before(values: tf.Tensor, spans: Spans) -> tf.Tensor:
     is_last = tf.concat([_is_first(spans)[1:], tf.ones_like(values[:1], tf.bool)], 0)
     shifted = tf.concat([values[1:], tf.zeros_like(values[:1])], 0)
     return tf.where(is_last, tf.zeros_like(values), shifted)
-
-
-# ASCII punctuation, what is rare in texts first.
-PUNCTUATION = "[]<>{}|~^`\\=@_#*&+%$/!?;:()\"'-,."
-
-Encode: TypeAlias = "Callable[[tf.Tensor], Tokens]"
-
-
-class AddedTokens:
-    """Finds added tokens: some in the text as it is written, the others in what is left of it after normalization.
-
-    transformers' fast BertTokenizer does so; its special tokens, such as "[SEP]", are of the first kind.
-
-    Args:
-        tokens: at least one token.
-        ids: from a token's content to its id.
-        table: the reference's table.
-        normalize: normalizes strings with this table.
-        split_chinese: whether Chinese characters are put between spaces.
-
-    Attributes:
-        traces: characters of which one is a separate token, or part of an unknown word, wherever an added token is
-            written; empty if an added token leaves no trace, so that texts must be searched.
-    """
-
-    def __init__(
-        self,
-        tokens: Sequence[AddedToken],
-        ids: Callable[[str], int],
-        table: NormalizationTable,
-        normalize: Callable[[tf.Tensor], tf.Tensor],
-        *,
-        split_chinese: bool,
-    ):
-        # Of tokens that normalization makes equal, the library takes the first special one, or else the first.
-        tokens = sorted(tokens, key=lambda token: not token.special)
-        literal = [token.content for token in tokens if not token.normalized]
-        normalized = [token for token in tokens if token.normalized]
-        self._literal = self._words = None
-        if literal:
-            self._literal = TokenMatcher([token for token in tokens if not token.normalized], ids, literal, table.word)
-        if normalized:
-            self._exact = ExactNormalizer(table, normalize, split_chinese=split_chinese)
-            contents = self._exact.normalize(tf.constant([token.content for token in normalized]))[0].numpy()
-            # Nothing is left of an accent alone, for example, and no text holds it.
-            found = {token: text.decode() for token, text in zip(normalized, contents, strict=True) if text}
-            if found:
-                word = table.word + _stand_ins_of_letters(table)
-                self._words = TokenMatcher(list(found), ids, list(found.values()), word)
-                # `normalize` and the exact normalizer put spaces at other places, but in a content as in a text, except
-                # at its ends. A content of nothing but spaces can be anywhere.
-                plain = normalize(tf.constant([token.content for token in found])).numpy()
-                self._candidates = any_of({text.decode().strip(SPACE) for text in plain})
-        marks = [next((mark for mark in PUNCTUATION if mark in content), "") for content in literal]
-        self.traces = set(marks) if self._words is None and all(marks) else set()
-
-    def may_have(self, texts: tf.Tensor, normalized: tf.Tensor) -> tf.Tensor:
-        """Whether a text may contain an added token, bool `[B]`; `normalized` is what `normalize` makes of it."""
-        found = [] if self._literal is None else [self._literal.has_any(texts)]
-        if self._words is not None:
-            found.append(contains(normalized, self._candidates))
-        return tf.reduce_any(tf.stack(found), 0) if found else tf.zeros_like(texts, tf.bool)
-
-    def encode(self, texts: tf.Tensor, encode_text: Encode, encode_normalized: Encode) -> Tokens:
-        """The tokens of texts `[B]`.
-
-        Args:
-            texts: the texts.
-            encode_text: encodes text without added tokens.
-            encode_normalized: encodes normalized text without added tokens.
-        """
-        encode, words = encode_text, self._words
-        if words is not None:
-
-            def encode(rest: tf.Tensor) -> Tokens:
-                normalized, origins = self._exact.normalize(rest)
-                return origins.in_original(encode_spans(words.cut(normalized), encode_normalized))
-
-        return encode(texts) if self._literal is None else encode_spans(self._literal.cut(texts), encode)
 
 
 def _stand_ins_of_letters(table: NormalizationTable) -> str:

@@ -19,42 +19,6 @@ from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import MAX_WORD_L
 from keras_bert_layers.preprocessing.word_piece.normalizer import Normalizer
 from keras_bert_layers.preprocessing.word_piece.pieces import MAX_TOKEN_BYTES, boundaries
 
-
-class TextWords:
-    """Normalizes texts and splits them into words, as a tokenizer does before it matches them with its vocabulary.
-
-    Special tokens that the reference reads in a text are not words.
-
-    Args:
-        tokenizer: the tokenizer.
-
-    Attributes:
-        max_word_length: a word of more characters is `[UNK]`.
-    """
-
-    def __init__(self, tokenizer: BertTokenizer):
-        table = tokenizer._table
-        with tf.init_scope(), tf.device("CPU:0"):
-            self._normalizer = Normalizer(table)
-        self._boundaries = boundaries(table, split_chinese=tokenizer.split_chinese)
-        self._letters = {stand_in: letter for letter, stand_in in table.stand_ins.items()}
-        self._special = None
-        if tokenizer.reference == "huggingface":
-            self._special = re.compile("|".join(map(re.escape, tokenizer.special_tokens.values())))
-        self.max_word_length = MAX_WORD_LENGTH[tokenizer.reference]
-
-    def words(self, texts: Sequence[str]) -> list[list[str]]:
-        """The words of each text, normalized."""
-        parts = [[text] if self._special is None else self._special.split(text) for text in texts]
-        flat = tf.constant([part.encode() for part in itertools.chain.from_iterable(parts)], tf.string)
-        with tf.device("CPU:0"):
-            normalized = self._normalizer.lower_sigmas(self._normalizer.normalize(flat))
-            spans, _, _, row_splits = engine.text_engine().split(normalized, *self._boundaries)
-        words = [span.decode().translate(self._letters) for span in spans.numpy().tolist()]
-        ends = row_splits.numpy()[np.cumsum([0, *map(len, parts)])]
-        return [words[start:end] for start, end in itertools.pairwise(ends)]
-
-
 OWNER = "train_vocabulary"
 #: The first tokens of BERT's own vocabularies, at their ids.
 RESERVED = (PAD, *(f"[unused{number}]" for number in range(99)), UNKNOWN, START, SEPARATOR, MASK)
@@ -132,6 +96,41 @@ def train_vocabulary(
             stacklevel=2,
         )
     return [*RESERVED, *_trained(learnt, alphabet, size=size - len(RESERVED), min_frequency=min_frequency)]
+
+
+class TextWords:
+    """Normalizes texts and splits them into words, as a tokenizer does before it matches them with its vocabulary.
+
+    Special tokens that the reference reads in a text are not words.
+
+    Args:
+        tokenizer: the tokenizer.
+
+    Attributes:
+        max_word_length: a word of more characters is `[UNK]`.
+    """
+
+    def __init__(self, tokenizer: BertTokenizer):
+        table = tokenizer._table
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._normalizer = Normalizer(table)
+        self._boundaries = boundaries(table, split_chinese=tokenizer.split_chinese)
+        self._letters = {stand_in: letter for letter, stand_in in table.stand_ins.items()}
+        self._special = None
+        if tokenizer.reference == "huggingface":
+            self._special = re.compile("|".join(map(re.escape, tokenizer.special_tokens.values())))
+        self.max_word_length = MAX_WORD_LENGTH[tokenizer.reference]
+
+    def words(self, texts: Sequence[str]) -> list[list[str]]:
+        """The words of each text, normalized."""
+        parts = [[text] if self._special is None else self._special.split(text) for text in texts]
+        flat = tf.constant([part.encode() for part in itertools.chain.from_iterable(parts)], tf.string)
+        with tf.device("CPU:0"):
+            normalized = self._normalizer.lower_sigmas(self._normalizer.normalize(flat))
+            spans, _, _, row_splits = engine.text_engine().split(normalized, *self._boundaries)
+        words = [span.decode().translate(self._letters) for span in spans.numpy().tolist()]
+        ends = row_splits.numpy()[np.cumsum([0, *map(len, parts)])]
+        return [words[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def text_batches(owner: str, texts: Iterable[str], size: int = BATCH_SIZE) -> Iterator[list[str]]:
