@@ -98,10 +98,7 @@ class BertBackbone(keras.Model):
         inputs = {key: keras.Input(shape=(None,), dtype="int32", name=key) for key in names}
         hidden_states, attention_scores, first = _encode(config, parts, policy, inputs, return_attention_scores)
         pooler = Pooler(
-            activation=config.pooler_activation,
-            initializer_range=config.initializer_range,
-            dtype=policy,
-            name="pooler",
+            activation=config.pooler_activation, initializer_range=config.initializer_range, dtype=policy, name="pooler"
         )
         outputs: dict[str, Any] = {"sequence_output": hidden_states[-1], "pooled_output": pooler(first)}
         if return_hidden_states:

@@ -44,11 +44,7 @@ OWNER = "train"
 
 TASKS = ("classifier", "token_classifier", "question_answerer", "sentence_encoder", "cross_encoder", "masked_lm")
 
-PROBLEM_TYPES = {
-    "one": "single_label_classification",
-    "several": "multi_label_classification",
-    "number": "regression",
-}
+PROBLEM_TYPES = {"one": "single_label_classification", "several": "multi_label_classification", "number": "regression"}
 
 #: Where `serve` looks in DIR.
 EXPORT = "saved_model"
