@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Serves until Ctrl-C, and returns 0."""
     path, version = find_export(arguments.folder)
     name = arguments.name or arguments.folder.absolute().name
-    model = RestModel(path, name=name, version=version, owner=OWNER)
+    model = RestModel(path, name=name, version=version)
 
     def announce(address: str) -> str:
         return f"{address}/v1/models/{name}:predict; Ctrl-C stops it"
@@ -80,7 +80,6 @@ class RestModel:
         path: the SavedModel.
         name: the model's name in addresses.
         version: its version.
-        owner: the command, for errors.
 
     Raises:
         ValueError: it cannot be read.
@@ -89,9 +88,9 @@ class RestModel:
         https://www.tensorflow.org/tfx/serving/api_rest
     """
 
-    def __init__(self, path: Path, *, name: str, version: int, owner: str):
+    def __init__(self, path: Path, *, name: str, version: int):
         cure = "Serve it on another machine, or try its `.keras` file with `demo`."
-        self._module = load_saved_model(path, owner=owner, cure=cure)
+        self._module = load_saved_model(path, owner=OWNER, cure=cure)
         import tensorflow as tf
 
         self._tf, self.name, self.version, self._path = tf, name, version, path

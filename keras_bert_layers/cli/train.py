@@ -38,9 +38,7 @@ from keras_bert_layers.cli.convert import check_destination
 from keras_bert_layers.cli.models import MODEL, keras_file, source_of
 from keras_bert_layers.cli.terminal import quiet_start, report
 from keras_bert_layers.cli.text_rows import check_file
-from keras_bert_layers.cli.training_rows import TrainingRows, read_rows, task_of_file
-
-OWNER = "train"
+from keras_bert_layers.cli.training_rows import OWNER, TrainingRows, read_rows, task_of_file
 
 TASKS = ("classifier", "token_classifier", "question_answerer", "sentence_encoder", "cross_encoder", "masked_lm")
 
@@ -80,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains, writes the directory, and returns 0."""
     _check(arguments)
-    task = arguments.task or task_of_file(arguments.file, owner=OWNER)
+    task = arguments.task or task_of_file(arguments.file)
     check_destination(arguments.to, replace=arguments.force, owner=OWNER, argument="DIR")
     with quiet_start():
         import keras
@@ -88,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and the backend
     keras.utils.set_random_seed(arguments.seed)
     training, validation = _rows(task, arguments)
-    model = new_task(arguments.source, task, (training, validation), arguments, owner=OWNER)
+    model = new_task(arguments.source, task, (training, validation), arguments)
     report("train", f"{training.num_rows} rows to train on, {validation.num_rows} to validate on")
     history = _fit(model, training, validation, arguments)
     metrics = _measured(model, validation, arguments.batch_size)
@@ -123,16 +121,16 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _rows(task: str, arguments: argparse.Namespace) -> tuple[TrainingRows, TrainingRows]:
     """The rows to train on and to validate on."""
-    rows = read_rows(arguments.file, task, arguments, owner=OWNER)
+    rows = read_rows(arguments.file, task, arguments)
     if arguments.validation is not None:
-        return rows, read_rows(arguments.validation, task, arguments, owner=OWNER)
+        return rows, read_rows(arguments.validation, task, arguments)
     if rows.num_rows < 2:
         cure = "Add rows, or give --validation."
         raise ValueError(f"`{OWNER}`: {arguments.file} must have two rows, one to validate on. Received: 1 row. {cure}")
     return rows.split(arguments.share, arguments.seed)
 
 
-def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: argparse.Namespace, *, owner: str) -> Any:
+def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: argparse.Namespace) -> Any:
     """A task for some rows.
 
     A `.keras` file is trained further. From other sources, a classifier and a token classifier get a new head for the
@@ -143,7 +141,6 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
         task: the task's name.
         rows: the rows to train and to validate on, whose labels are the classes.
         arguments: those of the command: `labels` and `max_length`.
-        owner: the command, for errors.
 
     Raises:
         CheckpointError, ValueError: the source cannot be read, or is another task.
@@ -152,9 +149,9 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
 
     source = source_of(source)
     if path := keras_file(source):
-        check_file(path, owner=owner)
+        check_file(path, owner=OWNER)
         if arguments.max_length is not None:
-            raise ValueError(f"`{owner}`: --max-length must be left out for a .keras file, which has its own.")
+            raise ValueError(f"`{OWNER}`: --max-length must be left out for a .keras file, which has its own.")
         return kbl.load_task(source, task)
     labels = [label for part in rows for column in part.labels for label in column]
     if task == "classifier":
@@ -162,7 +159,7 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
         if arguments.labels != "number":
             names = sorted({*labels} if arguments.labels == "one" else {name for row in labels for name in row})
             if len(names) < 2:
-                raise ValueError(f"`{owner}`: --label must be a column of at least two classes. Received: {names}.")
+                raise ValueError(f"`{OWNER}`: --label must be a column of at least two classes. Received: {names}.")
             problem["class_names"] = names
         return kbl.BertClassifier(kbl.load_backbone(source), preprocessor=_preprocessor(source, arguments), **problem)
     if task == "token_classifier":

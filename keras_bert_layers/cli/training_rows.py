@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from keras_bert_layers.cli.text_rows import JSON_SUFFIXES, check_file, rows_of_file, suffix_of
 
+OWNER = "train"
 _LONGEST_CELL = 2**27  # of Python's reader, whose own limit is 131,072 characters
 
 TABLES = (".csv", ".tsv", *JSON_SUFFIXES)
@@ -62,32 +63,31 @@ class TrainingRows(NamedTuple):
         return TrainingRows(texts, labels)
 
 
-def task_of_file(path: Path, *, owner: str) -> str:
+def task_of_file(path: Path) -> str:
     """The task that a file is for by its name."""
     suffix = suffix_of(path.name)
     if suffix not in TASK_OF_SUFFIX:
         raise ValueError(
-            f"`{owner}`: --task must be given for a file whose name ends in {suffix!r}. Names that need none end in "
+            f"`{OWNER}`: --task must be given for a file whose name ends in {suffix!r}. Names that need none end in "
             f"{', '.join(TASK_OF_SUFFIX)}."
         )
     return TASK_OF_SUFFIX[suffix]
 
 
-def read_rows(path: Path, task: str, arguments: argparse.Namespace, *, owner: str) -> TrainingRows:
+def read_rows(path: Path, task: str, arguments: argparse.Namespace) -> TrainingRows:
     """The rows of a file.
 
     Args:
         path: the file.
         task: the task to train.
         arguments: those of the command: `text`, `pair`, `label`, `labels` and `separator`.
-        owner: the command, for errors.
 
     Raises:
         ValueError, OSError: the file cannot be read, or lacks a column.
     """
     from keras_bert_layers.data import read_conll, read_squad
 
-    check_file(path, owner=owner)
+    check_file(path, owner=OWNER)
     if task == "token_classifier":
         sentences = read_conll(path)
         return TrainingRows((sentences.words,), (sentences.tags,))
@@ -95,29 +95,29 @@ def read_rows(path: Path, task: str, arguments: argparse.Namespace, *, owner: st
         data = read_squad(path)
         return TrainingRows((data.questions, data.contexts), (data.answer_starts, data.answers))
     if task == "masked_lm" and suffix_of(path.name) not in TABLES:
-        return TrainingRows((_lines(path, owner),), ())
-    return _table_rows(path, task, arguments, owner)
+        return TrainingRows((_lines(path),), ())
+    return _table_rows(path, task, arguments)
 
 
-def _table_rows(path: Path, task: str, arguments: argparse.Namespace, owner: str) -> TrainingRows:
+def _table_rows(path: Path, task: str, arguments: argparse.Namespace) -> TrainingRows:
     pair, label = arguments.pair, arguments.label
     if task in ("cross_encoder", "sentence_encoder") and pair is None:
-        raise ValueError(f"`{owner}`: --pair must name the column of second texts for --task {task}.")
+        raise ValueError(f"`{OWNER}`: --pair must name the column of second texts for --task {task}.")
     if task == "masked_lm":
         pair = label = None
     elif label is None and task != "sentence_encoder":
-        raise ValueError(f"`{owner}`: --label must name the column of labels for --task {task}.")
+        raise ValueError(f"`{OWNER}`: --label must name the column of labels for --task {task}.")
     names = [arguments.text, *filter(None, (pair, label))]
-    columns = read_table(path, names, owner=owner)
+    columns = read_table(path, names)
     num_texts = len(names) - (label is not None)
     texts = tuple([str(cell) for cell in column] for column in columns[:num_texts])
     if label is None:
         return TrainingRows(texts, ())
     kind = arguments.labels if task == "classifier" else "number"
-    return TrainingRows(texts, ([_label(cell, kind, path, arguments.separator, owner) for cell in columns[-1]],))
+    return TrainingRows(texts, ([_label(cell, kind, path, arguments.separator) for cell in columns[-1]],))
 
 
-def _label(cell: Any, kind: str, path: Path, separator: str, owner: str) -> Any:
+def _label(cell: Any, kind: str, path: Path, separator: str) -> Any:
     if kind == "one":
         return str(cell)
     if kind == "several":
@@ -126,24 +126,23 @@ def _label(cell: Any, kind: str, path: Path, separator: str, owner: str) -> Any:
     try:
         return float(cell)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"`{owner}`: every label of {path} must be a number. Received: {cell!r}.") from error
+        raise ValueError(f"`{OWNER}`: every label of {path} must be a number. Received: {cell!r}.") from error
 
 
-def _lines(path: Path, owner: str) -> list[str]:
-    rows = rows_of_file(path, {"text": 1}, form="lines", owner=owner)
+def _lines(path: Path) -> list[str]:
+    rows = rows_of_file(path, {"text": 1}, form="lines", owner=OWNER)
     found = [line for row in rows if (line := row.texts[0].strip())]
     if not found:
-        raise ValueError(f"`{owner}`: {path} must hold at least one line.")
+        raise ValueError(f"`{OWNER}`: {path} must hold at least one line.")
     return found
 
 
-def read_table(path: Path, names: Sequence[str], *, owner: str) -> list[list[Any]]:
+def read_table(path: Path, names: Sequence[str]) -> list[list[Any]]:
     """The columns with these names.
 
     Args:
         path: a UTF-8 file, plain or gzip: `.csv`, `.tsv` (separated by tabs), or `.jsonl` with an object on each line.
         names: the columns to read.
-        owner: the command, for errors.
 
     Returns:
         One list per column. Cells of a CSV or TSV file are strings, those of JSON lines are JSON values.
@@ -153,23 +152,23 @@ def read_table(path: Path, names: Sequence[str], *, owner: str) -> list[list[Any
         OSError: the file cannot be read.
     """
     suffix = suffix_of(path.name)
-    rows = _json_rows(path, owner) if suffix in JSON_SUFFIXES else _csv_rows(path, suffix, owner)
+    rows = _json_rows(path) if suffix in JSON_SUFFIXES else _csv_rows(path, suffix)
     columns: list[list[Any]] = [[] for _ in names]
     for line, row in rows:
         for name, column in zip(names, columns, strict=True):
             if name not in row:
                 found = ", ".join(str(key) for key in row if key is not None)
                 cure = " A .csv file has commas between its columns, and a .tsv file tabs." if ";" in found else ""
-                raise ValueError(f"`{owner}`: {path} must have a column {name!r}. The columns are: {found}.{cure}")
+                raise ValueError(f"`{OWNER}`: {path} must have a column {name!r}. The columns are: {found}.{cure}")
             if row[name] is None or row[name] == "":
-                raise ValueError(f"`{owner}`: {path}, line {line}: column {name!r} is empty. Fill or remove the row.")
+                raise ValueError(f"`{OWNER}`: {path}, line {line}: column {name!r} is empty. Fill or remove the row.")
             column.append(row[name])
     if names and not columns[0]:
-        raise ValueError(f"`{owner}`: {path} must have at least one row.")
+        raise ValueError(f"`{OWNER}`: {path} must have at least one row.")
     return columns
 
 
-def _csv_rows(path: Path, suffix: str, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _csv_rows(path: Path, suffix: str) -> Iterator[tuple[int, dict[str, Any]]]:
     from keras_bert_layers.data.text_file import RowError, check_utf8, open_text
 
     csv.field_size_limit(_LONGEST_CELL)
@@ -182,10 +181,10 @@ def _csv_rows(path: Path, suffix: str, owner: str) -> Iterator[tuple[int, dict[s
                 check_utf8("".join(cell for cell in row.values() if cell))
                 yield reader.line_num, row
         except (csv.Error, RowError) as error:
-            raise ValueError(f"`{owner}`: {path}, line {reader.line_num}: {error}") from error
+            raise ValueError(f"`{OWNER}`: {path}, line {reader.line_num}: {error}") from error
 
 
-def _json_rows(path: Path, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     from keras_bert_layers.data.text_file import check_utf8, numbered_lines
 
     for line, text in numbered_lines(path):
@@ -193,7 +192,7 @@ def _json_rows(path: Path, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
             check_utf8(text)
             row = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"`{owner}`: {path}, line {line} must be JSON: {error}") from error
+            raise ValueError(f"`{OWNER}`: {path}, line {line} must be JSON: {error}") from error
         if not isinstance(row, dict):
-            raise ValueError(f"`{owner}`: {path}, line {line} must be a JSON object. Received: {text[:60]!r}.")
+            raise ValueError(f"`{OWNER}`: {path}, line {line} must be a JSON object. Received: {text[:60]!r}.")
         yield line, row

@@ -88,8 +88,7 @@ def opened():
 @pytest.fixture
 def loaded_once(opened, monkeypatch):
     """Loads each model once for all tests that use this."""
-    from keras_bert_layers.cli import answers as answerers
-    from keras_bert_layers.cli import compare
+    from keras_bert_layers.cli import compare, predict
 
     def remembering(module, name):
         load = getattr(module, name)
@@ -102,5 +101,5 @@ def loaded_once(opened, monkeypatch):
 
         monkeypatch.setattr(module, name, remember)
 
-    remembering(answerers, "open_answerer")
+    remembering(predict, "open_answerer")
     remembering(compare, "load_model")

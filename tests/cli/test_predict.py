@@ -132,7 +132,7 @@ def test_choices(run, answers, huggingface, tmp_path):
 
 
 def test_entities_do_not_depend_on_the_rows_beside():
-    from keras_bert_layers.cli.answers import answer_lines
+    from keras_bert_layers.cli.predict import answer_lines
     from keras_bert_layers.cli.text_rows import TextRow
 
     found = {
@@ -148,7 +148,7 @@ def test_entities_do_not_depend_on_the_rows_beside():
 
 
 def test_only_lines_of_which_something_was_cut_say_so():
-    from keras_bert_layers.cli.answers import answer_lines
+    from keras_bert_layers.cli.predict import answer_lines
     from keras_bert_layers.cli.text_rows import TextRow
 
     found = {"bytes_cut": np.array([0, 7], np.int32), "score": np.array([0.5, 0.25], np.float32)}

@@ -16,7 +16,7 @@ PREDICT = "/v1/models/films:predict"
 
 @pytest.fixture(scope="module")
 def model(saved_model):
-    return RestModel(saved_model, name="films", version=3, owner="serve")
+    return RestModel(saved_model, name="films", version=3)
 
 
 def ask(model, body, status=200):

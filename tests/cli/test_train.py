@@ -8,8 +8,8 @@ import keras
 import pytest
 
 from keras_bert_layers import cli
-from keras_bert_layers.cli.answers import SavedModelAnswerer
 from keras_bert_layers.cli.models import load_model
+from keras_bert_layers.cli.predict import SavedModelAnswerer
 from keras_bert_layers.cli.text_rows import TextRow
 from keras_bert_layers.cli.train import new_task
 from keras_bert_layers.cli.training_rows import TrainingRows
@@ -56,7 +56,7 @@ def test_a_classifier(run, encoder, reviews, tmp_path, capsys):
     assert model.class_names == ["no", "so"]
     assert run("inspect", tmp_path / "out") == 0, "as every command takes its directory"
     assert load_model(str(tmp_path / "out"), None, owner="predict").task == "classifier"
-    served = SavedModelAnswerer(str(tmp_path / "out" / "saved_model" / "1"), owner="predict")
+    served = SavedModelAnswerer(str(tmp_path / "out" / "saved_model" / "1"))
     expected = model.answer(["a good film"])["probabilities"]
     assert served.answer([TextRow("", ("a good film",))])["probabilities"] == pytest.approx(expected, abs=1e-6)
 
@@ -137,7 +137,7 @@ def test_a_fault_leaves_nothing(run, encoder, reviews, tmp_path, eager, monkeypa
 def make(source, task, *labels, labels_kind="one", max_length=None, texts=(TEXTS,)):
     rows = TrainingRows(texts, labels)
     arguments = Namespace(labels=labels_kind, max_length=max_length)
-    return new_task(str(source), task, (rows, rows), arguments, owner="train")
+    return new_task(str(source), task, (rows, rows), arguments)
 
 
 @pytest.mark.parametrize(

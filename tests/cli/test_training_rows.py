@@ -19,7 +19,7 @@ SQUAD = {
 def read(path, task, content, **options):
     path.write_text(content, encoding="utf-8")
     options = {"text": "text", "pair": None, "label": "label", "labels": "one", "separator": ";"} | options
-    return read_rows(path, task, Namespace(**options), owner="train")
+    return read_rows(path, task, Namespace(**options))
 
 
 def test_tables(tmp_path):
@@ -54,9 +54,9 @@ def test_split_is_drawn_once_for_a_seed():
 
 
 def test_refusals(tmp_path):
-    assert task_of_file(Path("a.CSV.gz"), owner="train") == "classifier"
+    assert task_of_file(Path("a.CSV.gz")) == "classifier"
     with pytest.raises(ValueError, match="`train`: --task must be given for a file whose name ends in '.xml'"):
-        task_of_file(Path("a.xml"), owner="train")
+        task_of_file(Path("a.xml"))
     with pytest.raises(ValueError, match="--label must name the column of labels for --task classifier"):
         read(tmp_path / "a.csv", "classifier", "text\na\n", label=None)
     with pytest.raises(ValueError, match="--pair must name the column of second texts for --task cross_encoder"):
@@ -66,7 +66,7 @@ def test_refusals(tmp_path):
     with pytest.raises(ValueError, match="must hold at least one line"):
         read(tmp_path / "a.txt", "masked_lm", "\n")
     with pytest.raises(FileNotFoundError, match="`train`: no such file"):
-        read_rows(tmp_path / "absent.csv", "classifier", Namespace(), owner="train")
+        read_rows(tmp_path / "absent.csv", "classifier", Namespace())
 
 
 def write(path, content):
@@ -84,13 +84,13 @@ def write(path, content):
     ],
 )
 def test_columns(tmp_path, name, content):
-    texts, labels = read_table(write(tmp_path / name, content), ["text", "label"], owner="train")
+    texts, labels = read_table(write(tmp_path / name, content), ["text", "label"])
     assert texts == ['A film, a "good" one\nof two lines', "b"]
     assert labels == ["x", "y"]
 
 
 def test_a_cell_longer_than_pythons_limit(tmp_path):
-    assert read_table(write(tmp_path / "a.csv", "text\n" + "a" * 200_000), ["text"], owner="train") == [["a" * 200_000]]
+    assert read_table(write(tmp_path / "a.csv", "text\n" + "a" * 200_000), ["text"]) == [["a" * 200_000]]
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,10 @@ def test_a_cell_longer_than_pythons_limit(tmp_path):
 )
 def test_table_refusals(tmp_path, name, content, message):
     with pytest.raises(ValueError, match=f"`train`: .*{name}.*{message}"):
-        read_table(write(tmp_path / name, content), ["text", "label"], owner="train")
+        read_table(write(tmp_path / name, content), ["text", "label"])
 
 
 def test_bytes_that_are_not_utf8(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"text\na\nb\xff\n")
     with pytest.raises(ValueError, match="line 3: byte 0xff is not UTF-8"):
-        read_table(tmp_path / "a.csv", ["text"], owner="train")
+        read_table(tmp_path / "a.csv", ["text"])
