@@ -1,4 +1,4 @@
-"""Graphs that several signatures of one SavedModel share."""
+"""`traced_once`: graphs that several signatures of one SavedModel share."""
 
 from __future__ import annotations
 

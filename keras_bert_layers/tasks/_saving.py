@@ -1,4 +1,4 @@
-"""What a `.keras` file holds of a task: its constructor arguments, and how it was compiled."""
+"""The config of a task in a `.keras` file: its constructor arguments, and how it was compiled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def arguments(task: Any) -> dict[str, Any]:
 
 
 def deserialized(config: dict[str, Any], custom_objects: Any) -> dict[str, Any]:
-    """The constructor arguments of `arguments`, with their objects made."""
+    """The constructor arguments of `arguments`, as objects."""
     return {
         key: keras.saving.deserialize_keras_object(value, custom_objects=custom_objects)
         if isinstance(value, dict)
@@ -32,7 +32,7 @@ def deserialized(config: dict[str, Any], custom_objects: Any) -> dict[str, Any]:
 
 
 def with_training_state(task: Any, config: dict[str, Any]) -> dict[str, Any]:
-    """A compile config with two facts more: whether the optimizer has state yet, and which layers are frozen.
+    """A compile config with two more facts: whether the optimizer has state yet, and which layers are frozen.
 
     They are stored beside the optimizer's own keys, where Keras ignores them: `keras.models.clone_model` hands this
     dictionary to a plain model.
@@ -51,7 +51,7 @@ def compile_as_saved(task: Any, config: dict[str, Any]) -> None:
     optimizer = config.get("optimizer") or {}
     frozen = set(optimizer.get("frozen_layers", ()))
     for index, layer in enumerate(list(task._flatten_layers())):
-        if layer.trainable != (index not in frozen):  # to set what it is would unfreeze single weights, as of LoRA
+        if layer.trainable != (index not in frozen):  # setting the same value would unfreeze single weights, as of LoRA
             layer.trainable = index not in frozen  # outer layers come first, and set their inner ones
     task.compile(**keras.saving.deserialize_keras_object(config))
     # Only if there is state to read: Keras warns of an optimizer that has slots and a file that has none.

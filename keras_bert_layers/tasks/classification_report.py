@@ -1,4 +1,4 @@
-"""`ClassificationReport`: where a classifier is right, and where it is wrong."""
+"""`ClassificationReport`: confusion matrix, metrics per class and worst errors of a classifier."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _PROBLEM_TYPE = "single_label_classification"
 
 @dataclass(frozen=True)
 class ClassificationReport:
-    """Where a classifier is right, and where it is wrong; `BertClassifier.report` computes it.
+    """Confusion matrix, metrics per class and worst errors; `BertClassifier.report` computes it.
 
     `visualization.ReportPicture` draws it.
 

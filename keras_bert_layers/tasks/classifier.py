@@ -22,26 +22,26 @@ from keras_bert_layers.tasks.task import Task
 
 @register
 class BertClassifier(Task):
-    """Classifies texts and pairs of texts: one class, several classes or a number for each.
+    """Classifies texts and pairs of texts: one class, several classes or numbers for each.
 
     The pooled first token goes through dropout and a dense layer. `problem_type` is the kind of the labels, with the
     names that transformers uses:
 
-    - `"single_label_classification"`: an integer or a name a text, or one column a class; cross entropy. The exported
-      model returns `label` `(batch,)` and `probabilities` `(batch, classes)`.
-    - `"multi_label_classification"`: a list of names a text, or 0 and 1 `(rows, classes)`; binary cross entropy. The
+    - `"single_label_classification"`: an integer or a name per text, or one column per class; cross entropy. The
+      exported model returns `label` `(batch,)` and `probabilities` `(batch, classes)`.
+    - `"multi_label_classification"`: a list of names per text, or 0 and 1 `(rows, classes)`; binary cross entropy. The
       exported model returns `label` `(batch, labels)`, the most probable first, padded with `""`, and `probabilities`.
-    - `"regression"`: a number a text, or `num_classes` numbers `(rows, num_classes)`; squared error. The exported model
-      returns `score` `(batch,)`, or `(batch, num_classes)`.
+    - `"regression"`: a number per text, or `num_classes` numbers `(rows, num_classes)`; squared error. The exported
+      model returns `score` `(batch,)`, or `(batch, num_classes)`.
 
     Args:
         backbone: a `BertBackbone`.
         num_classes: how many classes there are, at least 2; may be left out where `class_names` are given. In a
             regression, how many numbers a text has; 1 if None.
-        class_names: one name a class. Labels may then be names, and the exported model returns names. Without them, the
-            names are `"0"`, `"1"` and so on, and labels are integers.
+        class_names: one name per class. Labels may then be names, and the exported model returns names. Without them,
+            the names are `"0"`, `"1"` and so on, and labels are integers.
         problem_type: the kind of the labels; see above.
-        threshold: for several labels a text, a class is predicted if its probability is above this; 0.5 if None.
+        threshold: for several labels per text, a class is predicted if its probability is above this; 0.5 if None.
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text.
         dropout: the share of pooled features dropped in training before the dense layer; the backbone's if None.
         pairs: whether a row is a pair of texts; None takes it from the data of the first `fit`. The exported model of
@@ -100,19 +100,19 @@ class BertClassifier(Task):
         self.dropout = dropout
         self.compile()
 
-    class_names = Setting(holder="_labels", doc="One name a class, or None.")
-    threshold = Setting(holder="_labels", doc="Above this probability a class is predicted, for several labels a text.")
+    class_names = Setting(holder="_labels", doc="One name per class, or None.")
+    threshold = Setting(holder="_labels", doc="With several labels per text, a class is predicted above this.")
     pairs = Setting(holder="pipeline", doc="Whether a row is a pair of texts; None before the first `fit`.")
 
     def default_loss(self) -> keras.losses.Loss:
-        """Cross entropy of the logits, binary for several labels a text; squared error for a regression."""
+        """Cross entropy of the logits, binary for several labels per text; squared error for a regression."""
         return self._labels.loss()
 
     def default_metrics(self) -> list[keras.metrics.Metric]:
         """The metrics that training reports beside the loss.
 
-        `"accuracy"` for one class a text; `"f1"` over all labels for several labels a text; `"mean_absolute_error"` and
-        `"pearson_correlation"` for a regression. `keras_bert_layers.metrics` has more.
+        `"accuracy"` for one class per text; `"f1"` over all labels for several labels per text; `"mean_absolute_error"`
+        and `"pearson_correlation"` for a regression. `keras_bert_layers.metrics` has more.
         """
         return self._labels.metrics()
 
@@ -121,12 +121,12 @@ class BertClassifier(Task):
 
         Args:
             x: as in `answer`: texts, pairs of texts, or a single row.
-            batch_size: rows a step.
+            batch_size: rows per step.
 
         Returns:
-            One class name a row, `str` in an array of objects, or int64 class indices `(rows,)` without `class_names`.
-            With several labels a text, a list of the names (or indices) of each row, the most probable first. For a
-            single row, its label or list alone.
+            One class name per row, `str` in an array of objects, or int64 class indices `(rows,)` without
+            `class_names`. With several labels per text, a list of the names (or indices) of each row, the most probable
+            first. For a single row, its label or list alone.
 
         Raises:
             ValueError: a regression, which has no classes.
@@ -139,7 +139,7 @@ class BertClassifier(Task):
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
-        """The compiled loss, on labels in the form that it takes: class indices, or one column a class."""
+        """The compiled loss, on labels in the form that it takes: class indices, or one column per class."""
         y = self._labels.for_loss(y, y_pred, self.loss)
         return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
 
@@ -162,7 +162,7 @@ class BertClassifier(Task):
     def report(
         self, x: Any, labels: Any, *, num_errors: int = 5, batch_size: int | None = None
     ) -> ClassificationReport:
-        """Where the classifier is right, and where it is wrong: for one class a text.
+        """Reports where the classifier is right and wrong, for one class per text.
 
         `visualization.ReportPicture` draws the report.
 

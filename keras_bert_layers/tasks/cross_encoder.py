@@ -28,7 +28,7 @@ class BertCrossEncoder(Task):
 
     It is slower than a `BertDualEncoder`, as every pair goes through the model, and more accurate. So it is usually
     used to re-rank the best results of a search, with `rank`. It trains on `x = (queries, documents)` with one
-    relevance a row in `y`: 0, 1 or anything between.
+    relevance per row in `y`: 0, 1 or anything between.
 
     Args:
         backbone: a `BertBackbone`.
@@ -139,7 +139,7 @@ class BertCrossEncoder(Task):
             prompt: as in `predict`.
 
         Returns:
-            One dictionary a document: `"corpus_id"`, its index in `documents`; `"score"`, by default in [0, 1]; and
+            One dictionary per document: `"corpus_id"`, its index in `documents`; `"score"`, by default in [0, 1]; and
             `"text"` if asked for. Documents with equal scores keep their order.
 
         Raises:

@@ -31,10 +31,10 @@ class BertDualEncoder(Task):
     can add hard negatives, documents that look right and are wrong:
 
     `x = (queries, documents)` or `x = (queries, documents, negatives)`, without `y`. `negatives` has one text or a list
-    of texts a row; shorter lists are padded with empty strings, which do not count. The loss is the cross entropy of
+    of texts per row; shorter lists are padded with empty strings, which do not count. The loss is the cross entropy of
     each row's own document among all documents and negatives of the batch, so a larger batch is a harder task. Texts
     that are equal byte for byte are never negatives of each other: a correct answer to a query in one row of the batch
-    is no negative of that query in any row.
+    is not a negative of that query in any row.
 
     Args:
         backbone: the `BertBackbone` of the queries, and of the documents too if they have no other.
@@ -177,7 +177,7 @@ class BertDualEncoder(Task):
         Args:
             texts: a list, array, tensor or pandas column of strings, a `tf.data.Dataset` of batches of them, or an
                 iterable that yields one at a time; it may be empty.
-            batch_size: the most texts a step.
+            batch_size: the most texts per step.
             **kwargs: `max_tokens_per_batch`, `steps`, `callbacks` and `verbose`, which is 1, as in `predict`.
 
         Returns:

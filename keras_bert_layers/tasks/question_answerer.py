@@ -47,10 +47,10 @@ class BertQuestionAnswerer(Task):
 
     Texts are a tuple `(questions, contexts)`. The answers to train on, `y`, are a tuple `(starts, texts)` as in SQuAD,
     with starts counted in characters of the context. A row may also be a list, of which the first answer counts, so
-    `(data.answer_starts, data.answers)` from `data.read_squad` works unchanged; or `y` has one dictionary a row with
+    `(data.answer_starts, data.answers)` from `data.read_squad` works unchanged; or `y` has one dictionary per row with
     `"answer_start"` and `"text"`. A row without an answer has `[]` or `""`.
 
-    `fit` and `evaluate` work on windows: `batch_size` is windows a step, loss and metrics are means over windows, and
+    `fit` and `evaluate` work on windows: `batch_size` is windows per step, loss and metrics are means over windows, and
     the target of a window that does not hold the whole answer is [CLS]. With `shuffle=False` the windows keep the order
     of the rows. A `tf.data.Dataset` yields batches of `((questions, contexts), (starts, texts))`; a step is then all
     windows of a batch. `answer` returns answers.
@@ -144,7 +144,7 @@ class BertQuestionAnswerer(Task):
 
         Args:
             x: a tuple `(questions, contexts)`; or `(question, context)`, whose answers have no axis of rows.
-            batch_size: rows a step. Windows go through the model 32 at a time, those of similar length together, so a
+            batch_size: rows per step. Windows go through the model 32 at a time, those of similar length together, so a
                 large batch is faster where lengths differ.
 
         Returns:
@@ -166,7 +166,7 @@ class BertQuestionAnswerer(Task):
             x: a tuple `(questions, contexts)`; some of the questions should have no answer.
             gold_answers: for each question all correct answers; `[]` if there is none.
             metric: the metric to maximise, `"f1"` or `"exact_match"`.
-            batch_size: rows a step.
+            batch_size: rows per step.
 
         Returns:
             The threshold, halfway between the scores of the nearest questions on its two sides, so that rounding of

@@ -1,4 +1,4 @@
-"""Sentence embeddings: one vector a text, close for texts of similar meaning."""
+"""Sentence embeddings: one vector per text, close for texts of similar meaning."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class BertSentenceEncoder(Task):
         Args:
             first: a list of texts, one text, or vectors `(rows, vector_dim)` as `predict` returns them.
             second: the same.
-            batch_size: texts a step.
+            batch_size: texts per step.
 
         Returns:
             Float32 `(first rows, second rows)`, in [-1, 1]; one row or column for a single text or vector.

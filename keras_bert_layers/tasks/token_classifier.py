@@ -1,4 +1,4 @@
-"""Token classification: a tag for each word, and the entities of a text."""
+"""Token classification (NER): a tag for each word, and the entities of a text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from keras_bert_layers.tasks.task import Task
 
 @register
 class BertTokenClassifier(Task):
-    """Finds entities (NER): one tag a word, from the vector of its first piece through dropout and a dense layer.
+    """Finds entities (NER): one tag per word, from the vector of its first piece through dropout and a dense layer.
 
     **Training data** are words with tags, as `data.read_conll` returns them: `fit(words, tags)`, both with one list a
     row. Or they are texts with spans: `fit(texts, spans)`, the spans of a text a list of `(start, end, label)`,
@@ -40,13 +40,13 @@ class BertTokenClassifier(Task):
     **Answers.** `predict_tags(words)` returns one tag name for each given word. `answer(texts)` and the exported model
     take raw text and return `entity_label`, `entity_text`, `entity_start`, `entity_end` (bytes) and `entity_score`,
     each `(batch, entities)`, with rows of fewer entities padded with `""` and -1. An entity's text is cut from the
-    original, and its score is the mean over its words of the probability of the tag. Where tags are no spans, such as
+    original, and its score is the mean over its words of the probability of the tag. Where tags are not spans, such as
     parts of speech, every word is one entry.
 
     **Words.** The tokenizer splits at whitespace and punctuation, and each part is a word to the model: "@user" is two,
     "don't" three. If a given word is several to the tokenizer, the first begins its entity, and the others are inside
     the same entity (or outside all), so that text that was never split into words is tagged in the same way. Only the
-    first counts in the metric, and gives the tag of the given word (in BIOES and BILOU, the last tells whether the
+    first counts in the metric, and gives the tag of the given word (in BIOES and BILOU, the last shows whether the
     entity ends). Pieces after the first of a word do not count.
 
     **Length.** Texts longer than the preprocessor's `max_length` are read through windows that share `stride` tokens,
@@ -57,17 +57,17 @@ class BertTokenClassifier(Task):
         backbone: a `BertBackbone`.
         tag_names: the names of the tags in the order of their ids, such as "O" and, for each label, "B-label" and
             "I-label".
-        scheme: what the names say about entities: `"bio"`; `"iob1"`, with "B-" only between two entities of a label;
+        scheme: how the names mark entities: `"bio"`; `"iob1"`, with "B-" only between two entities of a label;
             `"io"`, with one tag a label; `"bioes"`, with "E-" for the last word and "S-" for the only one; `"bilou"`,
-            with "L-" and "U-" for them; or `"labels"`, tags that are no spans. None finds it out from the names, which
-            may also be "label-B", "B_label", "b-label" or "B". The attribute `scheme` tells it.
-        aggregation: what tags a word in `answer` and in the exported model: `"first"`, its first piece; `"average"`,
+            with "L-" and "U-" for them; or `"labels"`, tags that are not spans. None infers it from the names, which
+            may also be "label-B", "B_label", "b-label" or "B". The attribute `scheme` holds it.
+        aggregation: what tags per word in `answer` and in the exported model: `"first"`, its first piece; `"average"`,
             the mean of the probabilities of its pieces; `"max"`, the piece with the highest probability. With
-            `"simple"`, every piece is tagged by itself, so that an entity may begin and end inside a word. May be
+            `"simple"`, every piece is tagged on its own, so that an entity may begin and end inside a word. May be
             changed at any time.
         crf: whether a `ConditionalRandomField` scores the tags of a row together. It predicts only rows that the scheme
             allows: in BIO, no "I-" tag without a "B-" or "I-" of its label before it. Without it, every word is tagged
-            by itself, and an "I-" after "O" or another label begins an entity. It needs `aggregation="first"`.
+            on its own, and an "I-" after "O" or another label begins an entity. It needs `aggregation="first"`.
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take words and raw text.
         stride: the number of tokens that two windows of a long text share; a quarter of `max_length` if None.
         dropout: the share of each token's vector dropped in training before the dense layer; the backbone's if None.
@@ -145,7 +145,7 @@ class BertTokenClassifier(Task):
 
     @property
     def aggregation(self) -> str:
-        """What tags a word in answers: "first", "average", "max" or "simple"."""
+        """What tags per word in answers: "first", "average", "max" or "simple"."""
         return self._aggregation
 
     @aggregation.setter
@@ -221,7 +221,7 @@ class BertTokenClassifier(Task):
         Args:
             words: rows of words: a list of lists of strings, ragged strings `(rows, words)`, a dataset of these, or an
                 iterable that gives one row at a time.
-            batch_size: the most windows a step.
+            batch_size: the most windows per step.
             **kwargs: `max_tokens_per_batch`, `steps`, `callbacks` and `verbose`, which is 0, as in `predict`.
 
         Returns:

@@ -1,4 +1,4 @@
-"""`TokenRate`: tokens a second in the logs of `fit`."""
+"""`TokenRate`: tokens per second in the logs of `fit`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TokenRate(keras.callbacks.Callback):
             each step before it starts the next one.
 
     Raises:
-        TypeError: `each_step` is not True or False; `fit` of a model that is no task of this package.
+        TypeError: `each_step` is not True or False; `fit` of a model that is not a task of this package.
 
     Examples:
         >>> import keras_bert_layers as kbl

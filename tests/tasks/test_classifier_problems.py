@@ -201,7 +201,7 @@ def test_regression_of_several_numbers(make):
     assert set(history) == {"loss", "mean_absolute_error"}
     assert model.evaluate(TEXTS, labels, verbose=0)[0] == pytest.approx(np.square(outputs(model) - labels).mean(), 1e-4)
     np.testing.assert_allclose(model.answer(TEXTS)["score"], outputs(model), atol=1e-5)
-    with pytest.raises(ValueError, match=r"`y` must hold 2 numbers a text, \(rows, 2\)"):
+    with pytest.raises(ValueError, match=r"`y` must hold 2 numbers per text, \(rows, 2\)"):
         model.fit(TEXTS, SCORES)
 
 
@@ -217,7 +217,7 @@ class TestRegressionErrors:
             scorer.fit(["a", "b"], [1.0, float("nan")])
 
     def test_several_numbers(self, scorer):
-        with pytest.raises(ValueError, match="`y` must hold one number a text"):
+        with pytest.raises(ValueError, match="`y` must hold one number per text"):
             scorer.fit(["a"], [[1.0, 2.0]])
 
     def test_class_weight(self, scorer):

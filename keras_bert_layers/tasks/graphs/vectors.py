@@ -1,4 +1,4 @@
-"""Graphs from ids to pooled vectors."""
+"""Graphs from ids to pooled and projected vectors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def id_inputs(prefix: str) -> dict[str, Any]:
 
 
 def as_given(value: Any) -> Any:
-    """A sequence as a tuple, and anything else as it is: Keras would watch the changes of a list."""
+    """A list as a tuple, and anything else as it is: Keras tracks lists."""
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -1,4 +1,4 @@
-"""What the labels of a text are: a class, several classes, a number, or a relevance.
+"""Labels of texts: one class, several classes, numbers, or a relevance.
 
 Each kind encodes labels for its loss, has that loss and its metrics, and decodes logits into answers.
 """

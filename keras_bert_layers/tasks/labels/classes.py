@@ -1,4 +1,4 @@
-"""Class names, shared by the labels that have classes."""
+"""`Classes`: the number and the names of classes, the base of all labels but `Relevance`."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Classes:
             num_classes = len(class_names)
         self.num_classes = checks.positive_integer(OWNER, "num_classes", num_classes)
         if self.num_classes < self.least:
-            cure = 'For one number a text: problem_type="regression".'
+            cure = 'For one number per text: problem_type="regression".'
             raise ValueError(checks.message(OWNER, "num_classes", "be at least 2", num_classes, cure))
         self.class_names = class_names
 
     @property
     def class_names(self) -> list[str] | None:
-        """One name a class, or None."""
+        """One name per class, or None."""
         return self._class_names
 
     @class_names.setter
@@ -90,7 +90,7 @@ class Classes:
 
 
 def as_text(label: Any) -> Any:
-    """A label decoded to `str` where it is bytes."""
+    """A label as `str` if it is bytes."""
     return label.decode() if isinstance(label, bytes) else label
 
 

@@ -1,4 +1,4 @@
-"""Several classes a text, or none."""
+"""`MultiLabel`: labels of any number of classes per text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ THRESHOLD = 0.5
 
 
 class MultiLabel(Classes):
-    """Any number of classes a text: lists of names or 0 and 1 in columns, sigmoid, binary cross entropy."""
+    """Labels of any number of classes per text: lists of names or 0 and 1 in columns, sigmoid, binary cross entropy."""
 
     def __init__(self, num_classes: int | None, class_names: Sequence[str] | None, threshold: float | None):
         super().__init__(num_classes, class_names)
@@ -49,7 +49,7 @@ class MultiLabel(Classes):
         return [F1Score(self.num_classes, "micro", multi_label=True)]
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        """Lists of names, or one column a class, as float32 `(rows, classes)`, checked row by row."""
+        """Lists of names, or one column per class, as float32 `(rows, classes)`, checked row by row."""
         if y.ndim == 2 and y.dtype.kind in "biuf" and y.shape[1] == self.num_classes:
             y = y.astype(np.float32)
             is_right = ((y >= 0) & (y <= 1)).all(axis=1)

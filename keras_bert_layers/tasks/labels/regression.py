@@ -1,4 +1,4 @@
-"""One or more numbers a text."""
+"""`Regression` and `Relevance`: labels that are numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keras_bert_layers.tasks.labels.classes import OWNER, Classes, no_class_weig
 
 
 class Regression(Classes):
-    """One number a text, or one for each name: mean squared error."""
+    """Labels of one number per text, or one for each name: mean squared error."""
 
     threshold = None
     least = 1
@@ -45,7 +45,7 @@ class Regression(Classes):
             raise TypeError(checks.message(OWNER, "y", "hold numbers", str(y.dtype), cure))
         number = self.num_classes
         if y.shape[1:] != (number,) and (number > 1 or y.ndim != 1):
-            rule = "hold one number a text" if number == 1 else f"hold {number} numbers a text, (rows, {number})"
+            rule = "hold one number per text" if number == 1 else f"hold {number} numbers per text, (rows, {number})"
             raise ValueError(checks.message(OWNER, "y", rule, y.shape))
         y = y.reshape(-1, number).astype(np.float32) if number > 1 else y.reshape(-1).astype(np.float32)
         checks.every_row(
@@ -94,7 +94,7 @@ def _activate(activation: str, logits: Any) -> Any:
 
 
 class Relevance:
-    """One relevance in [0, 1] a row: logistic function, binary cross entropy.
+    """Labels of one relevance in [0, 1] per row: logistic function, binary cross entropy.
 
     Args:
         activation: turns a logit into a score, one of `config.ACTIVATIONS`; the loss is that of the logit.

@@ -1,4 +1,4 @@
-"""One class a text."""
+"""`SingleLabel`: labels of one class per text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SUM_TOLERANCE = 1e-3
 
 
 class SingleLabel(Classes):
-    """One class a text: integers or names, softmax, cross entropy."""
+    """Labels of one class per text: integers or names, softmax, cross entropy."""
 
     threshold = None
 
@@ -34,7 +34,7 @@ class SingleLabel(Classes):
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        """Names or integers `(rows,)` as integers, checked row by row; one column a class as it is."""
+        """Names or integers `(rows,)` as integers, checked row by row; one column per class as it is."""
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if y.dtype.kind in "SO":
             ids = {class_name: index for index, class_name in enumerate(self.known_names())}
@@ -54,15 +54,15 @@ class SingleLabel(Classes):
     def _checked_columns(self, y: np.ndarray) -> np.ndarray:
         """One-hot labels `(rows, classes)` as integers, shares of the classes as float32."""
         if y.shape[1] != self.num_classes:
-            rule = f"hold one class a text, or one column for each of {self.num_classes} classes"
+            rule = f"hold one class per text, or one column for each of {self.num_classes} classes"
             raise ValueError(checks.message(OWNER, "y", rule, checks.Shown(f"shape {y.shape}")))
         is_right = (y >= 0).all(axis=1) & (np.abs(y.sum(axis=1) - 1) < _SUM_TOLERANCE)
-        cure = 'For several classes a text: problem_type="multi_label_classification".'
+        cure = 'For several classes per text: problem_type="multi_label_classification".'
         checks.every_row(OWNER, "the columns of a label must be at least 0, with a sum of 1", y, is_right, cure)
         return y.astype(np.int32 if ((y == 0) | (y == 1)).all() else np.float32)
 
     def for_loss(self, y: Any, y_pred: Any, loss: Any) -> Any:
-        """One column a class for Keras's losses that compare these; class indices for the sparse ones.
+        """One column per class for Keras's losses that compare these; class indices for the sparse ones.
 
         Raises:
             ValueError: shares of classes, which a sparse loss cannot take.

@@ -1,4 +1,4 @@
-"""Contrastive learning: the texts of a row belong together, and the other rows of the batch are negatives."""
+"""Contrastive learning with in-batch negatives: the texts of a row belong together, other rows are negatives."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def row_indices(vectors: Any) -> Any:
 
 
 def refuse_negatives(owner: str, columns: Any) -> None:
-    """Refuses triplets where nothing is learnt; ValueError."""
+    """Refuses triplets in `evaluate` and `predict`; ValueError."""
     if isinstance(columns, tuple) and len(columns) > 2:
         rule = "be texts or pairs of texts"
         raise ValueError(checks.message(owner, "x", rule, f"a tuple of {len(columns)}"))

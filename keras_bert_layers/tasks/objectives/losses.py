@@ -1,4 +1,4 @@
-"""Losses of `compile`, as they must be for models whose outputs are logits."""
+"""Losses of `compile`, for models whose outputs are logits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _one_on_logits(owner: str, loss: Any) -> Any:
 
 
 def takes_columns(loss: Any) -> bool:
-    """Whether a compiled loss is one of Keras's that compare one column a class."""
+    """Whether a compiled loss is one of Keras's that compare one column per class."""
     name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
     is_kerass = isinstance(loss, str) or getattr(keras.losses, name, None) in (loss, type(loss))
     return is_kerass and not name.lower().startswith("sparse")

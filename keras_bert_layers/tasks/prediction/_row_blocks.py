@@ -11,7 +11,7 @@ import numpy as np
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.inputs import columns as columns_of
 
-# What is sorted by length at a time.
+# The most characters that are sorted by length at a time.
 BLOCK_BYTES = 16 * 2**20
 
 
@@ -46,7 +46,7 @@ def blocks(owner: str, rows: Iterable[Any], *, max_rows: int) -> Iterator[tuple[
     Args:
         owner: the class that asks, for errors.
         rows: texts, lists of words, or tuples of these.
-        max_rows: the most rows a block.
+        max_rows: the most rows per block.
 
     Yields:
         The index of the first row, and the rows: at most `max_rows`, with at most `BLOCK_BYTES` characters together

@@ -63,8 +63,8 @@ class Progress:
 
 
 IDS = ("token_ids", "segment_ids", "padding_mask")
-# The default number of tokens a step, padding included. With fewer, the fixed cost of a step dominates; with more, what
-# a block computes no longer fits the processor's cache. An accelerator needs more at once.
+# The default number of tokens per step, padding included. With fewer, the fixed cost of a step dominates; with more,
+# what a block computes no longer fits the processor's cache. An accelerator needs more at once.
 TOKENS_ON_CPU = 4096
 TOKENS_ON_ACCELERATOR = 65536
 
@@ -77,8 +77,8 @@ def plan(
     Args:
         lengths: int `(rows,)`, the tokens of each row.
         width: maps the length of a batch's longest row to the width that all its rows are padded to.
-        max_rows: the most rows a batch, or None.
-        max_tokens: the most tokens a batch, padding included, or None; a row that is longer is a batch by itself.
+        max_rows: the most rows per batch, or None.
+        max_tokens: the most tokens per batch, padding included, or None; a longer row is a batch on its own.
 
     Yields:
         The indices of a batch's rows, int `(batch,)`.
@@ -97,8 +97,8 @@ class LengthBatches:
     """Runs models over blocks of rows in batches of similar length, and puts the outputs back in order.
 
     Args:
-        max_rows: the most rows a step, or None.
-        max_tokens: the most tokens a step, padding included. None is a number that suits the device if `max_rows` is
+        max_rows: the most rows per step, or None.
+        max_tokens: the most tokens per step, padding included. None is a number that suits the device if `max_rows` is
             None too, and no limit otherwise.
         few_shapes: whether the model is compiled for every shape; batches are then padded to a power of 2 rows, so
             that there are few shapes.

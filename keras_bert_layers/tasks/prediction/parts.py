@@ -1,4 +1,4 @@
-"""The tags of words from the probabilities of all their pieces, in graph.
+"""Runs a model over any number of windows in parts, and tags words by all their pieces; in graph.
 
 Axes: B batch, P pieces of a row, U words of a row, N pieces and M words of the batch, C tags.
 """
@@ -22,7 +22,7 @@ def in_parts(
     width: Callable[[tf.Tensor], tf.Tensor | int],
     sizes: tuple[tuple[Any, tuple[int | None, ...]], ...],
 ) -> tuple[tf.Tensor, ...]:
-    """The outputs of a function for windows, computed for a part of similar length at a time.
+    """The outputs of a function for windows, computed in parts of similar length.
 
     Args:
         function: takes windows and returns tensors, windows first.
@@ -53,12 +53,12 @@ def in_parts(
     return tuple(tf.gather(result.concat(), position) for result in results)
 
 
-#: What tags a word: transformers' names, `aggregation_strategy` of its `TokenClassificationPipeline`.
+#: What tags per word: transformers' names, `aggregation_strategy` of its `TokenClassificationPipeline`.
 AGGREGATIONS = ("first", "average", "max", "simple")
 
 
 class TaggedWords(NamedTuple):
-    """What `decode_entities` takes of words, `(batch, words)` each."""
+    """The arguments of `decode_entities` about words, `(batch, words)` each."""
 
     tags: tf.Tensor
     scores: tf.Tensor

@@ -1,4 +1,4 @@
-"""Runs a model over many rows, those of similar length together."""
+"""`Predictor`: runs a model over many rows, those of similar length together."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Predictor:
         """`function` as a `tf.function` of that signature, traced once; on other backends the function itself."""
         if keras.backend.backend() != "tensorflow":
             return function
-        # Methods of one object are equal, and tell what is traced; other functions must be long-lived.
+        # Methods of one object are equal; other functions must be long-lived.
         key = function, str(signature), *options.items()
         self.follow_layers()
         if key not in self._functions:
@@ -118,15 +118,15 @@ class Predictor:
         callbacks: Any = None,
         compute: Callable[[Any, Callable[..., Any]], Any] | None = None,
     ) -> Iterator[Any]:
-        """Reads rows in blocks of a few thousand, and yields what `compute` returns for each.
+        """Yields what `compute` returns for each block of a few thousand rows.
 
-        Arguments are checked at once, before the first block is asked for.
+        Arguments are checked at once, before the first block is read.
 
         Args:
             inputs: what kind of data `x` is.
             x: columns, a dataset of batches, or an iterable of rows.
-            batch_size: the most rows a step.
-            max_tokens_per_batch: the most tokens a step, padding included.
+            batch_size: the most rows per step.
+            max_tokens_per_batch: the most tokens per step, padding included.
             verbose: Keras's progress bar.
             steps: the first so many batches of `x`; all if None.
             callbacks: Keras callbacks.
@@ -178,7 +178,7 @@ class Predictor:
         return keras.tree.map_structure(lambda output: tf.constant(keras.ops.convert_to_numpy(output)), outputs)
 
     def ask(self, inputs: Inputs, serve: Callable[..., Any], x: Any, batch_size: int) -> dict[str, np.ndarray]:
-        """What `serve`, a function of batches of strings, answers to all rows of `x`, texts of similar length together.
+        """The answers of `serve`, a function of batches of strings, to all rows of `x`; similar lengths together.
 
         Answers of as many columns as a batch needs are padded to the widest batch, with `b""` for strings and -1 for
         numbers.

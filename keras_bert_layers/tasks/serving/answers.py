@@ -1,4 +1,4 @@
-"""What `answer` takes and returns in Python: rows or a single one, and strings as `str`."""
+"""`answer` in Python: takes rows or a single one, and returns strings as `str`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def ask(task: Any, serve: Callable[..., Any], x: Any, batch_size: int) -> dict[s
         task: the task.
         serve: one of its functions that give answers.
         x: as in `Task.answer`.
-        batch_size: rows a step.
+        batch_size: rows per step.
 
     Raises:
         ValueError: the task has no preprocessor.
@@ -49,7 +49,7 @@ def as_rows(x: Any) -> Any:
 
 
 def as_text(answers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The answers with `str` where strings are `bytes`; what is no UTF-8 becomes U+FFFD."""
+    """The answers with `str` where strings are `bytes`; invalid UTF-8 becomes U+FFFD."""
     return {
         name: _AS_TEXT(values) if values.dtype == object and values.size else values for name, values in answers.items()
     }

@@ -1,4 +1,4 @@
-"""Exports a task: its signatures, requests to warm a server up, and the facts of its model card."""
+"""`export_task`: a SavedModel or an ONNX file of a task, with warm-up requests and the facts of a model card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts: texts that a model was trained to read before every text."""
+"""`Prompts`: texts that a model was trained to read before every text."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Prompts:
         return self.by_name.get(prompt, prompt)
 
     def pipeline(self, task: Any, prompt: str | None, x: Any) -> Any:
-        """How a task reads `x`: its inputs object, with another prompt if one is given."""
+        """The pipeline that reads `x`: that of a task, with another prompt if one is given."""
         if prompt is None:
             return task.pipeline
         if not task.pipeline.is_raw(x):

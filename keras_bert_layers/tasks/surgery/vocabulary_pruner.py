@@ -1,4 +1,4 @@
-"""`prune_vocabulary`: a model with the tokens of a corpus only."""
+"""`prune_vocabulary`: a smaller model with only the tokens of a corpus."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def prune_vocabulary(
         model: a task or a `BertBackbone`; it stays as it is.
         texts: the texts, such as the lines of a file; an iterator is enough.
         num_tokens: the most tokens to keep: the special and added ones, and the most frequent others. Words with a
-            token that is left out are split further, or are `[UNK]`; a warning says how many tokens of the texts that
-            are. None keeps all that the texts use.
+            token that is left out are split further, or are `[UNK]`; a warning counts the tokens of the texts that
+            this affects. None keeps all that the texts use.
         preprocessor: the preprocessor of a backbone; a task has its own.
 
     Returns:

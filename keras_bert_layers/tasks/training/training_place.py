@@ -1,4 +1,4 @@
-"""Where training is, and what it draws by: what `fit` needs to go on as if it had not been interrupted."""
+"""`TrainingPlace`: how far training is and its random state, so that `fit` resumes identically."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Values = list[np.ndarray]
 
 
 class TrainingPlace(keras.layers.Layer):
-    """The part of a task's `.keras` and weights files that says where its training was when they were written.
+    """How far the training of a task was when its `.keras` or weights file was written: a part of these files.
 
     It holds the seed of this training, how many epochs the task was ever trained for, the epoch and step of this `fit`,
     and the states of dropout and of the metrics. The order of rows, the masks and the pairs of an epoch follow from
     these numbers.
 
-    A training goes on from a file in two cases. A callback of `fit`, such as `keras.callbacks.BackupAndRestore`, reads
-    it: then the batches before the step are read and left out, so that `fit` ends with the same weights as without the
+    Training resumes from a file in two cases. A callback of `fit`, such as `keras.callbacks.BackupAndRestore`, reads
+    it: then the batches before the step are read and skipped, so that `fit` ends with the same weights as without the
     interruption. Or a model was loaded from the file and `fit` gets the `initial_epoch` that was to come next. In all
-    other cases a new training begins, by a seed that `keras.utils.set_random_seed` makes repeatable.
+    other cases a new training begins, with a seed that `keras.utils.set_random_seed` makes repeatable.
 
     It is a layer, as Keras saves nothing else; a task has it as a property, and not as one of its layers.
 
@@ -64,12 +64,12 @@ class TrainingPlace(keras.layers.Layer):
         return [variable for variable in self._task.value.variables if variable.name == "seed_generator_state"]
 
     def now(self) -> tuple[int, int, int]:
-        """The place at which a dataset's iterator begins; see `Epochs`."""
+        """The seed, the epoch and the number of epochs at which a dataset's iterator begins; see `Epochs`."""
         num_before = self.epoch - self._first_epoch if self._steps_per_epoch else 0
         return self.seed, self.epoch - num_before, self.num_epochs - num_before
 
     def reader(self) -> Callable[[], tuple[int, int, int]]:
-        """`now`, which does not keep the task alive: TensorFlow never lets go of the Python functions of a dataset."""
+        """`now`, without a reference to the task: TensorFlow keeps the Python functions of a dataset for ever."""
         place = weakref.ref(self)
         return lambda: place().now()  # type: ignore[union-attr] # `fit` holds the task
 
@@ -84,7 +84,7 @@ class TrainingPlace(keras.layers.Layer):
             self._begin(read, by_callback=read is not before)
 
         first = keras.callbacks.LambdaCallback(on_train_batch_end=self._end_step, on_epoch_end=self._end_epoch)
-        first.async_safe = True  # alone, it is no reason to wait for each step
+        first.async_safe = True  # alone, it does not need the logs of each step
         given = callbacks.callbacks if isinstance(callbacks, keras.callbacks.CallbackList) else callbacks
         given = keras.tree.flatten(given or [])
         for callback in given:
@@ -93,14 +93,14 @@ class TrainingPlace(keras.layers.Layer):
         return [first, *given, keras.callbacks.LambdaCallback(on_train_begin=begin)]
 
     def _begin(self, read: dict[str, Values], *, by_callback: bool) -> None:
-        """Goes on at the place that a file held, or begins a new training.
+        """Resumes at the place that a file held, or begins a new training.
 
         Args:
             read: what a file held, if one was read since the last `fit`.
             by_callback: whether a callback of this `fit` read it.
         """
         task = self._task.value
-        if not by_callback:  # a callback that read an epoch, but no weights, found half of what Keras had written
+        if not by_callback:  # a callback that read an epoch, but no weights, found an incomplete file of Keras's
             task._initial_epoch = None
         epoch = read["place"][0][2] if "place" in read else None
         if epoch is None or not (by_callback or epoch == self._first_epoch > 0):
@@ -115,13 +115,13 @@ class TrainingPlace(keras.layers.Layer):
         task._initial_epoch = self.epoch
         num_before = (self._steps_per_epoch or 0) * (self.epoch - self._first_epoch)
         if num_before and keras.backend.backend() == "torch":
-            rule, cure = "be None where a training goes on", "On torch, Keras reads batches before this task can."
+            rule, cure = "be None where a training resumes", "On torch, Keras reads batches before this task can."
             raise ValueError(checks.message(type(task).__name__, "steps_per_epoch", rule, self._steps_per_epoch, cure))
         if num_before or self.step:
             task.train_function = _Replay(task, num_before, self.step, read["metrics"])
 
     def _end_step(self, batch: int, logs: Any = None) -> None:
-        self.step = max(self.step, batch + 1)  # steps that are left out were counted before
+        self.step = max(self.step, batch + 1)  # skipped steps were counted before
 
     def _end_epoch(self, epoch: int, logs: Any = None) -> None:
         self.num_epochs += 1
@@ -135,12 +135,12 @@ def _remove_if_empty(path: Path) -> None:
 
 
 class _Replay:
-    """Stands for a task's compiled training step while batches are read that were trained on before.
+    """Replaces a task's compiled training step while batches are read that were trained on before.
 
     Args:
         task: the task.
         num_before: how many batches come before the first step.
-        num_steps: how many steps to leave out; Keras counts them as usual.
+        num_steps: how many steps to skip; Keras counts them as usual.
         metrics: the values of the metrics' variables after these steps.
     """
 
@@ -150,7 +150,7 @@ class _Replay:
         self._num_before = num_before
         self._num_left = num_steps
         self._metrics = metrics
-        # On TensorFlow the first step makes them; the other backends have made them before.
+        # On TensorFlow the first step creates them; other backends create them before.
         self._has_metrics = keras.backend.backend() != "tensorflow"
 
     def __call__(self, *arguments: Any) -> Any:
@@ -163,14 +163,14 @@ class _Replay:
         if not self._num_left:
             self._task.train_function = self._train
             return self._train(*arguments)
-        logs = self._leave_out(batches)
+        logs = self._skip(batches)
         self._num_left = max(0, self._num_left - self._task.steps_per_execution)
         if state and len(state[0][-1]) == len(self._metrics):
             *others, _ = state[0]
             state = [(*others, self._metrics)]
         return (logs, *state) if state else logs
 
-    def _leave_out(self, batches: Any) -> dict[str, Any]:
+    def _skip(self, batches: Any) -> dict[str, Any]:
         """Reads the batches of one step, and returns its logs."""
         task = self._task
         if not self._has_metrics:

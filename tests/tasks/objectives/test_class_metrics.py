@@ -138,7 +138,7 @@ def test_shares_of_classes(make):
 @pytest.mark.parametrize(
     ("labels", "text"),
     [
-        (np.ones((4, 2)), r"`y` must hold one class a text, or one column for each of 3 classes.*shape \(4, 2\)"),
+        (np.ones((4, 2)), r"`y` must hold one class per text, or one column for each of 3 classes.*shape \(4, 2\)"),
         ([[1, 0, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0]], "a sum of 1.* in row 1.*multi_label_classification"),
         ([[1, 0, 0], [0, 1, 0], [0, -1, 2], [1, 0, 0]], r"at least 0.* in row 2"),
     ],
