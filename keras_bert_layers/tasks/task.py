@@ -16,7 +16,7 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
 from keras_bert_layers.tasks import _saving as saving
-from keras_bert_layers.tasks.graphs.parts import backbones_of, check_sizes
+from keras_bert_layers.tasks.graphs.parts import backbones_of, preprocessor_of_pipeline
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs.columns import holds_text
 from keras_bert_layers.tasks.prediction import Predictor
@@ -43,7 +43,6 @@ class Task(keras.Model):
     """
 
     pipeline: Inputs
-
     #: The name of the model's output in the signature `token_ids`.
     output_name = "logits"
     #: Whether the outputs depend on the backbone's pooler; training leaves an unused one unchanged.
@@ -75,19 +74,7 @@ class Task(keras.Model):
 
     #: How far training is; Keras saves it with the weights, under this name.
     _training_place = property(lambda task: task._trainer.place)
-
-    @property
-    def preprocessor(self) -> Any:
-        """Turns text into ids; None for a task that takes ids only."""
-        return self.pipeline.preprocessor
-
-    @preprocessor.setter
-    def preprocessor(self, preprocessor: Any) -> None:
-        if preprocessor is not self.pipeline.preprocessor:
-            if preprocessor is not None:
-                check_sizes(type(self).__name__, self.backbone.config, preprocessor)
-            self.pipeline.preprocessor = preprocessor
-            self.forget_traces()
+    preprocessor = preprocessor_of_pipeline
 
     def forget_traces(self) -> None:
         """Drops all traced functions; called by whatever changes the model, its labels or its answers."""
@@ -110,13 +97,11 @@ class Task(keras.Model):
     def trainable_weights(self) -> list[Any]:
         """The weights that training changes: without a backbone's pooler, if no output depends on it."""
         weights = super().trainable_weights
-        if self.reads_pooled_output:
-            return weights
-        unused = {id(weight) for backbone in backbones_of(self) for weight in backbone.get_layer("pooler").weights}
+        backbones = [] if self.reads_pooled_output else backbones_of(self)
+        unused = {id(weight) for backbone in backbones for weight in backbone.get_layer("pooler").weights}
         return [weight for weight in weights if id(weight) not in unused]
 
-    #: The layers hold no other trainable variables.
-    trainable_variables = trainable_weights
+    trainable_variables = trainable_weights  # the layers hold no others
 
     def compile(
         self,
@@ -155,8 +140,6 @@ class Task(keras.Model):
         """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
         self._trainer.add_tokens(x)
         return super().compute_metrics(x, y, y_pred, sample_weight)
-
-    quantize = keras_models.quantize
 
     def fit(
         self,
@@ -262,9 +245,8 @@ class Task(keras.Model):
 
         Args:
             x: with a preprocessor, a list, array, tensor or pandas column of strings, or a tuple of two for pairs; a
-                `tf.data.Dataset` or `keras.utils.PyDataset` of batches; a table of the library `datasets`; or an
-                iterable, such as a generator, that yields one text or one tuple of texts at a time. It may be empty.
-                Without a preprocessor, or if it holds `"token_ids"`, what Keras takes.
+                dataset or a table, as in `fit`; or an iterable that yields one text or one tuple of texts at a time. It
+                may be empty. Without a preprocessor, or if it holds `"token_ids"`, what Keras takes.
             batch_size: the most rows per step; for ids 32 if None.
             verbose: Keras's progress bar, over rows: 0 shows nothing, 1 and "auto" show it, 2 shows one line.
             steps: the first so many batches of `x`, of `batch_size` or else 32 rows if it is not a dataset.
@@ -287,8 +269,8 @@ class Task(keras.Model):
     ) -> Iterator[Any]:
         """The rows of `predict` one by one, for more texts than fit into memory.
 
-        Rows are read in blocks of a few thousand, which are sorted and computed as in `predict`. No more than one block
-        is held, and nothing of the next one is read before the rows of the last were taken.
+        Rows are read, sorted and computed in blocks of a few thousand, as in `predict`. Nothing of the next block is
+        read before the rows of the last were taken.
 
         Args:
             x: as in `predict`, texts and not ids; so are the other arguments.
@@ -306,9 +288,7 @@ class Task(keras.Model):
         return self._predictor.predict_on_batch(self.pipeline, x)
 
     def answer(self, x: Any, batch_size: int = 32) -> dict[str, Any]:
-        """The answers of the exported model's `serving_default`, without exporting it.
-
-        All of a text is read: there is no bound as `max_bytes` of `export`, and no answer `"bytes_cut"`.
+        """The answers of the exported model's `serving_default`, without an export, `max_bytes` and `"bytes_cut"`.
 
         Args:
             x: texts as in `predict`: a list, array or tensor, or a tuple with one for each text input. Or a single row:
@@ -357,9 +337,8 @@ class Task(keras.Model):
 
         Args:
             filepath: the folder to make. It is written completely or not at all; a SavedModel there is replaced.
-            format: `"tf_saved_model"`; or `"onnx"` for a file of single texts that ONNX Runtime runs, see
-                `keras_bert_layers.export.onnx.write_onnx`. It takes the dtypes `"float32"` and `"int8"`, and none of
-                the options below them.
+            format: `"tf_saved_model"`; or `"onnx"` for a file of single texts, see `export.onnx.write_onnx`, with dtype
+                `"float32"` or `"int8"` and none of the options below it.
             verbose: whether to print the folder; None does not.
             dtype: the dtype of the exported model: `"bfloat16"` (half-size weights and bfloat16 products, with softmax,
                 LayerNorm and all answers in float32), `"float32"`, or None for that of the task.
@@ -394,9 +373,10 @@ class Task(keras.Model):
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_task(source, task)`.")
     _run_through_graph = keras_models.run_through_graph
     save = atomic_save.save
+    quantize = keras_models.quantize
 
     def save_weights(self, filepath: str | PathLike[str], overwrite: bool = True, **options: Any) -> None:
-        """Writes the weights, as `keras.Model.save_weights`; what is there is replaced when the new is complete."""
+        """Writes the weights, as `keras.Model.save_weights`; a file there is replaced when the new one is complete."""
         self._trainer.follow_layers()
         atomic_save.save_weights(self, filepath, overwrite, **options)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
@@ -21,13 +20,8 @@ def is_stream(x: Any) -> bool:
     return isinstance(x, Iterable) and not is_column and not columns_of.is_dataset(x)
 
 
-def rows_of_dataset(dataset: Any) -> Iterator[Any]:
-    """The rows of a dataset of batches: each a text, a list of words, or a tuple of these."""
-    return itertools.chain.from_iterable(map(rows_of_batch, dataset))
-
-
 def rows_of_batch(batch: Any) -> Iterator[Any]:
-    """The rows of a batch `x`, `(x, y)` or `(x, y, sample_weight)`."""
+    """The rows of a batch `x`, `(x, y)` or `(x, y, sample_weight)`: texts, lists of words, or tuples."""
     return rows_of_columns(batch[0] if isinstance(batch, tuple) else batch)
 
 

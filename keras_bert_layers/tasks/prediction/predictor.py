@@ -202,11 +202,10 @@ class Predictor:
 
 def _row_stream(inputs: Inputs, x: Any, steps: int | None, batch_size: int | None) -> tuple[Iterator[Any], int | None]:
     """The rows of `x`, or of its first batches, and their number where it is known."""
-    if columns_of.is_dataset(x):
-        inputs.check_dataset(x)
-        return row_blocks.rows_of_dataset(x if steps is None else x.take(steps)), None
-    if isinstance(x, keras.utils.PyDataset):
-        batches = itertools.islice(batches_of(x), steps)
+    if columns_of.is_dataset(x) or isinstance(x, keras.utils.PyDataset):
+        if columns_of.is_dataset(x):
+            inputs.check_dataset(x)
+        batches = itertools.islice(x if columns_of.is_dataset(x) else batches_of(x), steps)
         return itertools.chain.from_iterable(map(row_blocks.rows_of_batch, batches)), None
     num_rows = None
     if not row_blocks.is_stream(x):

@@ -63,6 +63,10 @@ def test_columns_to_rows_and_back():
 
 def test_rows_of_a_dataset():
     labelled = tf.data.Dataset.from_tensor_slices((["a", "b", "c"], [1, 0, 1])).batch(2)
-    assert list(row_blocks.rows_of_dataset(labelled)) == [b"a", b"b", b"c"]
+    assert [row for batch in labelled for row in row_blocks.rows_of_batch(batch)] == [b"a", b"b", b"c"]
     pairs = tf.data.Dataset.from_tensor_slices(((["a", "b", "c"], ["d", "e", "f"]),)).batch(2)
-    assert list(row_blocks.rows_of_dataset(pairs)) == [(b"a", b"d"), (b"b", b"e"), (b"c", b"f")]
+    assert [row for batch in pairs for row in row_blocks.rows_of_batch(batch)] == [
+        (b"a", b"d"),
+        (b"b", b"e"),
+        (b"c", b"f"),
+    ]
