@@ -40,9 +40,6 @@ class ClassificationError:
     weights: list[float]
 
 
-_PROBLEM_TYPE = "single_label_classification"
-
-
 @dataclass(frozen=True)
 class ClassificationReport:
     """Confusion matrix, metrics per class and worst errors; `BertClassifier.report` computes it.
@@ -89,9 +86,9 @@ class ClassificationReport:
 def report_of(classifier: Any, x: Any, y: Any, *, num_errors: int, batch_size: int | None) -> ClassificationReport:
     """The report of a `BertClassifier`; see its method `report`."""
     owner = type(classifier).__name__
-    if classifier.problem_type != _PROBLEM_TYPE:
+    if classifier.problem_type != "single_label_classification":
         cure = "For other labels, `compile` with metrics of `keras_bert_layers.metrics`, and call `evaluate`."
-        rule = f"be {_PROBLEM_TYPE!r} for a report"
+        rule = "be 'single_label_classification' for a report"
         raise ValueError(checks.message(owner, "problem_type", rule, classifier.problem_type, cure))
     check_takes_text(classifier)
     checks.whole_number(owner, "num_errors", num_errors)

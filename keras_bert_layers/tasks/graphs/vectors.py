@@ -83,12 +83,7 @@ def projection_layers(
             activation=activation_function(owner, name),
             kernel_initializer=truncated_normal(config.initializer_range),
             dtype="float32",
-            name=projection_name(index),
+            name=f"dense_projection_{index}" if index else "dense_projection",
         )
         for index, (width, name) in enumerate(zip(widths, names, strict=False))
     ]
-
-
-def projection_name(index: int) -> str:
-    """The name of a dense layer after the pooling, counted from 0."""
-    return f"dense_projection_{index}" if index else "dense_projection"

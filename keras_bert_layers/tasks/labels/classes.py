@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ class Classes:
 
     #: The fewest there may be.
     least = 2
+    #: Why class weights have no meaning, for the error.
+    without_class_weight = ""
 
     def __init__(self, num_classes: int | None, class_names: Sequence[str] | None):
         if num_classes is None and class_names is not None:
@@ -54,6 +56,12 @@ class Classes:
     def as_given(self, names: Any) -> Any:
         """The labels of an answer as a user gives them: one name or an array of them, or indices without names."""
         return names if self.class_names is not None else np.asarray(names).astype(np.int64)[()]
+
+    def class_weight(self, class_weight: Mapping[str | int, float]) -> dict[int, float]:
+        """Class weights as Keras takes them; refused where they have no meaning."""
+        cure = "Give each text its own weight with `sample_weight`."
+        rule = f"be None, as {self.without_class_weight}"
+        raise ValueError(checks.message(OWNER, "class_weight", rule, dict(class_weight), cure))
 
     def for_loss(self, y: Any, y_pred: Any, loss: Any) -> Any:
         """Labels of a batch in the form that a compiled loss takes."""
@@ -92,10 +100,3 @@ class Classes:
 def as_text(label: Any) -> Any:
     """A label as `str` if it is bytes."""
     return label.decode() if isinstance(label, bytes) else label
-
-
-def no_class_weight(reason: str) -> ValueError:
-    """The error for class weights where they have no meaning."""
-    return ValueError(
-        f"`{OWNER}`: `class_weight` must be None, as {reason}. Give each text its own weight with `sample_weight`."
-    )

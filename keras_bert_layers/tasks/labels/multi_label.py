@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -13,13 +13,15 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.decoding import decode_label_sets
 from keras_bert_layers.export import onnx
 from keras_bert_layers.metrics import F1Score
-from keras_bert_layers.tasks.labels.classes import OWNER, Classes, as_text, no_class_weight
+from keras_bert_layers.tasks.labels.classes import OWNER, Classes, as_text
 
 THRESHOLD = 0.5
 
 
 class MultiLabel(Classes):
     """Labels of any number of classes per text: lists of names or 0 and 1 in columns, sigmoid, binary cross entropy."""
+
+    without_class_weight = "a text with several labels does not have one class"
 
     def __init__(self, num_classes: int | None, class_names: Sequence[str] | None, threshold: float | None):
         super().__init__(num_classes, class_names)
@@ -81,10 +83,6 @@ class MultiLabel(Classes):
             rule = "be (batch, labels), or ragged"
             raise ValueError(checks.message(OWNER, "y", f"{rule} where it holds names", tuple(y.shape)))
         return tf.cast(tf.reduce_any(self.matches(y, or_empty=True), axis=1), tf.float32)
-
-    def class_weight(self, class_weight: Mapping[str | int, float]) -> dict[int, float]:
-        """Refused: a text with several classes has no single weight."""
-        raise no_class_weight("a text with several labels has no one class")
 
     def onnx_answers(self, graph: onnx.Graph, logits: str) -> dict[str, onnx.Answer]:
         """`label` and `probabilities` of an ONNX file."""

@@ -13,7 +13,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.config import ACTIVATIONS
 from keras_bert_layers.export import onnx
 from keras_bert_layers.metrics import PearsonCorrelation
-from keras_bert_layers.tasks.labels.classes import OWNER, Classes, no_class_weight
+from keras_bert_layers.tasks.labels.classes import OWNER, Classes
 
 
 class Regression(Classes):
@@ -21,6 +21,7 @@ class Regression(Classes):
 
     threshold = None
     least = 1
+    without_class_weight = "a regression has no classes"
 
     def __init__(self, num_classes: int | None, class_names: Sequence[str] | None):
         if class_names is not None and num_classes in (None, 1):
@@ -59,10 +60,6 @@ class Regression(Classes):
             raise ValueError(checks.message(OWNER, "y", "hold numbers in a regression", y.dtype.name))
         return y
 
-    def class_weight(self, class_weight: Mapping[str | int, float]) -> dict[int, float]:
-        """Refused: there are no classes."""
-        raise no_class_weight("a regression has no classes")
-
     def onnx_answers(self, graph: onnx.Graph, logits: str) -> dict[str, onnx.Answer]:
         """`score` of an ONNX file."""
         if self.num_classes > 1:
@@ -88,8 +85,6 @@ def _activate(activation: str, logits: Any) -> Any:
             return tf.nn.gelu(logits, approximate=activation == "gelu_tanh")
         case "mish":
             return logits * tf.tanh(tf.math.softplus(logits))
-        case "sigmoid" | "tanh":
-            return getattr(tf, activation)(logits)
     return getattr(tf.nn, activation)(logits)
 
 

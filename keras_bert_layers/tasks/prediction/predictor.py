@@ -79,7 +79,11 @@ class Predictor:
             blocks = list(self.blocks(inputs, x, batch_size, max_tokens_per_batch, **options))
             if blocks:
                 return inputs.join(blocks)
-            return inputs.empty(x, keras.tree.map_structure(_without_rows, self.part(inputs.part).output))
+            outputs = self.part(inputs.part).output
+            no_rows = keras.tree.map_structure(
+                lambda one: np.zeros((0, *(n or 0 for n in one.shape[1:])), one.dtype), outputs
+            )
+            return inputs.empty(x, no_rows)
         if max_tokens_per_batch is not None:
             rule, cure = "be None for ids", "Ids are computed in the batches that they come in."
             raise ValueError(checks.message(inputs.owner, "max_tokens_per_batch", rule, max_tokens_per_batch, cure))
@@ -216,8 +220,3 @@ def _row_stream(inputs: Inputs, x: Any, steps: int | None, batch_size: int | Non
         return iter(x), num_rows
     most = steps * (batch_size or 32)
     return itertools.islice(x, most), None if num_rows is None else min(most, num_rows)
-
-
-def _without_rows(output: Any) -> np.ndarray:
-    """An array with the output's axes and dtype, and no rows."""
-    return np.zeros((0, *(size or 0 for size in output.shape[1:])), output.dtype)

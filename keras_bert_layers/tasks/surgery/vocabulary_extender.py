@@ -98,11 +98,13 @@ def _refuse_split(given: Sequence[str], normalized: Sequence[Sequence[str]]) -> 
         for word, parts in zip(given, normalized, strict=True)
         if len(parts) != 1
     ]
-    if wrong:
-        _refuse(wrong, len(given))
+    _refuse(wrong, len(given))
 
 
 def _refuse(wrong: Sequence[str], num_words: int) -> None:
+    """ValueError if words are wrong, with the first reasons."""
+    if not wrong:
+        return
     more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
     rule = "hold words that the tokenizer does not split"
     cure = f"{'; '.join(wrong[:3])}{more}. Leave them out."
@@ -126,5 +128,4 @@ def _check(tokenizer: BertTokenizer, vocabulary: list[str], words: list[str]) ->
     ids = other.tokenize(words).to_list()
     wrong = [f"{word!r} has {len(row)} tokens" for word, row in zip(words, ids, strict=True) if len(row) != 1]
     wrong += [f"{word!r} is [UNK]" for word, row in zip(words, ids, strict=True) if row == [other.unknown_id]]
-    if wrong:
-        _refuse(wrong, len(words))
+    _refuse(wrong, len(words))

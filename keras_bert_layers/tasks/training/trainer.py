@@ -22,7 +22,7 @@ from keras_bert_layers.tasks.training.training_place import TrainingPlace
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def _traced_anew_after_errors(method: Method) -> Method:
+def _traced_again_after_errors(method: Method) -> Method:
     """A method of `Trainer` whose task's training functions are made again after an error in it; a decorator.
 
     TensorFlow takes the second call of a function whose first trace was interrupted for one that needs no variables.
@@ -116,7 +116,7 @@ class Trainer:
             masks = [mask for name, mask in x.items() if name.endswith("padding_mask")]
             self._token_count.update_state([keras.ops.count_nonzero(mask) for mask in masks])
 
-    @_traced_anew_after_errors
+    @_traced_again_after_errors
     def fit(
         self,
         x: Any,
@@ -172,7 +172,7 @@ class Trainer:
             raise ValueError(checks.message(owner, "group_by_length", "be False for ids", group_by_length))
         return IdArrays(owner, None) if shuffle and IdArrays.are_here(rows) else None
 
-    @_traced_anew_after_errors
+    @_traced_again_after_errors
     def evaluate(self, x: Any, y: Any, batch_size: int | None, sample_weight: Any, **options: Any) -> Any:
         """Computes loss and metrics; see `Task.evaluate`."""
         task, pipeline = self._task, self._task.pipeline
@@ -187,7 +187,7 @@ class Trainer:
             pipeline.check_labels(x, y)
         return keras.Model.evaluate(task, untuned(batches), **options)
 
-    @_traced_anew_after_errors
+    @_traced_again_after_errors
     def train_on_batch(self, x: Any, y: Any, sample_weight: Any, class_weight: Any, return_dict: bool) -> Any:
         """Trains on one batch; see `Task.train_on_batch`."""
         task = self._task
@@ -197,7 +197,7 @@ class Trainer:
         self._build_optimizer()
         return keras.Model.train_on_batch(task, *batch, class_weight=class_weight, return_dict=return_dict)
 
-    @_traced_anew_after_errors
+    @_traced_again_after_errors
     def test_on_batch(self, x: Any, y: Any, sample_weight: Any, return_dict: bool) -> Any:
         """Evaluates one batch; see `Task.test_on_batch`."""
         batch = self._one_batch(x, y, sample_weight, training=False)

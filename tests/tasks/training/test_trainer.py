@@ -3,6 +3,7 @@
 import inspect
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -47,3 +48,35 @@ def test_evaluation_and_single_steps_are_traced_again_too(interrupted):
 
 def test_signatures_are_kerass():
     assert list(inspect.signature(BertClassifier.fit).parameters)[:4] == ["self", "x", "y", "batch_size"]
+
+
+IDS = {name: np.ones((2, 3), "int32") for name in ("token_ids", "segment_ids", "padding_mask")}
+
+
+@pytest.fixture
+def trained(new_backbone):
+    """A classifier whose optimizer has state."""
+    task = BertClassifier(new_backbone(), 2)
+    task.compile(keras.optimizers.Adam(), run_eagerly=True)
+    task.train_on_batch(IDS, np.array(LABELS))
+    return task
+
+
+def test_an_optimizer_whose_weights_lora_froze_is_not_saved(trained, tmp_path):
+    trained.backbone.enable_lora(2)
+    trained.save_weights(tmp_path / "bert.weights.h5")
+    trained.save(tmp_path / "bert.keras")
+    again = keras.models.load_model(tmp_path / "bert.keras")
+    for task in (trained, again):
+        assert len(task.optimizer.variables) == 2 + 2 * len(task.trainable_weights)
+    again.load_weights(tmp_path / "bert.weights.h5")  # Keras warns of state that does not fit
+
+
+def test_functions_follow_their_layers(new_backbone, preprocessor):
+    task = BertClassifier(new_backbone(), 2, preprocessor=preprocessor)
+    made, make = [], task.make_predict_function
+    task.make_predict_function = lambda: made.append(task.predict_function) or make()
+    for is_packed in (False, False, True, True):
+        task.backbone.packed_rows = is_packed
+        task.predict(IDS, verbose=0)
+    assert [function is None for function in made] == [True, False, True, False]
