@@ -79,11 +79,7 @@ class Predictor:
             blocks = list(self.blocks(inputs, x, batch_size, max_tokens_per_batch, **options))
             if blocks:
                 return inputs.join(blocks)
-            outputs = self.part(inputs.part).output
-            no_rows = keras.tree.map_structure(
-                lambda one: np.zeros((0, *(n or 0 for n in one.shape[1:])), one.dtype), outputs
-            )
-            return inputs.empty(x, no_rows)
+            return inputs.empty(x, keras.tree.map_structure(_without_rows, self.part(inputs.part).output))
         if max_tokens_per_batch is not None:
             rule, cure = "be None for ids", "Ids are computed in the batches that they come in."
             raise ValueError(checks.message(inputs.owner, "max_tokens_per_batch", rule, max_tokens_per_batch, cure))
@@ -206,10 +202,11 @@ class Predictor:
 
 def _row_stream(inputs: Inputs, x: Any, steps: int | None, batch_size: int | None) -> tuple[Iterator[Any], int | None]:
     """The rows of `x`, or of its first batches, and their number where it is known."""
-    if columns_of.is_dataset(x) or isinstance(x, keras.utils.PyDataset):
-        if columns_of.is_dataset(x):
-            inputs.check_dataset(x)
-        batches = itertools.islice(x if columns_of.is_dataset(x) else batches_of(x), steps)
+    is_dataset = columns_of.is_dataset(x)
+    if is_dataset:
+        inputs.check_dataset(x)
+    if is_dataset or isinstance(x, keras.utils.PyDataset):
+        batches = itertools.islice(x if is_dataset else batches_of(x), steps)
         return itertools.chain.from_iterable(map(row_blocks.rows_of_batch, batches)), None
     num_rows = None
     if not row_blocks.is_stream(x):
@@ -220,3 +217,8 @@ def _row_stream(inputs: Inputs, x: Any, steps: int | None, batch_size: int | Non
         return iter(x), num_rows
     most = steps * (batch_size or 32)
     return itertools.islice(x, most), None if num_rows is None else min(most, num_rows)
+
+
+def _without_rows(output: Any) -> np.ndarray:
+    """An array with the axes and dtype of an output, and without rows."""
+    return np.zeros((0, *(size or 0 for size in output.shape[1:])), output.dtype)
