@@ -1,21 +1,25 @@
-"""What the tags of words say about entities: the scheme of a model's tag names, found out or given, as arrays."""
+"""Tag schemes of named entities: BIO, IOB1, IO, BIOES, BILOU, or plain labels.
+
+`tag_scheme` parses tag names such as "B-person" or "person_B" into a `TagScheme`, whose arrays answer every question
+that decoding, metrics, training and the conditional random field have, so that no other code reads a prefix.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from keras_bert_layers._internal import checks
 
-# Kinds of tags. A WORD is an answer by itself; the kind of a tag outside of all entities is "".
+# Kinds of tags. A WORD is an entity on its own; the kind of a tag outside of all entities is "".
 BEGIN, INSIDE, END, SINGLE, WORD = "B", "I", "E", "S", "W"
 
-# The letters of each scheme and the kinds that they are. "M" is the "I" of BMES.
+# The letters of each scheme and the kind that each stands for. "M" is the "I" of BMES.
 SCHEMES = {
     "bio": {"B": BEGIN, "I": INSIDE},
     "iob1": {"B": BEGIN, "I": INSIDE},
@@ -25,6 +29,8 @@ SCHEMES = {
     "labels": {},
 }
 _LETTERS = set("BIMESLU")
+# The prefixes that files of tags have; `as_bio` reads them.
+PREFIXES = {letter: kind for letter, kind in (SCHEMES["bioes"] | SCHEMES["bilou"]).items() if letter != "M"}
 _SPECIAL = {a + word + b for a, b in ("[]", "<>") for word in ("PAD", "CLS", "SEP", "UNK", "MASK")}
 _FORMS = (
     re.compile(r"(?P<letter>[A-Za-z])(?:[-_](?P<label>.*))?", re.DOTALL),
@@ -35,19 +41,19 @@ NO_LABEL = "entity"
 
 
 class Tag(NamedTuple):
-    """What a tag says: a kind, "" outside of all entities, and the label of the entity."""
+    """A parsed tag: its kind, "" outside of all entities, and the label of the entity."""
 
     kind: str
     label: str
 
 
 def parse_tags(owner: str, names: list[str], scheme: str | None) -> tuple[str, tuple[Tag, ...]]:
-    """The scheme's name, and what each tag says.
+    """Parses tag names: the scheme's name, and the kind and label of each tag.
 
     Args:
         owner: the class to name in errors.
         names: the names of the tags.
-        scheme: one of `SCHEMES`; None finds it out.
+        scheme: one of `SCHEMES`; None infers it from the names.
 
     Raises:
         ValueError: an unknown scheme.
@@ -69,19 +75,20 @@ def parse_tags(owner: str, names: list[str], scheme: str | None) -> tuple[str, t
         return scheme, tuple(Tag(WORD, name) for name in names)
     # In recipes with tags for all pieces, those after the first of a word have the tag "X".
     outside |= {"X"} if found else set()
-    return scheme, tuple(_tag(name, found, outside, SCHEMES[scheme]) for name in names)
+    kinds = SCHEMES[scheme]
 
+    def parsed(name: str) -> Tag:
+        if name in outside:
+            return Tag("", "")
+        letter, label = found.get(name, ("", ""))
+        # A name without a letter of the scheme is a label, as in transformers' pipeline.
+        return Tag(kinds[letter], label or NO_LABEL) if letter in kinds else Tag(INSIDE, name)
 
-def _tag(name: str, found: dict[str, tuple[str, str]], outside: set[str], kinds: dict[str, str]) -> Tag:
-    """What one tag says. A name without a letter of the scheme is a label, like transformers' pipeline reads it."""
-    if name in outside:
-        return Tag("", "")
-    letter, label = found.get(name, ("", ""))
-    return Tag(kinds[letter], label or NO_LABEL) if letter in kinds else Tag(INSIDE, name)
+    return scheme, tuple(map(parsed, names))
 
 
 def _letters_and_labels(form: re.Pattern[str], names: list[str], others: set[str]) -> dict[str, tuple[str, str]]:
-    """The letter and the label of each name in a form, except of some others."""
+    """The letter and the label of each name that has a form; `others` are left out."""
     matches = {name: form.fullmatch(name) for name in names if name not in others}
     return {
         name: (match["letter"].upper(), match["label"] or "")
@@ -91,10 +98,7 @@ def _letters_and_labels(form: re.Pattern[str], names: list[str], others: set[str
 
 
 def _scheme_of(found: Collection[tuple[str, str]]) -> str:
-    """The scheme of tags with letters.
-
-    IOB1 with a "B" for each label is found to be BIO, which reads it in the same way.
-    """
+    """Infers the scheme of tags with letters; IOB1 with a "B" for each label reads the same as BIO, and is BIO here."""
     letters = {letter for letter, _ in found}
     if letters & {"M", "E", "S"}:
         return "bioes"
@@ -105,21 +109,21 @@ def _scheme_of(found: Collection[tuple[str, str]]) -> str:
     return "bio" if all(("B", label) in found for letter, label in found if letter == "I") else "iob1"
 
 
-#: The tag of a word that does not count, the same as in torch's cross entropy.
+#: The tag of a word that the loss ignores, the same number as in torch's cross entropy.
 NO_TAG = -100
 
-# Which kind of tag a word of an entity has, by whether it is the first and the last; the first kind that there is.
+# The kind of tag of a word in an entity, by whether it is the first and the last word; the first kind that exists.
 _KINDS = {(True, True): (SINGLE, BEGIN, END, INSIDE, WORD), (True, False): (BEGIN, INSIDE, WORD)}
 _KINDS |= {(False, True): (END, INSIDE, WORD), (False, False): (INSIDE, WORD)}
 
 
 @dataclasses.dataclass(frozen=True)
 class TagScheme:
-    """The meaning of each tag of a model; arrays of C tags and L labels, so that no other code asks for a scheme.
+    """The meaning of each tag of a model, as arrays of C tags and L labels.
 
     Args:
         name: "bio", "iob1", "io", "bioes", "bilou" or "labels".
-        tags: what each tag says, in the order of their ids.
+        tags: the parsed tags, in the order of their ids.
     """
 
     name: str
@@ -151,11 +155,11 @@ class TagScheme:
         return next((index for index, tag in enumerate(self.tags) if not tag.kind), NO_TAG)
 
     @functools.cached_property
-    def of_spans(self) -> np.ndarray:
+    def span_tags(self) -> np.ndarray:
         """The tag of a word in a span, or `NO_TAG`, int32 `(L, 2, 2, 2)`.
 
-        By its label, whether it is the first word, whether it is the last, and whether the word before is in another
-        span of the same label: only there begins IOB1 with a "B".
+        The axes: its label, whether it is the first word, whether it is the last, and whether the word before is in
+        another span of the same label, the only place where IOB1 has a "B".
         """
         found = np.full((max(len(self.labels), 1), 2, 2, 2), NO_TAG, "int32")
         for label, first, last, touches in np.ndindex(found.shape):
@@ -164,8 +168,8 @@ class TagScheme:
         return found
 
     @functools.cached_property
-    def of_parts(self) -> np.ndarray:
-        """The tag of a part of a word with a tag, int32 `(C, 2, 2)`: whether it is the first part, and the last."""
+    def part_tags(self) -> np.ndarray:
+        """The tag of a part of a word, int32 `(C, 2, 2)`: by the word's tag, whether it is the first part, the last."""
         found = np.empty((len(self.tags), 2, 2), "int32")
         for index, first, last in np.ndindex(found.shape):
             begins = first and self.tags[index].kind in (BEGIN, SINGLE)
@@ -176,8 +180,8 @@ class TagScheme:
         return found
 
     @functools.cached_property
-    def of_whole(self) -> np.ndarray:
-        """The tag of a word by those of its first and of its last part, int32 `(C, C)`."""
+    def whole_tags(self) -> np.ndarray:
+        """The tag of a word by the tags of its first and its last part, int32 `(C, C)`."""
         found = np.repeat(np.arange(len(self.tags), dtype="int32")[:, None], len(self.tags), axis=1)
         for index in np.flatnonzero(self._is((BEGIN, INSIDE))):
             label = int(self.label_ids[index])
@@ -188,28 +192,28 @@ class TagScheme:
     @functools.cached_property
     def may_follow(self) -> np.ndarray:
         """Whether a tag may follow another in a row of tags, bool `(C + 1, C)`; the last line is for the first tag."""
-        goes_on = np.append(self._is((BEGIN, INSIDE)), False)  # [C + 1]
+        may_continue = np.append(self._is((BEGIN, INSIDE)), False)  # [C + 1]
         label_before = np.append(self.label_ids, -1)
-        continued = (label_before[:, None] == self.label_ids) & goes_on[:, None] & (self.label_ids >= 0)
-        must_continue = np.array([self._must_continue(tag) for tag in self.tags])
-        must_go_on = np.append(~self.may_end, False)
-        return np.where(must_go_on[:, None], continued & self._is((INSIDE, END)), ~must_continue | continued)
+        continued = (label_before[:, None] == self.label_ids) & may_continue[:, None] & (self.label_ids >= 0)
+        needs_before = np.array([self._needs_word_before(tag) for tag in self.tags])
+        needs_after = np.append(~self.may_end, False)
+        return np.where(needs_after[:, None], continued & self._is((INSIDE, END)), ~needs_before | continued)
 
     @functools.cached_property
     def may_end(self) -> np.ndarray:
         """Whether a tag may be the last of a row, bool `(C,)`."""
-        return ~np.array([self._must_go_on(tag) for tag in self.tags])
+        return ~np.array([self._needs_word_after(tag) for tag in self.tags])
 
-    def _must_continue(self, tag: Tag) -> bool:
+    def _needs_word_before(self, tag: Tag) -> bool:
         """Whether a tag stands only after one of the same entity, or in IOB1 for a "B" after one of its label."""
-        kinds = self._kinds[tag.label] if tag.kind else set()
+        kinds = self._kinds.get(tag.label, set())
         if self.name == "iob1":
             return tag.kind == BEGIN
         return (tag.kind == INSIDE and BEGIN in kinds) or (tag.kind == END and bool(kinds & {BEGIN, SINGLE}))
 
-    def _must_go_on(self, tag: Tag) -> bool:
+    def _needs_word_after(self, tag: Tag) -> bool:
         """Whether a tag stands only before one of the same entity."""
-        kinds = self._kinds[tag.label] if tag.kind else set()
+        kinds = self._kinds.get(tag.label, set())
         return (tag.kind == INSIDE and END in kinds) or (tag.kind == BEGIN and {END, SINGLE} <= kinds)
 
     @functools.cached_property
@@ -223,38 +227,53 @@ class TagScheme:
     @functools.cached_property
     def _ids(self) -> dict[tuple[int, str], int]:
         """The first tag of each label and kind."""
-        found: dict[tuple[int, str], int] = {}
-        for index, (label, tag) in enumerate(zip(self.label_ids, self.tags, strict=True)):
-            found.setdefault((int(label), tag.kind), index)
-        return found
+        pairs = [(int(label), tag.kind) for label, tag in zip(self.label_ids, self.tags, strict=True)]
+        return {pair: pairs.index(pair) for pair in pairs}
 
     def _tag(self, label: int, kinds: Sequence[str]) -> int:
-        """The tag of a label with the first of some kinds that there is; `NO_TAG` without any."""
+        """The tag of a label with the first of some kinds that exists; `NO_TAG` if none does."""
         return next((self._ids[label, kind] for kind in kinds if (label, kind) in self._ids), NO_TAG)
 
 
 def tag_scheme(owner: str, tag_names: Any, scheme: str | None = None) -> TagScheme:
-    """The scheme of tag names.
+    """The `TagScheme` of a model's tag names.
 
     Args:
         owner: the class to name in errors.
         tag_names: one name for each tag, in the order of their ids.
-        scheme: its name; None finds it out.
+        scheme: its name; None infers it from the names.
 
     Raises:
         TypeError: not a list of strings.
-        ValueError: no name, or a name twice; an unknown scheme.
+        ValueError: an empty list, or a name twice; an unknown scheme.
     """
     return TagScheme(*parse_tags(owner, check_tag_names(owner, tag_names), scheme))
 
 
 def check_tag_names(owner: str, tag_names: Any) -> list[str]:
     """Checks tag names, and returns them as a list; TypeError or ValueError as `tag_scheme`."""
-    if isinstance(tag_names, str | bytes) or not isinstance(tag_names, Sequence | np.ndarray):
+    is_list = isinstance(tag_names, Sequence | np.ndarray) and not isinstance(tag_names, str | bytes)
+    names = list(tag_names) if is_list else []
+    if not is_list or not all(isinstance(name, str) for name in names):
         raise TypeError(checks.message(owner, "tag_names", "be a list of strings", tag_names))
-    names = list(tag_names)
-    if not all(isinstance(name, str) for name in names):
-        raise TypeError(checks.message(owner, "tag_names", "be a list of strings", names))
     if not names or len(set(names)) != len(names):
         raise ValueError(checks.message(owner, "tag_names", "hold at least one name, each once", names))
     return [str(name) for name in names]
+
+
+def bio_tag_names(labels: Iterable[str]) -> list[str]:
+    """The names of BIO tags: "O", and "B-" and "I-" of each label."""
+    return ["O", *(f"{prefix}-{label}" for label in labels for prefix in (BEGIN, INSIDE))]
+
+
+def as_bio(tags: Iterable[str]) -> list[str]:
+    """Tags of one sentence with any of `PREFIXES`, such as "S-person", as BIO tags of the same entities."""
+    found = []
+    open_label = None
+    for tag in tags:
+        prefix, _, label = tag.partition("-")
+        kind = PREFIXES.get(prefix, "")
+        begins = kind in (BEGIN, SINGLE) or label != open_label
+        found.append(f"{BEGIN if begins else INSIDE}-{label}" if kind else tag)
+        open_label = None if kind in ("", END, SINGLE) else label
+    return found

@@ -184,8 +184,9 @@ def _preprocessor(source: str, arguments: argparse.Namespace) -> Any:
 
 def _tag_names(tags: Sequence[str]) -> list[str]:
     """`O` first, then both tags of each type, also where a file has entities of one word only."""
-    kinds = sorted({tag[2:] for tag in tags if tag != "O"})
-    return ["O", *(f"{prefix}-{kind}" for kind in kinds for prefix in "BI")]
+    from keras_bert_layers._internal.tag_scheme import bio_tag_names
+
+    return bio_tag_names(sorted({tag[2:] for tag in tags if tag != "O"}))
 
 
 def _fit(model: Any, training: TrainingRows, validation: TrainingRows, arguments: argparse.Namespace) -> dict[str, Any]:

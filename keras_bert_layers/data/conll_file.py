@@ -1,4 +1,4 @@
-"""Words and their tags, from CoNLL files with one word per line."""
+"""Reads words and their entity tags from CoNLL files, which have one word per line."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from os import PathLike
 from pathlib import Path
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.tag_scheme import PREFIXES, as_bio
 from keras_bert_layers.data.columns import Columns
 from keras_bert_layers.data.text_file import RowCollector, RowError, check_utf8, line_groups
 
-# The prefixes of BIO, BIOES and BILOU, by the position of the word in its entity.
-BEGINS, CONTINUES, ENDS = "BSU", "IEL", "ESLU"
-TAG = re.compile(rf"O|[{BEGINS}{CONTINUES}]-\S.*")
+TAG = re.compile(rf"O|[{''.join(PREFIXES)}]-\S.*")
 
 
 def read_conll(
@@ -30,7 +29,7 @@ def read_conll(
 
     In the result every entity starts with `B-` and continues with `I-`. BIO tags stay as they are. In BIOES and BILOU,
     `S-` and `U-` become `B-`, and `E-` and `L-` become `I-`. An `I-` that does not continue an entity of its type
-    becomes `B-`; IOB1 starts most entities so. No entity changes its type or its words.
+    becomes `B-`; most entities of IOB1 start this way. No entity changes its type or its words.
 
     Args:
         path: a UTF-8 file, plain or gzip, with or without a byte order mark.
@@ -86,12 +85,12 @@ def read_conll(
             collector.leave_out(position, error)
         else:
             if words:
-                collector.keep(words, _as_bio(tags))
+                collector.keep(words, as_bio(tags))
     return collector.columns("no sentence to read.")
 
 
 def _layout(lines: list[str], delimiter: str | None) -> tuple[str | None, int]:
-    """The delimiter and the number of columns, from the first line that is surely not a comment.
+    """The delimiter and the number of columns, from the first line that is certainly not a comment.
 
     A word may itself start with `#`. If all lines do, as in a file of hashtags, the first line decides.
     """
@@ -119,15 +118,3 @@ def _check(cells: list[str], num_columns: int, word_column: int, tag_column: int
             f"the tag {cells[tag_column]!r} must be O, or B- or I- with a type as in 'B-person' "
             "(E-, S-, L- and U- are accepted too)."
         )
-
-
-def _as_bio(tags: list[str]) -> list[str]:
-    """The same entities, each starting with `B-` and continuing with `I-`."""
-    result = []
-    open_type = None
-    for tag in tags:
-        prefix, _, entity_type = tag.partition("-")
-        begins = prefix in BEGINS or entity_type != open_type
-        result.append(tag if prefix == "O" else f"{'B' if begins else 'I'}-{entity_type}")
-        open_type = None if prefix in ("O", *ENDS) else entity_type
-    return result

@@ -231,7 +231,7 @@ class BertTokenClassifier(Task):
             TypeError: texts instead of rows of words; ask `answer` for their entities.
         """
         self.pipeline.is_raw(words)
-        of_whole = self.pipeline.scheme.of_whole
+        whole_tags = self.pipeline.scheme.whole_tags
 
         def compute(columns: Any, run: Callable[..., Any]) -> list[list[str]]:
             self.pipeline.require_words(columns)
@@ -240,7 +240,7 @@ class BertTokenClassifier(Task):
             decode = self._predictor.traced_once(self._decode, specs)
             tags = ops.convert_to_numpy(decode(found.logits, found.is_word)[0])
             rows = zip(tags, found.is_given, found.is_last, strict=True)
-            return [[self.tag_names[tag] for tag in of_whole[row[first], row[last]]] for row, first, last in rows]
+            return [[self.tag_names[tag] for tag in whole_tags[row[first], row[last]]] for row, first, last in rows]
 
         options = {"batch_size": batch_size, "verbose": 0, **kwargs}
         return list(

@@ -43,7 +43,7 @@ def tags_of_words(
     ids = _checked_ids(owner, tf.cast(tags, tf.int32), word_ids, tag_names)
     given = tf.pad(ids.to_tensor(IGNORED), [[0, 0], [0, 1]], constant_values=IGNORED)  # at least one column
     given = tf.gather(given, tf.maximum(word_ids, 0), batch_dims=1)  # [B, U]
-    found = _at(scheme.of_parts, tf.maximum(given, 0), begins_given_word(word_ids), ends_given_word(word_ids))
+    found = _at(scheme.part_tags, tf.maximum(given, 0), begins_given_word(word_ids), ends_given_word(word_ids))
     return tf.where((word_ids == NO_WORD) | (given == IGNORED), IGNORED, found)
 
 
@@ -68,7 +68,7 @@ def tags_of_spans(
     label = tf.gather(label, span, batch_dims=1)
     span, label_in = tf.where(is_in, span, NO_WORD), tf.where(is_in, label, NO_WORD)
     is_first, is_last = span != _neighbour(span, 0), span != _neighbour(span, 1)
-    tags = _at(scheme.of_spans, label, is_first, is_last, is_first & (label_in == _neighbour(label_in, 0)))
+    tags = _at(scheme.span_tags, label, is_first, is_last, is_first & (label_in == _neighbour(label_in, 0)))
     return tf.where(words.word_ids == NO_WORD, IGNORED, tf.where(is_in, tags, scheme.outside))
 
 
