@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.inputs._cut_texts import num_special_tokens, token_counts
+from keras_bert_layers.tasks.inputs.cut_texts import num_special_tokens, token_counts
 from keras_bert_layers.tasks.serving.answers import check_takes_text
 
 

@@ -244,7 +244,9 @@ class TestArguments:
 
     @pytest.mark.parametrize("method", ["predict", "answer", "evaluate"])
     def test_ragged_strings(self, classifier, method):
-        with pytest.raises(TypeError, match="`x` must hold one text a row. Received: .*RaggedTensor.* Join the words"):
+        with pytest.raises(
+            TypeError, match="`x` must hold one text per row. Received: .*RaggedTensor.* Join the words"
+        ):
             getattr(classifier, method)(tf.ragged.constant([["a", "b"], ["c"]]))
 
     def test_one_batch_takes_what_keras_takes(self, classifier):

@@ -14,7 +14,8 @@ from keras_bert_layers.layers import MaskedLMHead
 from keras_bert_layers.preprocessing.masking.masked_lm_generator import check_tokenizer
 from keras_bert_layers.preprocessing.masking.masking import Masking
 from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
-from keras_bert_layers.tasks.inputs.masked import POSITIONS, read_masks
+from keras_bert_layers.tasks.inputs.masked import POSITIONS
+from keras_bert_layers.tasks.inputs.written_masks import read_masks
 
 
 def checked_masking(

@@ -1,4 +1,4 @@
-"""From answers in characters to the positions of answers in windows, and to training steps of windows."""
+"""Turns answers in characters into positions in windows, and windows into training steps."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SHOWN = 60
 
 
 def answer_columns(owner: str, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """One answer start and one answer text a row, from the forms that SQuAD and its readers have.
+    """The start and the text of one answer per row, from the forms that SQuAD and its readers have.
 
     Args:
         owner: the class that asks, for errors.
-        y: a tuple of two columns, starts and texts, each row a value or a list of which the first counts; or one row a
-            question, each a dictionary of `"answer_start"` and `"text"`, again values or lists, or a list of such
+        y: a tuple of two columns, starts and texts, each row a value or a list of which the first counts; or one row
+            per question, each a dictionary of `"answer_start"` and `"text"`, again values or lists, or a list of such
             dictionaries. A row without an answer is an empty list, `""` or None.
 
     Returns:
@@ -35,7 +35,7 @@ def answer_columns(owner: str, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """
     if isinstance(y, tuple):
         if len(y) != 2 or len(y[0]) != len(y[1]):
-            rule = "be a tuple of two equally long columns, (answer starts, answer texts), or one dictionary a row"
+            rule = "be a tuple of two equally long columns, (answer starts, answer texts), or one dictionary per row"
             raise ValueError(checks.message(owner, "y", rule, [len(side) for side in y]))
         pairs = [(_first(start), _first(text)) for start, text in zip(*map(_as_rows, y), strict=True)]
     else:
@@ -55,10 +55,8 @@ def answer_columns(owner: str, y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _as_rows(column: Any) -> Any:
     """A column that can be iterated row by row."""
-    for method in ("to_numpy", "numpy"):
-        if hasattr(column, method):
-            return getattr(column, method)()
-    return column
+    to_rows = getattr(column, "to_numpy", getattr(column, "numpy", lambda: column))
+    return to_rows()
 
 
 def _first(value: Any) -> Any:
@@ -98,7 +96,7 @@ def byte_spans(contexts: tf.Tensor, starts: tf.Tensor, texts: tf.Tensor) -> tupl
     return spans, is_there | ~has_answer
 
 
-def checked_byte_spans(owner: str, contexts: Any, y: Any) -> np.ndarray:
+def check_byte_spans(owner: str, contexts: Any, y: Any) -> np.ndarray:
     """The bytes of a column of answers, int32 `(rows, 2)`; see `byte_spans`.
 
     Raises:
@@ -124,8 +122,8 @@ def checked_byte_spans(owner: str, contexts: Any, y: Any) -> np.ndarray:
     return np.asarray(spans)
 
 
-def asserted_byte_spans(owner: str, contexts: tf.Tensor, y: Any) -> tf.Tensor:
-    """`byte_spans` in graph, after an assertion that shows the first answer that its context does not have there."""
+def check_byte_spans_in_graph(owner: str, contexts: tf.Tensor, y: Any) -> tf.Tensor:
+    """`byte_spans` in graph, after an assertion that shows the first answer that is not in its context at its start."""
     if not isinstance(y, tuple) or len(y) != 2 or not y[0].dtype.is_integer or y[1].dtype != tf.string:
         rule = "be a tuple of two, (answer starts, answer texts), integers and strings `(batch,)`"
         raise ValueError(checks.message(owner, "y", rule, y))
@@ -168,13 +166,13 @@ def as_steps(windows: tf.data.Dataset, batch_size: int, epochs: Epochs | None) -
 
     Args:
         windows: yields tuples of tensors, windows first, all of the same width.
-        batch_size: windows a step.
+        batch_size: windows per step.
         epochs: whether windows are shuffled, so that those of one question are not all in one step.
     """
     if epochs is None or epochs.order is RowOrder.AS_GIVEN:
         return windows.rebatch(batch_size)
-    return epochs.batches(windows.unbatch(), batch_size, lengths=_window_lengths, buffer=SHUFFLED_WINDOWS)
 
+    def lengths(ids: dict[str, tf.Tensor], *_: Any) -> tf.Tensor:
+        return tf.reduce_sum(ids["padding_mask"], axis=1)
 
-def _window_lengths(ids: dict[str, tf.Tensor], *_: Any) -> tf.Tensor:
-    return tf.reduce_sum(ids["padding_mask"], axis=1)
+    return epochs.batches(windows.unbatch(), batch_size, lengths=lengths, buffer=SHUFFLED_WINDOWS)

@@ -1,4 +1,4 @@
-"""Prompts, each with choices of which one is right."""
+"""Prompts with choices, for multiple choice."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
-from keras_bert_layers.tasks.inputs import columns as columns_of
-from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs, without_none
+from keras_bert_layers.tasks.inputs.columns import as_array, as_columns, as_table, first_part, on_host, without_none
+from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
 
 
 class ChoiceInputs(Inputs):
-    """Prompts and choices; labels are indices of choices, and a row of outputs has one score a choice.
+    """Prompts and choices; labels are indices of choices, and a row of outputs has one score per choice.
 
     Args:
         owner: the task's class, for errors.
@@ -46,12 +46,12 @@ class ChoiceInputs(Inputs):
         if not isinstance(x, tuple) or len(x) != 2:
             cure = "Write `(prompts, choices)`: a list of strings, and a list of lists of strings."
             raise ValueError(checks.message(self.owner, "x", "be a tuple of two columns", type(x), cure))
-        prompts = columns_of.as_columns(self.owner, x[0], first_row=first_row)
+        prompts = as_columns(self.owner, x[0], first_row=first_row)
         for row, texts in enumerate(x[1] if isinstance(x[1], list | tuple) else (), start=first_row):
             if isinstance(texts, str | bytes):
                 rule = "`choices` must hold a list of strings for each prompt"
                 raise TypeError(f"`{self.owner}`: {rule}. Received: {texts!r} in row {row}.")
-        choices = columns_of.as_table(self.owner, x[1], first_row=first_row)
+        choices = as_table(self.owner, x[1], first_row=first_row)
         if len(prompts) != len(choices):
             raise ValueError(
                 f"`{self.owner}`: every prompt must have its row of choices. "
@@ -66,7 +66,7 @@ class ChoiceInputs(Inputs):
 
     def check_dataset(self, dataset: Any) -> None:
         """Refuses a dataset that does not yield batches of prompts and choices; ValueError."""
-        x = columns_of.first_part(dataset)
+        x = first_part(dataset)
         is_right = isinstance(dataset.element_spec, tuple) and isinstance(x, tuple) and len(x) == 2
         if not is_right or [(side.dtype, side.shape.rank) for side in x] != [(tf.string, 1), (tf.string, 2)]:
             rule = "yield `((prompts, choices), y)`, string tensors `(batch,)` and, ragged or not, `(batch, choices)`"
@@ -75,7 +75,7 @@ class ChoiceInputs(Inputs):
 
     def labels(self, columns: Any, y: Any) -> np.ndarray:
         """Indices of choices, int32 `(rows,)`, checked row by row."""
-        indices = np.asarray(columns_of.as_array(y))
+        indices = np.asarray(as_array(y))
         if indices.dtype.kind not in "iuf":
             cure = "For a choice's own text: `[row.index(text) for row, text in zip(choices, texts)]`."
             raise TypeError(checks.message(self.owner, "y", "hold integers", indices.dtype, cure))
@@ -116,9 +116,13 @@ class ChoiceInputs(Inputs):
         prompts, choices = columns
         present = choices.astype(bool)
         preprocessor = self.bucketed()
-        ids = columns_of.on_host(preprocessor, (prompts[np.nonzero(present)[0]], choices[present]))
+        ids = on_host(preprocessor, (prompts[np.nonzero(present)[0]], choices[present]))
         scores = np.full(choices.shape, self.fill_value, np.float32)
-        scores[present] = run(ids, preprocessor, finish=_with_one_choice)[:, 0]
+
+        def with_one_choice(ids: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+            return {name: values[:, np.newaxis] for name, values in ids.items()}  # [pairs, 1, S]
+
+        scores[present] = run(ids, preprocessor, finish=with_one_choice)[:, 0]
         return scores
 
     def tokens(self, *texts: Any) -> dict[str, Any]:
@@ -137,8 +141,3 @@ def _ids_of_choices(preprocessor: Any, prompts: Any, choices: Any) -> dict[str, 
     padding = {"token_ids": preprocessor.tokenizer.pad_id, "segment_ids": 0, "padding_mask": 0}
     ids = {key: tf.where(present, values, padding[key]) for key, values in ids.items()}
     return {key: tf.reshape(values, tf.concat([shape, tf.shape(values)[1:]], 0)) for key, values in ids.items()}
-
-
-def _with_one_choice(ids: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Ids `(pairs, sequence)` as `(pairs, 1, sequence)`."""
-    return {name: values[:, np.newaxis] for name, values in ids.items()}

@@ -1,4 +1,7 @@
-"""From what a user hands to `fit`, `evaluate` and `predict` to checked columns of raw text."""
+"""Columns of raw text: recognizes what a user gives, checks it, and cuts it by rows.
+
+A column is a NumPy array or a tensor with one row per text; several columns of equally many rows are a tuple.
+"""
 
 from __future__ import annotations
 
@@ -10,36 +13,6 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-
-
-def as_tensor(values: Any) -> Any:
-    """A column as a tensor; None and ragged tensors unchanged."""
-    return values if values is None or is_ragged(values) else tf.convert_to_tensor(values)
-
-
-def rows_of(columns: Any, rows: tf.Tensor) -> Any:
-    """The chosen rows of each column, in graph; None stays None."""
-    return tf.nest.map_structure(lambda column: None if column is None else tf.gather(column, rows), columns)
-
-
-def on_host(function: Callable[[Any], Any], texts: Any) -> Any:
-    """`function(texts)` on the CPU; on an accelerator, integers between string ops would travel there and back."""
-    with tf.device("CPU:0"):
-        return function(texts)
-
-
-def stacked(parts: Sequence[np.ndarray], fill: float | bytes) -> np.ndarray:
-    """Arrays concatenated along their first axis, with `fill` where one is narrower than another on any axis."""
-    shapes = {part.shape[1:] for part in parts}
-    if len(shapes) == 1:
-        return np.concatenate(parts) if len(parts) > 1 else parts[0]
-    shape = np.max(list(shapes), axis=0)
-    found = np.full((sum(map(len, parts)), *shape), fill, parts[0].dtype)
-    start = 0
-    for part in parts:
-        found[(slice(start, start + len(part)), *map(slice, part.shape[1:]))] = part
-        start += len(part)
-    return found
 
 
 def is_dataset(x: Any) -> bool:
@@ -56,8 +29,18 @@ def _is_of_tensorflow(x: Any) -> bool:
     return type(x).__module__.startswith("tensorflow.")
 
 
+def first_part(x: Any) -> Any:
+    """What a dataset or a `PyDataset` yields as its inputs; anything else unchanged."""
+    if isinstance(x, keras.utils.PyDataset):
+        return keras.utils.unpack_x_y_sample_weight(x[0])[0]
+    if not is_dataset(x):
+        return x
+    element = x.element_spec
+    return element[0] if isinstance(element, tuple) else element
+
+
 def has_key(x: Any, key: str) -> bool:
-    """Whether `x` is, or yields, a dictionary with that key: the model's own inputs."""
+    """Whether `x` is, or yields, a dictionary with that key, such as the model's own inputs."""
     x = first_part(x)
     return isinstance(x, dict) and key in x
 
@@ -76,23 +59,13 @@ def holds_text(x: Any) -> bool:
     return isinstance(x, str | bytes) or getattr(dtype, "kind", "") in tuple("SUOT") or "string" in str(dtype)
 
 
-def first_part(x: Any) -> Any:
-    """What a dataset or a `PyDataset` yields as its inputs; anything else unchanged."""
-    if isinstance(x, keras.utils.PyDataset):
-        return keras.utils.unpack_x_y_sample_weight(x[0])[0]
-    if not is_dataset(x):
-        return x
-    element = x.element_spec
-    return element[0] if isinstance(element, tuple) else element
-
-
-def check_dataset(owner: str, dataset: Any, *, most: int = 2) -> None:
+def check_text_dataset(owner: str, dataset: Any, *, most: int = 2) -> None:
     """Refuses a dataset that does not yield batches of text; ValueError.
 
     Args:
-        owner: the class that asks, for errors.
+        owner: the class to name in errors.
         dataset: a `tf.data.Dataset`.
-        most: the most columns of text a row may have; those after the second may hold several texts a row.
+        most: the most columns of text that a row may have; those after the second may hold several texts per row.
     """
     text = first_part(dataset)
     sides = text if isinstance(text, tuple) else (text,)
@@ -104,9 +77,13 @@ def check_dataset(owner: str, dataset: Any, *, most: int = 2) -> None:
         return
     rule = (
         "yield `text`, `(text, y)` or `(text, y, sample_weight)`, the text a string tensor `(batch,)` or a tuple of "
-        + ("two" if most == 2 else f"two to {most}")
+        + _two_to(most)
     )
     raise ValueError(checks.message(owner, "x", rule, dataset.element_spec, cure))
+
+
+def _two_to(most: int) -> str:
+    return "two" if most == 2 else f"two to {most}"
 
 
 def refuse_beside_dataset(owner: str, *, batch_size: int | None, **columns: Any) -> None:
@@ -130,22 +107,20 @@ def as_array(values: Any) -> Any:
         array = np.asarray(values)
     except ValueError:  # lists of different lengths, such as the labels of texts that have several
         return np.fromiter(values, object)
-    if array.dtype.kind == "O":  # numbers in a column of objects, as pandas has them after a missing value was filled
-        array = np.asarray(array.tolist()) if array.size and not _holds_strings_or_lists(array) else array
+    # Numbers may be in a column of objects: pandas makes one where a missing value was filled.
+    held = (str, bytes, list, tuple, np.ndarray)
+    if array.dtype.kind == "O" and array.size and not any(isinstance(value, held) for value in array.flat):
+        array = np.asarray(array.tolist())
     return array.astype(object) if array.dtype.kind in "UT" else array
-
-
-def _holds_strings_or_lists(array: np.ndarray) -> bool:
-    return any(isinstance(value, str | bytes | list | tuple | np.ndarray) for value in array.flat)
 
 
 def as_columns(owner: str, x: Any, *, most: int = 2, first_row: int = 0) -> Any:
     """Texts as one array `(rows,)`, or a tuple of 2 to `most` arrays.
 
     Args:
-        owner: the class that asks, for errors.
-        x: a column of texts, or a tuple of columns; those after the second may hold several texts a row.
-        most: the most columns there may be.
+        owner: the class to name in errors.
+        x: a column of texts, or a tuple of columns; those after the second may hold several texts per row.
+        most: the most columns that there may be.
         first_row: the index of the first row, for errors.
 
     Returns:
@@ -159,12 +134,12 @@ def as_columns(owner: str, x: Any, *, most: int = 2, first_row: int = 0) -> Any:
         return _as_column(owner, x, first_row)
     if most == 1:
         raise ValueError(checks.message(owner, "x", "be single texts", "a tuple"))
-    if not 2 <= len(x) <= most or any(isinstance(side, str | bytes) for side in x):
-        sizes = "two" if most == 2 else f"two to {most}"
-        strings = ", with strings where lists must be" if any(isinstance(side, str | bytes) for side in x) else ""
+    has_string = any(isinstance(side, str | bytes) for side in x)
+    if not 2 <= len(x) <= most or has_string:
+        strings = ", with strings where lists must be" if has_string else ""
         raise ValueError(
-            f"`{owner}`: a pair of texts must be a tuple of {sizes} lists. Received: a tuple of {len(x)}{strings}. "
-            "A batch of single texts is a list."
+            f"`{owner}`: a pair of texts must be a tuple of {_two_to(most)} lists. "
+            f"Received: a tuple of {len(x)}{strings}. A batch of single texts is a list."
         )
     sides = (
         *(_as_column(owner, side, first_row) for side in x[:2]),
@@ -185,7 +160,7 @@ def _as_column(owner: str, x: Any, first_row: int) -> Any:
         raise ValueError(f"`{owner}`: texts must be a list. Received: one string, {x!r}. Write [text].")
     if is_ragged(x):
         cure = "Join the words of each row with spaces: `tf.strings.reduce_join(x, axis=1, separator=' ')`."
-        raise TypeError(checks.message(owner, "x", "hold one text a row", f"a RaggedTensor {x.shape}", cure))
+        raise TypeError(checks.message(owner, "x", "hold one text per row", f"a RaggedTensor {x.shape}", cure))
     if not isinstance(x, Sequence) and not hasattr(x, "shape") and not hasattr(x, "to_numpy"):
         rule = "be a list, array, tensor or pandas column of strings, a tuple of two of them, or a `tf.data.Dataset`"
         cure = (
@@ -193,7 +168,9 @@ def _as_column(owner: str, x: Any, first_row: int) -> Any:
             "pairs `zip(first, second)`."
         )
         raise TypeError(checks.message(owner, "x", rule, type(x), cure))
-    column = _as_texts(x)
+    # Strings of a list stay objects: NumPy would pad each one to the length of the longest.
+    is_list = isinstance(x, list | tuple) and x and isinstance(x[0], str | bytes)
+    column = np.fromiter(x, object) if is_list else as_array(x)
     if isinstance(column, np.ndarray) and column.dtype.kind not in "SO" and column.size:
         raise TypeError(f"`{owner}`: texts must be strings. Received: an array of dtype {column.dtype}.")
     if column.ndim != 1:
@@ -201,29 +178,22 @@ def _as_column(owner: str, x: Any, first_row: int) -> Any:
             f"`{owner}`: texts must be one column `(rows,)`. Received: shape={tuple(column.shape)}. "
             "Pairs are a tuple of two columns."
         )
-    if isinstance(column, np.ndarray):
-        for row, text in enumerate(column, start=first_row):
-            if not isinstance(text, str | bytes):
-                raise TypeError(
-                    f"`{owner}`: texts must be strings. Received: {text!r} in row {row}. "
-                    "Missing values must be removed or replaced first."
-                )
-        column = column.astype(object)
-    return column
-
-
-def _as_texts(x: Any) -> Any:
-    """As `as_array`, but strings of a list stay objects: NumPy would pad each one to the length of the longest."""
-    if not isinstance(x, list | tuple) or not x or not isinstance(x[0], str | bytes):
-        return as_array(x)
-    return np.fromiter(x, object)
+    if not isinstance(column, np.ndarray):
+        return column
+    for row, text in enumerate(column, start=first_row):
+        if not isinstance(text, str | bytes):
+            raise TypeError(
+                f"`{owner}`: texts must be strings. Received: {text!r} in row {row}. "
+                "Missing values must be removed or replaced first."
+            )
+    return column.astype(object)
 
 
 def as_table(owner: str, x: Any, *, first_row: int = 0) -> np.ndarray:
-    """One or several texts a row as an array of objects `(rows, texts)`, short rows padded with empty strings.
+    """One or several texts per row as an array of objects `(rows, texts)`, short rows padded with empty strings.
 
     Args:
-        owner: the class that asks, for errors.
+        owner: the class to name in errors.
         x: a column of texts or of lists of texts, or an array or tensor `(rows, texts)`.
         first_row: the index of the first row, for errors.
 
@@ -243,16 +213,8 @@ def as_table(owner: str, x: Any, *, first_row: int = 0) -> np.ndarray:
     return table
 
 
-def as_one_column(columns: Any) -> Any:
-    """All texts of all columns, those of the first rows first."""
-    if not isinstance(columns, tuple):
-        return columns
-    table = np.concatenate([np.asarray(column).reshape(len(column), -1) for column in columns], axis=1)
-    return table.reshape(-1)
-
-
 def num_rows(columns: Any) -> int:
-    """How many rows there are, dense or ragged."""
+    """The number of rows, dense or ragged."""
     column, *_ = tf.nest.flatten(columns) if isinstance(columns, tuple | dict) else [columns]
     return int(column.nrows()) if hasattr(column, "nrows") else len(column)
 
@@ -268,9 +230,7 @@ def split_rows(owner: str, share: float, *columns: Any) -> tuple[tuple[Any, ...]
     first = int(rows * (1 - share))
     if first == 0:
         raise ValueError(checks.message(owner, "validation_split", f"leave a row of {rows} to train on", share))
-    return tuple(_cut(column, slice(first)) for column in columns), tuple(
-        _cut(column, slice(first, None)) for column in columns
-    )
+    return _cut(columns, slice(first)), _cut(columns, slice(first, None))
 
 
 def _cut(column: Any, rows: slice) -> Any:
@@ -279,3 +239,39 @@ def _cut(column: Any, rows: slice) -> Any:
     if isinstance(column, dict):
         return {name: _cut(side, rows) for name, side in column.items()}
     return None if column is None else column[rows]
+
+
+def as_tensor(values: Any) -> Any:
+    """A column as a tensor; None and ragged tensors unchanged."""
+    return values if values is None or is_ragged(values) else tf.convert_to_tensor(values)
+
+
+def gather_rows(columns: Any, rows: tf.Tensor) -> Any:
+    """The chosen rows of each column, in graph; None stays None."""
+    return tf.nest.map_structure(lambda column: None if column is None else tf.gather(column, rows), columns)
+
+
+def without_none(*parts: Any) -> tuple[Any, ...]:
+    """A tuple without the Nones at its end, such as `(x,)` of `(x, None, None)`."""
+    last = max((index for index, part in enumerate(parts) if part is not None), default=-1)
+    return parts[: last + 1]
+
+
+def on_host(function: Callable[[Any], Any], texts: Any) -> Any:
+    """`function(texts)` on the CPU; on an accelerator, integers between string ops would travel there and back."""
+    with tf.device("CPU:0"):
+        return function(texts)
+
+
+def stacked(parts: Sequence[np.ndarray], fill: float | bytes) -> np.ndarray:
+    """Arrays concatenated along their first axis, with `fill` where one is narrower than another on any axis."""
+    shapes = {part.shape[1:] for part in parts}
+    if len(shapes) == 1:
+        return np.concatenate(parts) if len(parts) > 1 else parts[0]
+    shape = np.max(list(shapes), axis=0)
+    found = np.full((sum(map(len, parts)), *shape), fill, parts[0].dtype)
+    start = 0
+    for part in parts:
+        found[(slice(start, start + len(part)), *map(slice, part.shape[1:]))] = part
+        start += len(part)
+    return found

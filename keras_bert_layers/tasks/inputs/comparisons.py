@@ -1,4 +1,4 @@
-"""Queries with documents that answer them, for two encoders."""
+"""Texts that are compared: pairs and triplets for one encoder, or queries with documents for two."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.inputs import columns as columns_of
-from keras_bert_layers.tasks.inputs.inputs import Inputs, without_none
-from keras_bert_layers.tasks.objectives import contrastive
+from keras_bert_layers.tasks.inputs.columns import as_array, has_key, is_pair, without_none
+from keras_bert_layers.tasks.inputs.inputs import Inputs
+from keras_bert_layers.tasks.objectives.contrastive import (
+    TEXTS,
+    column_by_column,
+    cosine,
+    joined,
+    refuse_negatives,
+    text_ids,
+)
 
 SIMILARITY = "similarity"
+SIDES = QUERY, DOCUMENT = "query", "document"
 
 
 class ComparedInputs(Inputs):
@@ -34,7 +42,7 @@ class ComparedInputs(Inputs):
 
     def labels(self, columns: Any, y: Any) -> Any:
         """Similarities, checked row by row; target vectors unchecked."""
-        y = columns_of.as_array(y)
+        y = as_array(y)
         if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype != object:
             y = y.astype(np.float32)
             rule = "every similarity must be in [-1, 1], the range of a cosine"
@@ -44,16 +52,16 @@ class ComparedInputs(Inputs):
 
     def makes_labels(self, x: Any) -> bool:
         """Pairs and triplets need no labels: the texts of a row belong together."""
-        return columns_of.is_pair(x)
+        return is_pair(x)
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)`, in graph; the texts of a row one after the other."""
         if not isinstance(x, tuple):
             self._check_targets(y)
             return super().encode(x, y, sample_weight)
-        texts = contrastive.joined(x)  # [B, 2 or more]
+        texts = joined(x)  # [B, 2 or more]
         if y is None:
-            y = {contrastive.TEXTS: contrastive.text_ids(texts)}
+            y = {TEXTS: text_ids(texts)}
         elif len(x) == 2:
             y = {SIMILARITY: tf.reshape(tf.cast(y, tf.float32), [-1, 1])}
         else:
@@ -73,20 +81,17 @@ class ComparedInputs(Inputs):
 
     def read_together(self, columns: Any) -> Any:
         """All texts, one by one."""
-        return columns_of.as_one_column(columns)
+        return _one_by_one(columns)
 
     def outputs(self, columns: Any, run: Callable[..., Any]) -> np.ndarray:
         """The vectors of a block of texts, or the cosines of a block of pairs."""
-        contrastive.refuse_negatives(self.owner, columns)
+        refuse_negatives(self.owner, columns)
         vectors = super().outputs(columns, run)
-        return contrastive.cosine(vectors[0::2], vectors[1::2]) if isinstance(columns, tuple) else vectors
+        return cosine(vectors[0::2], vectors[1::2]) if isinstance(columns, tuple) else vectors
 
     def empty(self, x: Any, outputs: Any) -> np.ndarray:
         """No vectors, or no cosines."""
-        return contrastive.cosine(outputs, outputs) if columns_of.is_pair(x) else outputs
-
-
-SIDES = QUERY, DOCUMENT = "query", "document"
+        return cosine(outputs, outputs) if is_pair(x) else outputs
 
 
 class QueryInputs(Inputs):
@@ -116,7 +121,7 @@ class QueryInputs(Inputs):
 
     def holds_ids(self, x: Any) -> bool:
         """Whether `x` is, or yields, the ids of both encoders or of one."""
-        return columns_of.has_key(x, QUERY) or super().holds_ids(x)
+        return has_key(x, QUERY) or super().holds_ids(x)
 
     def labels(self, columns: Any, y: Any) -> Any:
         """Refused: a row itself holds what belongs together."""
@@ -132,7 +137,7 @@ class QueryInputs(Inputs):
 
     def check_labels(self, x: Any, y: Any) -> None:
         """Refuses single texts, which nothing can be learnt from; ValueError."""
-        if not columns_of.is_pair(x):
+        if not is_pair(x):
             rule = "be a tuple of queries, documents and, if there are any, negatives"
             raise ValueError(checks.message(self.owner, "x", rule, type(x)))
 
@@ -142,19 +147,18 @@ class QueryInputs(Inputs):
             self.labels(x, y)
         if not isinstance(x, tuple):
             return self.side(QUERY).encode(x)
-        texts = contrastive.joined(x)  # [B, 2 + negatives]
+        texts = joined(x)  # [B, 2 + negatives]
         (queries,) = self.side(QUERY).encode(texts[:, 0])
-        (documents,) = self.side(DOCUMENT).encode(contrastive.column_by_column(texts[:, 1:]))
-        labels = {contrastive.TEXTS: contrastive.text_ids(texts)}
-        return without_none({QUERY: queries, DOCUMENT: documents}, labels, sample_weight)
+        (documents,) = self.side(DOCUMENT).encode(column_by_column(texts[:, 1:]))
+        return without_none({QUERY: queries, DOCUMENT: documents}, {TEXTS: text_ids(texts)}, sample_weight)
 
     def read_together(self, columns: Any) -> Any:
         """All texts, one by one."""
-        return columns_of.as_one_column(columns)
+        return _one_by_one(columns)
 
     def outputs(self, columns: Any, run: Callable[..., Any]) -> np.ndarray:
         """The vectors of a block of queries, or the scores of a block of pairs."""
-        contrastive.refuse_negatives(self.owner, columns)
+        refuse_negatives(self.owner, columns)
         if not isinstance(columns, tuple):
             return self.side(QUERY).outputs(columns, run)
 
@@ -166,4 +170,12 @@ class QueryInputs(Inputs):
 
     def empty(self, x: Any, outputs: Any) -> np.ndarray:
         """No vectors, or no scores."""
-        return np.sum(outputs[QUERY], axis=-1) if columns_of.is_pair(x) else outputs[QUERY]
+        return np.sum(outputs[QUERY], axis=-1) if is_pair(x) else outputs[QUERY]
+
+
+def _one_by_one(columns: Any) -> Any:
+    """All texts of all columns, those of the first rows first."""
+    if not isinstance(columns, tuple):
+        return columns
+    table = np.concatenate([np.asarray(column).reshape(len(column), -1) for column in columns], axis=1)
+    return table.reshape(-1)

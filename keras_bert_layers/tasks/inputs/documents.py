@@ -1,4 +1,4 @@
-"""Documents, which are lists of sentences, and pairs of texts, for BERT's pretraining."""
+"""Documents, which are lists of sentences, and pairs of texts, for BERT's pretraining with next sentences."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from keras_bert_layers.data.pretraining.row_source import RowSource, rows_of_blo
 from keras_bert_layers.preprocessing.rows.segment_pairs import NextSentence
 from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments, check_documents
 from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
-from keras_bert_layers.tasks.inputs import columns as columns_of
+from keras_bert_layers.tasks.inputs.columns import as_array, is_dataset, split_rows
 from keras_bert_layers.tasks.inputs.epochs import Epochs
 from keras_bert_layers.tasks.inputs.inputs import TEXT
 from keras_bert_layers.tasks.inputs.masked import MaskedInputs
 
+MASKED_LM, NEXT_SENTENCE = "masked_lm", "next_sentence"
+
 
 class DocumentsInMemory:
-    """A `RowSource` of Google's pairs of sentences, other ones in every epoch but always as many.
+    """A `RowSource` of Google's pairs of sentences: new ones in every epoch, and always equally many.
 
-    The documents are tokenized once, and kept with 4 bytes a token.
+    The documents are tokenized once, and kept with 4 bytes per token.
 
     Args:
         owner: the task's class, for errors.
@@ -44,7 +46,7 @@ class DocumentsInMemory:
         self._tokens = TokenDocuments.from_text(documents, self.tokenizer, owner=owner)
         if not len(self._tokens):
             raise ValueError(checks.message(owner, "documents", "hold at least one token", len(documents)))
-        # Some epochs would have a few more pairs than others; Keras wants equally many steps in each.
+        # Some epochs would have a few more pairs than others; Keras needs equally many steps in each.
         self.num_rows = (len(self._drawn(np.random.default_rng([seed, 0]))),)
 
     def dataset(self, epoch: Any) -> tf.data.Dataset:
@@ -64,13 +66,10 @@ class DocumentsInMemory:
         return self.rule.rows(self._tokens, self.tokenizer, max_length=self.max_length, seed=seed)
 
 
-MASKED_LM, NEXT_SENTENCE = "masked_lm", "next_sentence"
-
-
 class DocumentInputs(MaskedInputs):
     """Documents, from which pairs of segments are drawn, or pairs of texts with labels; tokens of both are masked.
 
-    Every epoch draws other pairs and other masks; evaluation draws the same ones each time.
+    Every epoch draws new pairs and new masks; evaluation draws the same ones each time.
     """
 
     takes_pairs = True
@@ -78,14 +77,14 @@ class DocumentInputs(MaskedInputs):
 
     def labels(self, columns: Any, y: Any) -> Any:
         """A column of 0 and 1, checked row by row; tensors unchanged."""
-        y = columns_of.as_array(y)
+        y = as_array(y)
         if not isinstance(y, np.ndarray):
             return y
         rule = "every label must be 0 (the second text follows the first) or 1 (it does not)"
         if y.ndim == 2 and y.shape[1] == 1:
             y = y[:, 0]
         if y.ndim != 1:
-            raise ValueError(f"`{self.owner}`: {rule}. Received: shape={y.shape}. Give one label a row.")
+            raise ValueError(f"`{self.owner}`: {rule}. Received: shape={y.shape}. Give one label per row.")
         checks.every_row(self.owner, rule, y, np.isin(y, (0, 1)))
         return y
 
@@ -109,8 +108,8 @@ class DocumentInputs(MaskedInputs):
 
     def split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The first and the last documents, or rows."""
-        if isinstance(x, tuple) or columns_of.is_dataset(x):
+        if isinstance(x, tuple) or is_dataset(x):
             return super().split(x, y, sample_weight, share)
         check_documents(self.owner, x)
-        (first, *_), (last, *_) = columns_of.split_rows(self.owner, share, x)
+        (first, *_), (last, *_) = split_rows(self.owner, share, x)
         return (first, y, sample_weight), (last, None, None)

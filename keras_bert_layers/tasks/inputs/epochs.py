@@ -1,11 +1,11 @@
-"""From checked columns to batches of their rows in a `tf.data.Dataset`, and how TensorFlow runs it."""
+"""Training batches: which rows come together, in every epoch anew, in an order that a seed repeats exactly."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.inputs import columns as columns_of
+from keras_bert_layers.tasks.inputs.columns import as_tensor, gather_rows, is_dataset, num_rows, without_none
 
 # The batches whose rows are sorted by length together. More make batches of similar texts; fewer take more padding.
 GROUPED_BATCHES = 50
@@ -29,10 +29,10 @@ class RowOrder(enum.Enum):
 
     @classmethod
     def of(cls, owner: str, x: Any, *, shuffle: bool, group_by_length: bool) -> RowOrder:
-        """The order of `fit`'s arguments; ValueError where they do not go together."""
+        """The order of `fit`'s arguments; ValueError where they contradict each other."""
         if not checks.boolean(owner, "group_by_length", group_by_length):
             return cls.SHUFFLED if shuffle else cls.AS_GIVEN
-        if columns_of.is_dataset(x):
+        if is_dataset(x):
             rule = "be False for a dataset, which is batched already"
         elif not shuffle:
             rule = "be False if `shuffle` is False"
@@ -47,7 +47,7 @@ class RowOrder(enum.Enum):
 
         Args:
             rows: yields one row at a time.
-            batch_size: rows a batch.
+            batch_size: rows per batch.
             lengths: maps the elements of a batch of rows to the rows' lengths, integers `(rows,)`.
             buffer: how many rows are shuffled at a time; as in `tf.data.Dataset.shuffle`.
             seed: an int64 scalar, which determines the order.
@@ -64,9 +64,8 @@ class RowOrder(enum.Enum):
         def cut(*element: Any) -> tf.data.Dataset:
             order = tf.argsort(lengths(*element), direction="DESCENDING", stable=True)
             parts = element if isinstance(rows.element_spec, tuple) else element[0]
-
             starts = tf.data.Dataset.range(0, tf.size(order, tf.int64), batch_size)
-            return starts.map(lambda start: columns_of.rows_of(parts, order[start : start + batch_size]))
+            return starts.map(lambda start: gather_rows(parts, order[start : start + batch_size]))
 
         groups = rows.batch(batch_size * GROUPED_BATCHES).flat_map(cut)
         return groups.shuffle(GROUPED_BATCHES, seed=seed, reshuffle_each_iteration=False)
@@ -74,14 +73,14 @@ class RowOrder(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Epochs:
-    """What `fit` draws its data by: nothing but a seed and a number, so that an epoch can be drawn again.
+    """The random state of `fit`'s data: a seed and the number of an epoch alone, so that an epoch can be repeated.
 
     Args:
         order: how rows are put into batches.
         place: returns the seed of this training, the epoch of it that begins, and how many epochs the task was ever
             trained for; read whenever a dataset is iterated over.
-        seed: a seed that is not of this training, if not None; then each epoch of the task's life draws anew.
-        are_endless: whether a dataset goes on with the next epoch and never ends, as `steps_per_epoch` needs it.
+        seed: a seed that does not depend on this training, or None; with one, each epoch of the task's life differs.
+        are_endless: whether a dataset continues with the next epoch and never ends, as `steps_per_epoch` needs it.
     """
 
     order: RowOrder
@@ -90,35 +89,35 @@ class Epochs:
     are_endless: bool = False
 
     def seeded(self, seed: int | None) -> Epochs:
-        """The same epochs drawn by another seed; by their own if it is None."""
+        """The same epochs with another seed; with their own if it is None."""
         return dataclasses.replace(self, seed=seed)
 
     def seeds(self) -> Iterator[int]:
         """One seed for every epoch of one iterator: integers from 0 to 2**63 - 1."""
         seed, epoch, num_epochs = self.place()
         entropy = (seed, epoch) if self.seed is None else (self.seed, num_epochs)
-        for turn in itertools.count() if self.are_endless else (0,):
+        for turn in self._turns():
             (bits,) = np.random.SeedSequence([*entropy, turn]).generate_state(1, np.uint64)
             yield int(bits) >> 1
+
+    def _numbers(self) -> Iterator[tuple[int, int]]:
+        seed, _, num_epochs = self.place()
+        for turn in self._turns():
+            yield seed if self.seed is None else self.seed, num_epochs + turn
+
+    def _turns(self) -> Iterable[int]:
+        return itertools.count() if self.are_endless else (0,)
+
+    def dataset(self, make: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
+        """A dataset that is `make(seed)` in each epoch, with an int64 scalar as the seed."""
+        return _each_epoch(lambda: ((seed,) for seed in self.seeds()), make, 1)
 
     def numbered(self, make: Callable[[tf.Tensor, tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
         """A dataset that is `make(seed, epoch)` in each epoch, with int64 scalars: one seed, and the epoch's number.
 
-        Epochs are counted over the task's life, so that a second `fit` goes on with the next one.
+        Epochs are counted over the task's life, so that a second `fit` continues with the next one.
         """
-
-        def places() -> Iterator[tuple[int, int]]:
-            seed, _, num_epochs = self.place()
-            for turn in itertools.count() if self.are_endless else (0,):
-                yield seed if self.seed is None else self.seed, num_epochs + turn
-
-        spec = tf.TensorSpec([], tf.int64)
-        return tf.data.Dataset.from_generator(places, output_signature=(spec, spec)).flat_map(_alone(make))
-
-    def dataset(self, make: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
-        """A dataset that is `make(seed)` in each epoch, with an int64 scalar as the seed."""
-        seeds = tf.data.Dataset.from_generator(self.seeds, output_signature=tf.TensorSpec([], tf.int64))
-        return seeds.flat_map(_alone(make))
+        return _each_epoch(self._numbers, make, 2)
 
     def batches(
         self, rows: tf.data.Dataset, batch_size: int, *, lengths: Callable[..., tf.Tensor], buffer: int
@@ -128,18 +127,22 @@ class Epochs:
         return self.dataset(lambda seed: batches(seed=seed))
 
 
-def _alone(make: Callable[..., tf.data.Dataset]) -> Callable[..., tf.data.Dataset]:
-    """`make` without TensorFlow's global seed, which would be mixed into each seed that is given."""
+def _each_epoch(
+    places: Callable[[], Iterable[tuple[int, ...]]], make: Callable[..., tf.data.Dataset], size: int
+) -> tf.data.Dataset:
+    """`make(*place)` for each place, a tuple of `size` integers, one after the other."""
 
     def epoch(*place: tf.Tensor) -> tf.data.Dataset:
-        tf.random.set_seed(1)  # of the graph that is traced here
+        # Of the graph that is traced here: TensorFlow's global seed would be mixed into each seed that is given.
+        tf.random.set_seed(1)
         return make(*place)
 
-    return epoch
+    signature = (tf.TensorSpec([], tf.int64),) * size
+    return tf.data.Dataset.from_generator(places, output_signature=signature).flat_map(epoch)
 
 
-def of_length(dataset: tf.data.Dataset, num_batches: int, epochs: Epochs | None) -> tf.data.Dataset:
-    """The dataset with the number of its batches, which Keras shows: `num_batches`, or no end."""
+def with_num_batches(dataset: tf.data.Dataset, num_batches: int, epochs: Epochs | None) -> tf.data.Dataset:
+    """The dataset with the number of its batches, which Keras shows: `num_batches`, or without end."""
     is_endless = epochs is not None and epochs.are_endless
     length = tf.data.INFINITE_CARDINALITY if is_endless else num_batches
     return dataset.apply(tf.data.experimental.assert_cardinality(length))
@@ -153,37 +156,35 @@ def batches_of_rows(
     Args:
         rows: columns, labels and weights with equally many rows: arrays or ragged tensors, or tuples of such. Labels
             and weights may be None.
-        batch_size: rows a batch.
+        batch_size: rows per batch.
         lengths: as in `RowOrder.batches`.
         epochs: which rows come together in each epoch; None leaves them in their order.
     """
-    size = columns_of.num_rows(rows[0])
-    parts = tf.nest.map_structure(columns_of.as_tensor, rows)
-    while parts[-1] is None:
-        parts = parts[:-1]
+    size = num_rows(rows[0])
+    parts = without_none(*tf.nest.map_structure(as_tensor, rows))
 
     def lengths_of(chosen: tf.Tensor) -> tf.Tensor:
-        return lengths(columns_of.rows_of(parts[0], chosen))
+        return lengths(gather_rows(parts[0], chosen))
 
     indices = tf.data.Dataset.range(size)
     if epochs is None:
         batches = indices.batch(batch_size)
     else:
         batches = epochs.batches(indices, batch_size, lengths=lengths_of, buffer=size)
-    batches = of_length(batches, -(-size // batch_size), epochs)
+    batches = with_num_batches(batches, -(-size // batch_size), epochs)
     options = tf.data.Options()
     # They rewrite the graph at each start, which takes a tenth of a second, and find nothing here to improve.
     options.experimental_optimization.apply_default_optimizations = False
-    return batches.map(lambda chosen: columns_of.rows_of(parts, chosen)).with_options(options)
+    return batches.map(lambda chosen: gather_rows(parts, chosen)).with_options(options)
 
 
-def untuned(data: Any) -> Any:
-    """A `tf.data.Dataset` whose threads TensorFlow does not tune as it runs; anything else, as it is.
+def without_autotune(data: Any) -> Any:
+    """A `tf.data.Dataset` whose threads TensorFlow does not tune as it runs; anything else unchanged.
 
     When the iterator of a tuned dataset ends, TensorFlow 2.21 often waits for the tuner to wake, and it sleeps twice as
     long each time: up to as long as the iterator has run, a minute at most. A choice that the dataset holds is kept.
     """
-    if not columns_of.is_dataset(data) or data.options().autotune.enabled is not None:
+    if not is_dataset(data) or data.options().autotune.enabled is not None:
         return data
     options = tf.data.Options()
     options.autotune.enabled = False

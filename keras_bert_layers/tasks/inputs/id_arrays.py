@@ -14,31 +14,31 @@ from keras_bert_layers.tasks.inputs.inputs import Inputs
 
 
 class IdArrays(Inputs):
-    """Arrays of ids and labels that `fit` shuffles on TensorFlow, by an order that can be drawn again."""
-
-    @classmethod
-    def are_here(cls, rows: Iterable[Any]) -> bool:
-        """Whether all are arrays with equally many rows, on the TensorFlow backend; None is left out."""
-        if keras.backend.backend() != "tensorflow":
-            return False
-        arrays = [array for array in keras.tree.flatten(tuple(rows)) if array is not None]
-        return all(isinstance(array, np.ndarray | tf.Tensor) for array in arrays) and len(set(map(len, arrays))) == 1
+    """Arrays of ids and labels that `fit` shuffles with TensorFlow, in an order that can be repeated."""
 
     def check_labels(self, x: Any, y: Any) -> None:
         """Left to Keras."""
 
     def validation(self, data: Any, batch_size: int | None) -> Any:
-        """A dataset, of what is in arrays."""
+        """A dataset of what is in arrays; anything else unchanged."""
         rows = keras.utils.unpack_x_y_sample_weight(data)
-        return self.batches(*rows, batch_size=batch_size) if self.are_here(rows) else data
+        return self.batches(*rows, batch_size=batch_size) if is_id_arrays(rows) else data
 
     def checked(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """The arrays, with floats in Keras's precision."""
         return keras.tree.map_structure(_in_floatx, (x, y, sample_weight))
 
     def encoded(self, rows: tf.data.Dataset, epochs: Epochs | None) -> tf.data.Dataset:
-        """The batches as they are."""
+        """The batches unchanged."""
         return rows
+
+
+def is_id_arrays(rows: Iterable[Any]) -> bool:
+    """Whether all are arrays with equally many rows, on the TensorFlow backend; None is left out."""
+    if keras.backend.backend() != "tensorflow":
+        return False
+    arrays = [array for array in keras.tree.flatten(tuple(rows)) if array is not None]
+    return all(isinstance(array, np.ndarray | tf.Tensor) for array in arrays) and len(set(map(len, arrays))) == 1
 
 
 def _in_floatx(array: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The protocol of all kinds of data, with the behaviour that most of them share."""
+"""`Inputs`: the protocol of all kinds of data, with the behaviour that most of them share."""
 
 from __future__ import annotations
 
@@ -14,28 +14,45 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
-from keras_bert_layers.tasks.inputs import columns as columns_of
-from keras_bert_layers.tasks.inputs._cut_texts import CutTexts, token_counts
+from keras_bert_layers.tasks.inputs.columns import (
+    as_array,
+    as_columns,
+    as_tensor,
+    check_text_dataset,
+    has_key,
+    holds_text,
+    is_dataset,
+    num_rows,
+    on_host,
+    refuse_beside_dataset,
+    split_rows,
+    stacked,
+    without_none,
+)
+from keras_bert_layers.tasks.inputs.cut_texts import CutTexts, token_counts
 from keras_bert_layers.tasks.inputs.epochs import Epochs, batches_of_rows
 from keras_bert_layers.tasks.inputs.streams import BatchStream, as_dataset, columns_of_table, is_table
 
-#: Shape and dtype of one string a row, as signatures of exported models have them.
+#: Shape and dtype of one string per row, as signatures of exported models have them.
 TEXT = ((None,), "string")
 
 
 class Inputs:
-    """One kind of data: from what a user holds to batches of ids and labels, and from outputs to rows again.
+    """One kind of data: turns what a user holds into batches of ids and labels, and outputs into rows again.
 
     A task has one of these. The protocol is this class's public methods; as they stand, they serve texts and tuples of
-    texts with labels that need no encoding. A subclass overrides what differs. Inputs know no head, no loss and no
-    model: a model is the function `run` that `outputs` gets.
+    texts with labels that need no encoding. A subclass overrides what differs. Inputs know nothing of heads, losses and
+    models: a model is the function `run` that `outputs` gets.
+
+    The way of texts through `fit`: `opened` takes columns out of a table; `batches` checks all rows (`columns` and
+    `labels`), puts them into batches in an order of `RowOrder`, and maps `encode`, which makes ids in graph.
 
     Args:
         owner: the task's class, for errors.
         preprocessor: turns text into ids; None for a task that takes ids only.
-        most_texts: the most columns of text a row may have.
+        most_texts: the most columns of text that a row may have.
         part: the part of the model that computes the outputs; None for the whole model.
-        prompt: is put before every text, of a pair before the first one.
+        prompt: a string put before every text; before the first one of a pair.
     """
 
     #: Fills an array of outputs where a row is narrower than the widest.
@@ -53,21 +70,6 @@ class Inputs:
         self.prompt = prompt
         self.cuts = CutTexts(owner)
         self.stream_error: Exception | None = None  # of a batch that a generator or a `PyDataset` gave
-
-    def prompted(self, prompt: str) -> Inputs:
-        """The same kind of data with another prompt."""
-        other = copy.copy(self)
-        other.prompt = prompt
-        other.forget_traces()
-        return other
-
-    def _with_prompt(self, texts: Any) -> Any:
-        """Texts, or a tuple of columns of texts, with the prompt before each (first) one; in graph."""
-        if not self.prompt:
-            return texts
-        if isinstance(texts, tuple):
-            return (self._with_prompt(texts[0]), *(tf.convert_to_tensor(column) for column in texts[1:]))
-        return tf.strings.join([self.prompt, texts])
 
     @property
     def preprocessor(self) -> Any:
@@ -97,6 +99,30 @@ class Inputs:
             self._made[key] = make(*arguments, **options)
         return self._made[key]
 
+    def bucketed(self, preprocessor: Any = None) -> Any:
+        """The preprocessor, or another one; on JAX, which compiles each length, one that pads to few lengths."""
+        preprocessor = self.preprocessor if preprocessor is None else preprocessor
+        if keras.backend.backend() != "jax" or preprocessor.padding != "longest":
+            return preprocessor
+        return self.made_once(_with_buckets, preprocessor)
+
+    def prompted(self, prompt: str) -> Inputs:
+        """The same kind of data with another prompt."""
+        other = copy.copy(self)
+        other.prompt = prompt
+        other.forget_traces()
+        return other
+
+    def _with_prompt(self, texts: Any) -> Any:
+        """Texts, or a tuple of columns of texts, with the prompt before each (first) one; in graph."""
+        if not self.prompt:
+            return texts
+        if isinstance(texts, tuple):
+            return (self._with_prompt(texts[0]), *(tf.convert_to_tensor(column) for column in texts[1:]))
+        return tf.strings.join([self.prompt, texts])
+
+    # What a user holds: is it text, and is it right?
+
     @property
     def text_inputs(self) -> Mapping[str, tuple[tuple[int | None, ...], str]]:
         """The string inputs of the exported model: name -> `(shape, dtype)`."""
@@ -107,40 +133,34 @@ class Inputs:
         """The columns of a table of the library `datasets` that hold the texts."""
         return list(self.text_inputs)
 
-    # What a user holds.
-
     def opened(self, x: Any, y: Any = None) -> tuple[Any, Any]:
         """Texts and labels of a table of the library `datasets` as columns; anything else unchanged."""
         if self.preprocessor is None or not is_table(x):
             return x, y
         return columns_of_table(self.owner, x, self.column_names, y)
 
-    def dataset_rows(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        """`checked`, in the form that a `tf.data.Dataset` has."""
-        return self.checked(x, y, sample_weight)
-
     def is_raw(self, x: Any) -> bool:
         """Whether `x` needs the preprocessor; ValueError for text where there is none."""
-        if self.preprocessor is None and columns_of.holds_text(x):
+        if self.preprocessor is None and holds_text(x):
             cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`, or give it token ids."
             raise ValueError(checks.message(self.owner, "preprocessor", "be given for raw text", None, cure))
         return self.preprocessor is not None and x is not None and not self.holds_ids(x)
 
     def holds_ids(self, x: Any) -> bool:
         """Whether `x` is, or yields, the model's own inputs."""
-        return columns_of.has_key(x, "token_ids")
+        return has_key(x, "token_ids")
+
+    def is_packed(self, x: Any) -> bool:
+        """Whether `x` gives packed rows, each with several texts, which the backbone reads in another mode."""
+        return False
 
     def columns(self, x: Any, *, first_row: int = 0) -> Any:
         """`x` as checked columns; errors count rows from `first_row`."""
-        return columns_of.as_columns(self.owner, x, most=self.most_texts, first_row=first_row)
-
-    def check_dataset(self, dataset: Any) -> None:
-        """Refuses a `tf.data.Dataset` that does not yield batches of this kind of data; ValueError."""
-        columns_of.check_dataset(self.owner, dataset, most=self.most_texts)
+        return as_columns(self.owner, x, most=self.most_texts, first_row=first_row)
 
     def labels(self, columns: Any, y: Any) -> Any:
         """Labels as the loss takes them, checked row by row. What this returned, it takes again unchanged."""
-        return columns_of.as_array(y)
+        return as_array(y)
 
     def makes_labels(self, x: Any) -> bool:
         """Whether labels are made from `x` itself, so that `y` may be None."""
@@ -148,26 +168,58 @@ class Inputs:
 
     def check_labels(self, x: Any, y: Any) -> None:
         """Refuses rows without the labels that training needs; ValueError."""
-        if y is None and not columns_of.is_dataset(x) and not self.makes_labels(x):
+        if y is None and not is_dataset(x) and not self.makes_labels(x):
             raise ValueError(checks.message(self.owner, "y", "hold one label for each text", y))
 
     def class_weight(self, x: Any, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
         """`class_weight` as Keras takes it: a number for each class index."""
         return class_weight
 
-    def is_packed(self, x: Any) -> bool:
-        """Whether rows hold several texts, which the backbone must be told."""
-        return False
+    def checked(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Columns of at least one row, with as many labels and weights."""
+        columns = self.columns(x)
+        size = num_rows(columns)
+        if not size:
+            raise ValueError(checks.message(self.owner, "x", "hold at least one row", x))
+        y = None if y is None else self.labels(columns, y)
+        weights = None if sample_weight is None else as_array(sample_weight)
+        for name, values in (("y", y), ("sample_weight", weights)):
+            if values is not None and num_rows(values) != size:
+                raise ValueError(
+                    f"`{self.owner}`: `{name}` must have one row for each text. "
+                    f"Received: {size} texts and {num_rows(values)} rows of {name}."
+                )
+        return columns, y, weights
+
+    def dataset_rows(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """`checked`, in the form that a `tf.data.Dataset` has."""
+        return self.checked(x, y, sample_weight)
+
+    def check_dataset(self, dataset: Any) -> None:
+        """Refuses a `tf.data.Dataset` that does not yield batches of this kind of data; ValueError."""
+        check_text_dataset(self.owner, dataset, most=self.most_texts)
+
+    def look_for_cuts(self, columns: Any) -> None:
+        """Warns, once, if texts are longer than the model reads."""
+        texts = self.read_together(columns)
+        if all(isinstance(column, np.ndarray) for column in (texts if isinstance(texts, tuple) else (texts,))):
+            self.cuts.look(self.preprocessor, texts, self.prompt)
+
+    def read_together(self, columns: Any) -> Any:
+        """Texts, or pairs of texts, in arrays, each of which is one sequence; None if long ones are not cut."""
+        return columns
+
+    # Batches of ids and labels.
+
+    def split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """`(x, y, sample_weight)` of the first rows, and of the `share` of rows at the end; None stays None."""
+        if is_dataset(x):
+            raise ValueError(f"`{self.owner}`: `validation_split` must be 0 for a dataset. Give `validation_data`.")
+        return split_rows(self.owner, share, *self.checked(x, y, sample_weight))
 
     def fitting(self, x: Any) -> AbstractContextManager[None]:
         """The context in which `fit` trains on `x`."""
         return nullcontext()
-
-    # Batches of ids and labels.
-
-    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
-        """One batch of `(ids, labels, weights)`, in graph; what is None at the end is left out."""
-        return without_none(self.bucketed()(self._with_prompt(x)), y, sample_weight)
 
     def batches(
         self,
@@ -183,12 +235,12 @@ class Inputs:
         Args:
             x: columns, or a dataset.
             y: labels; None beside a dataset.
-            sample_weight: one number a row; None beside a dataset.
-            batch_size: rows a batch, 32 if None; None beside a dataset.
-            epochs: the epochs of training, which have their own order and other random choices; None for evaluation.
+            sample_weight: one number per row; None beside a dataset.
+            batch_size: rows per batch, 32 if None; None beside a dataset.
+            epochs: the epochs of training, which differ in their order and other random choices; None for evaluation.
         """
-        if columns_of.is_dataset(x):
-            columns_of.refuse_beside_dataset(self.owner, y=y, sample_weight=sample_weight, batch_size=batch_size)
+        if is_dataset(x):
+            refuse_beside_dataset(self.owner, y=y, sample_weight=sample_weight, batch_size=batch_size)
             self.check_dataset(x)
             rows = x if isinstance(x.element_spec, tuple) else x.map(lambda text: (text,))
             batches = self.encoded(rows, epochs)
@@ -199,41 +251,33 @@ class Inputs:
     def batches_of(
         self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None
     ) -> tf.data.Dataset:
-        """`batches` from what a user holds that is not a dataset."""
+        """`batches` from anything but a dataset."""
         rows = self.checked(x, y, sample_weight)
         self.look_for_cuts(rows[0])
         batches = batches_of_rows(rows, batch_size=batch_size or 32, lengths=self.lengths, epochs=epochs)
         return self.encoded(batches, epochs)
 
+    def lengths(self, x: Any, *_: Any) -> Any:
+        """How many tokens each row of a batch has for the model, int64 `(rows,)`, in graph."""
+        return tf.minimum(token_counts(self.preprocessor.tokenizer, x), self.preprocessor.max_length)
+
     def encoded(self, rows: tf.data.Dataset, epochs: Epochs | None) -> tf.data.Dataset:
         """A dataset of checked batches `(x, y, sample_weight)`, encoded."""
         return rows.map(self.traced(self._encode_for(epochs is not None)), num_parallel_calls=tf.data.AUTOTUNE)
 
-    def checked(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        """Columns of at least one row, with as many labels and weights."""
-        columns = self.columns(x)
-        size = columns_of.num_rows(columns)
-        if not size:
-            raise ValueError(checks.message(self.owner, "x", "hold at least one row", x))
-        y = None if y is None else self.labels(columns, y)
-        weights = None if sample_weight is None else columns_of.as_array(sample_weight)
-        for name, values in (("y", y), ("sample_weight", weights)):
-            if values is not None and columns_of.num_rows(values) != size:
-                raise ValueError(
-                    f"`{self.owner}`: `{name}` must have one row for each text. "
-                    f"Received: {size} texts and {columns_of.num_rows(values)} rows of {name}."
-                )
-        return columns, y, weights
-
-    def one_batch(self, x: Any, y: Any = None, sample_weight: Any = None, *, training: bool = True) -> tuple[Any, ...]:
-        """All rows as one encoded batch of NumPy arrays, `(ids, labels, weights)`."""
-        rows = tf.nest.map_structure(columns_of.as_tensor, self.checked(x, y, sample_weight))
-        batch = keras.tree.map_structure(np.asarray, self._encode_for(training)(*rows))
-        return keras.utils.unpack_x_y_sample_weight(batch)
-
     def _encode_for(self, training: bool) -> Callable[..., tuple[Any, ...]]:
         """`encode`, for training or for evaluation."""
         return self.encode
+
+    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """One batch of `(ids, labels, weights)`, in graph; what is None at the end is left out."""
+        return without_none(self.bucketed()(self._with_prompt(x)), y, sample_weight)
+
+    def one_batch(self, x: Any, y: Any = None, sample_weight: Any = None, *, training: bool = True) -> tuple[Any, ...]:
+        """All rows as one encoded batch of NumPy arrays, `(ids, labels, weights)`."""
+        rows = tf.nest.map_structure(as_tensor, self.checked(x, y, sample_weight))
+        batch = keras.tree.map_structure(np.asarray, self._encode_for(training)(*rows))
+        return keras.utils.unpack_x_y_sample_weight(batch)
 
     def validation(self, data: Any, batch_size: int | None) -> Any:
         """Keras's `validation_data` with raw text encoded."""
@@ -242,32 +286,12 @@ class Inputs:
             return self.batches(data) if is_raw else data
         if is_table(data):
             data = self.opened(data)
-        if columns_of.is_dataset(data):
+        if is_dataset(data):
             return self.batches(data) if self.is_raw(data) else data
         if not isinstance(data, tuple) and self.makes_labels(data):
             data = (data,)
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         return self.batches(x, y, sample_weight, batch_size=batch_size) if self.is_raw(x) else data
-
-    def split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """`(x, y, sample_weight)` of the first rows, and of the `share` of rows at the end; None stays None."""
-        if columns_of.is_dataset(x):
-            raise ValueError(f"`{self.owner}`: `validation_split` must be 0 for a dataset. Give `validation_data`.")
-        return columns_of.split_rows(self.owner, share, *self.checked(x, y, sample_weight))
-
-    def lengths(self, x: Any, *_: Any) -> Any:
-        """How many tokens each row of a batch has for the model, int64 `(rows,)`, in graph."""
-        return tf.minimum(token_counts(self.preprocessor.tokenizer, x), self.preprocessor.max_length)
-
-    def look_for_cuts(self, columns: Any) -> None:
-        """Warns, once, if texts are longer than the model reads."""
-        texts = self.read_together(columns)
-        if all(isinstance(column, np.ndarray) for column in (texts if isinstance(texts, tuple) else (texts,))):
-            self.cuts.look(self.preprocessor, texts, self.prompt)
-
-    def read_together(self, columns: Any) -> Any:
-        """Texts, or pairs of texts, in arrays, each of which is one sequence; None if long ones are not cut."""
-        return columns
 
     # Outputs, and rows again.
 
@@ -278,22 +302,22 @@ class Inputs:
             columns: what `columns` returned.
             run: gives the model's outputs as NumPy arrays; see `LengthBatches.run`.
         """
-        ids = columns_of.on_host(lambda rows: self.encode(rows)[0], columns)
+        ids = on_host(lambda rows: self.encode(rows)[0], columns)
         return run(ids, self.bucketed(), fill=self.fill_value, part=self.part)
 
     def join(self, blocks: list[Any]) -> Any:
-        """What `predict` returns, of the outputs of one or more blocks."""
-        return keras.tree.map_structure(lambda *parts: columns_of.stacked(parts, self.fill_value), *blocks)
+        """What `predict` returns, from the outputs of one or more blocks."""
+        return keras.tree.map_structure(lambda *parts: stacked(parts, self.fill_value), *blocks)
 
     def rows(self, outputs: Any) -> Iterator[Any]:
         """What `predict_stream` yields for each row of a block."""
         if isinstance(outputs, np.ndarray | list):
             return iter(outputs)
-        num_rows = len(keras.tree.flatten(outputs)[0])
-        return (keras.tree.map_structure(operator.itemgetter(row), outputs) for row in range(num_rows))
+        size = len(keras.tree.flatten(outputs)[0])
+        return (keras.tree.map_structure(operator.itemgetter(row), outputs) for row in range(size))
 
     def empty(self, x: Any, outputs: Any) -> Any:
-        """What `predict` returns for no rows, of the model's outputs without a row."""
+        """What `predict` returns for no rows, from the model's outputs without a row."""
         return outputs
 
     # Ids and strings, in graph and out of it.
@@ -307,30 +331,17 @@ class Inputs:
         return names
 
     def answer_columns(self, x: Any) -> list[Any]:
-        """A column of strings for each of `text_inputs`, from what a user hands to `answer`."""
+        """A column of strings for each of `text_inputs`, from what a user gives to `answer`."""
         columns = self.columns(x)
         columns = list(columns) if isinstance(columns, tuple) else [columns]
         if len(columns) != len(self.text_inputs):
-            rule = f"hold {len(self.text_inputs)} texts a row: {list(self.text_inputs)}"
+            rule = f"hold {len(self.text_inputs)} texts per row: {list(self.text_inputs)}"
             raise ValueError(checks.message(self.owner, "x", rule, f"{len(columns)} columns"))
         return columns
 
     def tokens(self, *texts: Any) -> dict[str, Any]:
         """The ids for a batch of strings, one tensor for each of `text_inputs`, in graph."""
         return traced_once(self.preprocessor, self._with_prompt(texts if len(texts) > 1 else texts[0]))
-
-    def bucketed(self, preprocessor: Any = None) -> Any:
-        """The preprocessor, or another one; on JAX, which compiles each length, one that pads to few lengths."""
-        preprocessor = self.preprocessor if preprocessor is None else preprocessor
-        if keras.backend.backend() != "jax" or preprocessor.padding != "longest":
-            return preprocessor
-        return self.made_once(_with_buckets, preprocessor)
-
-
-def without_none(*parts: Any) -> tuple[Any, ...]:
-    """A tuple without the Nones at its end."""
-    last = max((index for index, part in enumerate(parts) if part is not None), default=-1)
-    return parts[: last + 1]
 
 
 def _with_buckets(preprocessor: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Questions and contexts, with the answer to each question."""
+"""Questions and contexts, read through windows, with the answer to each question."""
 
 from __future__ import annotations
 
@@ -15,10 +15,17 @@ from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import padded_width
 from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import SpanPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
-from keras_bert_layers.tasks.inputs import answer_spans
-from keras_bert_layers.tasks.inputs import columns as columns_of
-from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, batches_of_rows, of_length
-from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs, without_none
+from keras_bert_layers.tasks.inputs.answer_spans import (
+    SHOWN,
+    answer_columns,
+    as_steps,
+    check_byte_spans,
+    check_byte_spans_in_graph,
+    window_labels,
+)
+from keras_bert_layers.tasks.inputs.columns import is_dataset, is_pair, on_host, split_rows, without_none
+from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, batches_of_rows, with_num_batches
+from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
 
 IDS = ("token_ids", "segment_ids", "padding_mask")
 COUNTED_AT_ONCE = 1024
@@ -51,25 +58,25 @@ class QuestionInputs(Inputs):
             row = int(lengths.argmax())
             raise ValueError(
                 f"{self.preprocessor.question_rule()} Received: {lengths[row]} tokens in row {first_row + row}, "
-                f"{questions[row][: answer_spans.SHOWN]!r}."
+                f"{questions[row][:SHOWN]!r}."
             )
         return questions, contexts
 
     def check_dataset(self, dataset: Any) -> None:
         """Refuses a dataset that does not yield batches of questions and contexts; ValueError."""
         super().check_dataset(dataset)
-        if not columns_of.is_pair(dataset):
+        if not is_pair(dataset):
             rule = "yield `((questions, contexts),)` or `((questions, contexts), (starts, texts))`"
             raise ValueError(checks.message(self.owner, "x", rule, dataset.element_spec))
 
     def labels(self, columns: Any, y: Any) -> Any:
         """The bytes of the answers, int32 `(rows, 2)`, checked row by row."""
-        return answer_spans.checked_byte_spans(self.owner, columns[1], y)
+        return check_byte_spans(self.owner, columns[1], y)
 
     def dataset_rows(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Questions and contexts, with answers as starts in characters and texts."""
         columns, _, weights = self.checked(x, None, sample_weight)
-        return columns, None if y is None else answer_spans.answer_columns(self.owner, y), weights
+        return columns, None if y is None else answer_columns(self.owner, y), weights
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """All windows of one batch of rows, with the positions of their answers; `y` holds bytes."""
@@ -82,11 +89,11 @@ class QuestionInputs(Inputs):
     def batches_of(
         self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None
     ) -> tf.data.Dataset:
-        """A dataset of `batch_size` windows a step."""
+        """A dataset of steps of `batch_size` windows."""
         batch_size = batch_size or 32
         parts = self.checked(x, y, sample_weight)
         by_rows = epochs
-        if epochs is not None and epochs.order is RowOrder.BY_LENGTH:  # the windows are what is sorted, later
+        if epochs is not None and epochs.order is RowOrder.BY_LENGTH:  # windows are sorted, later, and not rows
             by_rows = dataclasses.replace(epochs, order=RowOrder.SHUFFLED)
         rows = batches_of_rows(parts, batch_size=batch_size, lengths=self.lengths, epochs=by_rows)
         windows = rows.map(self.traced(self._encode_wide), num_parallel_calls=tf.data.AUTOTUNE)
@@ -96,8 +103,8 @@ class QuestionInputs(Inputs):
             needed = self.width(tf.reduce_sum(ids["padding_mask"], axis=1), padding)
             return {name: tensor[:, :needed] for name, tensor in ids.items()}, *others
 
-        steps = answer_spans.as_steps(windows, batch_size, epochs).map(trim, num_parallel_calls=tf.data.AUTOTUNE)
-        return of_length(steps, -(-self._num_windows(parts[0]) // batch_size), epochs)
+        steps = as_steps(windows, batch_size, epochs).map(trim, num_parallel_calls=tf.data.AUTOTUNE)
+        return with_num_batches(steps, -(-self._num_windows(parts[0]) // batch_size), epochs)
 
     def _encode_wide(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """As `encode`, with all windows as wide as `max_length`."""
@@ -107,19 +114,17 @@ class QuestionInputs(Inputs):
 
     def _encode_characters(self, texts: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """As `encode`, but `y` holds the answers' starts in characters, and their texts."""
-        spans = None if y is None else answer_spans.asserted_byte_spans(self.owner, texts[1], y)
+        spans = None if y is None else check_byte_spans_in_graph(self.owner, texts[1], y)
         return self.encode(texts, spans, sample_weight)
 
     def split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The first and the last rows, with answers as starts and texts."""
-        if columns_of.is_dataset(x):
+        if is_dataset(x):
             return super().split(x, y, sample_weight, share)
-        columns, _, weights = self.checked(x, None, sample_weight)
-        y = None if y is None else answer_spans.answer_columns(self.owner, y)
-        return columns_of.split_rows(self.owner, share, columns, y, weights)
+        return split_rows(self.owner, share, *self.dataset_rows(x, y, sample_weight))
 
     def _num_windows(self, columns: tuple[Any, Any]) -> int:
-        """How many windows all rows have together."""
+        """The number of windows of all rows together."""
         starts = range(0, len(columns[0]), COUNTED_AT_ONCE)
         parts = [tuple(column[start : start + COUNTED_AT_ONCE] for column in columns) for start in starts]
         return sum(int(tf.reduce_sum(self.preprocessor.num_windows(part))) for part in parts)
@@ -135,7 +140,7 @@ class QuestionInputs(Inputs):
     def outputs(self, columns: Any, run: Callable[..., Any]) -> list[dict[str, np.ndarray]]:
         """For each question, the logits of its own windows."""
         preprocessor = self.bucketed()
-        windows = columns_of.on_host(preprocessor, columns)
+        windows = on_host(preprocessor, columns)
         logits = run(windows, preprocessor, fill=self.fill_value)
         borders = np.searchsorted(windows["rows"].numpy(), np.arange(len(columns[0]) + 1))
         return [
@@ -143,7 +148,7 @@ class QuestionInputs(Inputs):
         ]
 
     def join(self, blocks: list[Any]) -> dict[str, np.ndarray]:
-        """The logits of all windows, one row a window, as wide as the longest."""
+        """The logits of all windows, one row per window, as wide as the longest."""
         return super().join([row for block in blocks for row in block])
 
     def tokens(self, *texts: Any) -> dict[str, Any]:
@@ -163,6 +168,6 @@ class QuestionInputs(Inputs):
 
 def _as_windows(preprocessor: Any, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
     windows = preprocessor(x)
-    labels = None if y is None else answer_spans.window_labels(windows, y)
+    labels = None if y is None else window_labels(windows, y)
     weights = None if sample_weight is None else tf.gather(sample_weight, windows["rows"])
     return without_none({name: windows[name] for name in IDS}, labels, weights)

@@ -1,4 +1,4 @@
-"""Batches of a generator or a `keras.utils.PyDataset`, and columns of a table of HuggingFace's `datasets`."""
+"""Reads batches of a generator or a `keras.utils.PyDataset`, and columns of a table of HuggingFace's `datasets`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.inputs import columns as columns_of
+from keras_bert_layers.tasks.inputs.columns import as_tensor, without_none
 
 LABELS = ("label", "labels", "tags", "ner_tags", "answers")
 
@@ -34,7 +34,7 @@ class BatchStream:
             self.batches = _all_of(first, source)
         else:
             first = source[0]
-        self.first = unpacked(first)
+        self.first = keras.utils.unpack_x_y_sample_weight(first)
 
     @staticmethod
     def takes(x: Any) -> bool:
@@ -46,7 +46,7 @@ class BatchStream:
 
         Args:
             data: the `Inputs` that checks them; it gets an error of a batch as `data.stream_error`.
-            shuffle: whether the batches of a `PyDataset` have another order in each epoch.
+            shuffle: whether the batches of a `PyDataset` are in random order in each epoch.
         """
         spec = tf.nest.map_structure(_spec, _parts(data, self.first))
 
@@ -54,9 +54,9 @@ class BatchStream:
             data.stream_error = None
             try:
                 for batch in self._epoch(shuffle):
-                    yield _parts(data, unpacked(batch))
+                    yield _parts(data, keras.utils.unpack_x_y_sample_weight(batch))
             except Exception as error:
-                data.stream_error = error  # TensorFlow tells its text alone
+                data.stream_error = error  # TensorFlow's own error has its text only
                 raise
 
         dataset = tf.data.Dataset.from_generator(batches, output_signature=spec)
@@ -84,7 +84,7 @@ def as_dataset(data: Any, x: Any, *, shuffle: bool = False) -> tuple[Any, bool]:
 
 
 def batches_of(source: keras.utils.PyDataset, *, shuffle: bool = False) -> Iterator[Any]:
-    """The batches of a `PyDataset`; without end, if it has none."""
+    """The batches of a `PyDataset`; without end if their number is not known."""
     num_batches = source.num_batches
     order: Iterable[int] = itertools.count() if num_batches is None else range(num_batches)
     if shuffle and num_batches is not None:
@@ -99,17 +99,9 @@ def _all_of(first: Any, others: Iterator[Any]) -> Iterator[Any]:
     yield from others
 
 
-def unpacked(batch: Any) -> tuple[Any, Any, Any]:
-    """`(x, y, sample_weight)` of a batch, which may be `x` alone: in a list, or a tuple of one."""
-    return keras.utils.unpack_x_y_sample_weight(batch)
-
-
 def _parts(data: Any, batch: tuple[Any, Any, Any]) -> tuple[Any, ...]:
     """A checked batch as tensors, without what is None at its end."""
-    parts = tf.nest.map_structure(columns_of.as_tensor, data.dataset_rows(*batch))
-    while parts[-1] is None:
-        parts = parts[:-1]
-    return parts
+    return without_none(*tf.nest.map_structure(as_tensor, data.dataset_rows(*batch)))
 
 
 def _spec(part: Any) -> Any:
@@ -121,7 +113,7 @@ def _spec(part: Any) -> Any:
 
 
 def is_table(x: Any) -> bool:
-    """Whether `x` is a table with named columns, as those of the library `datasets`."""
+    """Whether `x` is a table with named columns, like those of the library `datasets`."""
     return hasattr(x, "column_names") and hasattr(x, "__getitem__")
 
 
@@ -131,7 +123,7 @@ def columns_of_table(owner: str, table: Any, names: list[str], y: Any = None) ->
     Args:
         owner: the task's class, for errors.
         table: see `is_table`.
-        names: the names of the columns of texts; of the other ones, those in `LABELS` may be the labels.
+        names: the names of the columns of texts; of the others, the first one in `LABELS` holds the labels.
         y: the labels, if they are not in the table.
 
     Raises:

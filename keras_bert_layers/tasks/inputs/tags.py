@@ -1,4 +1,11 @@
-"""From rows of words with tags, and texts with spans, to checked ragged columns."""
+"""Tags of words: of given words, or of the labelled spans of texts.
+
+`as_words`, `as_tags` and `as_spans` check what a user gives, row by row, and make ragged columns of it. In graph,
+`tags_of_words` and `tags_of_spans` turn these columns into one tag for each word that the model sees, and check what a
+dataset gave.
+
+Axes: B batch, U words that the model sees, W given words, E spans.
+"""
 
 from __future__ import annotations
 
@@ -14,117 +21,35 @@ from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.tag_scheme import NO_TAG, TagScheme
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords
-from keras_bert_layers.tasks.inputs import columns as columns_of
+from keras_bert_layers.tasks.inputs.columns import first_part, is_dataset, is_ragged
 
 IGNORED = NO_TAG
 FAR = np.iinfo(np.int32).max
 
 
-def begins_given_word(word_ids: tf.Tensor) -> tf.Tensor:
-    """Whether each of the model's words `[B, U]` is the first part of a given word."""
-    return (word_ids != _neighbour(word_ids, 0)) & (word_ids != NO_WORD)
-
-
-def ends_given_word(word_ids: tf.Tensor) -> tf.Tensor:
-    """Whether each of the model's words `[B, U]` is the last part of a given word."""
-    return (word_ids != _neighbour(word_ids, 1)) & (word_ids != NO_WORD)
-
-
-def tags_of_words(
-    owner: str, tags: tf.RaggedTensor, word_ids: tf.Tensor, tag_names: Sequence[str], scheme: TagScheme
-) -> tf.Tensor:
-    """The tag of each of the model's words, int32 `[B, U]`, from the tags of given words, ragged `[B, (W)]`.
-
-    The parts of a given word are one entity, or a part of one, if the word is: in BIO, the first has its tag, and the
-    others are inside.
-    """
-    if tags.dtype == tf.string:
-        tags = tags.with_flat_values(_indices_in(owner, "tag", tags.flat_values, list(tag_names)))
-    ids = _checked_ids(owner, tf.cast(tags, tf.int32), word_ids, tag_names)
-    given = tf.pad(ids.to_tensor(IGNORED), [[0, 0], [0, 1]], constant_values=IGNORED)  # at least one column
-    given = tf.gather(given, tf.maximum(word_ids, 0), batch_dims=1)  # [B, U]
-    found = _at(scheme.part_tags, tf.maximum(given, 0), begins_given_word(word_ids), ends_given_word(word_ids))
-    return tf.where((word_ids == NO_WORD) | (given == IGNORED), IGNORED, found)
-
-
-def tags_of_spans(
-    owner: str, texts: tf.Tensor, spans: tuple[tf.RaggedTensor, ...], words: AlignedWords, scheme: TagScheme
-) -> tf.Tensor:
-    """The tag of each word of a text, int32 `[B, U]`, from spans in characters: starts, ends, labels, `[B, (E)]`.
-
-    A word that shares a byte with a span belongs to it; the first such word begins the entity, and the last ends it.
-    """
-    starts, ends, labels = spans
-    label_ids = _indices_in(owner, "label", labels.flat_values, scheme.labels)
-    starts, ends = (_in_bytes(texts, offsets) for offsets in (starts, ends))
-    in_order = tf.reduce_all((starts < ends).flat_values) & tf.reduce_all((starts[:, 1:] >= ends[:, :-1]).flat_values)
-    rule = f"`{owner}`: the spans of a text must not be empty, and come in order without overlap."
-    starts = check_in_graph(starts, in_order, [rule]).to_tensor(FAR, shape=[None, None])
-    starts = tf.pad(starts, [[0, 0], [0, 1]], constant_values=FAR)  # [B, E + 1]; the last begins after all words
-    ends = tf.pad(ends.to_tensor(FAR), [[0, 0], [0, 1]], constant_values=FAR)
-    span = tf.searchsorted(ends, words.starts, side="right")  # [B, U], the first that ends after the word's start
-    is_in = tf.gather(starts, span, batch_dims=1) < words.ends
-    label = tf.pad(labels.with_flat_values(label_ids).to_tensor(0), [[0, 0], [0, 1]])
-    label = tf.gather(label, span, batch_dims=1)
-    span, label_in = tf.where(is_in, span, NO_WORD), tf.where(is_in, label, NO_WORD)
-    is_first, is_last = span != _neighbour(span, 0), span != _neighbour(span, 1)
-    tags = _at(scheme.span_tags, label, is_first, is_last, is_first & (label_in == _neighbour(label_in, 0)))
-    return tf.where(words.word_ids == NO_WORD, IGNORED, tf.where(is_in, tags, scheme.outside))
-
-
-def _neighbour(values: tf.Tensor, side: int) -> tf.Tensor:
-    """The value before each of `[B, U]`, or with `side` 1 after it; `NO_WORD` at the edge."""
-    padded = tf.pad(values, [[0, 0], [1 - side, side]], constant_values=NO_WORD)
-    return padded[:, 1:] if side else padded[:, :-1]
-
-
-def _at(table: np.ndarray, *indices: tf.Tensor) -> tf.Tensor:
-    """The values of a table at indices of its axes."""
-    places = tf.zeros_like(indices[0], tf.int32)
-    for size, index in zip(table.shape, indices, strict=True):
-        places = places * size + tf.cast(index, tf.int32)
-    return tf.gather(tf.constant(table.reshape(-1)), places)
-
-
-def _checked_ids(owner: str, ids: tf.RaggedTensor, word_ids: tf.Tensor, tag_names: Sequence[str]) -> tf.RaggedTensor:
-    """The ids, after assertions that each is valid and that there is one for each word."""
-    values = ids.flat_values
-    num_words, num_tags = tf.reduce_max(word_ids, axis=1) + 1, tf.cast(ids.row_lengths(), tf.int32)  # [B]
-    rule = f"`{owner}`: there must be one tag for each word. Received, words and tags of each row: "
-    ids = check_in_graph(ids, tf.reduce_all(num_tags == num_words), [rule, num_words, num_tags])
-    rule = f"`{owner}`: every tag must be one of {list(tag_names)}, or an index into this list. Received: "
-    is_tag = (values >= 0) & (values < len(tag_names)) | (values == IGNORED)
-    return check_in_graph(ids, tf.reduce_all(is_tag), [rule, values])
-
-
-def _indices_in(owner: str, what: str, values: tf.Tensor, names: Sequence[str]) -> tf.Tensor:
-    """Strings as their indices in a list, int32."""
-    matches = values[:, None] == tf.constant([list(names)])
-    rule = f"`{owner}`: every {what} must be one of {list(names)}. Received: "
-    matches = check_in_graph(matches, tf.reduce_all(tf.reduce_any(matches, axis=1)), [rule, values])
-    return tf.argmax(matches, axis=1, output_type=tf.int32)
-
-
-def _in_bytes(texts: tf.Tensor, offsets: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Offsets in characters, ragged `[B, (E)]`, as offsets in bytes."""
-    texts, ends = tf.gather(texts, offsets.value_rowids()), offsets.flat_values
-    before = tf.strings.substr(texts, tf.zeros_like(ends), ends, unit="UTF8_CHAR")
-    return offsets.with_flat_values(tf.strings.length(before))
-
-
 def holds_words(x: Any) -> bool:
     """Whether `x` is, or yields, rows of words rather than texts."""
-    if columns_of.is_dataset(x):
-        return isinstance(columns_of.first_part(x), tf.RaggedTensorSpec)
-    if columns_of.is_ragged(x):
-        return True
-    rows = as_list(x) if isinstance(x, Sequence) or hasattr(x, "to_numpy") or isinstance(x, np.ndarray) else []
-    return len(rows) > 0 and isinstance(rows[0], list | tuple | np.ndarray)
+    if is_dataset(x):
+        return isinstance(first_part(x), tf.RaggedTensorSpec)
+    rows = _as_list(x)
+    is_list = isinstance(rows, Sequence | np.ndarray) and len(rows) > 0
+    return is_ragged(x) or (is_list and isinstance(rows[0], list | tuple | np.ndarray))
 
 
-def as_list(values: Any) -> Any:
-    """A column that can be indexed: a list or an array; an array also for a pandas or polars column."""
-    return values.to_numpy() if hasattr(values, "to_numpy") else values
+def check_words_dataset(owner: str, dataset: tf.data.Dataset) -> None:
+    """Refuses a dataset that yields neither batches of words with tags nor of texts with spans; ValueError."""
+    spec = dataset.element_spec
+    x, y = (*spec, None)[:2] if isinstance(spec, tuple) else (spec, None)
+    if isinstance(x, tf.RaggedTensorSpec):
+        rank, num_labels, labels = 2, 1, (y,)
+    else:
+        rank, num_labels, labels = 1, 3, y if isinstance(y, tuple) else ()
+    is_text = isinstance(x, tf.RaggedTensorSpec | tf.TensorSpec) and x.dtype == tf.string and x.shape.rank == rank
+    has_labels = len(labels) == num_labels and all(isinstance(part, tf.RaggedTensorSpec) for part in labels)
+    if not is_text or not (y is None or has_labels):
+        rule = "yield `(words, tags)`, ragged `(batch, words)` both, or `(text, (starts, ends, labels))`, ragged spans"
+        cure = "Rows of words become such batches by `dataset.ragged_batch(32)`."
+        raise ValueError(checks.message(owner, "x", rule, spec, cure))
 
 
 def as_words(owner: str, x: Any, *, first_row: int = 0) -> tf.RaggedTensor:
@@ -133,9 +58,9 @@ def as_words(owner: str, x: Any, *, first_row: int = 0) -> tf.RaggedTensor:
     Raises:
         TypeError: a row that is not a list of strings; the message names it.
     """
-    if columns_of.is_ragged(x):
+    if is_ragged(x):
         return x
-    rows = as_list(x)
+    rows = _as_list(x)
     for number, row in enumerate(rows, start=first_row):
         if not isinstance(row, list | tuple | np.ndarray) or not all(isinstance(word, str | bytes) for word in row):
             raise TypeError(f"`{owner}`: words must be a list of strings. Received: {row!r} in row {number}.")
@@ -149,9 +74,9 @@ def as_tags(owner: str, y: Any, words: tf.RaggedTensor, tag_names: Sequence[str]
         TypeError: a row that is not a list.
         ValueError: another number of rows or tags than of rows or words; an unknown tag.
     """
-    if columns_of.is_ragged(y):
+    if is_ragged(y):
         return y
-    rows, lengths = as_list(y), words.row_lengths().numpy()
+    rows, lengths = _as_list(y), words.row_lengths().numpy()
     _check_num_rows(owner, rows, len(lengths))
     ids: dict[Any, int] = {IGNORED: IGNORED}
     for tag_id, name in enumerate(tag_names):
@@ -184,12 +109,12 @@ def as_spans(owner: str, y: Any, texts: Any, labels: list[str]) -> tuple[tf.Ragg
         ValueError: another number of rows than of texts; a span that is empty, only whitespace, outside its text, or
             overlaps another; an unknown label.
     """
-    if isinstance(y, tuple) and len(y) == 3 and all(columns_of.is_ragged(part) for part in y):
+    if isinstance(y, tuple) and len(y) == 3 and all(is_ragged(part) for part in y):
         return y
-    rows, texts = as_list(y), [text.decode() if isinstance(text, bytes) else text for text in np.asarray(texts)]
+    rows, texts = _as_list(y), [text.decode() if isinstance(text, bytes) else text for text in np.asarray(texts)]
     _check_num_rows(owner, rows, len(texts))
     found = [
-        _checked_spans(owner, row, text, labels, number)
+        _check_spans(owner, row, text, labels, number)
         for number, (row, text) in enumerate(zip(rows, texts, strict=True))
     ]
     return tuple(
@@ -198,7 +123,7 @@ def as_spans(owner: str, y: Any, texts: Any, labels: list[str]) -> tuple[tf.Ragg
     )
 
 
-def _checked_spans(owner: str, row: Any, text: str, labels: list[str], number: int) -> list[tuple[int, int, str]]:
+def _check_spans(owner: str, row: Any, text: str, labels: list[str], number: int) -> list[tuple[int, int, str]]:
     def refuse(rule: str, received: Any, error: type[Exception] = ValueError) -> Exception:
         return error(f"`{owner}`: {rule}. Received: {received!r} in row {number}.")
 
@@ -222,6 +147,11 @@ def _checked_spans(owner: str, row: Any, text: str, labels: list[str], number: i
     return spans
 
 
+def _as_list(values: Any) -> Any:
+    """A pandas or polars column as an array; a list or an array unchanged."""
+    return values.to_numpy() if hasattr(values, "to_numpy") else values
+
+
 def _check_num_rows(owner: str, rows: Any, expected: int) -> None:
     if not isinstance(rows, Sequence | np.ndarray) or isinstance(rows, str | bytes):
         raise TypeError(checks.message(owner, "y", "be a list with one row for each row of x", type(rows)))
@@ -235,18 +165,95 @@ def _ragged(rows: Sequence[Sequence[Any]], dtype: tf.DType) -> tf.RaggedTensor:
     return tf.RaggedTensor.from_row_lengths(tf.constant(values, dtype, shape=[len(values)]), lengths, validate=False)
 
 
-def check_dataset(owner: str, dataset: tf.data.Dataset) -> None:
-    """Refuses a dataset that yields neither batches of words with tags nor of texts with spans; ValueError."""
-    spec = dataset.element_spec
-    x, y = (*spec, None)[:2] if isinstance(spec, tuple) else (spec, None)
-    if isinstance(x, tf.RaggedTensorSpec):
-        is_right = x.dtype == tf.string and x.shape.rank == 2 and (y is None or isinstance(y, tf.RaggedTensorSpec))
-    else:
-        is_spans = isinstance(y, tuple) and len(y) == 3 and all(isinstance(part, tf.RaggedTensorSpec) for part in y)
-        is_right = (
-            isinstance(x, tf.TensorSpec) and x.dtype == tf.string and x.shape.rank == 1 and (y is None or is_spans)
-        )
-    if not is_right:
-        rule = "yield `(words, tags)`, ragged `(batch, words)` both, or `(text, (starts, ends, labels))`, ragged spans"
-        cure = "Rows of words become such batches by `dataset.ragged_batch(32)`."
-        raise ValueError(checks.message(owner, "x", rule, spec, cure))
+def begins_given_word(word_ids: tf.Tensor) -> tf.Tensor:
+    """Whether each of the model's words `[B, U]` is the first part of a given word."""
+    return (word_ids != _neighbour(word_ids, 0)) & (word_ids != NO_WORD)
+
+
+def ends_given_word(word_ids: tf.Tensor) -> tf.Tensor:
+    """Whether each of the model's words `[B, U]` is the last part of a given word."""
+    return (word_ids != _neighbour(word_ids, 1)) & (word_ids != NO_WORD)
+
+
+def tags_of_words(
+    owner: str, tags: tf.RaggedTensor, word_ids: tf.Tensor, tag_names: Sequence[str], scheme: TagScheme
+) -> tf.Tensor:
+    """The tag of each of the model's words, int32 `[B, U]`, from the tags of given words, ragged `[B, (W)]`.
+
+    The parts of a given word are one entity, or a part of one, if the word is: in BIO, the first has its tag, and the
+    others are inside.
+    """
+    if tags.dtype == tf.string:
+        tags = tags.with_flat_values(_indices_in(owner, "tag", tags.flat_values, list(tag_names)))
+    ids = _check_ids_in_graph(owner, tf.cast(tags, tf.int32), word_ids, tag_names)
+    given = tf.pad(ids.to_tensor(IGNORED), [[0, 0], [0, 1]], constant_values=IGNORED)  # at least one column
+    given = tf.gather(given, tf.maximum(word_ids, 0), batch_dims=1)  # [B, U]
+    found = _at(scheme.part_tags, tf.maximum(given, 0), begins_given_word(word_ids), ends_given_word(word_ids))
+    return tf.where((word_ids == NO_WORD) | (given == IGNORED), IGNORED, found)
+
+
+def tags_of_spans(
+    owner: str, texts: tf.Tensor, spans: tuple[tf.RaggedTensor, ...], words: AlignedWords, scheme: TagScheme
+) -> tf.Tensor:
+    """The tag of each word of a text, int32 `[B, U]`, from spans in characters: starts, ends, labels, `[B, (E)]`.
+
+    A word that shares a byte with a span belongs to it; the first such word begins the entity, and the last ends it.
+    """
+    starts, ends, labels = spans
+    label_ids = _indices_in(owner, "label", labels.flat_values, scheme.labels)
+    starts, ends = (_in_bytes(texts, offsets) for offsets in (starts, ends))
+    in_order = tf.reduce_all((starts < ends).flat_values) & tf.reduce_all((starts[:, 1:] >= ends[:, :-1]).flat_values)
+    rule = f"`{owner}`: the spans of a text must not be empty, and come in order without overlap."
+    starts = check_in_graph(starts, in_order, [rule]).to_tensor(FAR, shape=[None, None])
+    starts = tf.pad(starts, [[0, 0], [0, 1]], constant_values=FAR)  # [B, E + 1]; the last one begins after all words
+    ends = tf.pad(ends.to_tensor(FAR), [[0, 0], [0, 1]], constant_values=FAR)
+    span = tf.searchsorted(ends, words.starts, side="right")  # [B, U], the first that ends after the word's start
+    is_in = tf.gather(starts, span, batch_dims=1) < words.ends
+    label = tf.pad(labels.with_flat_values(label_ids).to_tensor(0), [[0, 0], [0, 1]])
+    label = tf.gather(label, span, batch_dims=1)
+    span, label_in = tf.where(is_in, span, NO_WORD), tf.where(is_in, label, NO_WORD)
+    is_first, is_last = span != _neighbour(span, 0), span != _neighbour(span, 1)
+    tags = _at(scheme.span_tags, label, is_first, is_last, is_first & (label_in == _neighbour(label_in, 0)))
+    return tf.where(words.word_ids == NO_WORD, IGNORED, tf.where(is_in, tags, scheme.outside))
+
+
+def _neighbour(values: tf.Tensor, side: int) -> tf.Tensor:
+    """The value before each of `[B, U]`, or after it with `side` 1; `NO_WORD` at the edge."""
+    padded = tf.pad(values, [[0, 0], [1 - side, side]], constant_values=NO_WORD)
+    return padded[:, 1:] if side else padded[:, :-1]
+
+
+def _at(table: np.ndarray, *indices: tf.Tensor) -> tf.Tensor:
+    """Looks up values of a table, by an index for each of its axes."""
+    places = tf.zeros_like(indices[0], tf.int32)
+    for size, index in zip(table.shape, indices, strict=True):
+        places = places * size + tf.cast(index, tf.int32)
+    return tf.gather(tf.constant(table.reshape(-1)), places)
+
+
+def _check_ids_in_graph(
+    owner: str, ids: tf.RaggedTensor, word_ids: tf.Tensor, tag_names: Sequence[str]
+) -> tf.RaggedTensor:
+    """The ids, after assertions in graph that each is valid and that there is one for each word."""
+    values = ids.flat_values
+    num_words, num_tags = tf.reduce_max(word_ids, axis=1) + 1, tf.cast(ids.row_lengths(), tf.int32)  # [B]
+    rule = f"`{owner}`: there must be one tag for each word. Received, words and tags of each row: "
+    ids = check_in_graph(ids, tf.reduce_all(num_tags == num_words), [rule, num_words, num_tags])
+    rule = f"`{owner}`: every tag must be one of {list(tag_names)}, or an index into this list. Received: "
+    is_tag = (values >= 0) & (values < len(tag_names)) | (values == IGNORED)
+    return check_in_graph(ids, tf.reduce_all(is_tag), [rule, values])
+
+
+def _indices_in(owner: str, what: str, values: tf.Tensor, names: Sequence[str]) -> tf.Tensor:
+    """Strings as their indices in a list, int32."""
+    matches = values[:, None] == tf.constant([list(names)])
+    rule = f"`{owner}`: every {what} must be one of {list(names)}. Received: "
+    matches = check_in_graph(matches, tf.reduce_all(tf.reduce_any(matches, axis=1)), [rule, values])
+    return tf.argmax(matches, axis=1, output_type=tf.int32)
+
+
+def _in_bytes(texts: tf.Tensor, offsets: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Offsets in characters, ragged `[B, (E)]`, as offsets in bytes."""
+    texts, ends = tf.gather(texts, offsets.value_rowids()), offsets.flat_values
+    before = tf.strings.substr(texts, tf.zeros_like(ends), ends, unit="UTF8_CHAR")
+    return offsets.with_flat_values(tf.strings.length(before))

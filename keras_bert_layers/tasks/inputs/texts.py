@@ -1,4 +1,4 @@
-"""Texts and pairs of texts, with one label a row."""
+"""Texts and pairs of texts, with one label per row."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.tasks.inputs import columns as columns_of
+from keras_bert_layers.tasks.inputs.columns import as_array, is_pair
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
 
 
 class TextInputs(Inputs):
-    """Texts, or pairs of texts, with one label a row.
+    """Texts, or pairs of texts, with one label per row.
 
     Args:
         owner: the task's class, for errors.
@@ -42,23 +42,23 @@ class TextInputs(Inputs):
     def check_dataset(self, dataset: Any) -> None:
         """Refuses a dataset of neither texts nor pairs, or of the other of the two; ValueError."""
         super().check_dataset(dataset)
-        self._check_kind(columns_of.is_pair(dataset))
+        self._check_kind(is_pair(dataset))
 
-    def _check_kind(self, is_pair: bool) -> None:
-        if self.pairs is not None and is_pair != self.pairs:
+    def _check_kind(self, are_pairs: bool) -> None:
+        if self.pairs is not None and are_pairs != self.pairs:
             wants, came = ("pairs of texts", "single texts") if self.pairs else ("single texts", "pairs of texts")
             raise ValueError(f"`{self.owner}`: this model takes {wants}. Received: {came}.")
 
     def answer_columns(self, x: Any) -> list[Any]:
         """A column of strings for each of `text_inputs`."""
-        if self.pairs is None and columns_of.is_pair(x):
+        if self.pairs is None and is_pair(x):
             cure = "Set `task.pairs = True`, or give `pairs=True` where the task is made or loaded."
             raise ValueError(checks.message(self.owner, "pairs", "be True for answers to pairs of texts", None, cure))
         return super().answer_columns(x)
 
     def labels(self, columns: Any, y: Any) -> Any:
         """Labels as the loss takes them, checked row by row; tensors unchanged."""
-        y = columns_of.as_array(y)
+        y = as_array(y)
         return self._labels.encode(y) if isinstance(y, np.ndarray) else y
 
     def class_weight(self, x: Any, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
@@ -67,10 +67,10 @@ class TextInputs(Inputs):
 
     @contextmanager
     def fitting(self, x: Any) -> Iterator[None]:
-        """Within, rows are what `x` holds, pairs or single texts; they stay so unless training fails."""
+        """Decides by `x` whether rows are pairs or single texts; undone if the data are refused."""
         before = self.pairs
         if before is None and self.is_raw(x):
-            self.pairs = columns_of.is_pair(x)
+            self.pairs = is_pair(x)
         try:
             yield
         except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Rows of words with one tag a word, and texts with labelled spans."""
+"""Rows of words with one tag per word, and texts with labelled spans."""
 
 from __future__ import annotations
 
@@ -11,10 +11,20 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.tag_scheme import TagScheme
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, WordAligner
-from keras_bert_layers.tasks.inputs import columns as columns_of
-from keras_bert_layers.tasks.inputs import tags as tag_labels
-from keras_bert_layers.tasks.inputs import tags as words_and_tags
-from keras_bert_layers.tasks.inputs.inputs import Inputs, without_none
+from keras_bert_layers.tasks.inputs.columns import as_columns, is_ragged, on_host, stacked, without_none
+from keras_bert_layers.tasks.inputs.inputs import Inputs
+from keras_bert_layers.tasks.inputs.tags import (
+    IGNORED,
+    as_spans,
+    as_tags,
+    as_words,
+    begins_given_word,
+    check_words_dataset,
+    ends_given_word,
+    holds_words,
+    tags_of_spans,
+    tags_of_words,
+)
 
 
 class WordLogits(NamedTuple):
@@ -23,8 +33,8 @@ class WordLogits(NamedTuple):
     Attributes:
         logits: float32 `(rows, words, tags)`.
         is_word: bool `(rows, words)`, False for padding.
-        is_given: bool `(rows, words)`, whether the first part of a given word stands there.
-        is_last: bool `(rows, words)`, whether its last part does.
+        is_given: bool `(rows, words)`, whether a word is the first part of a given word.
+        is_last: bool `(rows, words)`, whether it is the last part of one.
     """
 
     logits: np.ndarray
@@ -34,7 +44,7 @@ class WordLogits(NamedTuple):
 
 
 class WordInputs(Inputs):
-    """Rows of words with one tag a word, or texts with labelled spans; a row of outputs is the logits of its words.
+    """Rows of words with one tag per word, or texts with labelled spans; a row of outputs is the logits of its words.
 
     Long rows are read through windows. For training, `encode` gives the windows and a dictionary: the `"positions"` and
     `"word_ids"` of the words, as in `AlignedWords`, and their `"tags"` and `"given_tags"`.
@@ -43,7 +53,7 @@ class WordInputs(Inputs):
         owner: the task's class, for errors.
         preprocessor: a `BertPreprocessor`, or None.
         tag_names: the names of the tags.
-        scheme: what they say about entities.
+        scheme: what they mean for entities.
         stride: tokens that two windows of a long row share; None for a quarter of `max_length`.
     """
 
@@ -68,21 +78,20 @@ class WordInputs(Inputs):
         """Rows of words as ragged strings, or texts as an array, checked row by row."""
         if isinstance(x, tuple):
             raise TypeError(checks.message(self.owner, "x", "be a list of texts, or of lists of words", type(x)))
-        as_columns = words_and_tags.as_words if words_and_tags.holds_words(x) else columns_of.as_columns
-        return as_columns(self.owner, x, first_row=first_row)
+        return (as_words if holds_words(x) else as_columns)(self.owner, x, first_row=first_row)
 
     def check_dataset(self, dataset: Any) -> None:
         """Refuses a dataset of neither words with tags nor texts with spans; ValueError."""
-        words_and_tags.check_dataset(self.owner, dataset)
+        check_words_dataset(self.owner, dataset)
 
     def labels(self, columns: Any, y: Any) -> Any:
         """Tags of words, or spans of texts, as ragged columns, checked row by row."""
-        if columns_of.is_ragged(columns):
-            return words_and_tags.as_tags(self.owner, y, columns, self._tag_names)
-        return words_and_tags.as_spans(self.owner, y, columns, self.scheme.labels)
+        if is_ragged(columns):
+            return as_tags(self.owner, y, columns, self._tag_names)
+        return as_spans(self.owner, y, columns, self.scheme.labels)
 
     def checked(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        """Columns of at least one row, with as many labels and weights; one weight a row."""
+        """Columns of at least one row, with as many labels and weights; one weight per row."""
         columns, y, weights = super().checked(x, y, sample_weight)
         if weights is not None:
             weights = np.asarray(weights, np.float32)
@@ -104,11 +113,10 @@ class WordInputs(Inputs):
         by_word = {"positions": words.places, "word_ids": words.word_ids}
         if y is not None:
             if isinstance(x, tf.RaggedTensor):
-                tags = tag_labels.tags_of_words(self.owner, y, words.word_ids, self._tag_names, self.scheme)
+                tags = tags_of_words(self.owner, y, words.word_ids, self._tag_names, self.scheme)
             else:
-                tags = tag_labels.tags_of_spans(self.owner, x, y, words, self.scheme)
-            is_given = tag_labels.begins_given_word(words.word_ids)
-            by_word |= {"tags": tags, "given_tags": tf.where(is_given, tags, tag_labels.IGNORED)}
+                tags = tags_of_spans(self.owner, x, y, words, self.scheme)
+            by_word |= {"tags": tags, "given_tags": tf.where(begins_given_word(words.word_ids), tags, IGNORED)}
         return without_none(words.inputs, by_word, sample_weight)
 
     def outputs(self, columns: Any, run: Callable[..., Any]) -> list[np.ndarray]:
@@ -118,19 +126,17 @@ class WordInputs(Inputs):
 
     def word_logits(self, columns: Any, run: Callable[..., Any]) -> WordLogits:
         """The logits of all words that the model sees, and which of them begin a given word."""
-        inputs, words = columns_of.on_host(self.encode, columns)
+        inputs, words = on_host(self.encode, columns)
         logits = run(inputs, self.bucketed())  # [windows, S, tags]
         positions = words["positions"].numpy()
         # Positions count in windows as wide as they were made; these may be wider than the longest needs.
         window, position = np.divmod(np.maximum(positions, 0), max(inputs["token_ids"].shape[1], 1))
-        is_given, is_last = (
-            ends(words["word_ids"]).numpy() for ends in (tag_labels.begins_given_word, tag_labels.ends_given_word)
-        )
+        is_given, is_last = (find(words["word_ids"]).numpy() for find in (begins_given_word, ends_given_word))
         return WordLogits(logits[window, position], positions != NO_WORD, is_given, is_last)
 
     def join(self, blocks: list[Any]) -> np.ndarray:
         """Float32 `(rows, words, tags)`, 0 after the last word of a row."""
-        return columns_of.stacked([row[None] for block in blocks for row in block], self.fill_value)
+        return stacked([row[None] for block in blocks for row in block], self.fill_value)
 
     def read_together(self, columns: Any) -> None:
         """Long texts are read through windows."""
@@ -138,13 +144,13 @@ class WordInputs(Inputs):
     def answer_columns(self, x: Any) -> list[Any]:
         """The column of texts in which to find entities."""
         columns = self.columns(x)
-        if columns_of.is_ragged(columns):
+        if is_ragged(columns):
             cure = "Ask `predict_tags` for the tags of given words."
             raise TypeError(checks.message(self.owner, "x", "be texts", "rows of words", cure))
         return [columns]
 
     def require_words(self, columns: Any) -> None:
         """Refuses a block of texts where rows of words are wanted; TypeError."""
-        if not columns_of.is_ragged(columns) and len(columns):
+        if not is_ragged(columns) and len(columns):
             cure = "Ask `answer` for the entities of texts."
             raise TypeError(checks.message(self.owner, "words", "be rows of words", "texts", cure))

@@ -12,8 +12,8 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
-from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, untuned
-from keras_bert_layers.tasks.inputs.id_arrays import IdArrays
+from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, without_autotune
+from keras_bert_layers.tasks.inputs.id_arrays import IdArrays, is_id_arrays
 from keras_bert_layers.tasks.inputs.streams import as_dataset
 from keras_bert_layers.tasks.objectives.losses import on_logits
 from keras_bert_layers.tasks.objectives.metrics import metrics_for
@@ -146,7 +146,9 @@ class Trainer:
             options |= {"batch_size": batch_size, "shuffle": shuffle, "sample_weight": sample_weight}
             options |= {"validation_split": validation_split, "validation_batch_size": validation_batch_size}
             self._build_optimizer()
-            return keras.Model.fit(task, untuned(x), y, validation_data=untuned(validation_data), **options)
+            return keras.Model.fit(
+                task, without_autotune(x), y, validation_data=without_autotune(validation_data), **options
+            )
         order = RowOrder.of(reader.owner, x, shuffle=shuffle, group_by_length=group_by_length)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = reader.split(x, y, sample_weight, validation_split)
@@ -159,9 +161,9 @@ class Trainer:
             if validation_data is not None:
                 validation_data = reader.validation(validation_data, validation_batch_size or batch_size)
             # The dataset shuffles itself; Keras warns if it is asked to.
-            options |= {"validation_data": untuned(validation_data), "shuffle": False}
+            options |= {"validation_data": without_autotune(validation_data), "shuffle": False}
             self._build_optimizer()
-            return keras.Model.fit(task, untuned(batches), **options)
+            return keras.Model.fit(task, without_autotune(batches), **options)
 
     def _reader(self, rows: tuple[Any, ...], *, is_raw: bool, shuffle: bool, group_by_length: bool) -> Inputs | None:
         """What makes the batches of `fit`: the pipeline of text, `IdArrays` for ids, or None for Keras itself."""
@@ -170,7 +172,7 @@ class Trainer:
         owner = type(self._task).__name__
         if group_by_length:
             raise ValueError(checks.message(owner, "group_by_length", "be False for ids", group_by_length))
-        return IdArrays(owner, None) if shuffle and IdArrays.are_here(rows) else None
+        return IdArrays(owner, None) if shuffle and is_id_arrays(rows) else None
 
     @_traced_again_after_errors
     def evaluate(self, x: Any, y: Any, batch_size: int | None, sample_weight: Any, **options: Any) -> Any:
@@ -180,12 +182,12 @@ class Trainer:
         x, is_raw = as_dataset(pipeline, x)
         if not is_raw:
             options |= {"y": y, "batch_size": batch_size, "sample_weight": sample_weight}
-            return keras.Model.evaluate(task, untuned(x), **options)
+            return keras.Model.evaluate(task, without_autotune(x), **options)
         self._read_packed(x)
         batches = pipeline.batches(x, y, sample_weight, batch_size=batch_size)
         if task.loss is not None:
             pipeline.check_labels(x, y)
-        return keras.Model.evaluate(task, untuned(batches), **options)
+        return keras.Model.evaluate(task, without_autotune(batches), **options)
 
     @_traced_again_after_errors
     def train_on_batch(self, x: Any, y: Any, sample_weight: Any, class_weight: Any, return_dict: bool) -> Any:

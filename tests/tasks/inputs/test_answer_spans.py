@@ -70,13 +70,13 @@ def test_answers_in_other_columns(y):
 @pytest.mark.parametrize("text", ["Ü", "Ünhappy", "日本", "😀", "good night", "film", CONTEXT])
 def test_characters_become_bytes(text):
     start = CONTEXT.index(text)
-    spans = answer_spans.checked_byte_spans(OWNER, [CONTEXT], ([start], [text]))
+    spans = answer_spans.check_byte_spans(OWNER, [CONTEXT], ([start], [text]))
     assert (spans.dtype, spans.shape) == (np.int32, (1, 2))
     assert CONTEXT.encode()[slice(*spans[0])].decode() == text
 
 
 def test_no_answer_is_nowhere():
-    assert answer_spans.checked_byte_spans(OWNER, ["a film", ""], ([5, -1], ["", ""])).tolist() == [[0, 0], [0, 0]]
+    assert answer_spans.check_byte_spans(OWNER, ["a film", ""], ([5, -1], ["", ""])).tolist() == [[0, 0], [0, 0]]
 
 
 @pytest.mark.parametrize(
@@ -89,19 +89,21 @@ def test_no_answer_is_nowhere():
 )
 def test_an_answer_that_is_not_there(start, text, cure):
     with pytest.raises(ValueError, match=f"Received: '{text}' at {start} in row 1, where the context has .*. {cure}"):
-        answer_spans.checked_byte_spans(OWNER, ["a film", CONTEXT], ([2, start], ["film", text]))
+        answer_spans.check_byte_spans(OWNER, ["a film", CONTEXT], ([2, start], ["film", text]))
     with pytest.raises(tf.errors.InvalidArgumentError, match="the context must contain each answer at its start"):
-        answer_spans.asserted_byte_spans(OWNER, tf.constant([CONTEXT]), (tf.constant([start]), tf.constant([text])))
+        answer_spans.check_byte_spans_in_graph(
+            OWNER, tf.constant([CONTEXT]), (tf.constant([start]), tf.constant([text]))
+        )
 
 
 def test_other_numbers_of_rows():
     with pytest.raises(ValueError, match="one row for each question. Received: 2 questions and 1 rows of y"):
-        answer_spans.checked_byte_spans(OWNER, ["a", "b"], ([0], ["a"]))
+        answer_spans.check_byte_spans(OWNER, ["a", "b"], ([0], ["a"]))
 
 
 def test_answers_of_a_dataset_in_another_form():
     with pytest.raises(ValueError, match=r"`y` must be a tuple of two, \(answer starts, answer texts\)"):
-        answer_spans.asserted_byte_spans(OWNER, tf.constant(["a"]), tf.constant([0]))
+        answer_spans.check_byte_spans_in_graph(OWNER, tf.constant(["a"]), tf.constant([0]))
 
 
 def expected_labels(windows, window, whole, span):
@@ -117,7 +119,7 @@ def test_labels_of_windows(preprocessor):
     """Every answer of one, three or five characters of a text, in every window of it."""
     spans = [(a, b) for a in range(len(CONTEXT)) for b in range(a + 1, min(a + 6, len(CONTEXT) + 1), 2)]
     answers = ([a for a, _ in spans], [CONTEXT[a:b] for a, b in spans])
-    in_bytes = answer_spans.checked_byte_spans(OWNER, [CONTEXT] * len(spans), answers)
+    in_bytes = answer_spans.check_byte_spans(OWNER, [CONTEXT] * len(spans), answers)
     outputs = preprocessor((["good ?"] * len(spans), [CONTEXT] * len(spans)))
     labels = answer_spans.window_labels(outputs, tf.constant(in_bytes))
     windows = {name: tensor.numpy() for name, tensor in outputs.items()}

@@ -4,9 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import keras_bert_layers as kbl
-from keras_bert_layers.tasks.inputs._cut_texts import LOOKED_AT, CutTexts
+from keras_bert_layers.tasks.inputs.cut_texts import EXAMINED_ROWS, CutTexts, num_special_tokens, token_counts
 
 LONG = "good " * 8  # one token too many beside [CLS] and [SEP] in the fixture's 9
 
@@ -59,7 +60,7 @@ def test_pairs_and_prompts(preprocessor, texts_of, silent):
 
 
 def test_the_first_rows_are_looked_at(preprocessor, silent):
-    CutTexts("Task").look(preprocessor, np.array(["a"] * LOOKED_AT + [LONG], object))
+    CutTexts("Task").look(preprocessor, np.array(["a"] * EXAMINED_ROWS + [LONG], object))
     CutTexts("Task").look(preprocessor, np.zeros(0, object))
 
 
@@ -104,3 +105,21 @@ def test_both_sides_of_a_dual_encoder_tell_once(eager):
 
 def test_windows_cut_nothing(eager, silent):
     eager(kbl.BertTokenClassifier, tag_names=["O", "B-a", "I-a"]).predict([LONG, LONG], verbose=0)
+
+
+def test_lengths_of_every_kind_of_rows(tokenizer):
+    texts = tf.constant(["good", "unhappy film !", ""])
+    assert token_counts(tokenizer, texts).numpy().tolist() == [1, 4, 0]
+    negatives = tf.constant([["bad", ""], ["a bad", "night"], ["", ""]])
+    assert token_counts(tokenizer, (texts, negatives)).numpy().tolist() == [2, 7, 0]
+    words = tf.ragged.constant([["good", "unhappy"], [], ["film"]])
+    assert token_counts(tokenizer, words).numpy().tolist() == [3, 0, 1]
+
+
+def test_special_tokens_are_those_of_the_preprocessor(tokenizer, preprocessor):
+    pair = (["good"], ["bad film"])
+    for texts in (pair[0], pair):
+        columns = texts if isinstance(texts, tuple) else (texts,)
+        num_tokens = int(token_counts(tokenizer, tuple(map(tf.constant, columns)))[0])
+        kept = int(preprocessor(texts)["padding_mask"].numpy().sum())
+        assert num_tokens + num_special_tokens(tokenizer, len(columns)) == kept

@@ -1,8 +1,21 @@
+"""The order of rows and the random state of epochs: on datasets alone, and through `fit`."""
+
 import itertools
 
+import numpy as np
+import pytest
 import tensorflow as tf
 
-from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, of_length
+from keras_bert_layers import (
+    BertClassifier,
+    BertMaskedLM,
+    BertMultipleChoice,
+    BertPretrainer,
+    BertQuestionAnswerer,
+    BertTokenClassifier,
+)
+from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, batches_of_rows, with_num_batches
+from keras_bert_layers.tasks.inputs.tags import as_tags, as_words
 
 
 def epochs(seed=3, epoch=0, num_epochs=0, **options):
@@ -43,5 +56,150 @@ def test_datasets_follow_from_the_seed_alone():
 
 def test_length():
     dataset = tf.data.Dataset.range(3)
-    assert of_length(dataset.filter(lambda row: row >= 0), 3, None).cardinality() == 3
-    assert of_length(dataset.repeat(), 3, epochs(are_endless=True)).cardinality() == tf.data.INFINITE_CARDINALITY
+    assert with_num_batches(dataset.filter(lambda row: row >= 0), 3, None).cardinality() == 3
+    assert with_num_batches(dataset.repeat(), 3, epochs(are_endless=True)).cardinality() == tf.data.INFINITE_CARDINALITY
+
+
+NAMES = ["O", "B-p", "I-p"]
+WORDS = as_words("Owner", [[str(n)] * n for n in range(7)])
+TAGS = as_tags("Owner", [[n % 3] * n for n in range(7)], WORDS, NAMES)
+
+
+def list_of_batches(rows, epochs=None):
+    return list(batches_of_rows(rows, batch_size=3, lengths=tf.size, epochs=epochs))
+
+
+def test_batches_hold_the_same_rows_of_every_column():
+    found = list_of_batches((WORDS, (TAGS, np.arange(7)), np.arange(7)))
+    assert [batch[0].to_list() for batch in found] == [WORDS[begin : begin + 3].to_list() for begin in (0, 3, 6)]
+    assert [batch[1][0].to_list() for batch in found] == [TAGS[begin : begin + 3].to_list() for begin in (0, 3, 6)]
+    assert np.concatenate([batch[2] for batch in found]).tolist() == list(range(7))
+
+
+def test_columns_that_are_none():
+    texts, weights = np.array(["a", "b"], object), np.array([1.0, 2.0])
+    assert [len(batch) for batch in list_of_batches((texts, None, None))] == [1]
+    ((x, y, weight),) = list_of_batches((texts, None, weights))
+    assert (x.numpy().tolist(), y, weight.numpy().tolist()) == ([b"a", b"b"], None, [1.0, 2.0])
+
+
+def test_shuffled(make_epochs):
+    epochs = make_epochs()
+    orders = [
+        np.concatenate([batch[2] for batch in list_of_batches((WORDS, TAGS, np.arange(7)), epochs)]) for _ in range(2)
+    ]
+    for order in orders:
+        assert sorted(order) == list(range(7))
+    assert orders[0].tolist() != list(range(7))
+
+
+# So many rows that there are three groups of 50 batches, the last one not full.
+NUM_ROWS = 2 * 50 * 3 + 7
+
+
+def rows_of_batches(epochs, *, num_rows=NUM_ROWS, batch_size=3):
+    lengths = np.random.default_rng(5).integers(1, 100, num_rows)
+    rows = np.arange(num_rows), None, None
+    lengths_of = lambda rows: tf.gather(lengths, rows)  # noqa: E731
+    batches = batches_of_rows(rows, batch_size=batch_size, lengths=lengths_of, epochs=epochs)
+    return lengths, batches.map(lambda rows: rows)
+
+
+def padding(lengths, batches):
+    return sum(int((lengths[batch].max() - lengths[batch]).sum()) for batch in batches.as_numpy_iterator())
+
+
+def test_every_row_once_an_epoch_and_every_epoch_anew(make_epochs):
+    _, batches = rows_of_batches(make_epochs(order=RowOrder.BY_LENGTH))
+    epochs = [[batch.tolist() for batch in batches.as_numpy_iterator()] for _ in range(2)]
+    for epoch in epochs:
+        assert sorted(np.concatenate(epoch)) == list(range(NUM_ROWS))
+        assert sorted(map(len, epoch)) == [1, *[3] * 102]
+    assert epochs[0] != epochs[1]
+    assert {frozenset(batch) for batch in epochs[0]} != {frozenset(batch) for batch in epochs[1]}
+
+
+def test_less_padding_and_no_order_among_batches(make_epochs):
+    lengths, shuffled = rows_of_batches(make_epochs())
+    _, grouped = rows_of_batches(make_epochs(order=RowOrder.BY_LENGTH))
+    assert padding(lengths, grouped) < 0.1 * padding(lengths, shuffled)
+    longest = [lengths[batch].max() for batch in grouped.as_numpy_iterator()]
+    assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3  # without the second shuffle it is -0.5
+
+
+def text_of(label):
+    return " ".join(["good"] * (label % 11))
+
+
+def test_labels_and_weights_stay_with_their_texts(backbone, preprocessor, make_epochs):
+    """The label says how long the text is, and the weight repeats the label."""
+    classifier = BertClassifier(backbone, 200, preprocessor=preprocessor)
+    labels = list(range(101))
+    texts, weights = [text_of(label) for label in labels], [float(label) for label in labels]
+    seen = []
+    epochs = make_epochs(order=RowOrder.BY_LENGTH)
+    batches = classifier.pipeline.batches(texts, labels, weights, batch_size=4, epochs=epochs)
+    for ids, of_batch, weights_of_batch in batches.as_numpy_iterator():
+        np.testing.assert_array_equal(of_batch, weights_of_batch)
+        np.testing.assert_array_equal(ids["padding_mask"].sum(axis=1), np.minimum(of_batch % 11 + 2, 9))
+        seen += of_batch.tolist()
+    assert sorted(seen) == labels
+    assert seen != labels
+
+
+def test_fit(backbone, preprocessor):
+    classifier = BertClassifier(backbone, 2, preprocessor=preprocessor)
+    classifier.compile(run_eagerly=True)
+    texts = [text_of(row) for row in range(13)]
+    history = classifier.fit(texts, [0] * 13, batch_size=5, validation_split=0.2, group_by_length=True, verbose=0)
+    assert classifier.optimizer.iterations == 2
+    assert sorted(history.history) == ["accuracy", "loss", "val_accuracy", "val_loss"]
+
+
+def words(num_rows):
+    return [["good"] * (1 + row % 5) for row in range(num_rows)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "data"),
+    [
+        (BertTokenClassifier, (words(20), [["O"] * len(row) for row in words(20)])),
+        (BertQuestionAnswerer, ((["good ?"] * 20, [text_of(row) for row in range(20)]), ([0] * 20, [""] * 20))),
+        (BertMultipleChoice, ((["good"] * 20, [[text_of(row % 9 + 1), "bad"] for row in range(20)]), [0] * 20)),
+        (BertMaskedLM, ([text_of(row + 1) for row in range(20)], None)),
+    ],
+    ids=["words", "windows", "choices", "masks"],
+)
+def test_every_task(task, data, backbone, preprocessor, make_epochs):
+    """As many steps as were promised to Keras, and less padding."""
+    options = {"tag_names": ["O", "B-a", "I-a"]} if task is BertTokenClassifier else {}
+    model = task(backbone, preprocessor=preprocessor, **options)
+    x, y = data
+
+    def num_padding(order):
+        batches = model.pipeline.batches(x, y, batch_size=4, epochs=make_epochs(order=order))
+        inputs = [batch[0] for batch in batches]
+        assert len(inputs) == batches.cardinality()
+        return sum(int(tf.reduce_sum(1 - ids["padding_mask"])) for ids in inputs)
+
+    assert num_padding(RowOrder.BY_LENGTH) < num_padding(RowOrder.SHUFFLED)
+
+
+class TestErrors:
+    def test_what_has_no_order(self, backbone, preprocessor):
+        classifier = BertClassifier(backbone, 2, preprocessor=preprocessor)
+        with pytest.raises(ValueError, match="`group_by_length` must be False if `shuffle` is False"):
+            classifier.fit(["a"], [1], shuffle=False, group_by_length=True)
+        dataset = tf.data.Dataset.from_tensors((["a"], [1]))
+        with pytest.raises(ValueError, match="`group_by_length` must be False for a dataset, which is batched already"):
+            classifier.fit(dataset, group_by_length=True)
+        with pytest.raises(ValueError, match="`group_by_length` must be False for ids"):
+            classifier.fit(preprocessor(["a"]), np.array([1]), group_by_length=True)
+        with pytest.raises(TypeError, match="`group_by_length` must be True or False. Received: .*=1"):
+            classifier.fit(["a"], [1], group_by_length=1)
+
+    def test_documents(self, backbone, preprocessor):
+        pretrainer = BertPretrainer(backbone, preprocessor)
+        with pytest.raises(ValueError, match="`group_by_length` must be False where rows are made of documents"):
+            pretrainer.fit([["good film", "bad film"], ["night"]], group_by_length=True)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers.tasks.inputs.id_arrays import IdArrays
+from keras_bert_layers.tasks.inputs.id_arrays import IdArrays, is_id_arrays
 
 IDS = {"token_ids": np.arange(14).reshape(7, 2), "padding_mask": np.ones((7, 2), int)}
 Y, WEIGHTS = np.arange(7), np.arange(7.0)
@@ -27,7 +27,7 @@ def arrays():
     ids=["arrays", "weights", "tensors", "other lengths", "lists", "a dataset", "a generator"],
 )
 def test_what_is_shuffled_here(rows, expected):
-    assert IdArrays.are_here(rows) is expected
+    assert is_id_arrays(rows) is expected
 
 
 def test_rows_stay_together(arrays, make_epochs):

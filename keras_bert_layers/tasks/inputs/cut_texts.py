@@ -1,4 +1,4 @@
-"""Tells once that texts are longer than the model reads."""
+"""Counts the tokens of texts, and warns if texts are longer than the model reads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from keras_bert_layers._internal.lazy import tf
 def token_counts(tokenizer: Any, x: Any) -> tf.Tensor:
     """The number of tokens in each row of a batch, int64 `(rows,)`, without special ones.
 
-    Tokenizing a text once more costs little beside a training step on it, and its length in bytes predicts less: texts
-    of equally many bytes differ by a quarter in their tokens.
+    Tokenizing a text once more costs little beside a training step on it, and its length in bytes is a poor estimate:
+    texts of equally many bytes differ by a quarter in their tokens.
 
     Args:
         tokenizer: a `BertTokenizer`.
@@ -29,16 +29,16 @@ def token_counts(tokenizer: Any, x: Any) -> tf.Tensor:
 
 
 def num_special_tokens(tokenizer: Any, num_columns: int) -> int:
-    """How many special tokens are put around the texts of a row."""
+    """The number of special tokens around the texts of a row."""
     return 2 + tokenizer.num_pair_separators * (num_columns - 1)
 
 
-# How many rows are looked at, so that the look costs little beside a step.
-LOOKED_AT = 1024
+# The rows that are examined: so few that this costs little beside a step.
+EXAMINED_ROWS = 1024
 
 
 class CutTexts:
-    """Looks whether texts are cut at `max_length`, and warns at the first of them.
+    """Warns, once, that texts are cut at `max_length`.
 
     Args:
         owner: the task's class.
@@ -49,41 +49,37 @@ class CutTexts:
         self._has_warned = False
 
     def look(self, preprocessor: Any, texts: Any, prompt: str = "") -> None:
-        """Looks at the first rows; a UserWarning names how many of them are cut.
+        """Examines the first rows; a UserWarning states how many of them are cut.
 
         Args:
             preprocessor: a `BertPreprocessor`.
             texts: an array of strings `(rows,)`, or a tuple of two, which are read together.
-            prompt: is read before each.
+            prompt: a string that is read before each.
         """
-        columns = [column[:LOOKED_AT] for column in (texts if isinstance(texts, tuple) else (texts,))]
+        columns = [column[:EXAMINED_ROWS] for column in (texts if isinstance(texts, tuple) else (texts,))]
         are_texts = all(len(column) and isinstance(column[0], str | bytes) for column in columns)
-        if self._has_warned or not are_texts:  # a task of one's own may have several texts in a row
+        if self._has_warned or not are_texts:  # a user's own task may have several texts per row
             return
         tokenizer = preprocessor.tokenizer
         num_others = num_special_tokens(tokenizer, len(columns))
-        if prompt:
-            num_others += int(token_counts(tokenizer, tf.constant([prompt]))[0])
+        num_others += int(token_counts(tokenizer, tf.constant([prompt]))[0]) if prompt else 0
         room = preprocessor.max_length - num_others
         sizes = np.sum([[_num_bytes(text) for text in column] for column in columns], axis=0)
-        may_be = sizes > room  # a token has a byte at least
-        if not may_be.any():
+        may_be_cut = sizes > room  # a token has at least one byte
+        if not may_be_cut.any():
             return
-        chosen = tuple(tf.constant(column[may_be], tf.string) for column in columns)
+        chosen = tuple(tf.constant(column[may_be_cut], tf.string) for column in columns)
         lengths = np.asarray(token_counts(tokenizer, chosen))
         num_cut = int((lengths > room).sum())
         if num_cut:
             self._has_warned = True
-            self._warn(preprocessor, num_cut, len(sizes), int(lengths.max()) + num_others)
-
-    def _warn(self, preprocessor: Any, num_cut: int, num_rows: int, longest: int) -> None:
-        warnings.warn(
-            f"`{self._owner}`: {num_cut} of the {num_rows} texts that were looked at are longer than "
-            f"`max_length={preprocessor.max_length}` tokens, and are cut; the longest has {longest}. Give the "
-            "preprocessor a larger `max_length`, up to the backbone's `max_sequence_length`, or split the texts. "
-            "This is told once.",
-            stacklevel=2,
-        )
+            warnings.warn(
+                f"`{self._owner}`: {num_cut} of the {len(sizes)} texts that were looked at are longer than "
+                f"`max_length={preprocessor.max_length}` tokens, and are cut; the longest has "
+                f"{int(lengths.max()) + num_others}. Give the preprocessor a larger `max_length`, up to the backbone's "
+                "`max_sequence_length`, or split the texts. This warning is shown once.",
+                stacklevel=2,
+            )
 
 
 def _num_bytes(text: Any) -> int:
