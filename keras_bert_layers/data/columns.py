@@ -1,4 +1,4 @@
-"""The columns of a file, as every reader returns them."""
+"""`Columns`: the named columns of a file, as every reader returns them."""
 
 from __future__ import annotations
 

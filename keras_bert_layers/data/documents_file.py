@@ -1,4 +1,4 @@
-"""Documents to pretrain on, from a file with one sentence per line."""
+"""Reads documents to pretrain on from a file with one sentence per line."""
 
 from __future__ import annotations
 

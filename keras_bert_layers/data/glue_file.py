@@ -1,4 +1,4 @@
-"""Texts and labels, from the files of the GLUE benchmark."""
+"""Reads texts and labels from the files of the GLUE benchmark."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ def read_glue(path: str | PathLike[str], task: str, *, labels: bool = True, on_e
         if not header:
             has_names = layout.texts[0] in cells
             header = cells if has_names or not layout.header else [*layout.header]
-            _check_header(path, line, header, wanted)
+            for name in wanted:
+                if name not in header:
+                    cure = "For a test file, which has no labels, set labels=False; otherwise check `task`."
+                    raise ValueError(f"{path}, line {line}: no column named {name!r}. The columns are {header}. {cure}")
             if has_names:
                 continue
         try:
@@ -104,13 +107,6 @@ def read_glue(path: str | PathLike[str], task: str, *, labels: bool = True, on_e
         else:
             collector.keep(*(row[name] for name in layout.texts), *label)
     return collector.columns("no row to read.")
-
-
-def _check_header(path: Path, line: int, header: list[str], wanted: list[str]) -> None:
-    for name in wanted:
-        if name not in header:
-            cure = "For a test file, which has no labels, set labels=False; otherwise check `task`."
-            raise ValueError(f"{path}, line {line}: no column named {name!r}. The columns are {header}. {cure}")
 
 
 def _row(header: list[str], cells: list[str], wanted: list[str]) -> dict[str, str]:

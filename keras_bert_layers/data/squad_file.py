@@ -1,4 +1,4 @@
-"""Questions, their contexts and answers, from SQuAD files."""
+"""Reads questions, contexts and answers from SQuAD files."""
 
 from __future__ import annotations
 
@@ -118,12 +118,8 @@ def _check(title: Any, context: Any, question_id: Any, question: Any) -> None:
     """Raises a RowError for a question that cannot be used."""
     if not isinstance(question, dict):
         raise RowError("not an object.")
-    for name, text in {
-        "title": title,
-        "context": context,
-        "id": question_id,
-        "question": question.get("question"),
-    }.items():
+    texts = {"title": title, "context": context, "id": question_id, "question": question.get("question")}
+    for name, text in texts.items():
         if not isinstance(text, str) or (name != "title" and not text.strip()):
             raise RowError(f'"{name}" must be a text that is not empty. Received: {text!r}.')
         try:

@@ -1,4 +1,4 @@
-"""Collects rows into columns, and handles the rows that cannot be used."""
+"""Reads text files by line, plain or gzip, and collects rows into columns; bad rows are errors or skipped."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class RowError(ValueError):
 
 
 class RowCollector:
-    """Collects rows into columns; a row that cannot be used raises an error, or is left out and counted.
+    """Collects the rows of a file into columns; a row that cannot be used raises an error, or is left out and counted.
 
     Args:
         owner: the reader, for errors.

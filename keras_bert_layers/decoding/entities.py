@@ -1,4 +1,4 @@
-"""Decodes the tags of words to entities."""
+"""Decodes the tags of words to named entities."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def decode_entities(
 
     A tag "B-person" or "S-person" starts an entity. "I-person", "E-person" or "person" continues it; after "O", another
     label, an "E-" or an "S-" it starts one too, as in conlleval and seqeval's default mode. An entity extends from the
-    start of its first word to the end of its last, and its score is the mean score of its words. Where tags are no
-    spans, such as parts of speech, every word is an entity.
+    start of its first word to the end of its last, and its score is the mean score of its words. Where tags do not
+    mark spans, such as parts of speech, every word is an entity.
 
     Args:
         texts: strings `(batch,)`.
@@ -35,7 +35,7 @@ def decode_entities(
         starts: int `(batch, words)`, the byte of the text at which a word starts; -1 after a row's last word.
         ends: int `(batch, words)`, the byte after its last byte.
         tag_names: "O", "B-person", "I-person" and so on, of any scheme.
-        scheme: the scheme of the tags, as for `BertTokenClassifier`; None finds it out.
+        scheme: the scheme of the tags, as for `BertTokenClassifier`; None infers it from the names.
 
     Returns:
         Tensors `(batch, entities)`, with padding in rows with fewer entities: `"entity_label"` and `"entity_text"`,

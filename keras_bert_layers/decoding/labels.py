@@ -1,4 +1,4 @@
-"""Decodes the logits of classes."""
+"""Decodes the logits of classes and of choices to labels and probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds `[MASK]` tokens, and decodes the logits of a masked language model."""
+"""Finds `[MASK]` tokens, and decodes the logits of a masked language model to tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decodes the logits of extractive question answering."""
+"""Decodes the logits of extractive question answering to answers in the context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents of a piece of a file, one after the other."""
+"""Reads documents from files of text, JSON lines and Parquet, or from pieces of them that need no other piece."""
 
 from __future__ import annotations
 
@@ -15,6 +15,48 @@ from keras_bert_layers.data.text_file import GZIP_MAGIC, RowError, check_utf8, o
 
 TEXT, JSON, PARQUET = "text", "json", "parquet"
 FORMS = {".txt": TEXT, ".jsonl": JSON, ".ndjson": JSON, ".parquet": PARQUET}
+LINES, BLANK_LINES = "lines", "blank_lines"
+CHUNK_BYTES = 1 << 16
+# Rows of a Parquet file that are decoded at once; documents may be long.
+ROWS_AT_ONCE = 256
+
+
+def form_of(path: Path) -> str:
+    """What a file holds, by its name: `TEXT`, `JSON` or `PARQUET`; "" for any other."""
+    return FORMS.get(Path(path.name.lower().removesuffix(".gz")).suffix, "")
+
+
+def paths_of(owner: str, files: Any) -> list[Path]:
+    """The files of a path, a pattern, or a list of them; those of a pattern in the order of their names.
+
+    Raises:
+        TypeError: not paths.
+        FileNotFoundError: no such file.
+        ValueError: a name that does not show the form, or no file.
+    """
+    given = [files] if isinstance(files, str | PathLike) else files
+    if not isinstance(given, Sequence) or not all(isinstance(file, str | PathLike) for file in given):
+        raise TypeError(checks.message(owner, "files", "be a path, a pattern such as *.txt, or a list of them", files))
+    paths = [Path(name) for file in given for name in _matches(str(file))]
+    if not paths:
+        raise ValueError(checks.message(owner, "files", "hold at least one file", files))
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"`{owner}`: no such file: {path}.")
+        if not form_of(path):
+            cure = "The name decides how a file is read: rename it."
+            rule = f"have names that end in {', '.join(FORMS)}, or in .gz after one of them"
+            raise ValueError(checks.message(owner, "files", rule, str(path), cure))
+    return paths
+
+
+def _matches(name: str) -> list[str]:
+    if Path(name).exists() or not glob.has_magic(name):
+        return [name]
+    found = sorted(glob.glob(name, recursive=True))
+    if not found:
+        raise FileNotFoundError(f"no file matches {name}.")
+    return found
 
 
 class Piece(NamedTuple):
@@ -31,48 +73,10 @@ class Piece(NamedTuple):
     stop: int | None
 
 
-def form_of(path: Path) -> str:
-    """What a file holds, by its name: `TEXT`, `JSON` or `PARQUET`; "" for any other."""
-    return FORMS.get(Path(path.name.lower().removesuffix(".gz")).suffix, "")
-
-
-def paths_of(owner: str, files: Any) -> list[Path]:
-    """The files of a path, a pattern, or a list of them; those of a pattern in the order of their names.
-
-    Raises:
-        TypeError: not paths.
-        FileNotFoundError: no such file.
-        ValueError: a name that does not tell the form, or no file.
-    """
-    given = [files] if isinstance(files, str | PathLike) else files
-    if not isinstance(given, Sequence) or not all(isinstance(file, str | PathLike) for file in given):
-        raise TypeError(checks.message(owner, "files", "be a path, a pattern such as *.txt, or a list of them", files))
-    paths = [Path(name) for file in given for name in _matches(str(file))]
-    if not paths:
-        raise ValueError(checks.message(owner, "files", "hold at least one file", files))
-    for path in paths:
-        if not path.is_file():
-            raise FileNotFoundError(f"`{owner}`: no such file: {path}.")
-        if not form_of(path):
-            cure = "Its name tells how it is read: rename it."
-            rule = f"have names that end in {', '.join(FORMS)}, or in .gz after one of them"
-            raise ValueError(checks.message(owner, "files", rule, str(path), cure))
-    return paths
-
-
-def _matches(name: str) -> list[str]:
-    if Path(name).exists() or not glob.has_magic(name):
-        return [name]
-    found = sorted(glob.glob(name, recursive=True))
-    if not found:
-        raise FileNotFoundError(f"no file matches {name}.")
-    return found
-
-
 def units_of(paths: Sequence[Path], block_bytes: int) -> list[tuple[Piece, ...]]:
-    """Units of about `block_bytes` bytes: small files together, and large ones in equal parts, where they can be.
+    """Units of about `block_bytes` bytes: small files together, and large ones in equal parts, where they can be split.
 
-    What is compressed is read from its start, so a large gzip or Parquet file is one unit.
+    A compressed file is read from its start, so a large gzip or Parquet file is one unit.
     """
     units: list[tuple[Piece, ...]] = []
     small: list[Piece] = []
@@ -97,14 +101,8 @@ def _can_be_split(path: Path) -> bool:
         return form_of(path) != PARQUET and file.read(len(GZIP_MAGIC)) != GZIP_MAGIC
 
 
-LINES, BLANK_LINES = "lines", "blank_lines"
-CHUNK_BYTES = 1 << 16
-# Rows of a Parquet file that are decoded at once; documents may be long.
-ROWS_AT_ONCE = 256
-
-
 class Found(NamedTuple):
-    """What stands in a file where a document is expected.
+    """What a file holds where a document is expected.
 
     Args:
         place: as in `BadLine`.
@@ -119,6 +117,12 @@ class Found(NamedTuple):
     problem: RowError | None = None
 
 
+class _Line(NamedTuple):
+    at: int
+    num_bytes: int
+    text: str
+
+
 def documents_of(piece: Piece, *, separated_by: str | None, text_field: str) -> Iterator[Found]:
     """The documents whose first byte is in a piece of a file; arguments as for `DocumentFiles`."""
     form = form_of(piece.path)
@@ -128,54 +132,12 @@ def documents_of(piece: Piece, *, separated_by: str | None, text_field: str) -> 
     blank_lines = form == TEXT and separated_by == BLANK_LINES
     with open_bytes(piece.path) as file:
         lines = _lines(file, _first_line(file, piece, blank_lines=blank_lines) if piece.start else 0)
-        for group in _groups(lines, piece.stop) if blank_lines else _each(lines, piece.stop):
-            yield _json_document(group, text_field) if form == JSON else _text_document(group)
-
-
-class _Line(NamedTuple):
-    at: int
-    num_bytes: int
-    text: str
-
-
-def _lines(file: Any, at: int) -> Iterator[_Line]:
-    """Lines without the white space at their ends; a byte that is not UTF-8 becomes a lone surrogate."""
-    for line in file:
-        yield _Line(at, len(line), _stripped(line, at))
-        at += len(line)
-
-
-def _stripped(line: bytes, at: int) -> str:
-    text = line.decode("utf-8", "surrogateescape")
-    return (text.removeprefix("\ufeff") if at == 0 else text).strip()
-
-
-def _each(lines: Iterator[_Line], stop: int | None) -> Iterator[list[_Line]]:
-    """Each line that is not blank."""
-    for line in lines:
-        if stop is not None and line.at >= stop:
-            return
-        if line.text:
-            yield [line]
-
-
-def _groups(lines: Iterator[_Line], stop: int | None) -> Iterator[list[_Line]]:
-    """Lines between blank ones."""
-    group: list[_Line] = []
-    for line in lines:
-        if line.text:
-            if not group and stop is not None and line.at >= stop:
-                return
-            group.append(line)
-        elif group:
-            yield group
-            group = []
-    if group:
-        yield group
+        for group in _groups(lines, piece.stop, blank_lines=blank_lines):
+            yield _json_document(group[0], text_field) if form == JSON else _text_document(group)
 
 
 def _first_line(file: Any, piece: Piece, *, blank_lines: bool) -> int:
-    """Moves to the first line that is not of a document of the piece before, and returns its position."""
+    """Moves to the first line that does not belong to a document of the piece before, and returns its position."""
     at = _line_start(file, piece.start - 1) if blank_lines else piece.start - 1
     file.seek(at)
     line = file.readline()
@@ -198,33 +160,50 @@ def _line_start(file: Any, position: int) -> int:
     return 0
 
 
+def _lines(file: Any, at: int) -> Iterator[_Line]:
+    """Lines without the white space at their ends; a byte that is not UTF-8 becomes a lone surrogate."""
+    for line in file:
+        yield _Line(at, len(line), _stripped(line, at))
+        at += len(line)
+
+
+def _stripped(line: bytes, at: int) -> str:
+    text = line.decode("utf-8", "surrogateescape")
+    return (text.removeprefix("\ufeff") if at == 0 else text).strip()
+
+
+def _groups(lines: Iterator[_Line], stop: int | None, *, blank_lines: bool) -> Iterator[list[_Line]]:
+    """The lines of each document: those between blank lines, or each line that is not blank."""
+    group: list[_Line] = []
+    for line in lines:
+        if line.text:
+            if not group and stop is not None and line.at >= stop:
+                return
+            group.append(line)
+        if group and not (blank_lines and line.text):
+            yield group
+            group = []
+    if group:
+        yield group
+
+
 def _text_document(lines: list[_Line]) -> Found:
-    texts = [line.text for line in lines]
     num_bytes = sum(line.num_bytes for line in lines)
-    try:
-        check_utf8("".join(texts))
-    except RowError as error:
-        place = next(line.at for line in lines if not _is_utf8(line.text))
-        return Found(place, num_bytes, [], error)
-    return Found(lines[0].at, num_bytes, texts)
+    for line in lines:
+        try:
+            check_utf8(line.text)
+        except RowError as error:
+            return Found(line.at, num_bytes, [], error)
+    return Found(lines[0].at, num_bytes, [line.text for line in lines])
 
 
-def _is_utf8(text: str) -> bool:
-    try:
-        check_utf8(text)
-    except RowError:
-        return False
-    return True
-
-
-def _json_document(lines: list[_Line], field: str) -> Found:
-    line = lines[0]
+def _json_document(line: _Line, field: str) -> Found:
     try:
         check_utf8(line.text)
         try:
             record = json.loads(line.text)
         except (ValueError, RecursionError) as error:
-            raise RowError(f"the line is not JSON ({error}). Write one object a line.") from error
+            raise RowError(f"the line is not JSON ({error}). Write one object per line.") from error
         if not isinstance(record, dict) or field not in record:
             raise RowError(f"the line is not an object with {field!r}. `text_field` names the field of the text.")
         return Found(line.at, line.num_bytes, _checked_lines(record[field], field))
@@ -256,8 +235,8 @@ def _parquet_document(row: int, value: Any, field: str) -> Found:
             text = value.as_py()
         except UnicodeDecodeError as error:
             raise RowError(f"{field!r} is not UTF-8 ({error}).") from error
-        num_bytes = len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else 0
-        return Found(row, num_bytes, _checked_lines(text, field))
+        lines = _checked_lines(text, field)
+        return Found(row, len(text.encode()), lines)
     except RowError as error:
         return Found(row, 0, [], error)
 

@@ -1,13 +1,13 @@
-"""The files of a directory of shards: a file of rows for each block, facts beside it, the settings and the manifest."""
+"""The files of a directory of shards: TFRecords with the rows of a block, facts beside them, settings, a manifest."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import itertools
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,44 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write, hidden_directory, leftovers, synchronise
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS
+from keras_bert_layers.data.pretraining.row_source import SEQUENCES
 from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
-SEQUENCES = ("token_ids", "segment_ids", "padding_mask")
+# Readers refuse another number.
+FORMAT = 1
+SETTINGS, MANIFEST = "settings.json", "manifest.json"
+# The hidden directories of all shards have this in their names, so that every process finds those of all.
+UNFINISHED = "shard"
+# What a tokenizer's config holds besides its settings: too long to read.
+_LONG = ("vocabulary", "scores", "character_map")
+
+
+def shard_path(directory: Path, block: int, duplicate: int, *, compression: str) -> Path:
+    """The file that holds the rows of a block in one of the duplicates."""
+    unit, index = block >> BLOCK_BITS, block & ((1 << BLOCK_BITS) - 1)
+    return directory / f"{duplicate:03}-{unit:06}-{index:06}.tfrecord{'.gz' if compression else ''}"
+
+
+def write_shard(path: Path, rows: TokenRows, numbers: Any, facts: dict[str, Any], *, compression: str) -> None:
+    """Writes rows and, after them, facts with the number of rows and the hash; each file is complete or missing."""
+    facts_path = _facts_path(path)
+    with hidden_directory(path.with_name(UNFINISHED), owner="write_shards", argument="directory") as folder:
+        new = folder / path.name
+        write_records(new, rows, numbers, compression=compression)
+        with new.open("rb") as file:
+            found = {"file": path.name, "bytes": new.stat().st_size}
+            found["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+        found |= {"rows": len(rows), "row_tokens": len(rows.token_ids), **facts}
+        (folder / facts_path.name).write_text(json.dumps(found), encoding="utf-8")
+        synchronise(new, folder / facts_path.name)
+        os.replace(new, path)
+        os.replace(folder / facts_path.name, facts_path)
+        synchronise(path.parent)
 
 
 def write_records(path: Path, rows: TokenRows, numbers: np.ndarray, *, compression: str) -> None:
-    """Writes rows to a TFRecord file, one `tf.train.Example` of lists of integers a row.
+    """Writes rows to a TFRecord file, one `tf.train.Example` of lists of integers per row.
 
     Args:
         path: a new file.
@@ -32,9 +62,18 @@ def write_records(path: Path, rows: TokenRows, numbers: np.ndarray, *, compressi
         numbers: int64 `(rows,)`, what is read as `"row"`.
         compression: `""` or `"GZIP"`.
     """
+    arrays = rows.token_ids, rows.segment_ids, rows.text_numbers
+    sequences = {name: array.tolist() for name, array in zip(SEQUENCES, arrays, strict=True)}
+    scalars = {"row": numbers.tolist()} | ({} if rows.labels is None else {"label": rows.labels.tolist()})
     with tf.io.TFRecordWriter(str(path), compression) as file:
-        for example in _examples(rows, numbers):
-            # Without it, the order of the features is not the same in every process.
+        for index, (start, stop) in enumerate(itertools.pairwise(rows.bounds.tolist())):
+            example = tf.train.Example()
+            feature = example.features.feature
+            for name, tokens in sequences.items():
+                feature[name].int64_list.value.extend(tokens[start:stop])
+            for name, values in scalars.items():
+                feature[name].int64_list.value.append(values[index])
+            # Otherwise the order of the features differs between processes.
             file.write(example.SerializeToString(deterministic=True))
 
 
@@ -47,62 +86,12 @@ def read_records(paths: tf.Tensor, *, compression: str, has_labels: bool) -> tf.
         row = tf.io.parse_single_example(example, features)
         return {name: value if name == "row" else tf.cast(value, tf.int32) for name, value in row.items()}
 
-    # Not in parallel: that takes more time than to parse a row.
+    # Not in parallel: that takes more time than parsing a row.
     return tf.data.TFRecordDataset(paths, compression).map(parsed)
 
 
-def _examples(rows: TokenRows, numbers: np.ndarray) -> Iterator[tf.train.Example]:
-    values = rows.token_ids.tolist(), rows.segment_ids.tolist(), rows.text_numbers.tolist()
-    bounds = rows.bounds.tolist()
-    for index, number in enumerate(numbers.tolist()):
-        example = tf.train.Example()
-        feature = example.features.feature
-        for name, tokens in zip(SEQUENCES, values, strict=True):
-            feature[name].int64_list.value.extend(tokens[bounds[index] : bounds[index + 1]])
-        if rows.labels is not None:
-            feature["label"].int64_list.value.append(int(rows.labels[index]))
-        feature["row"].int64_list.value.append(number)
-        yield example
-
-
-# Readers refuse another number.
-FORMAT = 1
-SETTINGS, MANIFEST = "settings.json", "manifest.json"
-# The hidden directories of all shards have this in their names, so that every process finds those of all.
-UNFINISHED = "shard"
-# What a tokenizer's config holds besides its settings: too long to read.
-_LONG = ("vocabulary", "scores", "character_map")
-
-
-def shard_path(directory: Path, block: int, duplicate: int, *, compression: str) -> Path:
-    """Where the rows of a block are in one of the duplicates."""
-    unit, index = block >> BLOCK_BITS, block & ((1 << BLOCK_BITS) - 1)
-    return directory / f"{duplicate:03}-{unit:06}-{index:06}.tfrecord{'.gz' if compression else ''}"
-
-
-def write_shard(path: Path, rows: TokenRows, numbers: Any, facts: dict[str, Any], *, compression: str) -> None:
-    """Writes rows and, after them, facts with the number of rows and the hash; each file is whole or not there."""
-    facts_path = _facts_path(path)
-    with hidden_directory(path.with_name(UNFINISHED), owner="write_shards", argument="directory") as folder:
-        new = folder / path.name
-        write_records(new, rows, numbers, compression=compression)
-        found = {"file": path.name, "bytes": new.stat().st_size, "sha256": _sha256(new)}
-        found |= {"rows": len(rows), "row_tokens": len(rows.token_ids), **facts}
-        (folder / facts_path.name).write_text(json.dumps(found), encoding="utf-8")
-        synchronise(new, folder / facts_path.name)
-        os.replace(new, path)
-        os.replace(folder / facts_path.name, facts_path)
-        synchronise(path.parent)
-
-
-def remove_leftovers(directory: Path) -> None:
-    """Removes what killed processes of this machine have left unfinished."""
-    for leftover in leftovers(directory / UNFINISHED):
-        shutil.rmtree(leftover, ignore_errors=True)
-
-
 def facts_of(path: Path) -> dict[str, Any] | None:
-    """The facts of a shard; None if it is not there, or not whole."""
+    """The facts of a shard; None if it is missing or incomplete."""
     try:
         facts = json.loads(_facts_path(path).read_bytes())
         return dict(facts) if path.stat().st_size == facts["bytes"] else None
@@ -110,8 +99,18 @@ def facts_of(path: Path) -> dict[str, Any] | None:
         return None
 
 
+def _facts_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Removes the unfinished files of killed processes of this machine."""
+    for leftover in leftovers(directory / UNFINISHED):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
 def check_settings(directory: Path, settings: dict[str, Any]) -> None:
-    """Writes the settings to a new directory.
+    """Writes the settings of a new directory, or compares them with those of a directory that has some.
 
     Raises:
         ValueError: the directory has shards of other settings.
@@ -129,7 +128,7 @@ def check_settings(directory: Path, settings: dict[str, Any]) -> None:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Writes a file of JSON, whole or not at all."""
+    """Writes a file of JSON, completely or not at all."""
     with atomic_write(path, owner="write_shards", argument="directory") as unfinished:
         unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -143,17 +142,8 @@ def settings_of_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def package_version() -> str:
-    """The version of this package; rows of another one may differ."""
+    """The version of this package; rows of another version may differ."""
     try:
         return importlib.metadata.version("keras-bert-layers")
     except importlib.metadata.PackageNotFoundError:
         return "unknown"
-
-
-def _facts_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}.json")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

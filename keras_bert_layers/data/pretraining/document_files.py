@@ -1,9 +1,9 @@
-"""`DocumentFiles`: documents to pretrain on, in files of any size."""
+"""`DocumentFiles`: documents to pretrain on, from files of any size, read in blocks."""
 
 from __future__ import annotations
 
 import importlib.metadata
-from collections import defaultdict
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
@@ -22,7 +22,11 @@ from keras_bert_layers.data.pretraining._document_reader import (
 )
 from keras_bert_layers.data.text_file import open_bytes
 
+OWNER = "DocumentFiles"
 CHUNK_BYTES = 1 << 20
+BLOCK_BYTES = 4 << 20
+# Of the number of a block, the bits that count the blocks of one unit: 2**18 blocks of 4 MB are 1 TB.
+BLOCK_BITS = 18
 
 
 class BadLine(NamedTuple):
@@ -40,17 +44,15 @@ class BadLine(NamedTuple):
 
 
 def messages(lines: Iterable[BadLine]) -> list[str]:
-    """One message a line, with the file and the number of the line, in the order of the files' names and of the lines.
+    """One message per bad line, with its file and number, in the order of the files' names and of the lines.
 
-    Whoever reads a part of a file does not know the numbers of its lines, so they are counted here: once a file.
+    The reader of a part of a file does not know the numbers of its lines, so they are counted here, once per file.
     """
-    of_file: dict[str, list[BadLine]] = defaultdict(list)
-    for line in lines:
-        of_file[line.path].append(line)
-    return [message for path in sorted(of_file) for message in _of_file(Path(path), sorted(of_file[path]))]
+    by_file = itertools.groupby(sorted(lines), key=lambda line: line.path)
+    return [message for path, bad_lines in by_file for message in _messages_of_file(Path(path), bad_lines)]
 
 
-def _of_file(path: Path, lines: list[BadLine]) -> Iterator[str]:
+def _messages_of_file(path: Path, lines: Iterable[BadLine]) -> Iterator[str]:
     if form_of(path) == PARQUET:
         yield from (f"{path}, row {line.place}: {line.reason}" for line in lines)
         return
@@ -70,12 +72,6 @@ def _line_ends(file: Any, num_bytes: int) -> int:
     return found
 
 
-OWNER = "DocumentFiles"
-BLOCK_BYTES = 4 << 20
-# Of the number of a block, the bits that count the blocks of one unit: 2**18 blocks of 4 MB are 1 TB.
-BLOCK_BITS = 18
-
-
 class Block(NamedTuple):
     """Documents that become rows together.
 
@@ -93,11 +89,11 @@ class Block(NamedTuple):
 
 
 class DocumentFiles:
-    r"""Documents in files of text, JSON lines or Parquet, plain or gzip, which are read in blocks.
+    r"""Reads documents in blocks from files of text, JSON lines or Parquet, plain or gzip.
 
-    Memory holds a few blocks, whatever the size of the files. Which documents a block has follows from the files'
-    names, order and sizes, and from the arguments: small files are joined, and large plain files are split at
-    documents. A gzip or a Parquet file is read from its start to its end.
+    Memory holds a few blocks, whatever the size of the files. The files' names, order and sizes and the arguments
+    determine which documents a block has: small files are joined, and large plain files are split at documents. A gzip
+    or a Parquet file is read from its start to its end.
 
     A line of a document is a sentence, unless `split_sentences` splits it. In JSON and Parquet, these are the lines of
     the text.
@@ -109,7 +105,7 @@ class DocumentFiles:
             `"blank_lines"` (the form of `read_documents`). Must be given if there is such a file.
         text_field: the field of JSON objects, or the column of Parquet files, that holds the text.
         split_sentences: the language of the texts, such as `"en"`, to split lines into sentences with the library
-            sentencex (extra `sentences`); None for texts with a sentence a line, or where sentences do not matter.
+            sentencex (extra `sentences`); None for texts with one sentence per line, or where sentences do not matter.
         block_bytes: the size of a block in bytes of a file; a document is never split. A random next sentence is from
             the same block.
         on_error: what to do with a document that cannot be used, because it is not UTF-8, not JSON, or has no text.
@@ -186,7 +182,7 @@ class DocumentFiles:
         yield Block(number, documents, bad_lines, is_last=True)
 
     def settings(self) -> dict[str, Any]:
-        """What decides which documents a block has, for JSON; files by their names and sizes."""
+        """What determines the documents of a block, for JSON; files by their names and sizes."""
         return {
             "files": [[path.name, path.stat().st_size] for path in self.paths],
             "separated_by": self.separated_by,
@@ -216,7 +212,7 @@ def _checked_separator(separated_by: str | None, paths: list[Path]) -> str | Non
         return str(checks.one_of(OWNER, "separated_by", separated_by, [LINES, BLANK_LINES]))
     if any(form_of(path) == TEXT for path in paths):
         rule = f"be {LINES!r} or {BLANK_LINES!r} for files of text"
-        cure = "It tells where a document ends: at the end of its line, or at a blank line."
+        cure = "It decides where a document ends: at the end of its line, or at a blank line."
         raise ValueError(checks.message(OWNER, "separated_by", rule, None, cure))
     return None
 

@@ -1,4 +1,4 @@
-"""`RowSource`: where rows to pretrain on come from."""
+"""`RowSource`: the protocol of what gives rows to pretrain on."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.rows.token_rows import RowRule, TokenRows
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
+SEQUENCES = ("token_ids", "segment_ids", "padding_mask")
+Blocks = Iterable[tuple[TokenRows, np.ndarray]]
+
 
 @runtime_checkable
 class RowSource(Protocol):
-    """What `TextCorpus` and `TokenShards` have in common: rows of token ids, epoch by epoch, in a fixed order."""
+    """The protocol of `TextCorpus` and `TokenShards`: rows of token ids, epoch by epoch, in a fixed order."""
 
-    #: What makes rows of documents.
+    #: Makes rows of documents.
     rule: RowRule
-    #: What made ids of text.
+    #: Made ids of text.
     tokenizer: Tokenizer
     #: The largest number of tokens in a row, special tokens included.
     max_length: int
-    #: What all that is random follows from.
+    #: Determines all random choices.
     seed: int
-    #: The number of epochs with other rows, after which they come again; None if every epoch draws anew.
+    #: The number of epochs whose rows differ, after which they repeat; None if every epoch draws new ones.
     num_duplicates: int | None
-    #: Whether the masks of rows come again with them.
+    #: Whether rows that repeat have the same masks again.
     static_masks: bool
     #: The number of rows in each of these epochs; None if it is not known.
     num_rows: tuple[int, ...] | None
@@ -40,33 +43,28 @@ class RowSource(Protocol):
         Returns:
             A `tf.data.Dataset` of single rows, dictionaries with `"token_ids"`, `"segment_ids"` and `"padding_mask"`,
             int32 `(tokens,)`, special tokens included; `"label"`, an int32 scalar, where the rule has labels; and
-            `"row"`, an int64 scalar, a number that no other row of the epoch has. The mask is 1, and where texts are
-            packed the number of the text in its row.
+            `"row"`, an int64 scalar, a number that no other row of the epoch has. The mask is 1; in a packed row, which
+            holds several texts, it is the number of the text.
         """
         ...
-
-
-Blocks = Iterable[tuple[TokenRows, np.ndarray]]
 
 
 def rows_of_blocks(blocks: Callable[[int], Blocks], rule: RowRule, epoch: Any) -> tf.data.Dataset:
     """The rows of an epoch, as `RowSource.dataset` gives them.
 
     Args:
-        blocks: from the epoch to rows and their numbers, int64 `(rows,)`, block by block.
+        blocks: returns rows and their numbers, int64 `(rows,)`, block by block, for an epoch.
         rule: what made the rows.
         epoch: an integer of at least 0, or an int64 scalar tensor.
     """
-    flat = {"ids": tf.int32, "segments": tf.int8, "texts": tf.int32, "bounds": tf.int64, "rows": tf.int64}
-    if rule.has_labels:
-        flat["labels"] = tf.int32
-    signature = {name: tf.TensorSpec([None], dtype) for name, dtype in flat.items()}
+    names = (*SEQUENCES, "bounds", "row", *(("label",) if rule.has_labels else ()))
+    dtypes = tf.int32, tf.int8, tf.int32, tf.int64, tf.int64, tf.int32
+    signature = {name: tf.TensorSpec([None], dtype) for name, dtype in zip(names, dtypes, strict=False)}
 
-    def flat_blocks(epoch: Any) -> Iterator[dict[str, np.ndarray]]:
+    def flat_blocks(epoch: Any) -> Iterator[dict[str, np.ndarray | None]]:
         for rows, numbers in blocks(int(epoch)):
-            flat = {"ids": rows.token_ids, "segments": rows.segment_ids, "texts": rows.text_numbers}
-            flat |= {"bounds": rows.bounds, "rows": numbers}
-            yield flat if rows.labels is None else {**flat, "labels": rows.labels}
+            values = rows.token_ids, rows.segment_ids, rows.text_numbers, rows.bounds, numbers, rows.labels
+            yield dict(zip(names, values, strict=False))
 
     made = tf.data.Dataset.from_generator(flat_blocks, output_signature=signature, args=(epoch,))
     return made.prefetch(1).flat_map(_rows_of_block)
@@ -78,12 +76,7 @@ def _rows_of_block(flat: dict[str, tf.Tensor]) -> tf.data.Dataset:
     def row(index: tf.Tensor) -> dict[str, tf.Tensor]:
         start = bounds[index : index + 1]
         length = bounds[index + 1 : index + 2] - start
-        found = {
-            "token_ids": tf.slice(flat["ids"], start, length),
-            "segment_ids": tf.cast(tf.slice(flat["segments"], start, length), tf.int32),
-            "padding_mask": tf.slice(flat["texts"], start, length),
-            "row": flat["rows"][index],
-        }
-        return found if "labels" not in flat else {**found, "label": flat["labels"][index]}
+        found = {name: tf.cast(tf.slice(flat[name], start, length), tf.int32) for name in SEQUENCES}
+        return found | {name: flat[name][index] for name in ("row", "label") if name in flat}
 
     return tf.data.Dataset.range(tf.size(bounds, tf.int64) - 1).map(row)

@@ -1,4 +1,4 @@
-"""`write_shards`: writes the rows of a corpus to TFRecord files, here or by Apache Beam."""
+"""`write_shards`: writes the rows of a corpus to TFRecord files, in this process or with Apache Beam."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ from keras_bert_layers.data.pretraining.text_corpus import TextCorpus, in_order,
 from keras_bert_layers.data.pretraining.token_shards import TokenShards
 from keras_bert_layers.preprocessing.rows.row_rules import rule_to_dict
 
+OWNER = "write_shards"
 # Bad lines that the manifest names; it counts all.
 NUM_NAMED = 100
+# Beam's default runner downloads a program first, and falls back to this one without a network.
+IN_PROCESS = "--runner=FnApiRunner"
 _COUNTS = ("documents", "sentences", "tokens", "rows", "row_tokens", "num_bad_lines")
 
 
 @dataclass(frozen=True)
 class ShardWork:
-    """Writes the shards of a corpus that are not there yet. It is pickled, for the workers of a pipeline.
+    """Writes the missing shards of a corpus; pickled for the workers of a pipeline.
 
     Args:
         corpus: the rows.
@@ -50,7 +53,7 @@ class ShardWork:
     compression: str
 
     def settings(self) -> dict[str, Any]:
-        """What decides on every byte of the shards, besides the content of the files."""
+        """What determines every byte of the shards, besides the content of the files."""
         return {
             "format": FORMAT,
             "package": package_version(),
@@ -64,14 +67,14 @@ class ShardWork:
         }
 
     def blocks(self, unit: int) -> Iterator[Block]:
-        """The blocks of a unit of which a shard is not there; a unit that is complete is not read."""
+        """The blocks of a unit with a missing shard; a unit that is complete is not read."""
         if self._facts(unit) is None:
             for block in self.corpus.documents.blocks(unit):
                 if any(self._facts_of(block.number, duplicate) is None for duplicate in range(self.num_duplicates)):
                     yield block
 
     def write(self, block: Block) -> None:
-        """Writes the shards of a block that are not there."""
+        """Writes the missing shards of a block."""
         tokens = self.corpus.tokens(block)
         facts = {
             "block": block.number,
@@ -89,13 +92,13 @@ class ShardWork:
                 write_shard(path, rows, numbers, {"duplicate": duplicate, **facts}, compression=self.compression)
 
     def write_unit(self, unit: int) -> int:
-        """Writes the shards of a unit that are not there, and returns its number."""
+        """Writes the missing shards of a unit, and returns its number."""
         for block in self.blocks(unit):
             self.write(block)
         return unit
 
     def manifest(self) -> dict[str, Any]:
-        """All facts, when every shard is there."""
+        """All facts, once every shard exists."""
         shards = [facts for unit in range(self.corpus.documents.num_units) for facts in self._facts(unit) or []]
         once = [facts for facts in shards if facts["duplicate"] == 0]
         lines = [BadLine(*line) for facts in once for line in facts["bad_lines"]]
@@ -113,15 +116,14 @@ class ShardWork:
         }
 
     def _facts(self, unit: int) -> list[dict[str, Any]] | None:
-        """The facts of all shards of a unit; None if one is not there."""
-        found = []
-        for index in itertools.count():
-            facts = [self._facts_of((unit << BLOCK_BITS) + index, number) for number in range(self.num_duplicates)]
-            kept = [fact for fact in facts if fact is not None]
-            if len(kept) < self.num_duplicates:
-                return None
-            found += kept
-            if kept[0]["is_last"]:
+        """The facts of all shards of a unit; None if one is missing."""
+        found: list[dict[str, Any]] = []
+        for block in itertools.count(unit << BLOCK_BITS):
+            for duplicate in range(self.num_duplicates):
+                if (facts := self._facts_of(block, duplicate)) is None:
+                    return None
+                found.append(facts)
+            if found[-1]["is_last"]:
                 break
         return found
 
@@ -130,11 +132,6 @@ class ShardWork:
 
     def _path(self, block: int, duplicate: int) -> Path:
         return shard_path(self.directory, block, duplicate, compression=self.compression)
-
-
-OWNER = "write_shards"
-# What Beam runs if no runner is named downloads a program first, and is this one where there is no network.
-IN_PROCESS = "--runner=FnApiRunner"
 
 
 def write_shards(
@@ -152,8 +149,8 @@ def write_shards(
     sentences, tokens and rows, the share of padding at `max_length`, the documents that were left out, by file and
     line, and the rows and the SHA-256 of every shard.
 
-    A call that was interrupted is repeated: shards that are complete are kept, and the bytes are the same as without
-    the interruption.
+    After an interruption, repeat the call: complete shards are kept, and the bytes are the same as without the
+    interruption.
 
     Args:
         corpus: the rows.
@@ -198,7 +195,7 @@ def _run_pipeline(work: ShardWork, options: Sequence[str]) -> None:
         options = [IN_PROCESS, *options]
     with beam.Pipeline(options=pipeline_options.PipelineOptions(list(options))) as pipeline:
         units = pipeline | "Units" >> beam.Create(range(work.corpus.documents.num_units))
-        # Without it, a runner may give all units to one worker.
+        # Without `Reshuffle`, a runner may give all units to one worker.
         _ = units | "ToWorkers" >> beam.Reshuffle() | "WriteShards" >> beam.Map(work.write_unit)
 
 

@@ -1,4 +1,4 @@
-"""`TextCorpus`: rows to pretrain on, made of files of text while a model trains."""
+"""`TextCorpus`: rows to pretrain on, made from files of text while a model trains."""
 
 from __future__ import annotations
 
@@ -23,12 +23,17 @@ from keras_bert_layers.preprocessing.tokenizer import Tokenizer, check_is_tokeni
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+OWNER = "TextCorpus"
+# Of the number of a row, the bits that count the rows of one block.
+ROW_BITS = 28
+LARGEST_SEED = 2**63 - 1
+
 
 def in_order(function: Callable[[Item], Result], items: Iterable[Item], *, num_threads: int) -> Iterator[Result]:
-    """The results for items, in their order; `num_threads` of them are worked on while the next item is read.
+    """Maps a function over items with threads, and yields the results in order.
 
     Args:
-        function: it should spend its time in code that does not hold Python's lock.
+        function: should spend its time in code that does not hold Python's lock.
         items: they are read one by one, in the caller's thread, and at most `num_threads + 1` ahead.
         num_threads: the number of threads.
     """
@@ -45,12 +50,6 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], *, num_t
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-OWNER = "TextCorpus"
-# Of the number of a row, the bits that count the rows of one block.
-ROW_BITS = 28
-LARGEST_SEED = 2**63 - 1
-
-
 class _Tokens(NamedTuple):
     """A block as ids."""
 
@@ -59,24 +58,24 @@ class _Tokens(NamedTuple):
 
 
 class TextCorpus:
-    r"""Makes rows to pretrain on of text files, every epoch anew, in memory that does not grow with the files.
+    r"""Makes rows to pretrain on from text files, new ones in every epoch, in memory that does not grow with the files.
 
-    Documents are read in blocks, and a block's rows follow from the seed, the epoch and the block's number alone. They
-    are in random order. So are the units of the files, from which blocks are read (see `DocumentFiles`). Blocks are
-    tokenized by threads, beside whoever takes the rows.
+    Documents are read in blocks, and a block's rows depend on the seed, the epoch and the block's number alone. They
+    are in random order. So are the units of the files, from which blocks are read (see `DocumentFiles`). Threads
+    tokenize blocks while the model trains on the rows.
 
-    It takes the time of reading and tokenizing in every epoch. `write_shards` writes the same rows to files.
+    Every epoch reads and tokenizes the files again. `write_shards` writes the same rows to files.
 
     Args:
         documents: where the documents are.
-        tokenizer: what makes ids of text.
-        rule: what makes rows of documents, such as `preprocessing.NextSentence()`.
+        tokenizer: makes ids of text.
+        rule: makes rows of documents, such as `preprocessing.NextSentence()`.
         max_length: the largest number of tokens in a row, special tokens included.
         seed: the same seed gives the same rows; from 0 to 2**63 - 1.
 
     Attributes:
         num_duplicates: None: no epoch repeats the rows of another.
-        num_rows: None: it is not known before the rows are made.
+        num_rows: None: the number is not known before the rows are made.
 
     Raises:
         TypeError, ValueError: an argument that is not valid.
@@ -93,7 +92,7 @@ class TextCorpus:
         [[2, 4, 5, 6, 7, 3, 4, 5, 3]]
 
     References:
-        The rows follow from counters and not from a running generator: Salmon et al. 2011,
+        Random numbers from counters instead of a running generator: Salmon et al. 2011,
         https://doi.org/10.1145/2063384.2063405.
     """
 
@@ -176,7 +175,7 @@ def unit_order(seed: int, epoch: int, num_units: int) -> np.ndarray:
 
 
 def num_threads() -> int:
-    """How many blocks are worked on at the same time: one for each core, and no more than memory is for."""
+    """How many blocks are processed at the same time: one per core, and at most 4, to save memory."""
     return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 

@@ -1,4 +1,4 @@
-"""`TokenShards`: rows to pretrain on, from shards."""
+"""`TokenShards`: rows to pretrain on, read from the shards of `write_shards`."""
 
 from __future__ import annotations
 
@@ -28,23 +28,22 @@ OWNER = "TokenShards"
 
 
 class TokenShards:
-    r"""Reads rows to pretrain on from the shards that `write_shards` has written.
+    r"""Reads rows to pretrain on from the shards that `write_shards` wrote.
 
     Epoch e has the rows of duplicate e mod `num_duplicates`, in the order of the corpus in that epoch.
 
     Args:
         directory: the directory that `write_shards` has written.
         tokenizer: the tokenizer of the corpus; its hash is compared with the manifest's.
-        rule: the rule of the corpus, for one that is not in `keras_bert_layers.preprocessing`; None to make it of the
-            manifest.
-        static_masks: whether rows that come again are masked as before, as in the files of google-research/bert; else
-            every epoch masks other tokens of them (RoBERTa's dynamic masks).
+        rule: the rule of the corpus, if it is not in `keras_bert_layers.preprocessing`; None takes the manifest's.
+        static_masks: whether rows that repeat have the same masks again, as in the files of google-research/bert;
+            otherwise every epoch masks other tokens of them (RoBERTa's dynamic masks).
 
     Attributes:
         rule: what made the rows.
         max_length: the largest number of tokens in a row.
-        seed: what the rows follow from.
-        num_duplicates: the number of epochs with other rows.
+        seed: determines the rows.
+        num_duplicates: the number of epochs whose rows differ.
         num_rows: the number of rows of each of them; a tuple.
         manifest: the content of `manifest.json`; a dictionary.
 
@@ -113,13 +112,14 @@ class TokenShards:
         shards = self._shards[duplicate]
         units = np.array([shard["block"] >> BLOCK_BITS for shard in shards])
         places = np.argsort(unit_order(self.seed, duplicate, units[-1] + 1))
-        return [str(_path(self.directory, self.manifest, shards[n])) for n in np.argsort(places[units], kind="stable")]
+        order = np.argsort(places[units], kind="stable")
+        return [str(_path(self.directory, self.manifest, shards[index])) for index in order]
 
 
 def _checked_manifest(directory: Path) -> dict[str, Any]:
     path = directory / MANIFEST
     if not path.is_file():
-        cure = "Call `write_shards` again: it goes on where it was interrupted."
+        cure = "Call `write_shards` again: it continues where it was interrupted."
         raise FileNotFoundError(f"`{OWNER}`: there is no {path}, so the shards are not complete. {cure}")
     manifest: dict[str, Any] = json.loads(path.read_bytes())
     if manifest.get("format") != FORMAT:
