@@ -19,6 +19,11 @@ def message(owner: str, argument: str, rule: str, value: object, cure: str = "")
     return f"{text} {cure}" if cure else text
 
 
+def row_message(owner: str, rule: str, received: str, cure: str = "") -> str:
+    """The text of errors about rows of data: the rule that they break, what they hold, and perhaps a cure."""
+    return f"`{owner}`: {rule}. Received: {received}. {cure}".rstrip()
+
+
 class Shown(str):
     """A summary of a long value for errors, shown without the quotes of a string."""
 
@@ -40,7 +45,7 @@ def every_row(owner: str, rule: str, values: Any, is_right: Any, cure: str = "")
     """
     if not is_right.all():
         row = int(is_right.argmin())
-        raise ValueError(f"`{owner}`: {rule}. Received: {values[row]} in row {row}. {cure}".rstrip())
+        raise ValueError(row_message(owner, rule, f"{values[row]} in row {row}", cure))
 
 
 def positive_integer(owner: str, argument: str, value: Any) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -143,24 +142,23 @@ class TextCorpus:
         """The rows of a block in an epoch, and their numbers, int64 `(rows,)`."""
         sequence = np.random.SeedSequence([self.seed, epoch, block.number])
         seed = int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
-        rows = no_rows(self.rule)
+        ids, segments, bounds = np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(1, np.int64)
+        rows = TokenRows(ids, segments, ids, bounds, ids if self.rule.has_labels else None)
         if len(block.documents):
             rows = self.rule.rows(block.documents, self.tokenizer, max_length=self.max_length, seed=seed)
             rows = rows.take(_shuffled(len(rows), sequence.spawn(1)[0]))
         if len(rows) >> ROW_BITS:
-            cure = "Pass a smaller `block_bytes` to `DocumentFiles`."
-            raise ValueError(
-                f"`{OWNER}`: a block must have less than 2**{ROW_BITS} rows. Received: {len(rows)}. {cure}"
+            rule, cure = (
+                f"a block must have less than 2**{ROW_BITS} rows",
+                "Pass a smaller `block_bytes` to `DocumentFiles`.",
             )
+            raise ValueError(checks.row_message(OWNER, rule, str(len(rows)), cure))
         return rows, (block.number << ROW_BITS) + np.arange(len(rows), dtype=np.int64)
 
     def _blocks(self, epoch: int) -> Iterator[tuple[TokenRows, np.ndarray]]:
         order = unit_order(self.seed, epoch, self.documents.num_units)
         blocks = (block for unit in order for block in self.documents.blocks(int(unit)))
-        return in_order(functools.partial(self._made, epoch=epoch), blocks, num_threads=num_threads())
-
-    def _made(self, block: Block, epoch: int) -> tuple[TokenRows, np.ndarray]:
-        return self.rows(self.tokens(block), epoch)
+        return in_order(lambda block: self.rows(self.tokens(block), epoch), blocks, num_threads=num_threads())
 
 
 def _checked_rule(rule: Any) -> RowRule:
@@ -177,12 +175,6 @@ def unit_order(seed: int, epoch: int, num_units: int) -> np.ndarray:
 def num_threads() -> int:
     """How many blocks are processed at the same time: one per core, and at most 4, to save memory."""
     return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-
-
-def no_rows(rule: RowRule) -> TokenRows:
-    """No rows, as a rule would make them."""
-    ids, segments, bounds = np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(1, np.int64)
-    return TokenRows(ids, segments, ids, bounds, ids if rule.has_labels else None)
 
 
 def _shuffled(count: int, sequence: np.random.SeedSequence) -> np.ndarray:

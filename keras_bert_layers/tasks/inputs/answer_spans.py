@@ -15,6 +15,7 @@ from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder
 START, END = "start_logits", "end_logits"
 SHUFFLED_WINDOWS = 1024
 SHOWN = 60
+AT_ITS_START = "the context must contain each answer at its start, counted in characters"
 
 
 def answer_columns(owner: str, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -45,10 +46,8 @@ def answer_columns(owner: str, y: Any) -> tuple[np.ndarray, np.ndarray]:
         if text is None or (isinstance(text, str | bytes) and not text):
             continue
         if not isinstance(text, str | bytes) or isinstance(start, bool | np.bool_) or not hasattr(start, "__index__"):
-            raise TypeError(
-                f"`{owner}`: an answer must be a start, an integer, and a text. "
-                f"Received: {start!r} and {text!r} in row {row}."
-            )
+            rule = "an answer must be a start, an integer, and a text"
+            raise TypeError(checks.row_message(owner, rule, f"{start!r} and {text!r} in row {row}"))
         starts[row], texts[row] = start, text
     return starts, texts
 
@@ -105,20 +104,16 @@ def check_byte_spans(owner: str, contexts: Any, y: Any) -> np.ndarray:
     """
     starts, texts = answer_columns(owner, y)
     if len(starts) != len(contexts):
-        raise ValueError(
-            f"`{owner}`: `y` must have one row for each question. "
-            f"Received: {len(contexts)} questions and {len(starts)} rows of y."
-        )
+        received = f"{len(contexts)} questions and {len(starts)} rows of y"
+        raise ValueError(checks.row_message(owner, "`y` must have one row for each question", received))
     spans, is_found = byte_spans(*(tf.convert_to_tensor(column) for column in (contexts, starts, texts)))
     if not np.all(is_found):
         row = int(np.argmin(is_found))
         context, text = (value.decode() if isinstance(value, bytes) else value for value in (contexts[row], texts[row]))
         found, where = context[max(starts[row], 0) :][:SHOWN], context.find(text)
         cure = f"Its first occurrence is at {where}." if where >= 0 else "The context does not contain it."
-        raise ValueError(
-            f"`{owner}`: the context must contain each answer at its start, counted in characters. "
-            f"Received: {text[:SHOWN]!r} at {starts[row]} in row {row}, where the context has {found!r}. {cure}"
-        )
+        received = f"{text[:SHOWN]!r} at {starts[row]} in row {row}, where the context has {found!r}"
+        raise ValueError(checks.row_message(owner, AT_ITS_START, received, cure))
     return np.asarray(spans)
 
 
@@ -129,8 +124,8 @@ def check_byte_spans_in_graph(owner: str, contexts: tf.Tensor, y: Any) -> tf.Ten
         raise ValueError(checks.message(owner, "y", rule, y))
     spans, is_found = byte_spans(contexts, *y)
     row = tf.argmin(tf.cast(is_found, tf.int32))
-    rule = f"`{owner}`: the context must contain each answer at its start, counted in characters. Received: "
-    return check_in_graph(spans, tf.reduce_all(is_found), [rule, y[1][row], y[0][row]])
+    message = [f"`{owner}`: {AT_ITS_START}. Received: ", y[1][row], y[0][row]]
+    return check_in_graph(spans, tf.reduce_all(is_found), message)
 
 
 def window_labels(windows: dict[str, tf.Tensor], spans: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -14,6 +14,8 @@ from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.tasks.inputs.columns import as_array, as_columns, as_table, first_part, on_host, without_none
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
 
+LABEL_RULE = "every label must be the index of a choice, counted from 0"
+
 
 class ChoiceInputs(Inputs):
     """Prompts and choices; labels are indices of choices, and a row of outputs has one score per choice.
@@ -53,10 +55,8 @@ class ChoiceInputs(Inputs):
                 raise TypeError(f"`{self.owner}`: {rule}. Received: {texts!r} in row {row}.")
         choices = as_table(self.owner, x[1], first_row=first_row)
         if len(prompts) != len(choices):
-            raise ValueError(
-                f"`{self.owner}`: every prompt must have its row of choices. "
-                f"Received: {len(prompts)} prompts and {len(choices)} rows of choices."
-            )
+            received = f"{len(prompts)} prompts and {len(choices)} rows of choices"
+            raise ValueError(checks.row_message(self.owner, "every prompt must have its row of choices", received))
         present = choices.astype(bool)
         if not present.any(axis=1).all():
             rule = "every row must have a choice that is not empty"
@@ -84,10 +84,8 @@ class ChoiceInputs(Inputs):
             return indices  # reported with the lengths of the other columns
         for row, index in enumerate(indices):
             if not (index == np.floor(index) and 0 <= index < present.shape[1] and present[row, int(index)]):
-                raise ValueError(
-                    f"`{self.owner}`: every label must be the index of a choice, counted from 0. "
-                    f"Received: {index} in row {row}, which has {present[row].sum()} choices."
-                )
+                received = f"{index} in row {row}, which has {present[row].sum()} choices"
+                raise ValueError(checks.row_message(self.owner, LABEL_RULE, received))
         return indices.astype(np.int32)
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
@@ -101,8 +99,8 @@ class ChoiceInputs(Inputs):
         if y is not None:
             y = tf.cast(y, tf.int32)
             is_label = tf.one_hot(y, widest, on_value=True, off_value=False) & present[:, :widest]
-            rule = f"`{self.owner}`: every label must be the index of a choice, counted from 0. Received: "
-            y = check_in_graph(y, tf.reduce_all(tf.reduce_any(is_label, axis=-1)), [rule, y])
+            message = [f"`{self.owner}`: {LABEL_RULE}. Received: ", y]
+            y = check_in_graph(y, tf.reduce_all(tf.reduce_any(is_label, axis=-1)), message)
         return without_none(_ids_of_choices(self.bucketed(), prompts, choices[:, :widest]), y, sample_weight)
 
     def read_together(self, columns: Any) -> Any:

@@ -137,20 +137,17 @@ def as_columns(owner: str, x: Any, *, most: int = 2, first_row: int = 0) -> Any:
     has_string = any(isinstance(side, str | bytes) for side in x)
     if not 2 <= len(x) <= most or has_string:
         strings = ", with strings where lists must be" if has_string else ""
-        raise ValueError(
-            f"`{owner}`: a pair of texts must be a tuple of {_two_to(most)} lists. "
-            f"Received: a tuple of {len(x)}{strings}. A batch of single texts is a list."
-        )
+        rule = f"a pair of texts must be a tuple of {_two_to(most)} lists"
+        cure = "A batch of single texts is a list."
+        raise ValueError(checks.row_message(owner, rule, f"a tuple of {len(x)}{strings}", cure))
     sides = (
         *(_as_column(owner, side, first_row) for side in x[:2]),
         *(as_table(owner, side, first_row=first_row) for side in x[2:]),
     )
     lengths = [len(side) for side in sides]
     if len(set(lengths)) > 1:
-        raise ValueError(
-            f"`{owner}`: both sides of a pair must have the same number of texts. "
-            f"Received: {' and '.join(map(str, lengths))}."
-        )
+        rule = "both sides of a pair must have the same number of texts"
+        raise ValueError(checks.row_message(owner, rule, " and ".join(map(str, lengths))))
     return sides
 
 
@@ -174,18 +171,14 @@ def _as_column(owner: str, x: Any, first_row: int) -> Any:
     if isinstance(column, np.ndarray) and column.dtype.kind not in "SO" and column.size:
         raise TypeError(f"`{owner}`: texts must be strings. Received: an array of dtype {column.dtype}.")
     if column.ndim != 1:
-        raise ValueError(
-            f"`{owner}`: texts must be one column `(rows,)`. Received: shape={tuple(column.shape)}. "
-            "Pairs are a tuple of two columns."
-        )
+        rule, cure = "texts must be one column `(rows,)`", "Pairs are a tuple of two columns."
+        raise ValueError(checks.row_message(owner, rule, f"shape={tuple(column.shape)}", cure))
     if not isinstance(column, np.ndarray):
         return column
     for row, text in enumerate(column, start=first_row):
         if not isinstance(text, str | bytes):
-            raise TypeError(
-                f"`{owner}`: texts must be strings. Received: {text!r} in row {row}. "
-                "Missing values must be removed or replaced first."
-            )
+            cure = "Missing values must be removed or replaced first."
+            raise TypeError(checks.row_message(owner, "texts must be strings", f"{text!r} in row {row}", cure))
     return column.astype(object)
 
 

@@ -185,10 +185,8 @@ class Inputs:
         weights = None if sample_weight is None else as_array(sample_weight)
         for name, values in (("y", y), ("sample_weight", weights)):
             if values is not None and num_rows(values) != size:
-                raise ValueError(
-                    f"`{self.owner}`: `{name}` must have one row for each text. "
-                    f"Received: {size} texts and {num_rows(values)} rows of {name}."
-                )
+                received = f"{size} texts and {num_rows(values)} rows of {name}"
+                raise ValueError(checks.row_message(self.owner, f"`{name}` must have one row for each text", received))
         return columns, y, weights
 
     def dataset_rows(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

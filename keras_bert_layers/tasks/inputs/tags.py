@@ -86,17 +86,13 @@ def as_tags(owner: str, y: Any, words: tf.RaggedTensor, tag_names: Sequence[str]
         if not isinstance(row, list | tuple | np.ndarray):
             raise TypeError(f"`{owner}`: tags must be a list for each row of words. Received: {row!r} in row {number}.")
         if len(row) != length:
-            raise ValueError(
-                f"`{owner}`: there must be one tag for each word. "
-                f"Received: {length} words and {len(row)} tags in row {number}."
-            )
+            received = f"{length} words and {len(row)} tags in row {number}"
+            raise ValueError(checks.row_message(owner, "there must be one tag for each word", received))
         tags = [tag.decode() if isinstance(tag, bytes) else tag for tag in row]
         for position, tag in enumerate(tags):
             if isinstance(tag, bool) or not isinstance(tag, str | Integral) or tag not in ids:
-                raise ValueError(
-                    f"`{owner}`: every tag must be one of {list(tag_names)}, or an index into this list. "
-                    f"Received: {tag!r} at word {position} of row {number}."
-                )
+                rule = f"every tag must be one of {list(tag_names)}, or an index into this list"
+                raise ValueError(checks.row_message(owner, rule, f"{tag!r} at word {position} of row {number}"))
         found.append([ids[tag] for tag in tags])
     return _ragged(found, tf.int32)
 
@@ -125,7 +121,7 @@ def as_spans(owner: str, y: Any, texts: Any, labels: list[str]) -> tuple[tf.Ragg
 
 def _check_spans(owner: str, row: Any, text: str, labels: list[str], number: int) -> list[tuple[int, int, str]]:
     def refuse(rule: str, received: Any, error: type[Exception] = ValueError) -> Exception:
-        return error(f"`{owner}`: {rule}. Received: {received!r} in row {number}.")
+        return error(checks.row_message(owner, rule, f"{received!r} in row {number}"))
 
     if not isinstance(row, list | tuple):
         raise refuse("spans must be a list of (start, end, label) for each text", row, TypeError)
