@@ -8,14 +8,14 @@ import tensorflow as tf
 
 from keras_bert_layers import (
     BertClassifier,
-    BertMaskedLM,
-    BertMultipleChoice,
     BertPretrainer,
-    BertQuestionAnswerer,
-    BertTokenClassifier,
 )
+from keras_bert_layers._internal.tag_scheme import tag_scheme
+from keras_bert_layers.preprocessing import Masking, SpanPreprocessor
+from keras_bert_layers.tasks.inputs import ChoiceInputs, MaskedInputs, QuestionInputs, TextInputs, WordInputs
 from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, batches_of_rows, with_num_batches
 from keras_bert_layers.tasks.inputs.tags import as_tags, as_words
+from keras_bert_layers.tasks.labels import make_labels
 
 
 def epochs(seed=3, epoch=0, num_epochs=0, **options):
@@ -131,14 +131,16 @@ def text_of(label):
     return " ".join(["good"] * (label % 11))
 
 
-def test_labels_and_weights_stay_with_their_texts(backbone, preprocessor, make_epochs):
-    """The label says how long the text is, and the weight repeats the label."""
-    classifier = BertClassifier(backbone, 200, preprocessor=preprocessor)
+def test_labels_and_weights_stay_with_their_texts(preprocessor, make_epochs):
+    """The label is the length of the text, and the weight repeats the label."""
+    inputs = TextInputs(
+        "Owner", preprocessor, make_labels("single_label_classification", 200, class_names=None, threshold=None)
+    )
     labels = list(range(101))
     texts, weights = [text_of(label) for label in labels], [float(label) for label in labels]
     seen = []
     epochs = make_epochs(order=RowOrder.BY_LENGTH)
-    batches = classifier.pipeline.batches(texts, labels, weights, batch_size=4, epochs=epochs)
+    batches = inputs.batches(texts, labels, weights, batch_size=4, epochs=epochs)
     for ids, of_batch, weights_of_batch in batches.as_numpy_iterator():
         np.testing.assert_array_equal(of_batch, weights_of_batch)
         np.testing.assert_array_equal(ids["padding_mask"].sum(axis=1), np.minimum(of_batch % 11 + 2, 9))
@@ -160,28 +162,35 @@ def words(num_rows):
     return [["good"] * (1 + row % 5) for row in range(num_rows)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("task", "data"),
+    ("make", "data"),
     [
-        (BertTokenClassifier, (words(20), [["O"] * len(row) for row in words(20)])),
-        (BertQuestionAnswerer, ((["good ?"] * 20, [text_of(row) for row in range(20)]), ([0] * 20, [""] * 20))),
-        (BertMultipleChoice, ((["good"] * 20, [[text_of(row % 9 + 1), "bad"] for row in range(20)]), [0] * 20)),
-        (BertMaskedLM, ([text_of(row + 1) for row in range(20)], None)),
+        (
+            lambda made: WordInputs("Owner", made, NAMES, scheme=tag_scheme("Owner", NAMES), stride=None),
+            (words(20), [["O"] * len(row) for row in words(20)]),
+        ),
+        (
+            lambda made: QuestionInputs("Owner", SpanPreprocessor.from_preprocessor(made), fill_value=-1e9),
+            ((["good ?"] * 20, [text_of(row) for row in range(20)]), ([0] * 20, [""] * 20)),
+        ),
+        (
+            lambda made: ChoiceInputs("Owner", made, fill_value=-1e9),
+            ((["good"] * 20, [[text_of(row % 9 + 1), "bad"] for row in range(20)]), [0] * 20),
+        ),
+        (lambda made: MaskedInputs("Owner", made, Masking()), ([text_of(row + 1) for row in range(20)], None)),
     ],
     ids=["words", "windows", "choices", "masks"],
 )
-def test_every_task(task, data, backbone, preprocessor, make_epochs):
+def test_every_kind_of_data(make, data, preprocessor, make_epochs):
     """As many steps as were promised to Keras, and less padding."""
-    options = {"tag_names": ["O", "B-a", "I-a"]} if task is BertTokenClassifier else {}
-    model = task(backbone, preprocessor=preprocessor, **options)
+    inputs = make(preprocessor)
     x, y = data
 
     def num_padding(order):
-        batches = model.pipeline.batches(x, y, batch_size=4, epochs=make_epochs(order=order))
-        inputs = [batch[0] for batch in batches]
-        assert len(inputs) == batches.cardinality()
-        return sum(int(tf.reduce_sum(1 - ids["padding_mask"])) for ids in inputs)
+        batches = inputs.batches(x, y, batch_size=4, epochs=make_epochs(order=order))
+        found = [batch[0] for batch in batches]
+        assert len(found) == batches.cardinality()
+        return sum(int(tf.reduce_sum(1 - ids["padding_mask"])) for ids in found)
 
     assert num_padding(RowOrder.BY_LENGTH) < num_padding(RowOrder.SHUFFLED)
 

@@ -1,4 +1,4 @@
-"""`fit` on rows of a source: which rows, in which order, with which masks."""
+"""Rows of a source: which rows, in which order, with which masks; alone, and through `fit`."""
 
 import keras
 import numpy as np
@@ -6,6 +6,9 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertMaskedLM, BertPreprocessor, BertPretrainer, BertTokenizer
+from keras_bert_layers.preprocessing import Masking
+from keras_bert_layers.tasks.inputs import DocumentInputs, MaskedInputs
+from keras_bert_layers.tasks.inputs.epochs import RowOrder
 
 MAX_LENGTH = 9
 
@@ -46,10 +49,24 @@ def tokenizer(vocabulary):
 
 
 @pytest.fixture(scope="module")
+def inputs(tokenizer):
+    """Makes the data of a task, without a model."""
+
+    def inputs(cls=MaskedInputs, *, max_length=13, **options):
+        return cls("Owner", BertPreprocessor(tokenizer, max_length=max_length, **options), Masking(seed=5))
+
+    return inputs
+
+
+@pytest.fixture(scope="module")
 def make(new_backbone, tokenizer):
+    """Makes a task, which trains eagerly."""
+
     def make(cls=BertMaskedLM, **options):
         keras.utils.set_random_seed(3)
-        return cls(new_backbone(dropout=0.1), BertPreprocessor(tokenizer, max_length=13), **options)
+        task = cls(new_backbone(dropout=0.1), BertPreprocessor(tokenizer, max_length=13), **options)
+        task.compile(run_eagerly=True)
+        return task
 
     return make
 
@@ -65,11 +82,9 @@ def rows_of(batches):
     return found
 
 
-def test_rows_and_their_masks_do_not_depend_on_the_batch(make, tokenizer, make_epochs):
+def test_rows_and_their_masks_do_not_depend_on_the_batch(inputs, tokenizer, make_epochs):
     source = Source(tokenizer, has_labels=False)
-    small, large = (
-        rows_of(make(seed=5).pipeline.batches(source, batch_size=size, epochs=make_epochs())) for size in (2, 7)
-    )
+    small, large = (rows_of(inputs().batches(source, batch_size=size, epochs=make_epochs())) for size in (2, 7))
     assert small == large
     assert len(small) == Source.num_rows[0]
     restored = set()
@@ -80,40 +95,38 @@ def test_rows_and_their_masks_do_not_depend_on_the_batch(make, tokenizer, make_e
     assert restored == {tuple(row["token_ids"]) for row in source.rows(0)}
 
 
-def test_epochs_differ_and_evaluation_does_not(make, tokenizer, make_epochs):
+def test_epochs_differ_and_evaluation_does_not(inputs, make, tokenizer, make_epochs):
     source = Source(tokenizer, has_labels=False)
+    assert rows_of(inputs().batches(source)) == rows_of(inputs().batches(source, batch_size=3))
     task = make(seed=5)
-    assert rows_of(task.pipeline.batches(source)) == rows_of(task.pipeline.batches(source, batch_size=3))
     assert task.evaluate(source, verbose=0) == task.evaluate(source, verbose=0)
-    batches = task.pipeline.batches(source, epochs=make_epochs())
+    batches = inputs().batches(source, epochs=make_epochs())
     assert set(rows_of(batches)).isdisjoint(rows_of(batches))
 
 
 @pytest.mark.parametrize("padding", ["longest", "bucket", "max_length"])
-def test_width(make, tokenizer, padding):
+def test_width(inputs, tokenizer, padding):
     source = Source(tokenizer, has_labels=False)
-    task = make(seed=5)
-    config = task.preprocessor.get_config() | {"padding": padding, "max_length": source.max_length}
-    task.preprocessor = type(task.preprocessor).from_config(config)
-    widths = {int(inputs["token_ids"].shape[1]) for inputs, _, _ in task.pipeline.batches(source, batch_size=2)}
+    batches = inputs(padding=padding, max_length=source.max_length).batches(source, batch_size=2)
+    widths = {int(ids["token_ids"].shape[1]) for ids, _, _ in batches}
     assert (widths == {source.max_length}) == (padding != "longest")
 
 
 @pytest.mark.parametrize("static_masks", [True, False])
-def test_masks_of_rows_that_come_again(make, tokenizer, make_epochs, static_masks):
+def test_masks_of_rows_that_repeat(inputs, tokenizer, make_epochs, static_masks):
     class Again(Source):
         def rows(self, epoch):
             yield from super().rows(epoch % 2)
 
     source = Again(tokenizer, has_labels=False)
     source.static_masks = static_masks
-    batches = make(seed=5).pipeline.batches(source, epochs=make_epochs())
+    batches = inputs().batches(source, epochs=make_epochs())
     first, second, third, fourth = (set(rows_of(batches)) for _ in range(4))
     assert first.isdisjoint(second)
     assert [first == third, second == fourth] == [static_masks] * 2
 
 
-def test_a_second_fit_goes_on_with_the_next_epoch(make, tokenizer):
+def test_a_second_fit_continues_with_the_next_epoch(make, tokenizer):
     epochs = []
 
     class Recorded(Source):
@@ -128,7 +141,7 @@ def test_a_second_fit_goes_on_with_the_next_epoch(make, tokenizer):
     assert epochs == [0, 1, 2, 3]
 
 
-def test_steps_go_on_with_the_next_epoch(make, tokenizer):
+def test_steps_continue_with_the_next_epoch(make, tokenizer):
     epochs = []
 
     class Recorded(Source):
@@ -152,15 +165,26 @@ def test_pairs_for_the_pretrainer(make, tokenizer):
     assert {"masked_lm_accuracy", "next_sentence_accuracy", "val_loss"} <= set(history)
 
 
-def test_rows_of_another_kind_are_refused(make, tokenizer):
+def test_rows_of_another_kind_are_refused(inputs, tokenizer, make_epochs):
     other = BertTokenizer([*tokenizer.get_config()["vocabulary"], "more"])
+    rows, pairs = (Source(tokenizer, has_labels=has_labels) for has_labels in (False, True))
+    for cls, source, y, message in [
+        (MaskedInputs, pairs, None, "`Owner`: `x` must hold rows without labels"),
+        (DocumentInputs, rows, None, "`Owner`: `x` must hold pairs of texts"),
+        (MaskedInputs, Source(other, has_labels=False), None, "`x` must hold ids of the task's own tokenizer"),
+        (MaskedInputs, rows, ["a"], "`y` must be None where rows are made of documents"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            inputs(cls).batches(source, y, epochs=make_epochs())
+    with pytest.raises(ValueError, match="`group_by_length` must be False"):
+        inputs().batches(rows, epochs=make_epochs(order=RowOrder.BY_LENGTH))
+    rows.num_rows = None
+    with pytest.raises(ValueError, match="`steps_per_epoch` must be given"):
+        inputs().batches(rows, epochs=make_epochs())
+
+
+def test_fit_refuses_rows_of_another_kind(make, tokenizer):
     with pytest.raises(ValueError, match="`BertMaskedLM`: `x` must hold rows without labels"):
         make().fit(Source(tokenizer, has_labels=True), verbose=0)
-    with pytest.raises(ValueError, match="`BertPretrainer`: `x` must hold pairs of texts"):
-        make(BertPretrainer).fit(Source(tokenizer, has_labels=False), verbose=0)
-    with pytest.raises(ValueError, match="`x` must hold ids of the task's own tokenizer"):
-        make().fit(Source(other, has_labels=False), verbose=0)
-    with pytest.raises(ValueError, match="`y` must be None where rows are made of documents"):
-        make().fit(Source(tokenizer, has_labels=False), ["a"], verbose=0)
     with pytest.raises(ValueError, match="`group_by_length` must be False"):
         make().fit(Source(tokenizer, has_labels=False), verbose=0, group_by_length=True)
