@@ -85,3 +85,9 @@ def test_wrong_histories():
 def test_numbers_at_the_axis_have_room(values, high, low):
     page = TrainingCurves({"loss": values}).html()
     assert re.findall(r'text-anchor="end"[^>]*>([^<]*)<', page) == [high, low]
+
+
+def test_each_chart_has_a_size_of_its_own():
+    rates = LearningRateCurve(finder([1e-5, 1e-4], [0.75, 0.5])).html()
+    epochs = TrainingCurves({"loss": [0.7, 0.4]}).html()
+    assert ('viewBox="0 0 460 240"' in rates, 'viewBox="0 0 318 210"' in epochs) == (True, True)
