@@ -160,16 +160,13 @@ def entity_scores(
     References:
         `seqeval.metrics.classification_report`.
     """
-    rule = f"hold one list for each of the {len(gold_tags)} texts"
-    checks.length("entity_scores", "predicted_tags", predicted_tags, len(gold_tags), rule=rule, unit="lists")
+    owner, rule = "entity_scores", f"hold one list for each of the {len(gold_tags)} texts"
+    checks.length(owner, "predicted_tags", predicted_tags, len(gold_tags), rule=rule, unit="lists")
     for row, (gold_row, predicted_row) in enumerate(zip(gold_tags, predicted_tags, strict=True)):
-        if len(gold_row) != len(predicted_row):
-            raise ValueError(
-                f"`entity_scores`: `predicted_tags[{row}]` must hold {len(gold_row)} tags, as `gold_tags[{row}]` does. "
-                f"Received: {len(predicted_row)} tags."
-            )
+        rule = f"hold {len(gold_row)} tags, as `gold_tags[{row}]` does"
+        checks.length(owner, f"predicted_tags[{row}]", predicted_row, len(gold_row), rule=rule, unit="tags")
     ids = _tag_ids(gold_tags=gold_tags, predicted_tags=predicted_tags)
-    found = tag_scheme("entity_scores", list(ids) or ["O"], scheme)
+    found = tag_scheme(owner, list(ids) or ["O"], scheme)
     breaks = _break_table(found)
     gold, predicted, correct = Counter[str](), Counter[str](), Counter[str]()
     for rows in zip(gold_tags, predicted_tags, strict=True):
