@@ -9,6 +9,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import keras_bert_layers as kbl
@@ -117,3 +118,101 @@ def test_only_the_layers_that_the_docstring_names_call_tensorflow():
     named = set(re.findall(r"`(\w+)`", kbl.layers.__doc__)) - {"keras"}
     assert named
     assert calling == named
+
+
+def module_of(path):
+    """The dotted name of a file of the package."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def goes_down(importer, imported):
+    """Whether the layers of pyproject.toml let a module import another one."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    for contract in settings["contracts"]:
+        for container in contract.get("containers", ()):
+            levels = {
+                f"{container}.{name.strip()}": level
+                for level, names in enumerate(contract["layers"])
+                for name in re.split("[|:]", names)
+            }
+            above, below = (
+                next((name for name in levels if f"{module}.".startswith(f"{name}.")), None)
+                for module in (importer, imported)
+            )
+            # Other contracts decide of what is in no layer of this one.
+            if above and below and above != below and levels[above] >= levels[below]:
+                return False
+    return imported != "keras_bert_layers"
+
+
+# They import what a table names: the stub beside a package, and the classes that the top level registers.
+IMPORT_FROM_TABLES = {"keras_bert_layers._internal.lazy", "keras_bert_layers._internal.registration"}
+# It imports parts of tensorflow-text, whose names stand in the calls of one function.
+IMPORT_OTHER_PACKAGES = {"keras_bert_layers.preprocessing.engines.tensorflow_text_internals"}
+IMPORTING = {"import_module", "__import__", "resolve_name", "run_module", "LazyModule"}
+
+
+def imports_by_name(tree):
+    """Line and name of each module that a call imports, which the import linter does not see; None if it is made."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args:
+            called = getattr(node.func, "attr", getattr(node.func, "id", None))
+            if called in IMPORTING:
+                name = node.args[0]
+                yield node.lineno, name.value if isinstance(name, ast.Constant) else None
+
+
+def test_imports_by_name_only_go_down():
+    found = []
+    for path, tree in parsed_sources().items():
+        importer = module_of(path)
+        if importer in IMPORT_FROM_TABLES | IMPORT_OTHER_PACKAGES:
+            continue
+        for line, imported in imports_by_name(tree):
+            if imported is None or imported.startswith("."):
+                found.append(f"{path.relative_to(ROOT)}:{line}: imports a module whose name is made when it runs")
+            elif imported.split(".")[0] == "keras_bert_layers" and not goes_down(importer, imported):
+                found.append(f"{path.relative_to(ROOT)}:{line}: imports {imported} by its name")
+    assert not found, "\n".join(found)
+
+
+def test_lazy_packages_name_only_modules_below_them():
+    found, stubs = [], sorted(PACKAGE.rglob("__init__.pyi"))
+    assert len(stubs) > 5
+    for stub in stubs:
+        package = ".".join(stub.relative_to(ROOT).parts[:-1])
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and not f"{node.module}.".startswith(f"{package}."):
+                found.append(f"{stub.relative_to(ROOT)}:{node.lineno}: names {node.module}")
+    assert not found, "\n".join(found)
+
+
+def test_only_the_command_line_imports_public_names_of_the_top_level():
+    """The linter takes the top level, which imports all below it when a name is used, for no layer at all."""
+    folders = {path.stem for path in PACKAGE.iterdir()}
+    found = [
+        f"{place}: {alias.name}"
+        for place, node in nodes()
+        if isinstance(node, ast.ImportFrom) and node.module == "keras_bert_layers"
+        for alias in node.names
+        if alias.name not in folders and not place.startswith(("keras_bert_layers/cli/", "keras_bert_layers/__main__"))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_rule_finds_what_it_forbids():
+    source = (
+        'importlib.import_module("keras_bert_layers.tasks")\n'
+        'import_module(f"keras_bert_layers.{name}")\n'
+        '__import__("json")\n'
+    )
+    assert list(imports_by_name(ast.parse(source))) == [(1, "keras_bert_layers.tasks"), (2, None), (3, "json")]
+    top = "keras_bert_layers"
+    assert goes_down(f"{top}.checkpoints.task_table", f"{top}.tasks")
+    assert goes_down(f"{top}.tasks.task", f"{top}.tasks.prediction")
+    assert goes_down(f"{top}.cli.train", f"{top}.checkpoints.google.writer")
+    assert goes_down(f"{top}.checkpoints.loaders", f"{top}.checkpoints.google.writer")
+    assert not goes_down(f"{top}.config", f"{top}.checkpoints.google.config_keys")
+    assert not goes_down(f"{top}.checkpoints.google.writer", f"{top}.checkpoints.loaders")
+    assert not goes_down(f"{top}.checkpoints.google.writer", f"{top}.checkpoints.hub")
+    assert not goes_down(f"{top}.data.rows", top)
