@@ -1,0 +1,71 @@
+"""SentencePiece in graph against a search through all segmentations."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert_layers.preprocessing.engines.sentence_pieces import NEVER, BestPath, piece_names
+
+PIECES = ["<unk>", "▁", "▁a", "a", "b", "ab", "ba", "aab", "é", "éa"]
+SCORES = [0.0, -2.25, -2.5, -1.0, -1.5, -2.5, -2.25, -3.5, -4.0, -4.75]
+UNKNOWN, OTHER = 0, len(PIECES)
+# What an unknown character costs, below the smallest score.
+PENALTY = min(SCORES) - BestPath.UNKNOWN_PENALTY
+
+
+def best_by_search(word):
+    """The pieces with the largest sum; of equal sums, the one whose last piece is longest, and so on to the front."""
+    found = []
+    for cuts in itertools.product([False, True], repeat=len(word) - 1):
+        borders = [0, *(place for place, is_cut in enumerate(cuts, start=1) if is_cut), len(word)]
+        texts = [word[a:b] for a, b in itertools.pairwise(borders)]
+        if all(text in PIECES or len(text) == 1 for text in texts):
+            score = sum(SCORES[PIECES.index(text)] if text in PIECES else PENALTY for text in texts)
+            found.append((score, [len(text) for text in reversed(texts)], texts))
+    return max(found)[2]
+
+
+def joined(texts):
+    """Ids and texts, where neighbouring unknown characters are one token."""
+    ids = [PIECES.index(text) if text in PIECES else UNKNOWN for text in texts]
+    runs = itertools.groupby(zip(ids, texts, strict=True), lambda part: part[0] if part[0] == UNKNOWN else object())
+    for _, run in runs:
+        same_ids, parts = zip(*run, strict=True)
+        yield same_ids[0], "".join(parts)
+
+
+@pytest.fixture(scope="module")
+def best_path():
+    table = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(PIECES, tf.range(len(PIECES))), default_value=UNKNOWN
+    )
+    scores = np.array([*SCORES, 0.0])
+    scores[UNKNOWN] = PENALTY
+    return BestPath(table.lookup, tf.constant(scores), max(map(len, PIECES)), UNKNOWN, OTHER)
+
+
+def test_best_paths(best_path):
+    draw = random.Random(11)
+    words = ["▁" + "".join(draw.choices("aabé☃", k=draw.randrange(1, 9))) for _ in range(200)]
+    tokens = best_path.encode(tf.constant(words))
+    for index, word in enumerate(words):
+        part = slice(tokens.row_splits[index], tokens.row_splits[index + 1])
+        data = word.encode()
+        found = [
+            (int(token), data[start:end].decode())
+            for token, start, end in zip(tokens.ids[part], tokens.starts[part], tokens.ends[part], strict=True)
+        ]
+        assert found == list(joined(best_by_search(word))), word
+
+
+def test_names_of_pieces_that_no_word_can_hold():
+    assert piece_names(["a", "", "b\0", "<s>", "▁c"], [-1.0, -1.0, -2.0, None, -3.0]) == [
+        "a",
+        NEVER.format(1),
+        NEVER.format(2),
+        NEVER.format(3),
+        "▁c",
+    ]
