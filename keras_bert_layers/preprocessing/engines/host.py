@@ -82,8 +82,9 @@ class _CharacterReplacer:
         counts = np.diff(row_splits)
         sources -= np.repeat(text_splits[:-1], counts)
         sources = np.insert(sources, row_splits[1:], np.diff(text_splits))
-        replaced = [written[a:b] for a, b in zip(row_splits[:-1].tolist(), row_splits[1:].tolist(), strict=True)]
-        return _strings(replaced), sources, _splits(counts + 1)
+        replaced = np.empty(len(texts), object)  # of bytes, which TensorFlow reads as strings, also if there are none
+        replaced[:] = [written[a:b] for a, b in itertools.pairwise(row_splits.tolist())]
+        return replaced, sources, _splits(counts + 1)
 
     def _values_of(self, codes: np.ndarray) -> np.ndarray:
         values = self._values[codes]
@@ -236,13 +237,6 @@ def _call_on_host(function: Callable[..., Any], texts: tf.Tensor, dtypes: Sequen
     for output in outputs:
         output.set_shape([None])
     return outputs
-
-
-def _strings(texts: Sequence[bytes]) -> np.ndarray:
-    """An array of bytes that TensorFlow reads as strings, also if there are none."""
-    array = np.empty(len(texts), object)
-    array[:] = texts
-    return array
 
 
 def _flat(parts: Sequence[tuple[int, ...]], dtype: Any) -> np.ndarray:

@@ -58,13 +58,10 @@ class SentencePieces:
         self._longest = max(len(name) for name in names)
         # One function, so that a graph holds the models once, however often it encodes words.
         words = tf.TensorSpec([None], tf.string)
-        self._encode_words = tf.function(self._encode, input_signature=[words], autograph=False)
-
-    def encode_words(self, words: tf.Tensor) -> Tokens:
-        """The pieces of words `[W]` that begin with the marker, with offsets in them."""
-        return self._encode_words(words)
+        self.encode_words = tf.function(self._encode, input_signature=[words], autograph=False)
 
     def _encode(self, words: tf.Tensor) -> Tokens:
+        """The pieces of words `[W]` that begin with the marker, with offsets in them."""
         handle, other_handle = map(_handle, self._models)
         exact, rounded = _run(words, handle), _run(words, other_handle)
         doubtful = self._is_doubtful(exact, rounded)

@@ -58,7 +58,7 @@ class WordPieceTextEncoder:
 
     def _encode_fast(self, texts: tf.Tensor, with_offsets: bool) -> Tokens:
         tokens, result, has_added = self._encode_in_parts(texts, with_offsets)
-        is_suspicious = self._is_suspicious(tokens)
+        is_suspicious = tf.reduce_any(tf.stack([tf.reduce_any(tokens.ids == each) for each in self._suspicious_ids]))
         if self._searched is not None:
             is_suspicious |= tf.reduce_any(has_added)
         return tf.cond(
@@ -96,10 +96,6 @@ class WordPieceTextEncoder:
             result = _in_original(texts, sources, tokens)
         has_added = tf.zeros([0], tf.bool) if self._searched is None else self._searched.may_have(texts, normalized)
         return tokens, result, has_added
-
-    def _is_suspicious(self, tokens: Tokens) -> tf.Tensor:
-        found = [tf.reduce_any(tokens.ids == token_id) for token_id in self._suspicious_ids]
-        return tf.reduce_any(tf.stack(found))
 
     def _needs_care(self, texts: tf.Tensor, tokens: Tokens, has_added: tf.Tensor) -> tf.Tensor:
         """Whether the fast path gets a text wrong, bool `[B]`."""

@@ -22,7 +22,7 @@ def test_the_host_where_it_is_not(monkeypatch):
     assert not host.IN_GRAPH
 
 
-def test_a_broken_tensorflow_text_is_no_missing_one(monkeypatch):
+def test_a_broken_tensorflow_text_is_not_a_missing_one(monkeypatch):
     def broken(name):
         raise ModuleNotFoundError("No module named 'tf_keras'", name="tf_keras")
 

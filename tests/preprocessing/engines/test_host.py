@@ -12,7 +12,7 @@ from keras_bert_layers.preprocessing.tokens.markers import SUFFIX, WHITESPACE, a
 from keras_bert_layers.preprocessing.word_piece.pieces import NEVER
 
 SCALARS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
-# Texts without tokens, with NUL, and with each way to break UTF-8: bytes that are no lead, surrogates, cut characters.
+# Texts without tokens, with NUL, and with each way to break UTF-8: bytes that do not lead, surrogates, cut characters.
 ODD = [b"", b"\0", b"a\0\xff", b"\xed\xa0\x80b", b"\xe4\xb8", b"\xf0\x9f\x98a", b"\xc3\xa9\xa9", b"\xf5\x80\x80\x80 "]
 
 

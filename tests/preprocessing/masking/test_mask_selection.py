@@ -123,7 +123,7 @@ def test_spans_are_whole_words_and_fill_the_budget(tokenizer, rate):
     assert not np.isin(ids[found], (CLS, SEP)).any()
     is_piece = ids >= FIRST_PIECE
     begins = ~is_piece | firsts(ids >= FIRST_WORD)
-    # Where selected tokens begin, and behind the last of them, is no inner piece of a word.
+    # Selected tokens do not begin with an inner piece of a word, and none follows the last of them.
     assert begins[firsts(found)].all()
     assert begins[:, 1:][found[:, :-1] & ~found[:, 1:]].all()
     sums, budget = found.sum(1), round(rate * 131)
@@ -136,7 +136,7 @@ def test_spans_do_not_cross_special_tokens(tokenizer):
     generator = MaskedLMGenerator(tokenizer, 0.3, **UNITS["span"], mask_token_rate=0.5, random_token_rate=0)
     masked, positions, _, is_mask = run(generator, ids)
     found = np.take_along_axis(masked, positions, 1)[is_mask]
-    # Each word is drawn for by itself; one draw for all would make rows all [MASK] or none.
+    # Each word has a draw of its own; one draw for all would make rows all [MASK] or none.
     assert 0.45 < (found == MASK).mean() < 0.55
     assert all(len(set(row)) == 2 for row in masked[:, 1::2].tolist())
 

@@ -125,7 +125,7 @@ def test_every_word_stands_where_it_has_most_context(tokenizer, max_length, stri
             begin, end = rows[place // width]
             assert begin + place % width - 1 == first
             assert begin <= first < end
-            # The ends of the text are no edges; an even number of shared tokens is cut in the middle.
+            # The ends of the text are not edges; an even number of shared tokens is cut in the middle.
             context = {
                 number: min(first - b if b else np.inf, e - 1 - first if e < len(ids) else np.inf)
                 for number, (b, e) in rows.items()

@@ -20,7 +20,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def documents():
-    """Each document holds its words once, in order, so that a token says where it stands."""
+    """Each document holds its words once, in order, so that a token shows where it stands."""
     generator = random.Random(2)
     documents, word = [], 0
     while word < NUM_WORDS - 60:
@@ -84,7 +84,7 @@ def test_second_segment_follows_or_is_from_another_document(rows, document_of, s
 
 
 def test_half_of_the_chunks_of_two_sentences_get_a_random_segment(tokenizer):
-    """Every sentence fills half a row and no document is odd, so that no chunk has one sentence by itself."""
+    """Every sentence fills half a row and no document is odd, so that no chunk is a single sentence."""
     documents = [[f"w{number} w{number}"] * 200 for number in range(5)]
     pairs = SentencePairs(documents, tokenizer, max_length=7, short_rate=0)
     labels = np.concatenate([pairs.draw(seed)[:, 4] for seed in range(20)])

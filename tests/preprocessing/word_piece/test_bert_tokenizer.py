@@ -127,7 +127,7 @@ def test_unknown_rank_is_refused(tokenizer):
 
 
 @pytest.mark.parametrize("text", [7, [1.5], tf.constant([1]), None, [["a"], ["b", "c"]]])
-def test_text_that_is_no_string(text, tokenizer):
+def test_text_that_is_not_strings(text, tokenizer):
     with pytest.raises(TypeError, match=r"^`BertTokenizer`: `text` must be strings\. Received: text="):
         tokenizer.tokenize(text)
 

@@ -45,7 +45,7 @@ def test_every_word_of_the_texts_has_pieces(reference, lowercase, split_chinese)
     assert [len(row) for row in words] == [
         sum(not tokenizer.id_to_token(token).startswith("##") and token not in (102,) for token in row)
         for row in ids.to_list()
-    ], "with room for all, only the special token is no word"
+    ], "with room for all, only the special token is not a word"
 
 
 def words_of(reference):
@@ -92,7 +92,7 @@ def test_rare_characters_are_left_out_with_a_warning():
     assert tokens[104:] == ["a", "b", "##b"]
 
 
-def test_texts_are_read_once_and_long_words_are_no_tokens():
+def test_texts_are_read_once_and_long_words_are_not_tokens():
     tokens = train_vocabulary(iter(["ab" * 150, "ab ab", "é" * 180, "é" * 180]), 140, strip_accents=False)
     tokenizer = BertTokenizer(tokens, strip_accents=False)
     assert tokenizer.tokenize("ab").numpy().tolist() == [tokens.index("ab")]
