@@ -216,3 +216,53 @@ def test_the_rule_finds_what_it_forbids():
     assert not goes_down(f"{top}.checkpoints.google.writer", f"{top}.checkpoints.loaders")
     assert not goes_down(f"{top}.checkpoints.google.writer", f"{top}.checkpoints.hub")
     assert not goes_down(f"{top}.data.rows", top)
+
+
+MAX_LINES, MAX_FILES = 400, 300
+
+
+def test_files_are_few_and_short():
+    counts = {path: path.read_text(encoding="utf-8").count("\n") for path in parsed_sources()}
+    long = [f"{path.relative_to(ROOT)}: {lines} lines" for path, lines in counts.items() if lines > MAX_LINES]
+    assert not long, "\n".join(long)
+    assert len(counts) <= MAX_FILES
+
+
+def test_private_names_are_imported_only_from_their_own_folder():
+    found = []
+    for path, tree in parsed_sources().items():
+        folder = ".".join(path.parent.relative_to(ROOT).parts)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            else:
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in names:
+                if name.startswith("keras_bert_layers.") and is_private_elsewhere(name, folder):
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {name}")
+    assert not found, "\n".join(found)
+
+
+def is_private_elsewhere(name, folder):
+    """Whether a part of a dotted name begins with an underscore, and `folder` is not the one that holds that part."""
+    parts = name.split(".")
+    for number, part in enumerate(parts):
+        if part.startswith("_") and not part.endswith("__"):
+            owner = ".".join(parts[:number])
+            if not (ROOT / owner.replace(".", "/")).is_dir():  # a name of a module: private to the module's folder
+                owner = ".".join(parts[: number - 1])
+            is_folder = (ROOT / owner.replace(".", "/") / part).is_dir()  # of which all below its owner is free to use
+            if folder != owner and not (is_folder and f"{folder}.".startswith(f"{owner}.")):
+                return True
+    return False
+
+
+def test_the_rule_of_private_names():
+    top = "keras_bert_layers"
+    assert not is_private_elsewhere(f"{top}._internal.checks", f"{top}.tasks.training")
+    assert not is_private_elsewhere(f"{top}.layers._dropout.Dropout", f"{top}.layers")
+    assert is_private_elsewhere(f"{top}.layers._dropout.Dropout", f"{top}.tasks")
+    assert is_private_elsewhere(f"{top}.layers._dropout.Dropout", top)
+    assert is_private_elsewhere(f"{top}.layers.dense._helper", f"{top}.tasks")
+    assert not is_private_elsewhere(f"{top}.layers.dense._helper", f"{top}.layers")
+    assert not is_private_elsewhere(f"{top}.__version__", f"{top}.cli")
