@@ -185,10 +185,7 @@ class WordPieceModel(_WordEncoder):
         ids = {token: index for index, token in enumerate(tokens)}
         super().__init__(
             WordPiece(
-                ids,
-                unk_token=unknown,
-                max_input_chars_per_word=max_word_length,
-                continuing_subword_prefix=SUFFIX,
+                ids, unk_token=unknown, max_input_chars_per_word=max_word_length, continuing_subword_prefix=SUFFIX
             )
         )
 

@@ -17,12 +17,7 @@ from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import (
     padded_width,
 )
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
-from keras_bert_layers.preprocessing.preprocessors.windows import (
-    Windows,
-    fill_windows,
-    lay_windows,
-    row_lengths,
-)
+from keras_bert_layers.preprocessing.preprocessors.windows import Windows, fill_windows, lay_windows, row_lengths
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 LARGEST_STRIDE = 128

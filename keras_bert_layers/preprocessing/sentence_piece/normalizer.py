@@ -63,11 +63,10 @@ class CharacterNormalizer:
         cluster = tf.cumsum(tf.cast(~joins, tf.int64)) - 1  # [N]
         first = tf.where(~joins)[:, 0]  # [K], K clusters
         replacement = self._cluster_replacement(codes, first)  # [K]
-        of_character = tf.where(
-            tf.gather(replacement >= 0, cluster), tf.gather(replacement, cluster), self._find(codes)
-        )
+        is_replaced = tf.gather(replacement >= 0, cluster)  # [N]
+        of_character = tf.where(is_replaced, tf.gather(replacement, cluster), self._find(codes))
         # A replaced cluster is one unit, any other character too.
-        unit = tf.where(~joins | ~tf.gather(replacement >= 0, cluster))[:, 0]  # [U]
+        unit = tf.where(~joins | ~is_replaced)[:, 0]  # [U]
         end = tf.concat([unit[1:], tf.size(codes, tf.int64)[None]], 0)
         return self._written(texts, codes, rows, byte_starts.values, (unit, end, tf.gather(of_character, unit)))
 
@@ -85,7 +84,8 @@ class CharacterNormalizer:
         written = tf.where(tf.gather(known, of_unit), written, tf.gather(codes, tf.gather(unit, of_unit)))
         # A character of output comes from the one at its place in the unit. More than the unit has come from its last;
         # and if characters after the unit are dropped, the very last comes from the first of these.
-        is_dropped = (tf.concat([count[1:], [1]], 0) == 0) & (tf.gather(rows, unit) == _next(tf.gather(rows, unit)))
+        unit_rows = tf.gather(rows, unit)
+        is_dropped = (tf.concat([count[1:], [1]], 0) == 0) & (unit_rows == tf.concat([unit_rows[1:], [-1]], 0))
         takes_next = tf.gather(is_dropped, of_unit) & (place == tf.gather(count, of_unit) - 1)
         last = tf.gather(end, of_unit) - tf.where(takes_next, tf.zeros_like(place), tf.ones_like(place))
         source = tf.minimum(tf.gather(unit, of_unit) + place, last)
@@ -109,11 +109,8 @@ class CharacterNormalizer:
         """Whether a character belongs to the cluster of the one before it, bool `[N]`."""
         before = tf.concat([tf.constant([0], tf.int64), codes], 0)[:-1]
         in_row = rows == tf.concat([tf.constant([-1], tf.int64), rows], 0)[:-1]
-        extend, prepend, control = (
-            _in_ranges(codes, self._classes["extend"]),
-            *(_in_ranges(values, self._classes[name]) for name, values in (("prepend", before), ("control", codes))),
-        )
-        after_control = _in_ranges(before, self._classes["control"])
+        extend, control = (_in_ranges(codes, self._classes[name]) for name in ("extend", "control"))
+        prepend, after_control = (_in_ranges(before, self._classes[name]) for name in ("prepend", "control"))
         line_end = (before == ord("\r")) & (codes == ord("\n"))
         return in_row & ((extend & ~after_control) | (prepend & ~control) | line_end)
 
@@ -180,11 +177,6 @@ def read_character_map(data: bytes) -> dict[str, str]:
         keys = [keys[parent] + bytes([label + 1]) for parent, label in zip(parents, which, strict=True)]
         nodes = children[is_child]
     return found
-
-
-def _next(values: tf.Tensor) -> tf.Tensor:
-    """For each value the one after it, and -1 for the last."""
-    return tf.concat([values[1:], tf.constant([-1], values.dtype)], 0)
 
 
 def _clusters() -> dict[str, Any]:

@@ -51,7 +51,7 @@ class WordPieces:
         self.unknown_id = tokens.index(unknown)
         self.splits_texts = self._model.splits_texts
         self._max_word_length = max_word_length
-        self._boundary, self._kept_boundary = boundaries(table, split_chinese=split_chinese)
+        self._boundaries = boundaries(table, split_chinese=split_chinese)
 
     def encode_texts(self, normalized: tf.Tensor) -> Tokens:
         """The tokens of whole texts `[B]`; wrong for texts for which `has_long_word` is true."""
@@ -65,7 +65,7 @@ class WordPieces:
 
     def encode_words(self, normalized: tf.Tensor) -> Tokens:
         """The tokens of texts `[B]`, right for all texts."""
-        words = cut(normalized, self._boundary, self._kept_boundary)
+        words = cut(normalized, *self._boundaries)
         is_long = tf.strings.length(words.texts, unit="UTF8_CHAR") > self._max_word_length
         words = words._replace(forced_ids=tf.where(is_long, self.unknown_id, NOT_FORCED))
         return encode_spans(words, self._model.encode_words)

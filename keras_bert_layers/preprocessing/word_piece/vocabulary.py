@@ -17,10 +17,7 @@ OWNER = "BertTokenizer"
 
 
 def load_vocabulary(
-    source: str | os.PathLike[str] | Sequence[str],
-    *,
-    required: Collection[str] = REQUIRED_TOKENS,
-    warn: bool = True,
+    source: str | os.PathLike[str] | Sequence[str], *, required: Collection[str] = REQUIRED_TOKENS, warn: bool = True
 ) -> list[str]:
     """Reads and checks the tokens of a vocabulary; a token's index in the list is its id.
 

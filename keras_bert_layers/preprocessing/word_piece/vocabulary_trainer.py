@@ -77,11 +77,7 @@ def train_vocabulary(
     checks.positive_integer(OWNER, "min_frequency", min_frequency)
     checks.one_of(OWNER, "reference", reference, tuple(MAX_WORD_LENGTH))
     tokenizer = BertTokenizer(
-        SPECIAL_TOKENS,
-        lowercase,
-        strip_accents=strip_accents,
-        split_chinese=split_chinese,
-        reference=reference,
+        SPECIAL_TOKENS, lowercase, strip_accents=strip_accents, split_chinese=split_chinese, reference=reference
     )
     counts = _word_counts(texts, TextWords(tokenizer))
     alphabet = _alphabet(counts, size - len(RESERVED))
