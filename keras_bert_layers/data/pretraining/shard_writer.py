@@ -190,20 +190,15 @@ def write_shards(
 
 
 def _run_pipeline(work: ShardWork, options: Sequence[str]) -> None:
-    beam, pipeline_options = _beam()
-    if not any(option.startswith("--runner") for option in options):
-        options = [IN_PROCESS, *options]
-    with beam.Pipeline(options=pipeline_options.PipelineOptions(list(options))) as pipeline:
-        units = pipeline | "Units" >> beam.Create(range(work.corpus.documents.num_units))
-        # Without `Reshuffle`, a runner may give all units to one worker.
-        _ = units | "ToWorkers" >> beam.Reshuffle() | "WriteShards" >> beam.Map(work.write_unit)
-
-
-def _beam() -> tuple[Any, Any]:
     try:
-        import apache_beam
-        from apache_beam.options import pipeline_options
+        import apache_beam as beam
+        from apache_beam.options.pipeline_options import PipelineOptions
     except ModuleNotFoundError as error:
         cure = "Install it with `pip install keras-bert-layers[beam]`, or pass None."
         raise ModuleNotFoundError(f"`{OWNER}`: `beam_options` needs Apache Beam. {cure}", name="apache_beam") from error
-    return apache_beam, pipeline_options
+    if not any(option.startswith("--runner") for option in options):
+        options = [IN_PROCESS, *options]
+    with beam.Pipeline(options=PipelineOptions(list(options))) as pipeline:
+        units = pipeline | "Units" >> beam.Create(range(work.corpus.documents.num_units))
+        # Without `Reshuffle`, a runner may give all units to one worker.
+        _ = units | "ToWorkers" >> beam.Reshuffle() | "WriteShards" >> beam.Map(work.write_unit)

@@ -1,4 +1,4 @@
-"""Training batches: which rows come together, in every epoch anew, in an order that a seed repeats exactly."""
+"""Batches of rows, and the order of rows in each epoch of training, which a seed repeats exactly."""
 
 from __future__ import annotations
 

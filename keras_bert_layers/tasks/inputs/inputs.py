@@ -40,7 +40,7 @@ TEXT = ((None,), "string")
 class Inputs:
     """One kind of data: turns what a user holds into batches of ids and labels, and outputs into rows again.
 
-    A task has one of these. The protocol is this class's public methods; as they stand, they serve texts and tuples of
+    A task has one of these. The protocol is this class's public methods; by default, they serve texts and tuples of
     texts with labels that need no encoding. A subclass overrides what differs. Inputs know nothing of heads, losses and
     models: a model is the function `run` that `outputs` gets.
 

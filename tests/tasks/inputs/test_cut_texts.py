@@ -28,7 +28,7 @@ def silent():
         yield
 
 
-def test_it_says_how_many_and_what_to_do(preprocessor, texts_of):
+def test_the_warning_counts_texts_and_names_a_cure(preprocessor, texts_of):
     cuts = CutTexts("Task")
     text = (
         r"`Task`: 2 of the 4 texts that were looked at are longer than `max_length=9` tokens, and are cut; the longest "
@@ -38,7 +38,7 @@ def test_it_says_how_many_and_what_to_do(preprocessor, texts_of):
         cuts.look(preprocessor, texts_of(LONG, "a", "bad " * 10, "x" * 20))
 
 
-def test_it_is_told_once(preprocessor, texts_of, silent):
+def test_the_warning_is_shown_once(preprocessor, texts_of, silent):
     cuts = CutTexts("Task")
     with pytest.warns(UserWarning, match="1 of the 1 texts"):
         cuts.look(preprocessor, texts_of(LONG))
@@ -46,7 +46,7 @@ def test_it_is_told_once(preprocessor, texts_of, silent):
 
 
 @pytest.mark.parametrize("text", ["good " * 7, "unhappy " * 2, "", "é" * 6, b"\xff good", "night" * 5])
-def test_nothing_is_said_of_what_fits(preprocessor, texts_of, silent, text):
+def test_no_warning_for_texts_that_fit(preprocessor, texts_of, silent, text):
     CutTexts("Task").look(preprocessor, texts_of(text))
 
 
@@ -59,7 +59,7 @@ def test_pairs_and_prompts(preprocessor, texts_of, silent):
         CutTexts("Task").look(preprocessor, texts_of("good " * 7), "a ")
 
 
-def test_the_first_rows_are_looked_at(preprocessor, silent):
+def test_the_first_rows_are_examined(preprocessor, silent):
     CutTexts("Task").look(preprocessor, np.array(["a"] * EXAMINED_ROWS + [LONG], object))
     CutTexts("Task").look(preprocessor, np.zeros(0, object))
 
@@ -75,7 +75,7 @@ def eager(new_backbone, preprocessor):
 
 
 @pytest.mark.parametrize("method", ["fit", "predict", "answer"])
-def test_a_classifier_tells(eager, method):
+def test_a_classifier_warns(eager, method):
     classifier = eager(kbl.BertClassifier, num_classes=2)
     arguments = ([LONG, "a"], [0, 1]) if method == "fit" else ([LONG, "a"],)
     with pytest.warns(UserWarning, match="`BertClassifier`: 1 of the 2 texts"):
@@ -94,7 +94,7 @@ def test_how_the_texts_of_a_row_are_read(eager, make, x, num_texts):
         eager(make).predict(x, verbose=0)
 
 
-def test_both_sides_of_a_dual_encoder_tell_once(eager):
+def test_the_sides_of_a_dual_encoder_warn_once(eager):
     encoder = eager(kbl.BertDualEncoder)
     with pytest.warns(UserWarning, match="`BertDualEncoder`: 1 of the 1 texts"):
         encoder.encode_documents([LONG], verbose=0)

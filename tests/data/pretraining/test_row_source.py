@@ -1,0 +1,35 @@
+"""Rows of blocks as a dataset of single rows."""
+
+import numpy as np
+import pytest
+
+from keras_bert_layers.data.pretraining.row_source import rows_of_blocks
+from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
+
+
+class Rule:
+    def __init__(self, has_labels):
+        self.has_labels = has_labels
+
+
+def blocks(epoch, labels):
+    ids = np.arange(5, dtype=np.int32) + 10 * epoch
+    segments, texts = np.array([0, 1, 0, 0, 1], np.int8), np.array([1, 1, 1, 2, 2], np.int32)
+    rows = TokenRows(ids, segments, texts, np.array([0, 2, 5]), np.array([1, 0], np.int32) if labels else None)
+    yield rows, np.array([7, 8])
+    yield rows.take([1]), np.array([2**40])
+
+
+@pytest.mark.parametrize("has_labels", [False, True])
+def test_rows_of_blocks(has_labels, rows_of):
+    found = rows_of(rows_of_blocks(lambda epoch: blocks(epoch, has_labels), Rule(has_labels), 3))
+    first = {"token_ids": [30, 31], "segment_ids": [0, 1], "padding_mask": [1, 1], "row": 7}
+    second = {"token_ids": [32, 33, 34], "segment_ids": [0, 0, 1], "padding_mask": [1, 2, 2]}
+    expected = [first, {**second, "row": 8}, {**second, "row": 2**40}]
+    if has_labels:
+        expected = [{**row, "label": label} for row, label in zip(expected, [1, 0, 0], strict=True)]
+    assert found == expected
+
+
+def test_no_blocks(rows_of):
+    assert rows_of(rows_of_blocks(lambda epoch: [], Rule(has_labels=False), 0)) == []
