@@ -44,7 +44,7 @@ class Inputs:
     texts with labels that need no encoding. A subclass overrides what differs. Inputs know nothing of heads, losses and
     models: a model is the function `run` that `outputs` gets.
 
-    The way of texts through `fit`: `opened` takes columns out of a table; `batches` checks all rows (`columns` and
+    The way of texts through `fit`: `from_table` takes columns out of a table; `batches` checks all rows (`columns` and
     `labels`), puts them into batches in an order of `RowOrder`, and maps `encode`, which makes ids in graph.
 
     Args:
@@ -133,7 +133,7 @@ class Inputs:
         """The columns of a table of the library `datasets` that hold the texts."""
         return list(self.text_inputs)
 
-    def opened(self, x: Any, y: Any = None) -> tuple[Any, Any]:
+    def from_table(self, x: Any, y: Any = None) -> tuple[Any, Any]:
         """Texts and labels of a table of the library `datasets` as columns; anything else unchanged."""
         if self.preprocessor is None or not is_table(x):
             return x, y
@@ -283,7 +283,7 @@ class Inputs:
             data, is_raw = as_dataset(self, data)
             return self.batches(data) if is_raw else data
         if is_table(data):
-            data = self.opened(data)
+            data = self.from_table(data)
         if is_dataset(data):
             return self.batches(data) if self.is_raw(data) else data
         if not isinstance(data, tuple) and self.makes_labels(data):

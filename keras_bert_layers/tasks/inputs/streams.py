@@ -70,7 +70,7 @@ class BatchStream:
             yield from self.batches
             return
         self._source.on_epoch_begin()
-        yield from batches_of(self._source, shuffle=shuffle)
+        yield from batches_of_pydataset(self._source, shuffle=shuffle)
         self._source.on_epoch_end()
 
 
@@ -83,7 +83,7 @@ def as_dataset(data: Any, x: Any, *, shuffle: bool = False) -> tuple[Any, bool]:
     return stream.dataset(data, shuffle=shuffle) if is_raw else stream.batches, is_raw
 
 
-def batches_of(source: keras.utils.PyDataset, *, shuffle: bool = False) -> Iterator[Any]:
+def batches_of_pydataset(source: keras.utils.PyDataset, *, shuffle: bool = False) -> Iterator[Any]:
     """The batches of a `PyDataset`; without end if their number is not known."""
     num_batches = source.num_batches
     order: Iterable[int] = itertools.count() if num_batches is None else range(num_batches)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.inputs import columns as columns_of
+from keras_bert_layers.tasks.inputs.columns import is_dataset
 
 # The most characters that are sorted by length at a time.
 BLOCK_BYTES = 16 * 2**20
@@ -17,7 +17,7 @@ BLOCK_BYTES = 16 * 2**20
 def is_stream(x: Any) -> bool:
     """Whether `x` gives its rows one by one, such as a generator, and not as columns or batches."""
     is_column = hasattr(x, "shape") or hasattr(x, "to_numpy") or isinstance(x, Sequence | Mapping | Set)
-    return isinstance(x, Iterable) and not is_column and not columns_of.is_dataset(x)
+    return isinstance(x, Iterable) and not is_column and not is_dataset(x)
 
 
 def rows_of_batch(batch: Any) -> Iterator[Any]:

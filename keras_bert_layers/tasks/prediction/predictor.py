@@ -14,8 +14,8 @@ from keras_bert_layers._internal import checks, shared_graphs
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
-from keras_bert_layers.tasks.inputs import columns as columns_of
-from keras_bert_layers.tasks.inputs.streams import batches_of
+from keras_bert_layers.tasks.inputs.columns import has_key, is_dataset, num_rows, stacked
+from keras_bert_layers.tasks.inputs.streams import batches_of_pydataset
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
 from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, Progress, plan
 
@@ -74,7 +74,7 @@ class Predictor:
         self, inputs: Inputs, x: Any, batch_size: int | None, max_tokens_per_batch: int | None = None, **options: Any
     ) -> Any:
         """The outputs of all rows of `x`, of text as `inputs` joins them; options as for `blocks`."""
-        x, _ = inputs.opened(x)
+        x, _ = inputs.from_table(x)
         if inputs.is_raw(x):
             blocks = list(self.blocks(inputs, x, batch_size, max_tokens_per_batch, **options))
             if blocks:
@@ -104,7 +104,7 @@ class Predictor:
     def _model_for(self, ids: Any) -> keras.Model:
         """The model that takes these ids: the whole, or for ids of single rows a part of it."""
         self.follow_layers()
-        return self.part(self._model.part if columns_of.has_key(ids, "token_ids") else None)
+        return self.part(self._model.part if has_key(ids, "token_ids") else None)
 
     def blocks(
         self,
@@ -135,8 +135,8 @@ class Predictor:
         sizes = {"batch_size": batch_size, "max_tokens_per_batch": max_tokens_per_batch, "steps": steps}
         for name, value in sizes.items():
             checks.optional(checks.positive_integer, inputs.owner, name, value)
-        rows, num_rows = _row_stream(inputs, x, steps, batch_size)
-        progress = Progress(self._model, num_rows=num_rows, verbose=verbose, callbacks=callbacks)
+        rows, size = _row_stream(inputs, x, steps, batch_size)
+        progress = Progress(self._model, num_rows=size, verbose=verbose, callbacks=callbacks)
         batches = LengthBatches(
             max_rows=batch_size,
             max_tokens=max_tokens_per_batch,
@@ -195,28 +195,26 @@ class Predictor:
         found = {name: [np.asarray(batch[name]) for batch in batches] for name in batches[0]}
         position = np.argsort(np.concatenate(chosen))
         return {
-            name: columns_of.stacked(parts, b"" if parts[0].dtype == object else -1)[position]
-            for name, parts in found.items()
+            name: stacked(parts, b"" if parts[0].dtype == object else -1)[position] for name, parts in found.items()
         }
 
 
 def _row_stream(inputs: Inputs, x: Any, steps: int | None, batch_size: int | None) -> tuple[Iterator[Any], int | None]:
     """The rows of `x`, or of its first batches, and their number where it is known."""
-    is_dataset = columns_of.is_dataset(x)
-    if is_dataset:
+    if is_dataset(x):
         inputs.check_dataset(x)
-    if is_dataset or isinstance(x, keras.utils.PyDataset):
-        batches = itertools.islice(x if is_dataset else batches_of(x), steps)
+    if is_dataset(x) or isinstance(x, keras.utils.PyDataset):
+        batches = itertools.islice(x if is_dataset(x) else batches_of_pydataset(x), steps)
         return itertools.chain.from_iterable(map(row_blocks.rows_of_batch, batches)), None
-    num_rows = None
+    size = None
     if not row_blocks.is_stream(x):
         x = inputs.columns(x)
-        num_rows = columns_of.num_rows(x)
+        size = num_rows(x)
         x = row_blocks.rows_of_columns(x)
     if steps is None:
-        return iter(x), num_rows
+        return iter(x), size
     most = steps * (batch_size or 32)
-    return itertools.islice(x, most), None if num_rows is None else min(most, num_rows)
+    return itertools.islice(x, most), None if size is None else min(most, size)
 
 
 def _without_rows(output: Any) -> np.ndarray:

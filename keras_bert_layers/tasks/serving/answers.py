@@ -26,7 +26,7 @@ def ask(task: Any, serve: Callable[..., Any], x: Any, batch_size: int) -> dict[s
     """
     check_takes_text(task)
     is_one = is_single_row(x)
-    x, _ = task.pipeline.opened(x)
+    x, _ = task.pipeline.from_table(x)
     answers = as_text(task._predictor.ask(task.pipeline, serve, as_rows(x) if is_one else x, batch_size))
     return {name: values[0] for name, values in answers.items()} if is_one else answers
 

@@ -135,7 +135,7 @@ class Trainer:
     ) -> Any:
         """Trains the task; see `Task.fit`."""
         task = self._task
-        x, y = task.pipeline.opened(x, y)
+        x, y = task.pipeline.from_table(x, y)
         x, is_raw = as_dataset(task.pipeline, x, shuffle=shuffle)
         first, steps = options["initial_epoch"], options["steps_per_epoch"]
         options["callbacks"] = self.place.callbacks(callbacks, initial_epoch=first, steps_per_epoch=steps)
@@ -178,7 +178,7 @@ class Trainer:
     def evaluate(self, x: Any, y: Any, batch_size: int | None, sample_weight: Any, **options: Any) -> Any:
         """Computes loss and metrics; see `Task.evaluate`."""
         task, pipeline = self._task, self._task.pipeline
-        x, y = pipeline.opened(x, y)
+        x, y = pipeline.from_table(x, y)
         x, is_raw = as_dataset(pipeline, x)
         if not is_raw:
             options |= {"y": y, "batch_size": batch_size, "sample_weight": sample_weight}

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import keras_bert_layers as kbl
-from keras_bert_layers.tasks.inputs.streams import BatchStream, as_dataset, batches_of, columns_of_table
+from keras_bert_layers.tasks.inputs.streams import BatchStream, as_dataset, batches_of_pydataset, columns_of_table
 
 TEXTS = ["a good film", "bad night", "good !", "unhappy", "film"]
 NAMES = ["good", "bad", "good", "bad", "good"]
@@ -124,7 +124,7 @@ def test_predict(make, preprocessor):
 
 def test_each_epoch_has_its_order():
     keras.utils.set_random_seed(5)
-    orders = [tuple(batch[0] for batch in batches_of(Batches(np.arange(6)), shuffle=True)) for _ in range(9)]
+    orders = [tuple(batch[0] for batch in batches_of_pydataset(Batches(np.arange(6)), shuffle=True)) for _ in range(9)]
     assert {tuple(sorted(map(tuple, order))) for order in orders} == {((0, 1), (2, 3), (4, 5))}
     assert len({str(order) for order in orders}) > 2
 
@@ -159,7 +159,7 @@ def test_batches_of_other_tasks(make, kind, x, y, options):
 def test_words_of_a_table(make):
     tagger = make(kbl.BertTokenClassifier, tag_names=["O", "B-x", "I-x"])
     table = Table(tokens=[["a", "good"], ["film"]], ner_tags=[[0, 1], [0]])
-    assert tagger.pipeline.opened(table) == ([["a", "good"], ["film"]], [[0, 1], [0]])
+    assert tagger.pipeline.from_table(table) == ([["a", "good"], ["film"]], [[0, 1], [0]])
 
 
 @pytest.mark.slow
