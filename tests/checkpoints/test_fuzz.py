@@ -17,7 +17,8 @@ from keras_bert_layers.checkpoints.files.safetensors_file import SafetensorsFile
 from keras_bert_layers.checkpoints.files.tensor_file import FLOAT_DTYPES
 from keras_bert_layers.checkpoints.google.directory import GoogleDirectory
 from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
-from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerJson, tokenizer_options
+from keras_bert_layers.checkpoints.huggingface.tokenizer import tokenizer_options
+from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerJson
 from keras_bert_layers.checkpoints.sentence_transformers.modules import sentence_encoder_options
 
 FEWEST, FEW, MANY = 100, 300, 10_000
