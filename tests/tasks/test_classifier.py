@@ -1,9 +1,12 @@
+"""`BertClassifier`: one class per text, several, or numbers; what labels are is tested in `labels`."""
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertClassifier, BertPreprocessor, BertTokenizer
+from keras_bert_layers.tasks.serving.answers import as_text
 
 TEXTS = ["good film", "bad film", "a good night", "unhappy night", "good , good !", "bad", "a film"]
 NAMES = ["negative", "positive"]
@@ -81,15 +84,21 @@ def as_pandas(values):
 
 @pytest.mark.parametrize("kind", [np.array, tf.constant, as_pandas], ids=["numpy", "tensor", "pandas"])
 def test_every_kind_of_column_is_the_same_data(classifier, logits, kind):
-    result = classifier.evaluate(kind(TEXTS), kind(LABELS), verbose=0)
-    assert result == pytest.approx([losses(classifier).mean(), 1.0], abs=TRACE_TOLERANCE)
+    batch = classifier.pipeline.one_batch(kind(TEXTS), kind(LABELS))
+    keras.tree.map_structure(np.testing.assert_array_equal, batch, classifier.pipeline.one_batch(TEXTS, LABEL_NAMES))
     np.testing.assert_allclose(classifier.predict_on_batch(kind(TEXTS)), logits, atol=TRACE_TOLERANCE)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("labels", [LABELS, LABEL_NAMES], ids=["integers", "names"])
 def test_dataset_of_text(still, labels):
-    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, labels)).batch(3)
+    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, labels)).batch(7)
+    (batch,) = still.pipeline.batches(dataset).as_numpy_iterator()
+    keras.tree.map_structure(np.testing.assert_array_equal, batch, still.pipeline.one_batch(TEXTS, LABELS)[:2])
+
+
+@pytest.mark.slow
+def test_fit_on_a_dataset(still):
+    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, LABEL_NAMES)).batch(3)
     history = still.fit(dataset, validation_data=dataset, verbose=0).history
     expected = losses(still).mean()
     assert (history["loss"][0], history["val_loss"][0]) == pytest.approx((expected, expected), abs=TRACE_TOLERANCE)
@@ -100,11 +109,11 @@ def test_dataset_to_predict(classifier, logits):
     np.testing.assert_allclose(classifier.predict(texts, verbose=0), logits, atol=TRACE_TOLERANCE)
 
 
-def test_ids_pass_through(classifier, preprocessor, logits):
+def test_ids_pass_through(classifier, still, preprocessor, logits):
     ids = preprocessor(TEXTS)
     np.testing.assert_allclose(classifier.predict(ids, verbose=0), logits, atol=TRACE_TOLERANCE)
     dataset = tf.data.Dataset.from_tensors((ids, tf.constant(LABELS)))
-    assert classifier.evaluate(dataset, verbose=0)[0] == pytest.approx(losses(classifier).mean(), abs=TRACE_TOLERANCE)
+    assert still.evaluate(dataset, verbose=0)[0] == pytest.approx(losses(still).mean(), abs=TRACE_TOLERANCE)
 
 
 def test_without_preprocessor(backbone, preprocessor):
@@ -176,15 +185,14 @@ def test_odd_columns_of_labels(classifier, column):
 
 
 class TestClassWeight:
-    @pytest.mark.parametrize(
-        "class_weight", [{"negative": 3.0, "positive": 0.5}, {0: 3.0, 1: 0.5}, {0: 3.0, "positive": 0.5}]
-    )
-    def test_names_or_numbers(self, still, class_weight):
-        history = still.fit(TEXTS, LABEL_NAMES, class_weight=class_weight, verbose=0).history
+    """Names and numbers are those of `tests/tasks/labels/test_single_label.py`."""
+
+    def test_of_lists(self, still):
+        history = still.fit(TEXTS, LABEL_NAMES, class_weight={0: 3.0, "positive": 0.5}, verbose=0).history
         expected = losses(still) * [[3.0, 0.5][label] for label in LABELS]
         assert history["loss"][0] == pytest.approx(expected.mean(), abs=TRACE_TOLERANCE)
 
-    def test_classes_left_out_count_once(self, still):
+    def test_of_a_dataset(self, still):
         dataset = tf.data.Dataset.from_tensor_slices((TEXTS, LABEL_NAMES)).batch(7)
         history = still.fit(dataset, class_weight={"positive": 0.0}, verbose=0).history
         expected = losses(still) * [[1.0, 0.0][label] for label in LABELS]
@@ -222,7 +230,6 @@ def pair_classifier(new_backbone, preprocessor):
     """A model that found out from its data that it is one of pairs."""
     classifier = make_still(new_backbone(), preprocessor, class_names=NAMES)
     classifier.fit(PAIRS, LABELS, verbose=0)
-    classifier.compile()
     return classifier
 
 
@@ -232,7 +239,6 @@ class TestPairs:
         np.testing.assert_allclose(logits, pair_classifier(pair_classifier.preprocessor(PAIRS)), atol=TRACE_TOLERANCE)
         assert not np.allclose(logits, pair_classifier.predict_on_batch((TEXTS, TEXTS)))
 
-    @pytest.mark.slow
     def test_dataset(self, pair_classifier):
         dataset = tf.data.Dataset.from_tensor_slices((PAIRS, LABELS)).batch(2)
         expected = losses(pair_classifier, PAIRS).mean()
@@ -268,11 +274,12 @@ class TestFiles:
     def test_keras_round_trip(self, classifier, logits, tmp_path):
         classifier.save(tmp_path / "model.keras")
         again = keras.models.load_model(tmp_path / "model.keras")
+        again.run_eagerly = True  # less work than two graphs
         np.testing.assert_allclose(again.predict(TEXTS, verbose=0), logits, atol=TRACE_TOLERANCE)
         assert again.get_config() == classifier.get_config()
         assert again.preprocessor.tokenizer.get_config() == classifier.preprocessor.tokenizer.get_config()
         assert int(again.optimizer.iterations) == int(classifier.optimizer.iterations) > 0
-        assert again.evaluate(TEXTS, LABEL_NAMES, verbose=0)[0] == pytest.approx(
+        assert again.test_on_batch(TEXTS, LABEL_NAMES)[0] == pytest.approx(
             losses(classifier).mean(), abs=TRACE_TOLERANCE
         )
 
@@ -344,6 +351,7 @@ class TestFiles:
         assert "bytes_cut" not in classifier.answer(texts[:1])
         assert set(served["tokenize"](text=tf.constant(texts))) == {"token_ids", "segment_ids", "padding_mask"}
 
+    @pytest.mark.usefixtures("traces_nothing")
     def test_label_without_names_is_the_number(self, backbone, preprocessor):
         answer = BertClassifier(backbone, 3, preprocessor=preprocessor).answer(TEXTS)
         np.testing.assert_array_equal(answer["label"].astype(int), np.argmax(answer["probabilities"], axis=-1))
@@ -371,10 +379,6 @@ def test_compiler_never_sees_many_lengths(backbone, tokenizer):
 
 
 class TestErrors:
-    def test_num_classes(self, backbone):
-        with pytest.raises(ValueError, match="`num_classes` must be at least 2. Received: num_classes=1"):
-            BertClassifier(backbone, 1)
-
     def test_preprocessor_that_is_too_long(self, backbone, tokenizer):
         with pytest.raises(ValueError, match=r"`max_sequence_length` \(13\). Received: preprocessor.max_length=14"):
             BertClassifier(backbone, 2, preprocessor=BertPreprocessor(tokenizer, 14))
@@ -383,10 +387,6 @@ class TestErrors:
         preprocessor = BertPreprocessor(BertTokenizer([*vocabulary, "extra"]), 9)
         with pytest.raises(ValueError, match=r"`vocabulary_size` \(18\). Received: .*=19. Text and weights must"):
             BertClassifier(backbone, 2, preprocessor=preprocessor)
-
-    def test_neither_number_nor_names(self, backbone):
-        with pytest.raises(TypeError, match="`num_classes` must be an integer. Received: num_classes=None"):
-            BertClassifier(backbone)
 
     @pytest.mark.parametrize("names", [["a", "b"], ["a", "b", "a"]])
     def test_class_names(self, backbone, names):
@@ -454,10 +454,6 @@ class TestErrors:
         with pytest.raises(ValueError, match="`validation_split` must leave a row of 1 to train on"):
             classifier.fit(["good"], [1], validation_split=0.5)
 
-    def test_missing_label(self, classifier):
-        with pytest.raises(ValueError, match="every label must be an integer, .* Received: nan in row 1"):
-            classifier.fit(["a", "a"], [1.0, float("nan")])
-
     def test_unknown_label(self, classifier):
         with pytest.raises(ValueError, match=r"one of \['negative', 'positive'\]. Received: 'neutral' in row 2"):
             classifier.fit(["a"] * 3, ["positive", "negative", "neutral"])
@@ -465,21 +461,16 @@ class TestErrors:
     @pytest.mark.parametrize("labels", [[["negative"], []], [["negative", "positive"]] * 2])
     def test_lists_of_labels(self, classifier, labels):
         with pytest.raises(ValueError, match="every label must be one of .* in row 0"):
-            classifier.fit(["a"] * 2, labels)
+            classifier.pipeline.labels(["a"] * 2, labels)
+
+    def test_missing_label(self, classifier):
+        with pytest.raises(ValueError, match="every label must be an integer, .* Received: nan in row 1"):
+            classifier.pipeline.labels(["a", "a"], [1.0, float("nan")])
 
     def test_unknown_label_in_a_dataset(self, classifier):
         dataset = tf.data.Dataset.from_tensor_slices((["a"], ["neutral"])).batch(1)
         with pytest.raises(tf.errors.InvalidArgumentError, match="every label must be one of"):
-            classifier.evaluate(dataset, verbose=0)
-
-    @pytest.mark.parametrize("label", [-1, 2])
-    def test_label_out_of_range(self, classifier, label):
-        with pytest.raises(ValueError, match=f"less than num_classes=2. Received: {label} in row 1"):
-            classifier.fit(["a", "a"], [0, label])
-
-    def test_names_without_class_names(self, backbone, preprocessor):
-        with pytest.raises(ValueError, match="labels must be integers where no class names are known"):
-            BertClassifier(backbone, 2, preprocessor=preprocessor).fit(["a"], ["positive"])
+            list(classifier.pipeline.batches(dataset))
 
     def test_lengths(self, classifier):
         with pytest.raises(ValueError, match="Received: 2 texts and 1 rows of y"):
@@ -513,3 +504,169 @@ class TestErrors:
     def test_export_option(self, classifier, tmp_path):
         with pytest.raises(TypeError, match="unexpected keyword argument 'input_signature'"):
             classifier.export(tmp_path / "model", input_signature=None)
+
+
+TOPICS = ["good", "bad", "night"]
+TOPIC_LABELS = [["good"], ["bad"], ["night", "good"], ["bad", "night"], ["good"], ["bad"], []]
+COLUMNS = np.array([[name in labels for name in TOPICS] for labels in TOPIC_LABELS], "float32")
+SCORES = [4.5, 0.5, 4.0, 1.0, 5.0, 0.0, 2.5]
+
+
+def outputs(classifier):
+    return np.asarray(classifier(classifier.preprocessor(TEXTS)), "float64")
+
+
+def sigmoid(logits):
+    return 1 / (1 + np.exp(-np.asarray(logits, "float64")))
+
+
+@pytest.fixture(scope="module")
+def labeller(new_backbone, preprocessor):
+    options = {"problem_type": "multi_label_classification", "threshold": 0.4}
+    return make_still(new_backbone(seed=17), preprocessor, class_names=TOPICS, **options)
+
+
+@pytest.fixture(scope="module")
+def scorer(new_backbone, preprocessor):
+    return make_still(new_backbone(seed=17), preprocessor, problem_type="regression")
+
+
+class TestSeveralLabels:
+    def test_loss_and_f1(self, labeller):
+        probabilities = sigmoid(outputs(labeller))
+        losses = -np.where(COLUMNS == 1, np.log(probabilities), np.log1p(-probabilities))
+        predicted = probabilities > 0.5
+        f1 = 2 * (predicted * COLUMNS).sum() / (predicted.sum() + COLUMNS.sum())
+        history = labeller.fit(TEXTS, TOPIC_LABELS, validation_split=0.3, verbose=0).history
+        assert set(history) == {"loss", "f1", "val_loss", "val_f1"}
+        assert history["val_loss"][0] == pytest.approx(losses[4:].mean(), abs=TRACE_TOLERANCE)
+        labeller.reset_metrics()
+        result = labeller.test_on_batch(TEXTS, COLUMNS, return_dict=True)
+        assert result == pytest.approx({"loss": losses.mean(), "f1": f1}, abs=TRACE_TOLERANCE)
+
+    @pytest.mark.parametrize(
+        "labels",
+        [
+            TOPIC_LABELS,
+            COLUMNS.astype(int).tolist(),
+            COLUMNS.astype(bool),
+            [tuple(labels) for labels in TOPIC_LABELS],
+            np.array([[*labels, "", ""][:2] for labels in TOPIC_LABELS]),
+            [[label.encode() for label in labels] for labels in TOPIC_LABELS],
+        ],
+        ids=["lists", "columns", "booleans", "tuples", "filled up", "bytes"],
+    )
+    def test_every_kind_of_labels_is_the_same(self, labeller, labels):
+        encoded = labeller.pipeline.labels(None, labels)
+        assert encoded.dtype == np.float32
+        np.testing.assert_array_equal(encoded, COLUMNS)
+
+    def test_texts_without_any_label(self, labeller):
+        assert labeller.pipeline.labels(None, [[], []]).tolist() == [[0, 0, 0]] * 2
+
+    @pytest.mark.parametrize("filled", [True, False])
+    def test_names_in_a_dataset(self, labeller, filled):
+        names = tf.ragged.constant(TOPIC_LABELS)
+        dataset = tf.data.Dataset.from_tensor_slices((TEXTS, names.to_tensor("") if filled else names)).batch(7)
+        ((_, encoded),) = labeller.pipeline.batches(dataset)
+        np.testing.assert_array_equal(encoded, COLUMNS)
+
+    def test_round_trip_and_export(self, labeller, tmp_path):
+        labeller.save(tmp_path / "model.keras")
+        again = keras.models.load_model(tmp_path / "model.keras")
+        assert again.get_config() == labeller.get_config()
+        assert (again.problem_type, again.threshold) == ("multi_label_classification", 0.4)
+        again.export(tmp_path / "model", warm_up=False)
+        served = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_default"]
+        answer, expected = served(text=tf.constant(TEXTS)), labeller.answer(TEXTS, batch_size=3)
+        np.testing.assert_allclose(expected["probabilities"], sigmoid(outputs(labeller)), atol=TRACE_TOLERANCE)
+        assert as_text({"label": answer["label"].numpy()})["label"].tolist() == expected["label"].tolist()
+        np.testing.assert_allclose(answer["probabilities"], expected["probabilities"], atol=TRACE_TOLERANCE)
+        for row, labels in zip(expected["probabilities"], expected["label"], strict=True):
+            likely = [TOPICS[place] for place in np.argsort(-row) if row[place] > 0.4]
+            assert [name for name in labels if name] == likely
+
+    @pytest.mark.usefixtures("traces_nothing")
+    def test_bfloat16(self, new_backbone, preprocessor):
+        options = {"num_classes": 3, "problem_type": "multi_label_classification"}
+        labeller = make_still(new_backbone(dtype="mixed_bfloat16"), preprocessor, **options)
+        assert (labeller.threshold, labeller.class_names) == (0.5, None)
+        assert np.isfinite(labeller.train_on_batch(TEXTS, COLUMNS)).all()
+        answers = labeller.answer(TEXTS)
+        assert answers["probabilities"].dtype == np.float32
+        for probabilities, labels in zip(answers["probabilities"], answers["label"], strict=True):
+            assert {int(label) for label in labels if label} == set(np.flatnonzero(probabilities > 0.5))
+
+    @pytest.mark.parametrize("labels", [[0, 2], [[0, 1], [1, 0]], [[0], [1, 2]], ["good", "bad"]])
+    def test_labels_that_are_refused(self, labeller, labels):
+        with pytest.raises((TypeError, ValueError), match="`BertClassifier`: .*Received: "):
+            labeller.fit(["a", "b"], labels)
+
+    def test_class_weight(self, labeller):
+        with pytest.raises(ValueError, match="`class_weight` must be None, as a text with several labels"):
+            labeller.fit(TEXTS, TOPIC_LABELS, class_weight={"good": 2.0})
+
+
+class TestRegression:
+    def test_loss_and_metrics(self, scorer):
+        numbers = outputs(scorer)
+        assert numbers.shape == (7, 1)
+        numbers = numbers[:, 0]
+        expected = {
+            "loss": np.mean((numbers - SCORES) ** 2),
+            "mean_absolute_error": np.mean(np.abs(numbers - SCORES)),
+            "pearson_correlation": np.corrcoef(numbers, SCORES)[0, 1],
+        }
+        history = scorer.fit(TEXTS, SCORES, verbose=0).history
+        assert {name: values[0] for name, values in history.items()} == pytest.approx(expected, abs=TRACE_TOLERANCE)
+        scorer.reset_metrics()
+        result = scorer.test_on_batch(TEXTS, np.array(SCORES)[:, None], return_dict=True)
+        assert result == pytest.approx(expected, abs=TRACE_TOLERANCE)
+
+    def test_dataset(self, scorer):
+        dataset = tf.data.Dataset.from_tensor_slices((TEXTS, SCORES)).batch(7)
+        ((_, scores),) = scorer.pipeline.batches(dataset)
+        assert scores.numpy().tolist() == SCORES
+        with pytest.raises(ValueError, match="`y` must hold numbers in a regression"):
+            scorer.pipeline.batches(tf.data.Dataset.from_tensor_slices((TEXTS, ["3.5"] * 7)).batch(7))
+
+    @pytest.mark.usefixtures("traces_nothing")
+    def test_answers_scores(self, scorer):
+        answers = scorer.answer(TEXTS, batch_size=3)
+        assert set(answers) == {"score"}
+        assert answers["score"].dtype == np.float32
+        np.testing.assert_allclose(answers["score"], outputs(scorer)[:, 0], atol=TRACE_TOLERANCE)
+        with pytest.raises(ValueError, match="`problem_type` must have classes.*Ask `answer` or `predict`"):
+            scorer.predict_labels(["a"])
+
+    def test_config(self, scorer):
+        again = BertClassifier.from_config(scorer.get_config())
+        assert again.get_config() == scorer.get_config()
+        assert (again.num_classes, again.output_shape) == (1, (None, 1))
+
+    @pytest.mark.usefixtures("traces_nothing")
+    def test_bfloat16(self, new_backbone, preprocessor):
+        scorer = make_still(new_backbone(dtype="mixed_bfloat16"), preprocessor, problem_type="regression")
+        assert np.isfinite(scorer.train_on_batch(TEXTS, SCORES)).all()
+        assert scorer.answer(TEXTS[:2])["score"].dtype == np.float32
+
+    @pytest.mark.usefixtures("traces_nothing")
+    def test_several_numbers(self, backbone, preprocessor):
+        options = {"num_classes": 2, "class_names": ["x", "y"], "problem_type": "regression"}
+        model = make_still(backbone, preprocessor, **options)
+        labels = np.stack([SCORES, SCORES], axis=1)
+        result = model.train_on_batch(TEXTS, labels, return_dict=True)
+        assert set(result) == {"loss", "mean_absolute_error"}
+        assert result["loss"] == pytest.approx(np.square(outputs(model) - labels).mean(), 1e-4)
+        np.testing.assert_allclose(model.answer(TEXTS)["score"], outputs(model), atol=TRACE_TOLERANCE)
+        with pytest.raises(ValueError, match=r"`y` must hold 2 numbers per text, \(rows, 2\)"):
+            model.fit(TEXTS, SCORES)
+
+    def test_class_weight(self, scorer):
+        with pytest.raises(ValueError, match="`class_weight` must be None, as a regression has no classes"):
+            scorer.fit(TEXTS, SCORES, class_weight={0: 2.0})
+
+
+def test_problem_type(backbone):
+    with pytest.raises(ValueError, match="`problem_type` must be one of .*Received: problem_type='ranking'"):
+        BertClassifier(backbone, 3, problem_type="ranking")
