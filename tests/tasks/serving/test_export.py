@@ -1,6 +1,7 @@
 """`export` of every task, in every dtype."""
 
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,12 @@ import tensorflow as tf
 
 import keras_bert_layers as kbl
 from keras_bert_layers.data import read_glue, read_squad
+from keras_bert_layers.export import Signature, write_saved_model
 from keras_bert_layers.preprocessing import SpanPreprocessor
 from keras_bert_layers.tasks.serving.answers import as_text
 from keras_bert_layers.tasks.serving.export import copy_in_dtype
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 TEXTS = ["a good film", "unhappy [MASK] !", "", "bad , bad night [MASK] .", "\N{SNOWMAN} films"]
 OTHERS = ["night ?", "good film", "a [MASK]", "un", "."]
 QUESTIONS = ["night ?", "good film", "a", "un", ""]
@@ -293,3 +295,105 @@ def test_ids_that_a_server_has_padded_are_refused(backbone, tmp_path):
         served(**{name: tf.constant(values) for name, values in ids.items()})
     ids["padding_mask"] = [[1, 1, 1, 0]]
     assert served(**{name: tf.constant(values) for name, values in ids.items()})["logits"].shape == (1, 2)
+
+
+def values_of(model):
+    return [keras.ops.convert_to_numpy(weight).astype("float32") for weight in model.weights]
+
+
+def test_weights_are_rounded_and_heads_stay_float32(backbone, preprocessor):
+    classifier = kbl.BertClassifier(backbone, class_names=["bad", "good"], preprocessor=preprocessor, name="critic")
+    copy = copy_in_dtype(classifier, "bfloat16")
+    head = {id(weight) for weight in copy.get_layer("classification_head").weights}
+    assert [weight.dtype for weight in copy.weights if id(weight) in head] == ["float32", "float32"]
+    assert {weight.dtype for weight in copy.weights if id(weight) not in head} == {"bfloat16"}
+    for ours, theirs in zip(values_of(copy), values_of(classifier), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2**-8)  # bfloat16 keeps 8 bits
+    assert {**copy.get_config(), "backbone": None} == {**classifier.get_config(), "backbone": None}
+
+
+def test_the_model_stays_as_it_was(backbone):
+    classifier = kbl.BertClassifier(backbone, 3)
+    classifier.compile(optimizer="sgd", loss="mse", metrics=[], jit_compile=True)
+    before, functions = values_of(classifier), (classifier.train_function, classifier.predict_function)
+    copy = copy_in_dtype(classifier, "bfloat16")
+    assert copy.backbone is not classifier.backbone
+    assert classifier.dtype_policy.name == backbone.dtype_policy.name == "float32"
+    assert (classifier.loss, type(classifier.optimizer), classifier.jit_compile) == ("mse", keras.optimizers.SGD, True)
+    assert (classifier.train_function, classifier.predict_function) == functions
+    for ours, theirs in zip(values_of(classifier), before, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_float32_and_back(backbone):
+    half = copy_in_dtype(kbl.BertClassifier(backbone, 3), "bfloat16")
+    again = copy_in_dtype(half, "float32")
+    assert {weight.dtype for weight in again.weights} == {"float32"}
+    for ours, theirs in zip(values_of(again), values_of(half), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_every_backbone_of_a_model(backbone):
+    other = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(backbone))
+    other.name = "documents"
+    copy = copy_in_dtype(kbl.BertDualEncoder(backbone, other), "bfloat16")
+    assert [part.compute_dtype for part in copy._backbones()] == ["bfloat16", "bfloat16"]
+
+
+class Growing(kbl.BertClassifier):
+    """Comes back from its config with more classes."""
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return super().from_config({**config, "num_classes": 5}, custom_objects)
+
+
+def test_weights_that_the_config_does_not_make(backbone):
+    with pytest.raises(ValueError, match="`export`: `dtype` must be None. Received: dtype='bfloat16'. The model's"):
+        copy_in_dtype(Growing(backbone, 3), "bfloat16")
+
+
+@pytest.fixture
+def host_task(backbone, vocabulary, host_engine):
+    preprocessor = kbl.BertPreprocessor(kbl.BertTokenizer(vocabulary), max_length=9)
+    return kbl.BertClassifier(backbone, class_names=["bad", "good"], preprocessor=preprocessor)
+
+
+def test_strings_are_refused_before_anything_is_written(host_task, tmp_path):
+    message = (
+        "`export`: signatures of strings need tensorflow-text, whose operations read text inside the SavedModel. "
+        "Received: tensorflow-text is not installed; there is none for Windows. Export the ids alone: "
+        '`write_saved_model(path, [s for s in task.signatures() if s.name == "token_ids"])`. Or save the task with '
+        '`task.save("model.keras")`, and load and export it on Linux or a Mac.'
+    )
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        host_task.export(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ids_are_exported(host_task, tmp_path):
+    """By the way out that the message names."""
+    write_saved_model(tmp_path / "model", [s for s in host_task.signatures() if s.name == "token_ids"])
+    inputs = {name: tf.cast(ids, tf.int32) for name, ids in host_task.preprocessor(TEXTS).items()}
+    found = tf.saved_model.load(tmp_path / "model").signatures["token_ids"](**inputs)["logits"]
+    np.testing.assert_allclose(found, host_task(inputs), atol=1e-5)  # float32, in another order
+
+
+def test_a_tokenizer_in_another_signature(host_task, tmp_path):
+    signature = Signature(
+        "count", lambda text: {"x": host_task.preprocessor(text)["token_ids"]}, {"text": ((2,), "string")}
+    )
+    with pytest.raises(ValueError, match=r"'PyFuncStateless' in .* Tokenizers need tensorflow-text for that\."):
+        write_saved_model(tmp_path / "model", [signature])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_that_was_saved_elsewhere(backbone, preprocessor, vocabulary, tmp_path, request):
+    """A `.keras` file holds no engine: both ways, the ids are the same."""
+    made_elsewhere = kbl.BertClassifier(backbone, 2, preprocessor=preprocessor)
+    made_elsewhere.save(tmp_path / "model.keras")
+    host = request.getfixturevalue("host_engine")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert isinstance(loaded.preprocessor.tokenizer._encoder._word_pieces._model, host.WordPieceModel)
+    for name, ids in preprocessor(TEXTS).items():
+        np.testing.assert_array_equal(loaded.preprocessor(TEXTS)[name], ids)

@@ -1,4 +1,4 @@
-"""`extend_positions`: more positions after the old ones, with the outputs of texts that the old model reads."""
+"""`extend_positions` puts more positions after the old ones; `interpolate_positions` stretches the old ones."""
 
 import re
 
@@ -15,7 +15,7 @@ from keras_bert_layers import (
     save_huggingface,
 )
 from keras_bert_layers.layers import EncoderParts, RotaryPositions
-from keras_bert_layers.tasks import extend_positions
+from keras_bert_layers.tasks import extend_positions, interpolate_positions
 
 # float64 sums, rounded to float32.
 FLOAT32 = 1e-6
@@ -39,7 +39,7 @@ def positions(backbone):
 
 
 @pytest.mark.parametrize("offset", [0, 2])
-def test_values(offset):
+def test_extended_values(offset):
     old = make(position_offset=offset)
     new = extend_positions(old, 17, alpha=0.3)
     table, longer = positions(old), positions(new)
@@ -56,6 +56,7 @@ def test_values(offset):
     assert positions(old).shape == (offset + 5, 8)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_a_task_reads_longer_texts(tokenizer):
     task = BertClassifier(make(), num_classes=2, preprocessor=BertPreprocessor(tokenizer, max_length=5))
     task.backbone.enable_lora(2)
@@ -106,3 +107,28 @@ def test_other_models():
     rotary = BertBackbone(make().config, parts=EncoderParts(positions=RotaryPositions()))
     with pytest.raises(ValueError, match="`extend_positions`: `model` must have a trained position embedding"):
         extend_positions(rotary, 9)
+
+
+@pytest.mark.parametrize("offset", [0, 2])
+@pytest.mark.parametrize(("old_length", "length"), [(5, 13), (5, 7), (1, 3)])
+def test_interpolated_values(old_length, length, offset):
+    old = make(old_length, position_offset=offset)
+    new = interpolate_positions(old, length)
+    table, longer = positions(old), positions(new)
+    np.testing.assert_array_equal(longer[:offset], table[:offset])
+    table, longer = table[offset:], longer[offset:]
+    assert longer.shape == (length, 8)
+    places = np.arange(length) * (old_length - 1) / (length - 1)
+    expected = np.stack([np.interp(places, np.arange(old_length), column) for column in table.T], axis=1)
+    np.testing.assert_allclose(longer, expected, atol=FLOAT32)
+    np.testing.assert_array_equal(longer[[0, -1]], table[[0, -1]])
+    for ours, theirs in zip(new.weights, old.weights, strict=True):
+        if "position" not in ours.path:
+            np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs))
+
+
+def test_errors_of_interpolation():
+    with pytest.raises(ValueError, match="`interpolate_positions`: `max_sequence_length` must be at least 6"):
+        interpolate_positions(make(5), 5)
+    with pytest.raises(TypeError, match="`interpolate_positions`: `max_sequence_length` must be an integer"):
+        interpolate_positions(make(5), 7.5)

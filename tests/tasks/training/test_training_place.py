@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from trainings import EPOCHS, KINDS, STEPS, After, make_task, train
 
-PROGRAM = Path(__file__).with_name("trainings.py")
+PROGRAM = Path(__file__).parents[1] / "trainings.py"
 
 
 def interrupt():
