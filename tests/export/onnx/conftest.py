@@ -1,12 +1,19 @@
+import dataclasses
 import pickle
 import subprocess
 import sys
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 
+import keras_bert_layers as kbl
+
 RUNTIME = Path(__file__).with_name("runtime.py")
+# Sums in another order, by another library, after two blocks.
+TOLERANCE = 1e-5
+TEXTS = ["a good film", "unhappy night, BAD film!", "", "film [MASK] " * 9, "Ünhappy\tnight"]
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +34,40 @@ def ask():
 
         yield ask
         runtime.stdin.close()
+
+
+@pytest.fixture
+def check_onnx(ask, tmp_path):
+    """Exports a task, and compares its answers for all texts, together and one at a time."""
+
+    def same(answers, expected):
+        assert [*answers] == [*(name for name in expected if name != "bytes_cut"), "num_tokens"]
+        for name in set(answers) - {"num_tokens"}:
+            found = answers[name]
+            wanted = np.asarray(expected[name])
+            if wanted.dtype.kind in "SO":
+                assert found.tolist() == np.vectorize(bytes.decode, otypes=[object])(wanted).tolist()
+            else:
+                np.testing.assert_allclose(found, wanted, atol=TOLERANCE, rtol=0)
+
+    def check(task):
+        path = task.export(tmp_path / "model.onnx", format="onnx")
+        for texts in (TEXTS, *([text] for text in TEXTS)):
+            same(ask(path, texts), task.serve(texts))
+
+    return check
+
+
+@pytest.fixture
+def new_backbone(backbone):
+    """Makes backbones of changed sizes, with weights so large that answers differ."""
+
+    def make(**changes):
+        keras.utils.set_random_seed(3)
+        made = kbl.BertBackbone(dataclasses.replace(backbone.config, **changes))
+        for weight in made.trainable_weights:
+            if "kernel" in weight.path:
+                weight.assign(weight * 2)
+        return made
+
+    return make

@@ -1,64 +1,23 @@
 """ONNX files with strings, run by ONNX Runtime, beside the tasks that they were written from."""
 
-import dataclasses
 import json
 import pickle
 import subprocess
 import sys
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 
 import keras_bert_layers as kbl
-from keras_bert_layers.config import ACTIVATIONS
-from keras_bert_layers.export.onnx._encoder_graph import quantized
 
 RUNTIME = Path(__file__).with_name("runtime.py")
-# Sums in another order, by another library, after two blocks.
-TOLERANCE = 1e-5
 TEXTS = ["a good film", "unhappy night, BAD film!", "", "film [MASK] " * 9, "Ünhappy\tnight"]
-
-
-def same(answers, expected):
-    assert [*answers] == [*(name for name in expected if name != "bytes_cut"), "num_tokens"]
-    for name in set(answers) - {"num_tokens"}:
-        found = answers[name]
-        wanted = np.asarray(expected[name])
-        if wanted.dtype.kind in "SO":
-            assert found.tolist() == np.vectorize(bytes.decode, otypes=[object])(wanted).tolist()
-        else:
-            np.testing.assert_allclose(found, wanted, atol=TOLERANCE, rtol=0)
-
-
-def exported(task, folder, ask):
-    path = task.export(folder / "model.onnx", format="onnx")
-    same(ask(path, TEXTS), task.serve(TEXTS))
-    for text in TEXTS:  # one at a time too
-        same(ask(path, [text]), task.serve([text]))
-
-
-def widened(backbone):
-    """The backbone with weights so large that answers differ."""
-    for weight in backbone.trainable_weights:
-        if "kernel" in weight.path:
-            weight.assign(weight * 2)
-    return backbone
-
-
-@pytest.fixture
-def new_backbone(backbone):
-    def make(**changes):
-        keras.utils.set_random_seed(3)
-        return widened(kbl.BertBackbone(dataclasses.replace(backbone.config, **changes)))
-
-    return make
 
 
 @pytest.mark.parametrize("problem_type", ["single_label", "multi_label"])
 @pytest.mark.parametrize("named", [True, False])
-def test_classes(problem_type, named, new_backbone, preprocessor, tmp_path, ask):
+def test_classes(problem_type, named, new_backbone, preprocessor, check_onnx):
     names = ["bad", "gut", "schön"] if named else None
     task = kbl.BertClassifier(
         new_backbone(),
@@ -67,13 +26,13 @@ def test_classes(problem_type, named, new_backbone, preprocessor, tmp_path, ask)
         problem_type=f"{problem_type}_classification",
         preprocessor=preprocessor,
     )
-    exported(task, tmp_path, ask)
+    check_onnx(task)
 
 
 @pytest.mark.parametrize("numbers", [1, 2])
-def test_a_regression(numbers, new_backbone, preprocessor, tmp_path, ask):
+def test_a_regression(numbers, new_backbone, preprocessor, check_onnx):
     task = kbl.BertClassifier(new_backbone(), numbers, problem_type="regression", preprocessor=preprocessor)
-    exported(task, tmp_path, ask)
+    check_onnx(task)
 
 
 @pytest.mark.parametrize(
@@ -86,57 +45,14 @@ def test_a_regression(numbers, new_backbone, preprocessor, tmp_path, ask):
     ],
     ids=str,
 )
-def test_a_sentence_encoder(options, new_backbone, preprocessor, tmp_path, ask):
-    exported(kbl.BertSentenceEncoder(new_backbone(), preprocessor=preprocessor, **options), tmp_path, ask)
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_activations(activation, new_backbone, preprocessor, tmp_path, ask):
-    backbone = new_backbone(activation=activation, pooler_activation=activation, num_layers=1)
-    exported(kbl.BertClassifier(backbone, 2, preprocessor=preprocessor), tmp_path, ask)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"embedding_dim": 6}, {"num_segments": 0}, {"position_offset": 2}, {"layer_norm_epsilon": 0.1}],
-    ids=str,
-)
-def test_forms_of_the_encoder(changes, new_backbone, preprocessor, tmp_path, ask):
-    exported(kbl.BertSentenceEncoder(new_backbone(**changes), preprocessor=preprocessor), tmp_path, ask)
-
-
-def test_lora_is_in_the_weights(new_backbone, preprocessor, tmp_path, ask):
-    task = kbl.BertClassifier(new_backbone(), 2, preprocessor=preprocessor)
-    task.backbone.enable_lora(2)
-    for weight in task.backbone.trainable_weights:
-        weight.assign(keras.random.normal(weight.shape, seed=1))
-    exported(task, tmp_path, ask)
-
-
-def test_weights_of_8_bits(new_backbone, preprocessor, tmp_path, ask):
-    task = kbl.BertSentenceEncoder(new_backbone(hidden_dim=48, activation="relu"), preprocessor=preprocessor)
-    paths = [task.export(tmp_path / f"{dtype}.onnx", format="onnx", dtype=dtype) for dtype in ("float32", "int8")]
-    exact, rounded = (ask(path, TEXTS)["embedding"] for path in paths)
-    assert (exact * rounded).sum(axis=1).min() > 0.99
-    assert np.abs(exact - rounded).max() > 0
-    with pytest.raises(ValueError, match="dtype.*int4"):
-        task.export(tmp_path / "int4.onnx", format="onnx", dtype="int4")
-
-
-def test_8_bits_are_the_nearest():
-    kernel = np.random.default_rng(1).normal(size=(45, 7)).astype(np.float32)
-    kernel[:32, 0] = 0
-    numbers, scales = quantized(kernel)
-    assert (numbers.shape, scales.shape) == ((7, 2, 32), (7, 2))
-    found = ((numbers.astype(np.float32) - 128) * scales[..., None]).reshape(7, 64)[:, :45].T
-    assert (np.abs(found - kernel) <= np.repeat(scales.T, 32, axis=0)[:45] * 0.5001).all()
-    assert (numbers.reshape(7, 64)[:, 45:] == 128).all()
+def test_a_sentence_encoder(options, new_backbone, preprocessor, check_onnx):
+    check_onnx(kbl.BertSentenceEncoder(new_backbone(), preprocessor=preprocessor, **options))
 
 
 @pytest.mark.parametrize("padding", ["max_length", "bucket"])
-def test_other_paddings_give_the_same(padding, new_backbone, tokenizer, tmp_path, ask):
+def test_other_paddings_give_the_same(padding, new_backbone, tokenizer, check_onnx):
     preprocessor = kbl.BertPreprocessor(tokenizer, max_length=9, padding=padding)
-    exported(kbl.BertClassifier(new_backbone(), 2, preprocessor=preprocessor), tmp_path, ask)
+    check_onnx(kbl.BertClassifier(new_backbone(), 2, preprocessor=preprocessor))
 
 
 class TestRefused:

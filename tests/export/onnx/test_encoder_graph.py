@@ -1,0 +1,54 @@
+"""The encoder's graph in ONNX: its forms, activations and weights, run by ONNX Runtime."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_bert_layers as kbl
+from keras_bert_layers.config import ACTIVATIONS
+from keras_bert_layers.export.onnx._encoder_graph import quantized
+
+TEXTS = ["a good film", "unhappy night, BAD film!", "", "film [MASK] " * 9, "Ünhappy\tnight"]
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_activations(activation, new_backbone, preprocessor, check_onnx):
+    backbone = new_backbone(activation=activation, pooler_activation=activation, num_layers=1)
+    check_onnx(kbl.BertClassifier(backbone, 2, preprocessor=preprocessor))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"embedding_dim": 6}, {"num_segments": 0}, {"position_offset": 2}, {"layer_norm_epsilon": 0.1}],
+    ids=str,
+)
+def test_forms_of_the_encoder(changes, new_backbone, preprocessor, check_onnx):
+    check_onnx(kbl.BertSentenceEncoder(new_backbone(**changes), preprocessor=preprocessor))
+
+
+def test_lora_is_in_the_weights(new_backbone, preprocessor, check_onnx):
+    task = kbl.BertClassifier(new_backbone(), 2, preprocessor=preprocessor)
+    task.backbone.enable_lora(2)
+    for weight in task.backbone.trainable_weights:
+        weight.assign(keras.random.normal(weight.shape, seed=1))
+    check_onnx(task)
+
+
+def test_weights_of_8_bits(new_backbone, preprocessor, tmp_path, ask):
+    task = kbl.BertSentenceEncoder(new_backbone(hidden_dim=48, activation="relu"), preprocessor=preprocessor)
+    paths = [task.export(tmp_path / f"{dtype}.onnx", format="onnx", dtype=dtype) for dtype in ("float32", "int8")]
+    exact, rounded = (ask(path, TEXTS)["embedding"] for path in paths)
+    assert (exact * rounded).sum(axis=1).min() > 0.99
+    assert np.abs(exact - rounded).max() > 0
+    with pytest.raises(ValueError, match="dtype.*int4"):
+        task.export(tmp_path / "int4.onnx", format="onnx", dtype="int4")
+
+
+def test_8_bits_are_the_nearest():
+    kernel = np.random.default_rng(1).normal(size=(45, 7)).astype(np.float32)
+    kernel[:32, 0] = 0
+    numbers, scales = quantized(kernel)
+    assert (numbers.shape, scales.shape) == ((7, 2, 32), (7, 2))
+    found = ((numbers.astype(np.float32) - 128) * scales[..., None]).reshape(7, 64)[:, :45].T
+    assert (np.abs(found - kernel) <= np.repeat(scales.T, 32, axis=0)[:45] * 0.5001).all()
+    assert (numbers.reshape(7, 64)[:, 45:] == 128).all()
