@@ -1,12 +1,9 @@
-import math
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertCrossEncoder, BertPreprocessor, BertTokenizer
-from keras_bert_layers.tasks.labels import Relevance
 
 QUERIES = ["good ?", "bad ?", "good ?", "bad ?", "night ?"]
 DOCUMENTS = ["a good film", "a good film", "bad", "bad", "a night ! a night"]
@@ -81,8 +78,7 @@ def test_fit_learns(encoder, logits):
     "column", [np.array(RELEVANCES)[:, None], np.array([1, 0, 0, 1, 1]), [True, False] * 2 + [True]]
 )
 def test_columns_of_relevances(encoder, column):
-    encoded = encoder.pipeline.labels(None, np.asarray(column))
-    assert (encoded.shape, encoded.dtype) == ((5,), np.float32)
+    encoded = encoder.pipeline.labels(None, column)
     np.testing.assert_array_equal(encoded, np.asarray(column, np.float32).reshape(-1))
 
 
@@ -98,26 +94,7 @@ def test_rank(encoder):
     assert [(row["corpus_id"], row["text"]) for row in best] == [(place, documents[place]) for place in places[:2]]
 
 
-ACTIVATIONS = {
-    "linear": lambda x: x,
-    "tanh": np.tanh,
-    "sigmoid": sigmoid,
-    "relu": lambda x: np.maximum(x, 0),
-    "relu6": lambda x: np.clip(x, 0, 6),
-    "silu": lambda x: x * sigmoid(x),
-    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
-    "gelu_erf": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
-    "gelu_tanh": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
-}
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_activations(activation):
-    logits = np.linspace(-9, 9, 37)
-    found = Relevance(activation).decode(tf.constant(logits[:, None], tf.float32))["score"]
-    np.testing.assert_allclose(found, ACTIVATIONS[activation](logits), atol=TOLERANCE)
-
-
+@pytest.mark.usefixtures("traces_nothing")
 def test_scores_without_a_sigmoid(encoder, logits):
     """The loss stays that of the logit."""
     task = BertCrossEncoder(encoder.backbone, encoder.preprocessor, activation="linear")
@@ -127,6 +104,7 @@ def test_scores_without_a_sigmoid(encoder, logits):
     np.testing.assert_allclose(serve(tf.constant(QUERIES), tf.constant(DOCUMENTS))["score"], logits, atol=TOLERANCE)
     ranks = task.rank(QUERIES[0], [DOCUMENTS[0], DOCUMENTS[2]])
     np.testing.assert_allclose([row["score"] for row in ranks], sorted(logits[[0, 2]], reverse=True), atol=TOLERANCE)
+    encoder.reset_metrics()
     losses = [model.test_on_batch((QUERIES, DOCUMENTS), RELEVANCES)[0] for model in (task, encoder)]
     assert losses[0] == pytest.approx(losses[1], abs=TOLERANCE)
     assert task.get_config()["activation"] == "linear"
@@ -136,6 +114,7 @@ def test_rank_nothing(encoder):
     assert encoder.rank("good", []) == []
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_keras_round_trip(encoder, tmp_path):
     encoder.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
@@ -145,6 +124,7 @@ def test_keras_round_trip(encoder, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_bfloat16(make):
     encoder = make(dtype="mixed_bfloat16")
     encoder.compile(run_eagerly=True)  # less work than a trace, for one step
@@ -181,18 +161,9 @@ class TestErrors:
         with pytest.raises(ValueError, match="`y` must hold one label for each text"):
             encoder.fit((QUERIES, DOCUMENTS))
 
-    @pytest.mark.parametrize("wrong", [-0.5, 3, float("nan")])
-    def test_relevance_out_of_range(self, encoder, wrong):
-        with pytest.raises(
-            ValueError, match=rf"one number in \[0, 1\]. Received: {float(wrong)} in row 2. Divide grades"
-        ):
-            encoder.fit((QUERIES, DOCUMENTS), [1, 0, wrong, 0, 0])
-
-    def test_relevances_that_are_no_numbers(self, encoder):
-        with pytest.raises(ValueError, match=r"one number in \[0, 1\]. Received: dtype=object"):
-            encoder.fit((QUERIES, DOCUMENTS), ["yes", "no", "no", "no", "yes"])
-        with pytest.raises(ValueError, match=r"one number in \[0, 1\]. Received: shape=\(5, 2\)"):
-            encoder.fit((QUERIES, DOCUMENTS), np.zeros((5, 2)))
+    def test_relevance_out_of_range(self, encoder):
+        with pytest.raises(ValueError, match=r"one number in \[0, 1\]. Received: 3.0 in row 2. Divide grades"):
+            encoder.fit((QUERIES, DOCUMENTS), [1, 0, 3, 0, 0])
 
     def test_rank(self, encoder):
         with pytest.raises(TypeError, match=r"`query` must be one string. Received: query=\['good'\]"):

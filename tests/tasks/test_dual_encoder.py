@@ -113,7 +113,8 @@ def test_ids_of_both_sides(encoder, embed):
     found = encoder.predict(ids, verbose=0)
     np.testing.assert_allclose(found["document"], embed(DOCUMENTS, "document"), atol=TOLERANCE)
     logits = embed(QUERIES, "query") @ embed(DOCUMENTS, "document").T / 0.05
-    result = encoder.evaluate(ids, batch_size=5, verbose=0, return_dict=True)
+    encoder.reset_metrics()
+    result = encoder.test_on_batch(ids, return_dict=True)
     assert result["loss"] == pytest.approx(np.mean(cross_entropy(logits)), abs=LOSS_TOLERANCE)
 
 
@@ -138,7 +139,8 @@ def test_a_right_answer_is_never_a_wrong_one(encoder, embed):
     logits = embed(queries, "query") @ embed(documents, "document").T / 0.05
     left_out = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0)]
     logits[tuple(zip(*left_out, strict=True))] = -np.inf
-    result = encoder.evaluate((queries, documents), verbose=0, return_dict=True)
+    encoder.reset_metrics()
+    result = encoder.test_on_batch((queries, documents), return_dict=True)
     assert result["loss"] == pytest.approx(np.mean(cross_entropy(logits)), abs=LOSS_TOLERANCE)
 
 
@@ -163,6 +165,7 @@ def test_training_leaves_the_poolers_alone(trained):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_keras_round_trip_of_two_towers(trained, tmp_path):
     encoder, _, _ = trained
     encoder.save(tmp_path / "model.keras")
@@ -174,6 +177,7 @@ def test_keras_round_trip_of_two_towers(trained, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_one_tower(new_backbone, vocabulary, tmp_path):
     """Under bfloat16, with one step of training."""
     backbone = new_backbone(seed=13, dtype="mixed_bfloat16", attention_dropout=0.1)

@@ -227,30 +227,6 @@ class TestAnswers:
         for side in SIDES:
             np.testing.assert_array_equal(logits[side] != MASKED_LOGIT, may_be)
 
-    def test_threshold(self, answerer, answers):
-        tuned = answerer.no_answer_threshold
-        scores = answerer.best_answers(X)["no_answer_score"]
-        np.testing.assert_array_equal(answers["answer"] == "", scores > tuned)
-        np.testing.assert_array_equal(
-            answers["score"][scores > tuned], answers["no_answer_probability"][scores > tuned]
-        )
-        try:
-            answerer.no_answer_threshold = None
-            assert (serve(answerer)["answer"] == "").tolist() == [False, True, False, False, False]
-            answerer.no_answer_threshold = -1e8
-            assert set(answerer.answer(X)["answer"]) == {""}  # not the graph of the other threshold
-        finally:
-            answerer.no_answer_threshold = tuned
-
-    @pytest.mark.slow
-    def test_tune_threshold(self, answerer):
-        before = answerer.no_answer_threshold
-        threshold = answerer.tune_threshold(X, ANSWERS, metric="exact_match")
-        assert threshold == answerer.no_answer_threshold == answerer.get_config()["no_answer_threshold"]
-        scores = answerer.best_answers(X)["no_answer_score"]
-        assert (scores > threshold).tolist() == [False, True, False, True, False]
-        answerer.no_answer_threshold = before
-
     def test_no_rows(self, answerer):
         assert answerer.answer(([], []))["answer"].shape == (0,)
         assert answerer.best_answers(([], []))["start"].shape == (0, NUM_BEST)
@@ -380,3 +356,31 @@ def test_an_encoder_or_a_tokenizer_with_one_segment(num_segments, new_backbone, 
         allowed = np.asarray(logits[side])[0] > MASKED_LOGIT / 2
         assert allowed.tolist() == [True, False, False, True, True, False, False]
         np.testing.assert_allclose(np.asarray(logits[side])[0, allowed], expected[0, allowed, column], atol=TOLERANCE)
+
+
+class TestThreshold:
+    """At the end of the file, as a new threshold drops the traced functions of all answers."""
+
+    def test_threshold(self, answerer, answers):
+        tuned = answerer.no_answer_threshold
+        scores = answerer.best_answers(X)["no_answer_score"]
+        np.testing.assert_array_equal(answers["answer"] == "", scores > tuned)
+        np.testing.assert_array_equal(
+            answers["score"][scores > tuned], answers["no_answer_probability"][scores > tuned]
+        )
+        try:
+            answerer.no_answer_threshold = None
+            assert (serve(answerer)["answer"] == "").tolist() == [False, True, False, False, False]
+            answerer.no_answer_threshold = -1e8
+            assert set(answerer.answer(X)["answer"]) == {""}  # not the graph of the other threshold
+        finally:
+            answerer.no_answer_threshold = tuned
+
+    @pytest.mark.slow
+    def test_tune_threshold(self, answerer):
+        before = answerer.no_answer_threshold
+        threshold = answerer.tune_threshold(X, ANSWERS, metric="exact_match")
+        assert threshold == answerer.no_answer_threshold == answerer.get_config()["no_answer_threshold"]
+        scores = answerer.best_answers(X)["no_answer_score"]
+        assert (scores > threshold).tolist() == [False, True, False, True, False]
+        answerer.no_answer_threshold = before

@@ -90,6 +90,7 @@ def test_it_learns_each_scheme(make, scheme, crf):
             assert [entity for entity in entities if entity[0] >= 0] == spans
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_one_label_a_word_where_tags_are_no_spans(tagger):
     found = tagger.answer(TEXTS)
     words = [TEXTS[0].split(), ["un", "-", "happy", "nights", "good", "."]]
@@ -127,6 +128,7 @@ def of_pieces(classifier, texts, aggregation):
 
 
 @pytest.mark.parametrize("aggregation", ["first", "average", "max", "simple"])
+@pytest.mark.usefixtures("traces_nothing")
 def test_words_are_tagged_by_their_pieces(tagger, aggregation):
     tagger.aggregation = aggregation
     expected = of_pieces(tagger, PIECES, aggregation)
@@ -142,6 +144,7 @@ def test_words_are_tagged_by_their_pieces(tagger, aggregation):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_pieces_of_many_windows(make):
     """A long text and a short one beside it; each piece is tagged in the window with most context."""
     classifier = make(NAMES["bio"], aggregation="average")
@@ -195,6 +198,7 @@ def test_config_of_an_older_file(make):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_scheme_is_saved(make, tmp_path):
     classifier = make(NAMES["bio"], scheme="io", aggregation="max")
     classifier.save(tmp_path / "model.keras")

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertClassifier
-from keras_bert_layers.tasks.labels import make_labels
 from keras_bert_layers.tasks.serving.answers import as_rows, as_text, is_single_row
 
 
-@pytest.fixture
-def classifier(backbone, preprocessor):
-    return BertClassifier(backbone, class_names=["bad", "good"], preprocessor=preprocessor, pairs=True)
+@pytest.fixture(scope="module")
+def classifier(new_backbone, preprocessor):
+    return BertClassifier(new_backbone(), class_names=["bad", "good"], preprocessor=preprocessor, pairs=True)
 
 
 def test_equals_the_softmax_of_predict(classifier):
@@ -22,6 +21,7 @@ def test_equals_the_softmax_of_predict(classifier):
     assert answers["label"].tolist() == [["bad", "good"][column] for column in expected.argmax(axis=-1)]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_a_single_row(classifier, backbone, preprocessor):
     rows = classifier.answer((["a good film"], ["night"]))
     answer = classifier.answer(("a good film", "night"))
@@ -81,6 +81,7 @@ class TestPredictLabels:
         assert labels.tolist() == classifier.answer(pairs)["label"].tolist()
         assert classifier.predict_labels(("a good film", "a bad film")) == labels[0]
 
+    @pytest.mark.usefixtures("traces_nothing")
     def test_indices_without_names(self, backbone, preprocessor):
         classifier = BertClassifier(backbone, 3, preprocessor=preprocessor)
         texts = ["a good film", "night"]
@@ -88,20 +89,3 @@ class TestPredictLabels:
         assert labels.dtype == np.int64
         assert labels.tolist() == classifier.predict(texts, verbose=0).argmax(axis=1).tolist()
         assert classifier.predict_labels(texts[0]) == labels[0]
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("names", [None, ["a", "b", "c"]])
-    def test_several_labels(self, names):
-        labels = make_labels("multi_label_classification", 3, class_names=names, threshold=None)
-        answers = np.array(
-            [["2", "0", ""], ["1", "", ""]] if names is None else [["c", "a", ""], ["b", "", ""]], object
-        )
-        expected = [[2, 0], [1]] if names is None else [["c", "a"], ["b"]]
-        assert labels.as_given(answers) == expected
-        assert labels.as_given(answers[0, :2]) == expected[0]
-        assert labels.as_given(answers[:, :0]) == [[], []]
-
-    def test_a_regression_has_none(self, backbone, preprocessor):
-        scorer = BertClassifier(backbone, problem_type="regression", preprocessor=preprocessor)
-        with pytest.raises(ValueError, match="`problem_type` must have classes.*Ask `answer` or `predict`"):
-            scorer.predict_labels(["a"])
