@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertDualEncoder, BertPreprocessor, BertTokenizer
+from keras_bert_layers.tasks.graphs.parts import backbones_of
 
 QUERIES = ["good", "a bad film ?", "night", "un", "happy night"]
 DOCUMENTS = ["a good good film !", "bad", "night night . a night", "unhappy film .", "a happy ! happy night"]
@@ -63,7 +64,7 @@ def served(encoder, tmp_path_factory):
 def trained(make, trains_and_evaluates_eagerly):
     encoder = make(symmetric=True)
     encoder.compile(optimizer=keras.optimizers.Adam(3e-3))
-    poolers = [np.asarray(part.get_layer("pooler").weights[0]) for part in encoder._backbones()]
+    poolers = [np.asarray(part.get_layer("pooler").weights[0]) for part in backbones_of(encoder)]
     columns = (QUERIES * 12, DOCUMENTS * 12, NEGATIVES * 12)
     history = encoder.fit(columns, epochs=3, batch_size=5, shuffle=False, verbose=0).history
     return trains_and_evaluates_eagerly(encoder), history, poolers
@@ -160,7 +161,7 @@ def test_training_in_both_directions(trained, embed):
 @pytest.mark.slow
 def test_training_leaves_the_poolers_alone(trained):
     encoder, _, before = trained
-    for backbone, weights in zip(encoder._backbones(), before, strict=True):
+    for backbone, weights in zip(backbones_of(encoder), before, strict=True):
         np.testing.assert_array_equal(backbone.get_layer("pooler").weights[0], weights)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import keras_bert_layers as kbl
 from keras_bert_layers.preprocessing import SpanPreprocessor
+from keras_bert_layers.tasks.graphs.parts import backbones_of
 
 TEXTS = ["a good film", "a bad night", "good , good night", "bad film !", "un", "a good", "bad", "night ?"]
 OTHERS = ["good", "film", "night", "happy", "bad bad", "films", "!", "a night"]
@@ -74,7 +75,7 @@ def test_loss_falls_as_in_float32_and_the_model_comes_back(new_backbone, preproc
 @pytest.mark.parametrize("case", CASES)
 def test_every_task_trains(case, padding_free, new_backbone, preprocessor):
     task = make(case, new_backbone, preprocessor, "mixed_bfloat16")
-    for backbone in task._backbones():
+    for backbone in backbones_of(task):
         backbone.padding_free = padding_free
     found = losses(task, case, epochs=4)
     assert np.isfinite(found).all()

@@ -15,6 +15,7 @@ import keras_bert_layers as kbl
 from keras_bert_layers.data import read_glue, read_squad
 from keras_bert_layers.export import Signature, write_saved_model
 from keras_bert_layers.preprocessing import SpanPreprocessor
+from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.serving.answers import as_text
 from keras_bert_layers.tasks.serving.export import copy_in_dtype
 
@@ -337,7 +338,7 @@ def test_every_backbone_of_a_model(backbone):
     other = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(backbone))
     other.name = "documents"
     copy = copy_in_dtype(kbl.BertDualEncoder(backbone, other), "bfloat16")
-    assert [part.compute_dtype for part in copy._backbones()] == ["bfloat16", "bfloat16"]
+    assert [part.compute_dtype for part in backbones_of(copy)] == ["bfloat16", "bfloat16"]
 
 
 class Growing(kbl.BertClassifier):
