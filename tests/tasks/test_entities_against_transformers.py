@@ -61,6 +61,7 @@ def models(request, transformers, torch, minilm, tmp_path_factory):
 
 
 @pytest.mark.parametrize("aggregation", ["simple", "first", "average", "max"])
+@pytest.mark.usefixtures("traces_nothing")
 def test_entities_are_those_of_the_pipeline(transformers, models, aggregation):
     model, tokenizer, classifier = models
     theirs = transformers.pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy=aggregation)

@@ -118,9 +118,13 @@ class TestNumbers:
             assert result[f"{name}_loss"] == pytest.approx(expected, rel=TRACE_TOLERANCE)
 
     def test_pairs_with_labels(self, pretrainer):
-        expected = pretrainer.evaluate(PAIRS, LABELS, batch_size=7, verbose=0, return_dict=True)
         dataset = tf.data.Dataset.from_tensor_slices((PAIRS, LABELS)).batch(7)
-        assert pretrainer.evaluate(dataset, verbose=0, return_dict=True) == pytest.approx(expected)
+        ((inputs, labels, weights),) = pretrainer.pipeline.batches(dataset)
+        assert labels["next_sentence"].numpy().tolist() == LABELS
+        expected = pretrainer.evaluate(PAIRS, LABELS, batch_size=7, verbose=0, return_dict=True)
+        pretrainer.reset_metrics()
+        found = keras.Model.test_on_batch(pretrainer, inputs, labels, sample_weight=weights, return_dict=True)
+        assert found == pytest.approx(expected, rel=TRACE_TOLERANCE)
         (_, labels, weights), *_ = pretrainer.pipeline.batches(PAIRS, LABELS, np.arange(7.0), batch_size=7)
         assert labels["next_sentence"].numpy().tolist() == LABELS
         np.testing.assert_array_equal(weights["masked_lm"][:, 0], np.arange(7.0))
@@ -188,6 +192,7 @@ class TestFiles:
             )
 
     @pytest.mark.slow
+    @pytest.mark.usefixtures("traces_nothing")
     def test_keras_round_trip(self, trained, tmp_path):
         task, _ = trained
         task.save(tmp_path / "model.keras")
@@ -212,6 +217,7 @@ def test_it_learns_both(trained):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_half_precision(make):
     task = make(dtype="mixed_bfloat16")
     task.compile(run_eagerly=True)  # quicker than a graph for one step

@@ -186,6 +186,7 @@ class TestStream:
             classifier.predict(texts(), verbose=0)
 
     @pytest.mark.slow
+    @pytest.mark.usefixtures("traces_nothing")
     def test_rows_of_every_task(self, backbone, preprocessor):
         """Each gives one row for one row; what is beyond a row's own width is left to `predict`."""
         words = [["good", "film"], [], ["bad"], ["a", "good", "night"]] * 3
@@ -205,6 +206,7 @@ class TestStream:
         logits = chooser.predict(([prompt for prompt, _ in rows], [choices for _, choices in rows]), verbose=0)
         np.testing.assert_allclose(chooser.predict(iter(rows), verbose=0), logits, atol=BATCH_TOLERANCE)
 
+    @pytest.mark.usefixtures("traces_nothing")
     def test_windows_of_questions(self, backbone, preprocessor):
         answerer = BertQuestionAnswerer(backbone, preprocessor)
         rows = [("good ?", "a film . " * size) for size in (1, 4, 2, 6, 1, 1, 3)]
@@ -276,6 +278,7 @@ def test_memory_stays_flat(vocabulary, preprocessor, monkeypatch):
 
 
 class TestErrors:
+    @pytest.mark.usefixtures("traces_nothing")
     def test_row_numbers_count_on_from_block_to_block(self, classifier, backbone, preprocessor):
         with pytest.raises(TypeError, match="texts must be strings. Received: None in row 12"):
             classifier.predict(iter([*TEXTS[:12], None]), verbose=0)

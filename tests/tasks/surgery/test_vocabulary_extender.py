@@ -22,6 +22,7 @@ OLD_TEXTS = ["a good film.", "unhappy, bad!", "night?"]
 
 
 @pytest.mark.parametrize("tie_weights", [True, False])
+@pytest.mark.usefixtures("traces_nothing")
 def test_masked_lm(preprocessor, tie_weights):
     old = BertMaskedLM(make_backbone(), preprocessor, tie_weights=tie_weights, top_k=3)
     for weight in old.weights:
@@ -49,6 +50,7 @@ def test_masked_lm(preprocessor, tie_weights):
     np.testing.assert_array_equal(logits[..., :18], old.predict(["a [MASK] film."], verbose=0))
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_outputs_of_old_texts_are_the_same_bits(preprocessor):
     old = BertSentenceEncoder(make_backbone(), preprocessor=preprocessor)
     new, _ = extend_vocabulary(old, NEW)
@@ -58,6 +60,7 @@ def test_outputs_of_old_texts_are_the_same_bits(preprocessor):
 
 def test_a_model_trains_and_loads_from_its_file(preprocessor, tmp_path):
     new, _ = extend_vocabulary(BertMaskedLM(make_backbone(), preprocessor), NEW)
+    new.compile(run_eagerly=True)
     new.fit(["Goodness nights"], verbose=0)
     new.save(tmp_path / "new.keras")
     again = keras.models.load_model(tmp_path / "new.keras")
@@ -78,6 +81,7 @@ def test_backbone_with_spare_rows_and_lora(preprocessor):
     assert extend_vocabulary(make_backbone(25), NEW, preprocessor=preprocessor)[0].config.vocabulary_size == 25
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_quantized_layers_stay_quantized(preprocessor):
     old = BertSentenceEncoder(make_backbone(), preprocessor=preprocessor)
     old.quantize("int8")

@@ -17,6 +17,7 @@ KEPT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "good", "film", "##ne
 
 
 @pytest.mark.parametrize("tie_weights", [True, False])
+@pytest.mark.usefixtures("traces_nothing")
 def test_masked_lm(preprocessor, tie_weights):
     old = BertMaskedLM(make_backbone(20), preprocessor, tie_weights=tie_weights)
     for weight in old.weights:
@@ -36,6 +37,7 @@ def test_masked_lm(preprocessor, tie_weights):
     )
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_outputs_of_the_texts_are_the_same_bits(preprocessor):
     old = BertSentenceEncoder(make_backbone(18), preprocessor=preprocessor)
     new, _ = prune_vocabulary(old, TEXTS)
