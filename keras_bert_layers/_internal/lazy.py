@@ -47,11 +47,18 @@ class _LazyPackage(ModuleType):
     _homes: Mapping[str, str]
 
     def __getattr__(self, name: str) -> Any:
-        if name not in self._homes:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        home = self._homes[name]
-        value = importlib.import_module(f"{self.__name__}.{name}" if home == self.__name__ else home)
-        if home != self.__name__:
+        own = f"{self.__name__}.{name}"
+        home = self._homes.get(name)
+        unknown = AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        if home is None and name.startswith("_"):
+            raise unknown
+        try:  # a subpackage, or the module of a public name
+            value = importlib.import_module(own if home in (None, self.__name__) else home)
+        except ModuleNotFoundError as error:
+            if error.name != own:
+                raise
+            raise unknown from None
+        if home not in (None, self.__name__):
             value = getattr(value, name)
         super().__setattr__(name, value)
         return value

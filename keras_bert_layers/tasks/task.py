@@ -36,8 +36,7 @@ class Task(keras.Model):
     Args:
         backbone: a `BertBackbone`.
         pipeline: how the task reads data, and turns outputs into rows again.
-        outputs: the functional model's outputs.
-        inputs: the functional model's inputs; the backbone's if None.
+        outputs, inputs: the functional model's; the backbone's inputs if None.
         parts: models over ids that are parts of this one, by name; see `part`.
         name: the model's name.
     """
@@ -269,8 +268,7 @@ class Task(keras.Model):
     ) -> Iterator[Any]:
         """The rows of `predict` one by one, for more texts than fit into memory.
 
-        Rows are read, sorted and computed in blocks of a few thousand, as in `predict`. Nothing of the next block is
-        read before the rows of the last were taken.
+        Rows are read, sorted and computed in blocks of a few thousand. A block is read when the last one was taken.
 
         Args:
             x: as in `predict`, texts and not ids; so are the other arguments.
@@ -306,10 +304,7 @@ class Task(keras.Model):
         return answers.ask(self, self.serve, x, batch_size)
 
     def signatures(self) -> list[Signature]:
-        """The signatures of the exported model: `serving_default` and `tokenize` take strings, `token_ids` takes ids.
-
-        Without a preprocessor there is `token_ids` only.
-        """
+        """The signatures of the exported model: of strings, if there is a preprocessor, and `token_ids` of ids."""
         texts, ids = self.text_inputs(), signature_of_ids(self)
         of_texts = [Signature("serving_default", self.serve, texts), Signature("tokenize", self.pipeline.tokens, texts)]
         return [ids] if self.preprocessor is None else [of_texts[0], ids, of_texts[1]]
@@ -379,6 +374,11 @@ class Task(keras.Model):
         """Writes the weights, as `keras.Model.save_weights`; a file there is replaced when the new one is complete."""
         self._trainer.follow_layers()
         atomic_save.save_weights(self, filepath, overwrite, **options)
+
+    def load_weights(self, filepath: str | PathLike[str], **options: Any) -> None:
+        """Reads the weights, as `keras.Model.load_weights`, and the optimizer's state if the file has it."""
+        self._trainer.follow_layers()
+        super().load_weights(filepath, **options)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, from the attribute of its name; and the quantized layers, after `quantize`."""

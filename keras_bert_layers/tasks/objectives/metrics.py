@@ -132,7 +132,8 @@ def metrics_for(task: Any, losses: list[Any], metrics: Any) -> Any:
     of_logits = [loss for loss in keras.tree.flatten(losses) if getattr(loss, "from_logits", False)]
     if not of_logits:
         return metrics
-    wrapper = OfSigmoid if type(of_logits[0]).__name__.startswith("Binary") else None
+    # A loss of the user's own may have any name; the default loss, which is the last, shows what the labels are.
+    wrapper = OfSigmoid if any(type(loss).__name__.startswith("Binary") for loss in of_logits) else None
     if type(losses[-1]) is keras.losses.SparseCategoricalCrossentropy and len(getattr(task.output, "shape", ())) == 2:
         wrapper = OfClasses
     return keras.tree.map_structure(lambda metric: _for_logits(type(task).__name__, metric, wrapper), metrics)
@@ -154,7 +155,13 @@ def _for_logits(owner: str, metric: Any, wrapper: type[OfClasses] | None) -> Any
         options: dict[str, Any] = {} if inspect.isclass(metric) else {"name": getattr(metric, "__name__", metric)}
         if not is_wrapped and "from_logits" in inspect.signature(kind).parameters:
             options["from_logits"] = True
-        metric = kind(**options)
+        try:
+            metric = kind(**options)
+        except TypeError as error:  # such as PrecisionAtRecall, whose recall has no default
+            cure = f"Make it yourself: `keras.metrics.{name}(...)` with its arguments."
+            raise ValueError(
+                checks.message(owner, "metrics", "need no arguments", metric, cure)
+            ) from error
     config = _config(metric)
     if config and name != "Accuracy" and not config.get("sparse_y_pred"):
         if is_wrapped:

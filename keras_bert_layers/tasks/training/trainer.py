@@ -91,10 +91,16 @@ class Trainer:
 
     def follow_layers(self) -> None:
         """Drops what was made for other layers: an optimizer's state, if a backbone got LoRA, and traced functions."""
-        task = self._task
-        if task.compiled and self._lora_ranks != (ranks := self._ranks()):
-            self._lora_ranks = ranks
-            task.compile_from_config(task.get_compile_config())
+        task, ranks = self._task, self._ranks()
+        if task.compiled and self._lora_ranks != ranks:
+            before, self._lora_ranks = self._lora_ranks, ranks
+            task.train_function = task.test_function = None
+            if task.optimizer is not None and task.optimizer.built:
+                try:
+                    task.compile_from_config(task.get_compile_config())
+                except BaseException:
+                    self._lora_ranks = before
+                    raise
         task._predictor.follow_layers()
 
     def _ranks(self) -> list[int | None]:

@@ -63,6 +63,23 @@ def test_accuracy_of_several_labels_is_that_of_each(name):
     assert metrics_on_logits(name, SPARSE) == name
 
 
+@pytest.mark.parametrize("given", ["precision", "Recall", keras.metrics.AUC()])
+def test_a_loss_of_the_users_own_changes_nothing(given):
+    """The default loss shows what the labels are: a loss on logits may have any name."""
+    own = SimpleNamespace(from_logits=True)
+    ours = metrics_for(Task(), [own, BINARY], given)
+    reference = keras.metrics.get(given.lower() if isinstance(given, str) else keras.metrics.AUC())
+    ours.update_state(LABELS, LOGITS)
+    reference.update_state(LABELS, PROBABILITIES)
+    assert float(ours.result()) == pytest.approx(float(reference.result()), abs=ROUNDING)
+
+
+@pytest.mark.parametrize("given", ["PrecisionAtRecall", keras.metrics.MeanIoU])
+def test_a_metric_with_arguments_is_made_by_the_user(given):
+    with pytest.raises(ValueError, match=r"must need no arguments.*Make it yourself: `keras\.metrics\."):
+        metrics_on_logits(given, BINARY)
+
+
 def test_cross_entropy_of_classes():
     metric = metrics_on_logits(["sparse_categorical_crossentropy"], SPARSE)[0]
     label = np.array([0])
