@@ -26,7 +26,7 @@ CURVE_POINTS = 10
 
 
 def arguments(description: str | None, contenders: Sequence[str]) -> argparse.ArgumentParser:
-    """A parser of what every comparison takes."""
+    """The argument parser that all comparisons share."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--contender", choices=contenders, required=True)
     parser.add_argument("--seed", type=int, default=0)
@@ -165,7 +165,7 @@ def fit_ours(task: Any, x: Any, y: Any, batches: list[list[int]], **kwargs: Any)
     kwargs = {"batch_size": len(batches[0]), **kwargs}
     task.fit(x, y, shuffle=False, verbose=0, callbacks=[Progress()], **kwargs)
     seconds = time.perf_counter() - start
-    sums = np.array(means) * np.arange(1, len(means) + 1)  # Keras tells the mean over the steps so far
+    sums = np.array(means) * np.arange(1, len(means) + 1)  # Keras reports the mean over the steps so far
     return {"train_seconds": round(seconds, 1), "loss_curve": curve(np.diff(sums, prepend=0))}
 
 
@@ -187,13 +187,13 @@ def in_batches(count: int, batch_size: int) -> list[range]:
 
 
 def say(text: str) -> None:
-    """Tells how far it is, beside the result."""
+    """Prints the progress, apart from the result."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
 
 def tell(options: argparse.Namespace, result: dict) -> None:
-    """Prints the result, one JSON line."""
+    """Prints the result as one line of JSON."""
     settings = {
         name: value
         for name, value in vars(options).items()

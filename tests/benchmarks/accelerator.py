@@ -6,7 +6,7 @@
 This side needs keras, jax and numpy (not TensorFlow), the other torch and transformers; where they are missing, the
 other side is left out. `--python torch=PYTHON` names the interpreter of an environment of its own. Each side is a
 process. Both compile at the same time, and then take turns. Figures are medians of the turns. The file is written
-again after each case, what matters most first, so a run that is killed leaves what it had.
+again after each case, what matters most first, so a run that is killed leaves the figures it had.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Run:
         self._write()
 
     def measure(self, case: Case) -> None:
-        """Measures a case, or says why not."""
+        """Measures a case, or states why it cannot."""
         lines: dict[str, Any] = {}
         limit = min(self._deadline, time.monotonic() + self._case_seconds)
         if time.monotonic() > self._deadline:
@@ -113,7 +113,7 @@ class Run:
         return lines
 
     def _loaded(self, case: Case, limit: float) -> dict[str, Any]:
-        """What the sides tell of each layout, after all of them have compiled at the same time."""
+        """What the sides report of each layout, after all of them have compiled at the same time."""
         failed = {}
         for name, side in self._sides.items():
             try:

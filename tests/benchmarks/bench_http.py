@@ -32,7 +32,7 @@ sys.path[:0] = [str(SERVING), str(TESTS / "serving_http"), str(TESTS / "benchmar
 BATCH_SIZE = 32
 NUM_TEXTS = 640
 MIXED = "one text, mixed"
-# What is sent, how many texts a request, and how many clients.
+# What is sent, how many texts per request, and how many clients.
 LOADS = [
     ("one text", 1, 1),
     ("one text", 1, 8),
@@ -49,7 +49,7 @@ PEER = "tokenizers + ONNX Runtime"
 
 
 def start_servers(folder: Path, home: Path) -> dict[str, Any]:
-    """What the tables call it -> a server of one of the folder's files."""
+    """The name in the tables -> a server of one of the folder's files."""
     from server_process import ServerProcess
 
     def ours(file: str, kind: str) -> Any:

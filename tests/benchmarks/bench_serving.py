@@ -4,7 +4,7 @@
 
 The SavedModel runs in the server in C of `tests/serving`, once for each setting of its session, and times itself; ONNX
 Runtime runs in a Python process of its own. They take turns, one at a time. A round is one turn of each: one short
-sentence as often as `--answers` says, and SST-2 sentences in batches. Before a turn the processors come to rest, and
+sentence `--answers` times, and SST-2 sentences in batches. Before a turn the processors come to rest, and
 one request is not timed. Figures are medians over the rounds. `--folder` keeps the models for the next run.
 """
 
@@ -37,7 +37,7 @@ from comparison.workers import Crew, WorkerProcess
 BATCH_SIZES = (1, 8, 32)
 NUM_SENTENCES = 96
 ONNX = "ONNX Runtime"
-# What a vector may differ from the other runtime's: all weights are the same.
+# How much a vector may differ from the other runtime's: all weights are the same.
 AGREEMENT = {"float32": 1e-4, "bfloat16": 0.05}
 
 
@@ -134,7 +134,7 @@ def started_onnx(crew: Crew, folder: Path) -> tuple[WorkerProcess, dict[str, flo
 
 
 def take_turn(line: Line, sentences: list[str], answers: int) -> dict[str, Any]:
-    """The seconds of one sentence again and again, and the texts a second in batches of each size."""
+    """The seconds of one sentence repeated, and the texts per second in batches of each size."""
     line.seconds_of([SHORT_SENTENCE], 1)
     turn: dict[str, Any] = {"latency": line.seconds_of([SHORT_SENTENCE], answers)}
     for size in BATCH_SIZES:

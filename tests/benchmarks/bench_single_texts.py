@@ -1,10 +1,10 @@
-"""How long one text takes, by its tokens: the ONNX file, the SavedModel, and `tokenizers` with ONNX Runtime.
+"""Latency of one text by its tokens: the ONNX file, the SavedModel, and `tokenizers` with ONNX Runtime.
 
     python tests/benchmarks/bench_single_texts.py --folder models --model minilm base --json figures.json
 
 Each line runs in a process of its own: the SavedModel in the server in C of `tests/serving`, with several settings, and
 in Python; the others in Python. "bare products" are the matrix products of the SavedModel alone. A round is a turn of
-each line for each length, one text again and again. Between turns the processors come to rest. p50 and p99 are over the
+each line for each length, one text repeated. Between turns the processors come to rest. p50 and p99 are over the
 answers of all rounds, in milliseconds. Needs the extras `benchmarks` and `onnx`.
 """
 
@@ -105,7 +105,7 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, An
 
 
 def seconds_in(worker: Any) -> Any:
-    """Asks a worker for one text again and again."""
+    """Queries a worker for one text repeatedly."""
     return lambda texts, repeats: worker.ask("answer_one_by_one", key=KEY, text=texts[0], repetitions=repeats)[
         "seconds"
     ]

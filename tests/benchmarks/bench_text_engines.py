@@ -1,4 +1,4 @@
-"""Ids of 1,000 sentences by tensorflow-text, and by the host, as where there is no tensorflow-text.
+"""Speed of the two text engines: tensorflow-text, and the host, which replaces it where it is not installed.
 
     python tests/benchmarks/bench_text_engines.py [--rounds 15] [--texts FILE]
 

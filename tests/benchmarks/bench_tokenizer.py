@@ -76,7 +76,7 @@ def contenders():
 
 
 def measure(batches, rounds):
-    """Name -> (seconds a batch, processor seconds a batch), one pair a round."""
+    """Name -> (seconds per batch, processor seconds per batch), one pair per round."""
     import tensorflow as tf
 
     tensors = [tf.constant(batch) for batch in batches]

@@ -1,11 +1,11 @@
-"""The comparison of this package with what one would use instead: one command, one table.
+"""The comparison of this package with its alternatives: one command, one table.
 
     python tests/benchmarks/compare.py [--quick] [--work NAME ...] [--json PATH]
 
-All contenders run in the same run, each in a process of its own, one at a time: they take turns, round by round, and
+All contenders run in the same run, each in its own process, one at a time: they take turns, round by round, and
 between two turns the processors come to rest. Every contender has all cores and its best documented settings; where one
-cannot know which is best, the settings are tried first, and the table says which was chosen. README.md beside this file
-says what is measured and how the environments are made.
+cannot know which is best, the settings are tried first, and the table shows which was chosen. README.md beside this
+file states what is measured and how the environments are made.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from comparison.table import as_markdown
 from matplotlib import pyplot
 
 OURS, PEER, OURS_HALF, PEER_HALF = "#1f6f8b", "#9aa5ab", "#7fb7c9", "#cfd6d9"
-# Same drawing, same bytes.
+# The same drawing gives the same bytes.
 STYLE = {
     "svg.hashsalt": "comparison",
     "svg.fonttype": "none",
@@ -62,7 +62,7 @@ def draw_bars(axes: Any, speeds: dict[str, list[float]], title: str, unit: str) 
 
 
 def draw_vectors(results: list[dict[str, Any]]) -> Any:
-    """Texts a second: a panel for each model and each kind of texts."""
+    """Texts per second: a panel for each model and each kind of texts."""
     return _draw_speeds(results, lambda each: f"{MODEL_NAMES[each['model']]}\n{TEXT_NAMES[each['texts']]}", "texts/s")
 
 
@@ -76,7 +76,7 @@ def draw_latency(results: list[dict[str, Any]]) -> Any:
 
 
 def draw_training(results: list[dict[str, Any]]) -> Any:
-    """Sentences a second in training."""
+    """Sentences per second in training."""
     return _draw_speeds(
         results, lambda each: f"{MODEL_NAMES[each['model']]}, batch {each['batch_size']}", "sentences/s"
     )
@@ -109,7 +109,7 @@ def draw_start_up(results: list[dict[str, Any]]) -> Any:
 
 
 def draw_growth(results: list[dict[str, Any]], axis: str) -> Any:
-    """Tokens a second over the length or over the batch, both on logarithmic axes."""
+    """Tokens per second over the length or over the batch, both on logarithmic axes."""
     chosen = [each for each in results if each["axis"] == axis]
     figure, axes = pyplot.subplots(figsize=(8, 4), layout="constrained")
     for name in dict.fromkeys(name for each in chosen for name in each["seconds"]):

@@ -106,7 +106,7 @@ def differences(lines: Sequence[dict[str, Any]]) -> str:
 
 def speed_in_c(figures: dict[str, dict[str, Any]]) -> str:
     """A row for each model and each way to run it."""
-    headings = ["Model", "Run by", "one text, p50 ms", "p99 ms", *(f"texts/s, {size} a batch" for size in (1, 8, 32))]
+    headings = ["Model", "Run by", "one text, p50 ms", "p99 ms", *(f"texts/s, batch of {size}" for size in (1, 8, 32))]
     rows = [
         [
             MODELS[model],
@@ -227,7 +227,7 @@ Random bytes, invalid UTF-8, lone surrogates, endless marks and controls, texts 
 
 
 def page(raw: dict[str, Any], *, tolerance: float) -> str:
-    """The whole page."""
+    """The text of the page."""
     notes = raw["notes"]
     parts = [INTRODUCTION, _machine(raw), EQUALITY.format(tolerance=tolerance)]
     parts.append(differences(notes["difference"]))

@@ -5,7 +5,7 @@
 
 The recipe, for both: one fold of five, every fifth row (the fifth, the tenth, ...) to test on and the others to train
 on, one epoch, batches of 8 prompts with 4 choices each, at most 64 tokens, peak rate 1e-4. The rest of the recipe is
-told in `_recipe.py`. `transformers` needs the extra `peers`. Prints one JSON line.
+in `_recipe.py`. `transformers` needs the extra `peers`. Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_LENGTH = 64
 
 
 class Row(NamedTuple):
-    """A prompt, how it may go on, and which of these is right."""
+    """A prompt, its possible continuations, and which of them is right."""
 
     prompt: str
     choices: tuple[str, ...]

@@ -5,13 +5,13 @@
 
 A document is its abstract, 256 tokens at most, and its vector the mean over the tokens, scaled to length 1; all 1,400
 documents are ranked for each query, and the ranking measured by nDCG@10 and recall@100. A document is relevant to a
-query where the judgements give it a grade from 1 to 4; those of grade -1, one a query, count as not relevant.
+query where the judgements give it a grade from 1 to 4; those of grade -1, one per query, count as not relevant.
 
 MiniLM as it is, ours beside transformers + torch, is measured on the 225 queries. Both encoders of this package are
 then trained on the judgements of 150 drawn queries and tested on the other 75: the dual encoder for two epochs on pairs
 of a query and a relevant document, batch 16, peak rate 5e-5; the cross-encoder for one epoch on the same pairs and as
 many that are not relevant, drawn from the 50 documents that MiniLM ranks first, batch 16, peak rate 1e-4. The rest of
-the recipe is told in `_recipe.py`. `transformers` needs the extra `peers`. Prints one JSON line.
+the recipe is in `_recipe.py`. `transformers` needs the extra `peers`. Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _train_cross_encoder(
     num_relevant: int,
     seed: int,
 ) -> tuple[Any, dict]:
-    """A cross-encoder trained on pairs, the relevant ones first; and how training went."""
+    """A cross-encoder trained on pairs, the relevant ones first; and the record of its training."""
     backbone, preprocessor = recipe.load_ours(weights, seed, max_length=MAX_LENGTH, truncation="only_second")
     from keras_bert_layers import BertCrossEncoder
 

@@ -5,7 +5,7 @@
 
 The recipe, for both: one epoch, batch 32, at most 128 tokens, peak rate 1e-4, the dev file's metrics by
 scikit-learn and SciPy. STS-B is a regression: the mean squared error of a single output and a fifth of the score. The
-rest of the recipe is told in `_recipe.py`. `transformers` needs the extra `peers`. Prints one JSON line.
+rest of the recipe is in `_recipe.py`. `transformers` needs the extra `peers`. Prints one JSON line.
 """
 
 from __future__ import annotations

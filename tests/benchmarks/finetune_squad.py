@@ -6,7 +6,7 @@
 The recipe, for both: v1.1-dev, trained on its first 20 articles (4,078 questions) and evaluated on its last 8 (2,339),
 two epochs, batches of 16 questions, windows of 384 tokens that overlap by 128, peak rate 1e-4, answers of at most 30
 tokens out of the 20 best starts and ends. It trains on the first answer whose place in the text is not ambiguous (the
-first if all are); every gold answer counts in the evaluation. The rest of the recipe is told in `_recipe.py`.
+first if all are); every gold answer counts in the evaluation. The rest of the recipe is in `_recipe.py`.
 `transformers` needs the extra `peers`. Prints one JSON line.
 """
 

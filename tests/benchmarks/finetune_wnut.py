@@ -5,7 +5,7 @@
     python tests/benchmarks/finetune_wnut.py --contender keras_bert_layers_crf --seed 0 --data ../shared/data/ner
 
 The recipe, for both: three epochs, batch 16, peak rate 2e-4, at most 128 tokens, the label on a word's first piece; a
-word without a piece is tagged "O". The rest of the recipe is told in `_recipe.py`. F1 is that of seqeval's default
+word without a piece is tagged "O". The rest of the recipe is in `_recipe.py`. F1 is that of seqeval's default
 mode; `transformers` needs the extra `peers`, and every contender the package seqeval. Prints one JSON line.
 """
 

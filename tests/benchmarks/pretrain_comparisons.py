@@ -1,15 +1,15 @@
-"""The comparisons of BERT's paper at a size that two cores train: what a model sees, what it predicts, how large it is.
+"""The pretraining comparisons of BERT's paper, small enough for two cores: directions, objectives, sizes of models.
 
     python tests/benchmarks/pretrain_comparisons.py --data ../shared/data --seeds 0 1 --output comparisons.json
 
 Every run pretrains from scratch on 1,960 Wikipedia articles and differs from the base run in one thing. The base run:
 2 blocks of width 128, a vocabulary of 400 pieces trained on the articles, rows of 64 tokens of one document (no pairs
-of sentences), 30 % of the tokens masked by 80/10/10, 32 rows a step, AdamW with a peak rate of 2e-3 after a tenth of
+of sentences), 30 % of the tokens masked by 80/10/10, 32 rows per step, AdamW with a peak rate of 2e-3 after a tenth of
 the steps, then linear to zero, no dropout. Weights start with a standard deviation of one over the root of the width:
 with BERT's 0.02, which is for a width of 768, a model this small attends evenly to all tokens for its first 2,000 steps
 and learns their frequencies only; so it does with a vocabulary of words. The seed draws the weights, rows and masks.
 
-Two numbers tell how good a run is. `cloze`: how often the token with the highest score is the right one, at 15 % of the
+Two numbers measure a run. `cloze`: how often the token with the highest score is the right one, at 15 % of the
 positions of 40 articles that were held out; the same positions for every run, all of them `[MASK]` for models that read
 masks. `sst2`: accuracy on SST-2's dev sentences after fine-tuning on 10,000 sentences of its training file, one epoch,
 with the mean of the hidden states as the sentence. Results are written after every run; a run that is there is kept.
@@ -346,7 +346,7 @@ def result_of(data: Path, run: Run, seed: int, steps: int) -> dict[str, float]:
 
 
 def print_tables(known: dict[str, Any], options: argparse.Namespace) -> None:
-    """A table a question, with means over the seeds."""
+    """One table per question, with means over the seeds."""
     for question in options.only:
         print(f"\n{question}\n\n| run | parameters | steps | cloze | SST-2 |\n|---|--:|--:|--:|--:|")
         for name, run in RUNS[question].items():
@@ -358,7 +358,7 @@ def print_tables(known: dict[str, Any], options: argparse.Namespace) -> None:
 
 
 def key_of(run: Run, seed: int, steps: int) -> str:
-    """What a result is stored under."""
+    """The key that a result is stored under."""
     return json.dumps([dataclasses.asdict(run), seed, round(steps * run.steps_share)])
 
 

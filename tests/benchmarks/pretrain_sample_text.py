@@ -1,10 +1,10 @@
-"""google-research/bert's recipe on its own sample text, from scratch at tiny size: does it learn the text by heart?
+"""google-research/bert's recipe on its own sample text, from scratch at tiny size: does it memorize the text?
 
     python tests/benchmarks/pretrain_sample_text.py --text ../shared/data/corpus/sample_text.txt \\
         --vocabulary ../shared/data/vocab/bert-base-uncased.txt
 
 The data are those of its README: rows of 128 tokens, 15 % masked and at most 20, five duplicates with masks that stay,
-whole batches of 32, its AdamW with its schedule. Its model starts from pretrained weights and trains 20 steps at 2e-5;
+full batches of 32, its AdamW with its schedule. Its model starts from pretrained weights and trains 20 steps at 2e-5;
 this one has two blocks of width 128 and random weights, and gets more steps at a higher rate. Prints one JSON line.
 """
 

@@ -1,4 +1,4 @@
-"""Pretraining on Wikipedia articles from the weights of all-MiniLM-L6-v2: how far a fresh head comes in a few steps.
+"""Pretraining on Wikipedia articles from the weights of all-MiniLM-L6-v2: how much a fresh head learns in a few steps.
 
     python tests/benchmarks/pretrain_wikipedia.py --task masked_lm --data ../shared/data/corpus
     python tests/benchmarks/pretrain_wikipedia.py --task pretrainer --data ../shared/data/corpus

@@ -5,7 +5,7 @@
 
 Exports all-MiniLM-L6-v2 in float32 twice: "usual", with every row padded to the longest of its batch and Keras's own
 LayerNormalization, and "ours". Runs both on one thread, batches of 32 in the order of the texts, and sums the times of
-their operations by kind, as TensorFlow's tracer has them. Prints a Markdown table: milliseconds a batch.
+their operations by kind, as TensorFlow's tracer has them. Prints a Markdown table: milliseconds per batch.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def exported(folder: Path, *, as_usual: bool) -> Path:
 
 
 def milliseconds(folder: Path, batches: list[list[str]]) -> collections.Counter[str]:
-    """Of each kind, a batch in the mean."""
+    """Milliseconds of each kind, averaged over the batches."""
     config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
     traced = tf.compat.v1.RunOptions(trace_level=tf.compat.v1.RunOptions.FULL_TRACE)
     spent: collections.Counter[str] = collections.Counter()

@@ -1,4 +1,4 @@
-"""The benchmark of an accelerator: what it counts, how it lays texts into rows, and a smoke run of all of it."""
+"""The accelerator benchmark: operation counts, the layout of texts in rows, and a smoke run."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_operations_of_bert_base():
     tokens, rows = text_lengths(case, BASE).sum(), len(text_lengths(case, BASE))
     heads = rows * (77 * 2 * 768 * (768 + 30522) + 2 * 768**2)
     assert operations(case, BASE) == pytest.approx(3 * ((2 * layers + attention) * tokens + heads))
-    # All layers but the last, whose queries, output and feed-forward products are of one token a row.
+    # All layers but the last, whose queries, output and feed-forward products are of one token per row.
     part = operations(Case(FINE_TUNING, 512), BASE) / (3 * (2 * layers + attention) * tokens)
     assert 11 / 12 < part < 11 / 12 + 2 * 2 / 12 / 12 + 0.001
 
@@ -90,7 +90,7 @@ def test_smoke(backend, tmp_path):
         assert ("times_torch" in case) == HAS_PEER
 
 
-def test_what_is_left_out_is_said(tmp_path):
+def test_what_is_left_out_is_reported(tmp_path):
     """No time is left for any case: each is in the file, with the reason."""
     path = tmp_path / "figures.json"
     command = [sys.executable, str(PROGRAM), "--smoke", "--minutes", "0", "--json", str(path)]

@@ -39,8 +39,8 @@ def test_matrix_product_operations_add_up_over_layers_and_texts():
     assert matrix_product_operations(Sizes(3, 5, 4), [7, 2, 2]) == 4 * (one[0] + 2 * one[1])
 
 
-def test_bert_base_takes_what_its_parameters_say_at_short_lengths():
-    # 85 million parameters in the layers, two operations each a token.
+def test_bert_base_takes_two_operations_per_parameter_and_token_at_short_lengths():
+    # 85 million parameters in the layers, two operations each per token.
     assert matrix_product_operations(Sizes(768, 3072, 12), [1]) == pytest.approx(2 * 85e6, rel=0.01)
 
 
@@ -119,7 +119,7 @@ def test_tables_hold_every_line_and_every_note():
         assert "jit True" in printed
 
 
-def test_turns_begin_with_another_line_each_round_and_drop_who_fails():
+def test_turns_begin_with_another_line_each_round_and_drop_those_that_fail():
     order, figures = [], {"seconds": 1.0}
 
     def turn(name):

@@ -1,4 +1,4 @@
-"""The page of serving is what its raw figures say, and a figure that was not noted is not made up."""
+"""The page on serving is drawn from its raw figures, and a figure that was not recorded is not made up."""
 
 import argparse
 import json

@@ -24,14 +24,14 @@ def start() -> dict[str, Any]:
 
 
 def layouts(case: Case) -> list[str]:
-    """The layouts of rows to measure; a class is one a row, so texts that share a row cannot be classified."""
+    """The layouts of rows to measure; there is one class per row, so texts that share a row cannot be classified."""
     if case.length != MIXED:
         return ["full"]
     return ["buckets"] if case.work == FINE_TUNING else ["packed", "buckets"]
 
 
 def runner(case: Case, scale: Scale, layout: str, *, smoke: bool) -> Callable[[], None]:
-    """A function that goes over all texts of a case once, and waits until the device has."""
+    """A function that runs over all texts of a case once, and waits until the device is done."""
     dropout = case.attention_dropout if case.is_training else 0.0
     config = kbl.BertConfig(**scale.model, activation="gelu_erf", attention_dropout=dropout)
     backbone = kbl.BertBackbone(config)

@@ -1,4 +1,4 @@
-"""The other end of a worker's pipe, with a limit of time for each answer."""
+"""Starts a worker process of the benchmark and sends it commands, with a time limit for each answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENVIRONMENT = {
     "TRANSFORMERS_VERBOSITY": "error",
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # the other side needs memory of the same device
 }
-# At tiny size, compiling is what takes time, and two processes with a thread for each core wait for each other.
+# At tiny size, compiling is what takes time, and two processes with one thread per core wait for each other.
 SMOKE_ENVIRONMENT = {"XLA_FLAGS": "--xla_backend_optimization_level=0", "OMP_NUM_THREADS": "1"}
 ROOT = Path(__file__).parents[3]
 

@@ -34,7 +34,7 @@ def layouts(case: Case) -> list[str]:
 
 
 def runner(case: Case, scale: Scale, layout: str, *, smoke: bool) -> Callable[[], Any]:
-    """A function that goes over all texts of a case once, and waits until the device has."""
+    """A function that runs over all texts of a case once, and waits until the device is done."""
     config = BertConfig(
         vocab_size=scale.model["vocabulary_size"],
         hidden_size=scale.model["hidden_dim"],
@@ -45,7 +45,7 @@ def runner(case: Case, scale: Scale, layout: str, *, smoke: bool) -> Callable[[]
         attn_implementation="sdpa",
         num_labels=2,
     )
-    # TorchInductor takes longer to compile for a CPU than a smoke test may take as a whole.
+    # TorchInductor takes longer to compile for a CPU than a smoke test may take in all.
     options = {"dynamic": layout == "sorted", "backend": "aot_eager" if smoke else "inductor"}
     steps = [_on_host(step, has_padding=layout != "full") for step in batches(case, scale, layout)]
     if case.work == INFERENCE:

@@ -1,4 +1,4 @@
-"""One side in a process of its own: answers commands, one JSON line each.
+"""The worker process of one side: answers commands, one JSON line each.
 
     python worker.py MODULE
 
@@ -48,12 +48,12 @@ class Worker:
                 run()  # settles; the second call of some programs is slow too
                 loaded = time.perf_counter() - start
                 told[layout] = {"load_and_compile_seconds": loaded, "first_pass_seconds": _seconds(run)}
-            except Exception as error:  # the other layouts may do
+            except Exception as error:  # the other layouts may work
                 told[layout] = {"error": _told(error)}
         return told
 
     def turn(self, layout: str, passes: int) -> float:
-        """The seconds of so many passes over the texts of the loaded case."""
+        """The seconds of that many passes over the texts of the loaded case."""
         run = self._runners[layout]
 
         def all_passes() -> None:
@@ -63,7 +63,7 @@ class Worker:
         return _seconds(all_passes)
 
     def multiply(self, size: int) -> float:
-        """Operations a second of a product of square matrices in bfloat16."""
+        """Operations per second of a product of square matrices in bfloat16."""
         run = self._side.matrix_product(size)
         run(1)
         return 2 * size**3 * PRODUCTS_A_TURN / min(_seconds(lambda: run(PRODUCTS_A_TURN)) for _ in range(3))

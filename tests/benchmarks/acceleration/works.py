@@ -81,7 +81,7 @@ class Case:
 
     Args:
         work: `INFERENCE`, `FINE_TUNING` or `PRETRAINING`.
-        length: tokens a row, or `MIXED`.
+        length: tokens per row, or `MIXED`.
         attention_dropout: in training.
     """
 
@@ -96,7 +96,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """As the table has it."""
+        """The name in the table."""
         dropout = f", attention dropout {self.attention_dropout}" if self.is_training else ""
         return f"{self.work}, {self.length}{dropout}"
 
@@ -114,7 +114,7 @@ class Batch:
         positions: of the masked tokens `(rows, masks)`; 0 where a row has fewer.
         masked_ids: their tokens `(rows, masks)`.
         is_masked: float `(rows, masks)`, 1 where there is one.
-        labels: one of two classes a row, `(rows,)`.
+        labels: one of two classes per row, `(rows,)`.
     """
 
     ids: dict[str, np.ndarray]
@@ -155,7 +155,7 @@ def operations(case: Case, scale: Scale) -> float:
 
     The rules of `comparison.arithmetic` for the forward pass: real tokens, two operations for a multiplication and an
     addition. A classifier's last layer needs keys and values of all tokens, and the rest of the first alone. The heads
-    of pretraining are a product of hidden x hidden and one of hidden x vocabulary a masked token. A backward pass
+    of pretraining are a product of hidden x hidden and one of hidden x vocabulary per masked token. A backward pass
     takes twice the forward pass: Kaplan et al. 2020, https://arxiv.org/abs/2001.08361, section 2.1.
     """
     lengths = [int(length) for length in text_lengths(case, scale)]
@@ -180,7 +180,7 @@ def batches(case: Case, scale: Scale, layout: str) -> list[Batch]:
         case: the case.
         scale: the sizes.
         layout: "full" for texts of one length. For mixed lengths "sorted", each batch padded to its longest row;
-            "buckets", padded to one of a few widths; "packed", several texts a row.
+            "buckets", padded to one of a few widths; "packed", several texts per row.
     """
     lengths = text_lengths(case, scale)
     generator = np.random.default_rng(11)

@@ -1,4 +1,4 @@
-"""The sums behind the table: matrix-product operations, quantiles, ratios."""
+"""The arithmetic behind the table: operations of matrix products, quantiles, ratios."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def matrix_product_operations(sizes: Sizes, lengths: Iterable[int]) -> int:
 
     A multiplication and an addition count as two. Real tokens count, padding does not, so that a contender that
     computes padding has a lower share of the peak. A layer has four products of `hidden x hidden` and two of
-    `hidden x intermediate` a token, and two of `length x length x hidden` a text. Embeddings, norms, softmax, pooling
-    and the pooler are left out.
+    `hidden x intermediate` per token, and two of `length x length x hidden` per text. Embeddings, norms, softmax,
+    pooling and the pooler are left out.
     """
     hidden, wide = sizes.hidden_dim, sizes.intermediate_dim
     dense, attention = 2 * (4 * hidden * hidden + 2 * hidden * wide), 4 * hidden
@@ -41,7 +41,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 def median_ratio(slower: Sequence[float], faster: Sequence[float]) -> float:
     """How many times as long the first takes: the median of the ratios round by round.
 
-    Both took part in the same rounds, so that what slows a whole round leaves the ratio alone.
+    Both took part in the same rounds, so that what slows a round as a whole leaves the ratio alone.
     """
     return statistics.median(first / second for first, second in zip(slower, faster, strict=True))
 

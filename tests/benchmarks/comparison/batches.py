@@ -1,4 +1,4 @@
-"""What several contenders share: the versions of packages, and a function of one batch made a function of many."""
+"""What several contenders share: versions of packages, and running a function over texts in batches."""
 
 from __future__ import annotations
 

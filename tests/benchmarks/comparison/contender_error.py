@@ -1,5 +1,5 @@
-"""The one error that a run goes on after."""
+"""`ContenderError`: the one error after which a run continues without the contender."""
 
 
 class ContenderError(RuntimeError):
-    """A contender cannot do what it was asked; the message says why."""
+    """A contender cannot run a command; the message gives the reason."""

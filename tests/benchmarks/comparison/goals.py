@@ -39,7 +39,7 @@ class Goal:
         bound: the least figure, or the greatest where `at_most`.
         at_most: whether less is better.
         unit: what stands behind the figure.
-        stretch: a better bound that one would like.
+        stretch: a better bound, to aim for.
     """
 
     work: str
@@ -88,7 +88,7 @@ def best_peer(seconds: dict[str, list[float]], dtype: str) -> str | None:
 def _ratio(
     work: str, seconds: dict[str, list[float]], ours: str, other: str | None, *, least: float, **more: Any
 ) -> list[Goal]:
-    """How many times as fast ours is as another, if both took part."""
+    """The speed of ours as a multiple of another's, if both took part."""
     if other is None or not {ours, other} <= seconds.keys():
         return []
     return [Goal(work, f"{ours} against {other}", median_ratio(seconds[other], seconds[ours]), least, **more)]

@@ -1,4 +1,4 @@
-"""Who takes part: a line of the table is a contender in a dtype."""
+"""The lines of the table: each is a contender in a dtype."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Line:
     """A line of the table.
 
     Args:
-        name: what the table calls it.
+        name: its name in the table.
         contender: a module of `contenders`.
         dtype: `"float32"`, `"bfloat16"` or `"int8"`.
         least_length: what a contender that pads to a constant pads to, if no text is longer; such a line takes part
@@ -66,7 +66,7 @@ START_UP = {
         *(line for line in VECTORS if line.dtype == FLOAT32 and line != CUSTOMARY),
         Line(*SAVED_MODEL, BFLOAT16),
     ),
-    # The memory of a large model; the seconds are told by the small one.
+    # The memory of a large model; the small one gives the seconds.
     "base": (Line(*SAVED_MODEL, FLOAT32), Line(*UNPACKED, FLOAT32), Line(*ONNX, FLOAT32), Line(*SAVED_MODEL, BFLOAT16)),
 }
 GROWTH = (

@@ -1,4 +1,4 @@
-"""What the figures were measured on: the machine, the versions, and when its processors are idle."""
+"""The machine that is measured on: its processor, cores and memory, and waiting until it is idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much is measured: a full run for the figures, a quick one to see that everything works."""
+"""Plans: how much a run measures, in full for the figures or quickly to check that everything works."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Plan:
     tries_settings: bool
 
     def with_rounds(self, num_rounds: int) -> Plan:
-        """The same plan with so many rounds of every work, however long they take."""
+        """The same plan with a given number of rounds of every work, however long they take."""
         return replace(self, num_rounds=num_rounds, least_rounds=num_rounds)
 
 

@@ -1,4 +1,4 @@
-"""The tables of a run: what stands in them, without how they are printed."""
+"""The tables of a run: their content; `table.py` prints them."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _goals(goals: Sequence[Goal]) -> Table:
 
 
 def _notes(result: dict[str, Any]) -> list[str]:
-    """The settings that were chosen, and who was left out and why."""
+    """The settings that were chosen, and the contenders that were left out, with the reasons."""
     chosen = [f"{name}: {_words(setting)}" for name, setting in result.get("settings", {}).items() if setting]
     return [*chosen, *(f"left out: {name}: {reason}" for name, reason in result["left_out"].items())]
 

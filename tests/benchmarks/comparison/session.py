@@ -1,4 +1,4 @@
-"""What all works of a run share: the workers, the models, the texts, and which settings were chosen."""
+"""`Session`: what all works of a run share, such as the workers, the models, the texts and the chosen settings."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Session:
 
     @property
     def trials(self) -> list[dict[str, Any]]:
-        """What each setting took that was tried."""
+        """The seconds of each setting that was tried."""
         return self._trials
 
     def prepare(self, model: str) -> None:
@@ -77,7 +77,7 @@ class Session:
             self._prepare_one(folder, contender, dtypes)
 
     def _prepare_one(self, folder: Path, contender: str, dtypes: tuple[str, ...]) -> None:
-        """Asks one contender, in a process that ends with it."""
+        """Runs one command of a contender, in a process that ends with it."""
         done = {dtype: folder / f".{contender}_{dtype}" for dtype in dtypes}
         wanted = [dtype for dtype in dtypes if not done[dtype].exists()]
         worker = self.crew.fresh(contender) if wanted else None
@@ -173,6 +173,6 @@ class Session:
 
 
 def say(text: str) -> None:
-    """Tells how far the run is, beside the table."""
+    """Prints the progress of the run, apart from the table."""
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text}\n")
     sys.stderr.flush()

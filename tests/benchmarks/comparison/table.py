@@ -14,7 +14,7 @@ def as_text(tables: Sequence[Table]) -> str:
 
 
 def as_markdown(tables: Sequence[Table]) -> str:
-    """The same as Markdown, a heading each."""
+    """The same as Markdown, each with a heading."""
     return "\n".join(_render(table, "github", title=f"## {table.title}", note="- ") for table in tables)
 
 

@@ -1,4 +1,4 @@
-"""Taking turns: every line runs once a round, one at a time, with the processors at rest in between."""
+"""Taking turns: every line runs once per round, one at a time, with the processors at rest in between."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def take_turns(
         num_untimed: rounds at the beginning whose figures are not kept.
 
     Returns:
-        Name -> its figures, one dictionary a round; and name -> why, for those that failed.
+        Name -> its figures, one dictionary per round; and name -> reason, for those that failed.
     """
     names, failed = list(turns), {}
     kept: dict[str, list[dict[str, Any]]] = {name: [] for name in names}

@@ -1,4 +1,4 @@
-"""One contender in a process of its own: answers commands, one JSON line each, and sleeps between them.
+"""The worker process of one contender: answers commands, one JSON line each, and sleeps between them.
 
     python worker.py CONTENDER
 
@@ -13,7 +13,7 @@
   returns the mean loss;
 - `matrix_product(dtype, size)`: a function without arguments that multiplies two square matrices.
 
-A contender that cannot do what it is asked raises; the reason is sent back, and stands in the table.
+A contender that cannot run a command raises; the reason is sent back, and shown in the table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The other end of the pipes: starts workers, asks them one at a time, and lets the processors come to rest between."""
+"""Starts the workers of a run, sends them commands one at a time, and waits until the processors rest in between."""
 
 from __future__ import annotations
 

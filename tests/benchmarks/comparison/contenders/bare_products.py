@@ -1,6 +1,6 @@
-"""The matrix products of an encoder alone, in one `tf.function`: what TensorFlow's kernels need at the least.
+"""The matrix products of an encoder alone, in one `tf.function`: the lower bound of TensorFlow's kernels.
 
-A text counts a token a word, and two special ones. The vectors are of no use; the weights are random.
+A text has one token per word, and two special ones. The vectors mean nothing; the weights are random.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """KerasHub: its preprocessor and its backbone in one graph.
 
 Its preprocessor pads to a constant only. The constant is the longest text of the file: the least that loses no text,
-for one who has seen all of them. With XLA or without, and in bfloat16 with either policy, whichever is faster here.
+if all of them are known beforehand. With XLA or without, and in bfloat16 with either policy, whichever is faster here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`keras_bert_layers`, served: the SavedModel of `task.export`, in a process that knows TensorFlow only.
+"""`keras_bert_layers`, served: the SavedModel of `task.export`, in a process that has TensorFlow only.
 
 Strings go in by the signature `serving_default`. In bfloat16 it is `task.export(path, dtype="bfloat16")`.
 """

@@ -1,4 +1,4 @@
-"""`ours_saved_model` in a process that keeps no second, packed copy of its weights, which is the default of TensorFlow.
+"""`ours_saved_model` without a second, packed copy of its weights in memory, which is TensorFlow's default.
 
 Slower at one text, smaller in memory. The files are those of `ours_saved_model`.
 """

@@ -1,4 +1,4 @@
-"""Growth: with the length of the texts, with the size of the batch, and full batches of the longest texts."""
+"""How time grows with the length of the texts and with the size of the batch, and full batches of the longest texts."""
 
 from __future__ import annotations
 

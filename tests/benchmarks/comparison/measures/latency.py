@@ -1,4 +1,4 @@
-"""One text at a time: the seconds from a string to its vector, a short SST-2 sentence."""
+"""Latency of one text at a time: the seconds from a short SST-2 sentence to its vector."""
 
 from __future__ import annotations
 

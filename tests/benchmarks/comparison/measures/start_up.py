@@ -1,4 +1,4 @@
-"""Fresh processes: import, load and first answer, the most memory while serving, sizes on disk, and bare imports."""
+"""Start-up in fresh processes: import, load and first answer, peak memory, sizes on disk, and bare imports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from comparison.turns import series, take_turns
 BATCH_SIZE = 32
 STAGES = ("import", "load", "first_answer", "total")
 MEMORY = ("memory_imported", "memory_loaded", "peak_memory")
-# What it costs to name this package, beside Keras, which it is imported with.
+# The cost of importing this package, beyond that of Keras.
 IMPORT = """
 import time
 start = time.perf_counter()
@@ -87,7 +87,7 @@ def _start(session: Session, model: str, line: Line) -> dict[str, float]:
 
 
 def _sizes(session: Session, model: str) -> dict[str, float]:
-    """MB on disk: of the weights in float32, of the SavedModel, and of what it holds beside its weights."""
+    """MB on disk: of the weights in float32, of the SavedModel, and of the rest of the SavedModel."""
     folder = session.folder / model
     variables = folder / "saved_model_float32/variables/variables.data-00000-of-00001"
     if not variables.is_file():

@@ -1,4 +1,4 @@
-"""Tokenizing alone: `bench_tokenizer.py`, in a process of its own."""
+"""Tokenizing alone: `bench_tokenizer.py`, in its own process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROGRAM = Path(__file__).parents[2] / "bench_tokenizer.py"
 
 
 def measure_tokenizing(session: Session, models: tuple[str, ...]) -> list[dict[str, Any]]:
-    """One result: seconds a batch of each tokenizer, round by round."""
+    """One result: seconds per batch of each tokenizer, round by round."""
     say("tokenizing")
     session.crew.rest()
     path = session.folder / "tokenizing.json"
