@@ -74,7 +74,7 @@ def backbone_outputs(found):
 def google_files(found, backbone):
     """Google's TensorFlow checkpoints, written and read again."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Google's files have no word for the erf form
+        warnings.simplefilter("ignore", UserWarning)  # Google's files cannot name the erf form
         directory = keras_bert_layers.save_google(backbone, Path(folder) / "google")
         loaded = keras_bert_layers.load_backbone(directory)
     found.update({f"google:{key}": to_numpy(value) for key, value in loaded(inputs()).items()})
@@ -127,7 +127,7 @@ def gpu_kernels(found):
             outputs, _ = block.stateless_call(weights, [], hidden, mask, first_token_only=first, training=True)
             return keras.ops.sum(outputs)
 
-        with (  # what JAX asks the machine, which need not have a GPU for this
+        with (  # what JAX queries from the machine, which need not have a GPU for this
             mock.patch.object(cudnn, "check_cudnn_version", return_value=91_000),
             mock.patch.object(cudnn, "check_compute_capability", return_value=True),
             mock.patch.object(cudnn, "is_cuda_compute_capability_equal", return_value=False),
@@ -249,7 +249,7 @@ def relative(found):
 
 
 def packed_rows(found):
-    """Two texts in a row, and both in rows of their own: outputs, and how far a step with a masked-LM head goes."""
+    """Two texts in one row, and each in a row of its own: outputs, and the change by a step with a masked-LM head."""
     import keras
 
     texts, rows = np.array([[1, 1, 1, 2, 2, 2, 2, 0]], "int32"), np.array([[1, 1, 1, 0], [1, 1, 1, 1]], "int32")

@@ -1,4 +1,4 @@
-"""Names that other libraries have."""
+"""Errors for names of other libraries, such as `from_pretrained`."""
 
 import copy
 import inspect

@@ -1,4 +1,4 @@
-"""`quantize`, and a `.keras` file of what it made."""
+"""`quantize`, and `.keras` files of quantized models."""
 
 import gc
 
@@ -60,7 +60,7 @@ def test_a_file_of_int8_weights(name, small_backbone, preprocessor, tmp_path):
     after = outputs(model)
     assert set(quantized(model)) == {"int8"}
     for exact, found in zip(before, after, strict=True):
-        scale = np.abs(exact[np.abs(exact) < 1e6]).max()  # without the logits of what is no answer
+        scale = np.abs(exact[np.abs(exact) < 1e6]).max()  # without the logits of positions that cannot be an answer
         assert 0 < np.abs(found - exact).max() < TOLERANCE * scale
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
@@ -95,5 +95,5 @@ def test_a_mode_that_calibrates_is_refused_before_it_quantizes(small_backbone):
     assert set(quantized(small_backbone)) == {None}
 
 
-def test_a_config_without_quantized_layers_says_nothing_of_them(small_backbone):
+def test_a_config_without_quantized_layers_does_not_mention_them(small_backbone):
     assert "quantized_layers" not in small_backbone.get_config()

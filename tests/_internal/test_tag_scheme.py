@@ -9,7 +9,7 @@ IOB1 = ["O", "I-a", "B-a", "I-b", "B-b"]
 IO = ["O", "a", "b"]
 
 
-# Names, the scheme that they are found to be, and what each says: a kind and a label.
+# Names, the scheme that is inferred from them, and what each means: a kind and a label.
 CASES = {
     "bio": ("O B-per I-per B-creative-work I-creative-work", "bio", "O Bper Iper Bcreative-work Icreative-work"),
     "other order": ("I-a O B-a", "bio", "Ia O Ba"),
@@ -159,7 +159,7 @@ def test_what_may_follow_in_bio():
 
 
 def test_what_may_follow_in_iob1():
-    """A "B-" only between two entities of a label."""
+    """A "B-" only between two entities of the same label."""
     anywhere = {"O", "I-a", "I-b"}
     a, b = {*anywhere, "B-a"}, {*anywhere, "B-b"}
     assert allowed(IOB1, "iob1") == {None: anywhere, "O": anywhere, "B-a": a, "I-a": a, "B-b": b, "I-b": b}
@@ -199,7 +199,7 @@ def test_only_an_outside():
 
 
 @pytest.mark.parametrize("names", ["O", b"O", None, {"O", "B-a"}, ["O", 1]])
-def test_what_is_no_list_of_strings(names):
+def test_what_is_not_a_list_of_strings(names):
     with pytest.raises(TypeError, match="`Owner`: `tag_names` must be a list of strings. Received: tag_names="):
         check_tag_names("Owner", names)
 

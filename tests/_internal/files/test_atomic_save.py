@@ -1,4 +1,4 @@
-"""A saved model replaces the file of before when it is complete."""
+"""Atomic saves: a saved model replaces the old file when the new one is complete."""
 
 import json
 import os
@@ -164,7 +164,7 @@ def test_replaces_what_keras_wrote(tmp_path):
 
 
 def test_files_of_others_stay(tmp_path):
-    """A file of an epoch, say, has the name of a shard; and an index may name anything."""
+    """Another file, such as that of an epoch, may have the name of a shard; and an index may name anything."""
     epoch, thesis = tmp_path / "x_00001.weights.h5", tmp_path / "thesis.tex"
     make_sharded(7.0).save_weights(epoch)
     thesis.write_text("chapter")

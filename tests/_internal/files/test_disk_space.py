@@ -1,4 +1,4 @@
-"""An HDF5 file is not started on a full disk."""
+"""Full disks: the error that users see, and the check for room before an HDF5 file is written."""
 
 import errno
 import os
