@@ -1,4 +1,4 @@
-"""Pages in a real browser, one after another, each in a frame of its own width; they tell what they find."""
+"""Opens pages in Chromium one after another, each in a frame of a given width, and collects their reports."""
 
 import html
 import json
@@ -9,7 +9,7 @@ WIDTHS = (390, 1280)  # CSS pixels: a phone and a desk
 SCHEMES = {"dark": 0, "light": 1}  # Chromium's numbers for them
 TIME = 120_000  # milliseconds of the pages' own clock
 
-# A window of Chromium is at least 500 wide, a frame in it is as wide as one likes. One page is looked at after another.
+# A window of Chromium is at least 500 wide, a frame in it may have any width. Pages are opened one after another.
 FRAMES = """<!DOCTYPE html><body><script>
 const frames = FRAMES, results = [];
 function next() {
@@ -25,12 +25,12 @@ next();
 
 
 def frames_page(frames):
-    """The page round the frames: name, width and address of each. A framed page posts an object to its parent."""
+    """The page around the frames: name, width and address of each. A framed page posts an object to its parent."""
     return FRAMES.replace("FRAMES", json.dumps(frames))
 
 
 def look(chromium, address, profile, scheme):
-    """What the framed pages told.
+    """The reports of the framed pages.
 
     Args:
         chromium: the program.

@@ -25,7 +25,7 @@ def pytest_sessionstart(session):
     gc.set_threshold(100_000, 10, 100)
 
 
-# Files whose tests share no fixture that takes long: each test goes to a free process. Other files go as a whole.
+# Files whose tests share no fixture that takes long: each test goes to a free process. Other files run in one process.
 APART = ("tests/checkpoints/families/test_families.py", "tests/test_docs.py", "tests/test_doctests.py")
 # What takes minutes, or half a minute in the default run, the longest first; the rest goes by the number of tests.
 LONGEST = (
@@ -60,7 +60,7 @@ def pytest_xdist_make_scheduler(config, log):
     return LongestFirst(config, log) if config.getoption("dist") == "loadfile" else None
 
 
-# What is said where tensorflow-text is not installed, or hidden by tests/without_tensorflow_text.
+# The reason that is reported where tensorflow-text is not installed, or hidden by tests/without_tensorflow_text.
 NEEDS_TENSORFLOW_TEXT = (
     "signatures of strings need tensorflow-text",
     "No module named 'tensorflow_text'",
@@ -209,7 +209,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def chromium_frames():
-    """How pages are looked at in it."""
+    """The module `chromium_frames.py`, which opens pages in it."""
     spec = importlib.util.spec_from_file_location("chromium_frames", ROOT / "tests" / "chromium_frames.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -302,7 +302,7 @@ def test_too_long_a_sequence(inputs):
 
 
 @pytest.mark.parametrize("config", [CONFIG.to_dict(), None, 7, "bert_base_uncased"])
-def test_only_a_config_will_do(config):
+def test_only_a_config_is_accepted(config):
     with pytest.raises(TypeError, match=r"`BertBackbone`: `config` must be a BertConfig\. Received: config="):
         BertBackbone(config)
 

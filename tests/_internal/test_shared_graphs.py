@@ -58,7 +58,7 @@ def test_what_differs_has_a_graph_of_its_own(doubler, other):
     assert [part.numpy().tolist() for part in graph(tf.ones([1]))] == [[2.0], [3.0]]
 
 
-def test_a_plain_call_elsewhere(doubler):
+def test_a_plain_call_when_eager_or_outside_of_the_block(doubler):
     graph_of(lambda x: traced_once(doubler, {"x": x}), [3])
     with shared_graphs():
         assert traced_once(doubler, {"x": tf.ones([1])})["doubled"].numpy().tolist() == [2.0]

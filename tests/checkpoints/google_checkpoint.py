@@ -114,7 +114,7 @@ def save(prefix, arrays):
 
 
 def write(directory, shapes=None, *, arrays=None, config=CONFIG, vocabulary=VOCABULARY, prefix="bert_model.ckpt"):
-    """A whole checkpoint; gives the directory and the arrays."""
+    """A complete checkpoint; returns the directory and the arrays."""
     directory = Path(directory)
     directory.mkdir(exist_ok=True)
     (directory / "bert_config.json").write_text(json.dumps(config), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A HuggingFace hub on this machine: the few addresses that huggingface_hub asks when it downloads a repository."""
+"""A HuggingFace hub on this machine, with the few addresses that huggingface_hub requests for a download."""
 
 import hashlib
 import json

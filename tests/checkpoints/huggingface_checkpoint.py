@@ -84,7 +84,7 @@ def write_json(path, value):
 
 
 def write(directory, *, config=CONFIG, tensors=None, vocabulary=VOCABULARY):
-    """A whole checkpoint; gives the directory."""
+    """A complete checkpoint; returns the directory."""
     directory = Path(directory)
     directory.mkdir(exist_ok=True)
     write_json(directory / "config.json", config)
@@ -134,7 +134,7 @@ def tokenizer_json(vocabulary=VOCABULARY):
 
 
 def add_modules(directory, *, kinds=("Transformer", "Pooling", "Normalize"), pooling=None, package="models"):
-    """sentence-transformers' files round a checkpoint."""
+    """Adds the files of sentence-transformers to a checkpoint."""
     paths = ["", *(f"{index}_{kind}" for index, kind in enumerate(kinds) if index)]
     types = [f"sentence_transformers.{package}.{kind}" for kind in kinds]
     modules = [

@@ -76,7 +76,7 @@ def load(kind, directory, **options):
 
 
 def weights(model):
-    """Array by path of every weight; the states of random generators are no weights."""
+    """Array by path of every weight; the states of random generators are not weights."""
     variables = {variable.path: variable for variable in model.variables if "seed_generator" not in variable.path}
     return {path: keras.ops.convert_to_numpy(variable) for path, variable in variables.items()}
 

@@ -1,11 +1,11 @@
-"""Writes `minilm_reference.npz`: what transformers + torch make of `minilm_texts.txt` with all-MiniLM-L6-v2.
+"""Writes `minilm_reference.npz`: outputs of transformers + torch for `minilm_texts.txt` with all-MiniLM-L6-v2.
 
 The default tests compare this package with that file, so that they need neither transformers nor torch. Run it where
 the extras `test` and `peers` are installed, from the repository root:
 
     python tests/checkpoints/make_minilm_reference.py
 
-All texts go in as one padded batch in float32. Token ids and the pooled output are stored whole; of the sequence
+All texts go in as one padded batch in float32. Token ids and the pooled output are stored completely; of the sequence
 output, which would take 3.5 MB, every token keeps `NUM_COLUMNS` of its 384 numbers, at places that differ from token to
 token so that together they cover all columns.
 """

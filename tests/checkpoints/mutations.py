@@ -1,4 +1,4 @@
-"""Seeded damage to files: of their bytes, and of the values in their JSON."""
+"""Random damage to files by a seed: to their bytes, and to the values in their JSON."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""A small random model of every kind of this package, for the tests of what is written."""
+"""A small random model of every kind of this package, for the tests of writers."""
 
 import keras
 import numpy as np

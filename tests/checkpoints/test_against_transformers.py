@@ -1,4 +1,4 @@
-"""Checkpoints that transformers itself writes, and its outputs in the same process."""
+"""Checkpoints that transformers writes, loaded here: outputs equal to its own in the same process."""
 
 import csv
 import gzip
@@ -62,7 +62,7 @@ def torch_outputs(torch, model, inputs):
 
 
 def assert_same(torch, model, directory, inputs):
-    """Our backbone of a directory gives what the model in memory gives, at all real positions."""
+    """Our backbone of a directory has the outputs of the model in memory, at all real positions."""
     expected = torch_outputs(torch, model, inputs)
     ours = load_backbone(directory).predict(inputs, batch_size=64, verbose=0)
     real = inputs["padding_mask"].astype(bool)
@@ -181,7 +181,7 @@ def test_minilm_on_real_texts(torch, transformers, minilm, shared_data):
 )
 @pytest.mark.filterwarnings("ignore:.*Following the first")
 def test_tokenizer_settings_are_transformers(transformers, checkpoint, huggingface, config, normalizer):
-    """Which file has the last word, and on what."""
+    """Which file decides, and on what."""
     values = huggingface.tokenizer_json()
     values["normalizer"] |= normalizer
     huggingface.write_json(checkpoint / "tokenizer.json", values)

@@ -124,8 +124,8 @@ def test_vocabularies_that_are_refused(checkpoint, load, change, message):
 
 
 @pytest.mark.parametrize("load", [load_backbone, load_tokenizer, load_preprocessor, load_task])
-def test_no_right_to_read(checkpoint, monkeypatch, load):
-    """As it is for others than root, who may read everything."""
+def test_no_permission_to_read(checkpoint, monkeypatch, load):
+    """As for users other than root, who may read everything."""
     granted = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path != checkpoint and granted(path, mode))
     message = rf"`{load.__name__}`: `source` must be a directory that may be read"

@@ -1,4 +1,4 @@
-"""Damaged files of every kind: an error, or what the file truly says; nothing else, and in little memory."""
+"""Fuzzing of damaged files: an error or a right load, never anything else, and in little memory."""
 
 import importlib.util
 import json
@@ -53,7 +53,7 @@ def fuzz(path, damage, read, *, count):
             before = tracemalloc.get_traced_memory()[0]
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UserWarning)  # two files that say two things: that is a right load
+                    warnings.simplefilter("ignore", UserWarning)  # two files that contradict each other
                     read(path)
             except CheckpointError as error:
                 refused += 1
@@ -115,7 +115,7 @@ def test_tokenizer_json(tmp_path, mutations, huggingface, count):
 SHARD = "model-00001-of-00001.safetensors"
 NOT_GOOGLES = ("architectures", "model_type", "layer_norm_eps", "pad_token_id")
 
-# Written beside the whole checkpoint: the file, its values, and what reads it.
+# Written beside the complete checkpoint: the file, its values, and what reads it.
 OTHERS = {
     "config.json": (None, lambda path: HuggingFaceDirectory(path.parent, owner="load_backbone").config),
     "bert_config.json": (None, lambda path: GoogleDirectory(path.parent, owner="load_backbone").config),

@@ -1,4 +1,4 @@
-"""Heads of directories whose config does not say what they are, read by transformers and here."""
+"""Heads of directories whose config does not state them, read by transformers and here."""
 
 import json
 
@@ -94,7 +94,7 @@ def test_masked_lm(torch, transformers, ids, tmp_path, architecture):
 @pytest.mark.parametrize("kind", [MLM, BOTH])
 @pytest.mark.parametrize("is_said", [True, False])
 def test_a_decoder_of_its_own(torch, transformers, ids, tmp_path, kind, is_said):
-    """transformers leaves two matrices that differ apart, whatever the config says."""
+    """transformers keeps two matrices that differ apart, whatever the config states."""
     model = make(torch, transformers, kind, tie_word_embeddings=False)
     model.save_pretrained(tmp_path / "theirs")
     if not is_said:

@@ -204,7 +204,7 @@ def test_a_damaged_file_that_cannot_be_removed(repository, monkeypatch):
         load()
 
 
-def test_a_cache_without_links_is_not_checked_and_says_so(repository, no_network, caplog):
+def test_a_cache_without_links_is_not_checked_and_warns(repository, no_network, caplog):
     path = load() / "vocab.txt"
     assert len(blob_hash(path)) == 40
     content = path.read_bytes()
@@ -264,7 +264,7 @@ def test_a_hub_that_states_no_hash(repository, monkeypatch, hub_server):
         load()
 
 
-def test_a_repository_that_moves_on_meanwhile(repository, monkeypatch, tmp_path):
+def test_a_repository_that_changes_meanwhile(repository, monkeypatch, tmp_path):
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *call, **options: tmp_path)
     with pytest.raises(CheckpointError, match=r"must stay as it is while it is loaded.*Load it again"):
         load()
@@ -281,7 +281,7 @@ def test_a_download_that_fails(repository, monkeypatch):
         load()
 
 
-def test_an_answer_that_is_no_hub(repository, monkeypatch, hub_server):
+def test_an_answer_that_is_not_from_a_hub(repository, monkeypatch, hub_server):
     monkeypatch.setattr(hub_server._Handler, "_api", lambda self, parts: self._send("<html>Please log in</html>"))
     with pytest.raises(CheckpointError, match=r"must be in huggingface_hub's cache .*JSONDecodeError"):
         load()
@@ -306,7 +306,7 @@ def test_every_preset_has_a_repository():
 
 
 @pytest.mark.parametrize("source", [Path("a/directory"), Path(TINY), b"bytes", 3, None, str(Path(__file__).parent)])
-def test_what_is_no_name_goes_through(source):
+def test_what_is_not_a_name_is_returned_unchanged(source):
     assert load(source) is source
 
 
@@ -336,6 +336,6 @@ def test_what_is_no_name_goes_through(source):
         (" ", "name a checkpoint"),
     ],
 )
-def test_names_that_are_none(source, message):
+def test_invalid_names(source, message):
     with pytest.raises(CheckpointError, match=rf"`load_backbone`: `source` must {message}"):
         load(source)

@@ -70,13 +70,13 @@ def test_the_working_directory(checkpoint, monkeypatch):
     assert load("model.safetensors").config.hidden_dim == 15
 
 
-def test_a_file_is_no_directory(checkpoint):
+def test_a_file_is_not_a_directory(checkpoint):
     with pytest.raises(CheckpointError, match=r"must be an existing directory"):
         load(checkpoint / "config.json")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every directory")
-def test_no_right_to_read(checkpoint):
+def test_no_permission_to_read(checkpoint):
     checkpoint.chmod(0)
     try:
         with pytest.raises(CheckpointError, match=r"must be a directory that may be read"):

@@ -1,4 +1,4 @@
-"""DistilBERT, ELECTRA and XLM-RoBERTa: what transformers writes, read here, and what is written here, read by it."""
+"""DistilBERT, ELECTRA and XLM-RoBERTa: transformers' directories read here, and ours read by transformers."""
 
 import dataclasses
 import json

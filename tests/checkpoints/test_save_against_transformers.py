@@ -1,4 +1,4 @@
-"""What `save_huggingface` writes, loaded by transformers itself; and back, what transformers writes of it."""
+"""Directories of `save_huggingface` loaded by transformers, written by it again, and read here."""
 
 import contextlib
 import csv
@@ -189,7 +189,7 @@ def real_texts(shared_data):
 
 @pytest.mark.parametrize("library", ["transformers", "tokenizers"])
 def test_ids_of_real_texts(minilm, shared_data, tmp_path, library):
-    """All-MiniLM-L6-v2 read, written and read by others: the ids of the first file, on real texts."""
+    """All-MiniLM-L6-v2 read, written, and read by transformers: the ids of the first file, on real texts."""
     peer = pytest.importorskip(library)
     directory = save_huggingface(load_task(minilm), tmp_path / "minilm")
     texts = real_texts(shared_data)
@@ -214,7 +214,7 @@ def test_minilm_outputs(torch, transformers, minilm, tmp_path):
 
 @contextlib.contextmanager
 def foreign_warnings():
-    """Another project's warnings are not ours to mend."""
+    """Warnings of another project, which cannot be fixed here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -169,7 +169,7 @@ def test_dual_encoder_of_a_sentence_encoder(sentence_encoder):
     np.testing.assert_allclose(task.predict(TEXTS, verbose=0), expected, atol=TOLERANCE)
 
 
-def test_preprocessor_of_ones_own(checkpoint, preprocessor):
+def test_a_custom_preprocessor(checkpoint, preprocessor):
     assert load_task(checkpoint, "sentence_encoder", preprocessor=preprocessor).preprocessor is preprocessor
 
 
@@ -178,7 +178,7 @@ def test_without_a_preprocessor_no_vocabulary_is_needed(checkpoint):
     assert load_task(checkpoint, "classifier", num_classes=2, preprocessor=None).preprocessor is None
 
 
-def test_checkpoint_that_does_not_say(checkpoint):
+def test_checkpoint_that_does_not_state_its_task(checkpoint):
     with pytest.raises(
         CheckpointError,
         match=r"does not state its task\. Give one of \['classifier', 'cross_encoder'",
@@ -233,7 +233,7 @@ def test_saved_task_takes_no_options(tmp_path):
         load_task(tmp_path / "x.keras", num_classes=2)
 
 
-def test_saved_model_that_is_no_task(tmp_path):
+def test_saved_model_that_is_not_a_task(tmp_path):
     keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(tmp_path / "x.keras")
     with pytest.raises(
         CheckpointError, match=r"must hold a BertClassifier or BertCrossEncoder or .*\. Received: a Sequential"

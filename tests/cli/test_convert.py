@@ -1,4 +1,4 @@
-"""`convert`: layouts, destinations, and what is left after an error."""
+"""`convert`: layouts, destinations, and no files left after an error."""
 
 import json
 import sys

@@ -147,7 +147,7 @@ def test_entities_do_not_depend_on_the_rows_beside():
     ]
 
 
-def test_only_lines_of_which_something_was_cut_say_so():
+def test_only_lines_of_which_something_was_cut_report_it():
     from keras_bert_layers.cli.predict import answer_lines
     from keras_bert_layers.cli.text_rows import TextRow
 
@@ -210,7 +210,7 @@ def test_words_after_two_dashes(run, answers, saved_model):
     assert len(answers()) == 2
 
 
-def test_an_unknown_option_is_no_text(run, error_line, saved_model):
+def test_an_unknown_option_is_not_a_text(run, error_line, saved_model):
     with pytest.raises(SystemExit):
         run("predict", saved_model, "--bach-size", "8", "a")
     assert "unrecognized arguments: --bach-size" in error_line()

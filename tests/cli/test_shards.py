@@ -1,4 +1,4 @@
-"""`shards`: what it writes and prints, and what it refuses."""
+"""The command `shards`: its files, its output and its errors."""
 
 import pytest
 

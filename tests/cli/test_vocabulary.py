@@ -1,4 +1,4 @@
-"""`vocabulary train`, `extend` and `prune`: what they write and print, and what they refuse."""
+"""`vocabulary train`, `extend` and `prune`: their files, their output and their errors."""
 
 import json
 

@@ -4,7 +4,7 @@ import pytest
 from keras_bert_layers.decoding import decode_entities
 
 TAG_NAMES = ["I-a", "O", "B-a", "B-long-name", "I-long-name"]
-# What each tag says, as a kind and a label, written by hand: B begins an entity, E ends it, S does both.
+# The meaning of each tag, as a kind and a label, written by hand: B begins an entity, E ends it, S does both.
 SCHEMES = {
     "bio": dict(zip(TAG_NAMES, ["I a", "", "B a", "B long-name", "I long-name"], strict=True)),
     "iob1": {"O": "", "I-a": "I a", "I-b": "I b", "B-b": "B b"},

@@ -263,7 +263,7 @@ def test_the_program_asks_no_other_machine(page, address):
 
 
 @pytest.mark.slow
-def test_refuses_a_file_that_is_none(tmp_path):
+def test_refuses_a_missing_file(tmp_path):
     pytest.importorskip("gradio", reason="needs Gradio, which the extra `demo` installs")
     command = [sys.executable, str(FOLDER / "demo_app.py"), "--classifier", str(tmp_path / "none.keras")]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}

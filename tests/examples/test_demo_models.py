@@ -43,7 +43,7 @@ class Vectors:
         return np.array([vectors[text] for text in texts])
 
 
-def test_what_is_missing_is_told_in_one_sentence(demo, no_bundle, tmp_path):
+def test_what_is_missing_is_stated_in_one_sentence(demo, no_bundle, tmp_path):
     found = demo.find_models(tmp_path, {})
     assert list(found) == list(demo.SLOTS)
     for name, one in found.items():
@@ -123,7 +123,7 @@ def test_sentences_are_compared_by_direction(demo):
         ("compare", ["a", "b\n" * 51], "Enter at most 50 other sentences here; there are 51."),
     ],
 )
-def test_what_a_visitor_is_told(demo, name, texts, message):
+def test_messages_for_a_visitor(demo, name, texts, message):
     with pytest.raises(ValueError, match="here|first|capitals") as caught:
         getattr(demo, name)(None, *texts)
     assert str(caught.value) == message

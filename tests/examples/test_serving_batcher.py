@@ -116,7 +116,7 @@ def test_an_error_in_the_middle_of_a_large_request(make):
     assert asyncio.run(ask()) == ["Z"]
 
 
-def test_who_has_gone_is_left_out(make, steps):
+def test_clients_that_have_left_are_left_out(make, steps):
     async def ask():
         batcher = make()
         first = asyncio.create_task(batcher.answer("a", *texts("wait")))

@@ -156,7 +156,7 @@ def test_pauses_grow(serve, client_of, module, monkeypatch):
         assert most / 2 <= pause <= most
 
 
-def test_waits_as_long_as_the_server_says(serve, client_of, module, monkeypatch):
+def test_waits_as_long_as_the_server_asks(serve, client_of, module, monkeypatch):
     pauses = noted_pauses(module, monkeypatch)
     client_of(serve((503, {}, {"Retry-After": "2"}), GOOD)).predict({"text": ["Good."]})
     assert pauses == [2.0]

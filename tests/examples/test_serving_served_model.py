@@ -148,7 +148,7 @@ def test_requests_that_are_refused(served, signature, inputs, message):
     assert type(caught.value).__name__ == "RequestError"
 
 
-def test_what_the_model_refuses_is_told_in_one_line(served, import_example):
+def test_what_the_model_refuses_is_reported_in_one_line(served, import_example):
     ids = {"token_ids": [[2, 9999, 3]], "segment_ids": [[0, 0, 0]], "padding_mask": [[1, 1, 1]]}
     with pytest.raises(Exception, match="9999") as caught:
         ask(served, "token_ids", **ids)

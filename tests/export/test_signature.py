@@ -20,7 +20,7 @@ def test_ascii(size):
 
 @pytest.mark.parametrize("character", ["é", "…", "😀"])
 @pytest.mark.parametrize("offset", range(5))
-def test_a_character_is_whole_or_not_there(character, offset):
+def test_a_character_is_kept_or_cut_as_one(character, offset):
     text = "a" * (BOUND - offset) + character * 9
     expected = text.encode()[:BOUND].decode(errors="ignore").encode()
     assert bounded([text]) == [expected]
@@ -40,7 +40,7 @@ COLUMN = ((None,), "string")
 PAIRS = {"text": COLUMN, "choices": ((None, None), "string"), "number": ((None,), "int32")}
 
 
-def test_an_answer_tells_how_many_bytes_of_its_row_were_cut():
+def test_an_answer_reports_how_many_bytes_of_its_row_were_cut():
     signature = Signature("pairs", lambda text, choices, number: {"text": text, "choices": choices}, PAIRS)
     serve = tf.function(with_bound(signature, BOUND).function, autograph=False)
     texts, choices = ["a" * (BOUND + 2), "a" * BOUND, ""], [["b" * 20, "b" * 18], ["", "é" * 9], ["b", "b" * 99]]

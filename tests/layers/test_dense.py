@@ -17,7 +17,7 @@ def test_values(name, numpy_bert):
     np.testing.assert_allclose(np.asarray(ours), numpy_bert.ACTIVATIONS[name](POINTS.astype("float64")), atol=FLOAT32)
 
 
-def test_the_two_gelus_differ_by_as_much_as_the_docs_say():
+def test_the_two_gelus_differ_by_as_much_as_the_docs_state():
     difference = np.abs(np.asarray(gelu_erf(POINTS)) - np.asarray(gelu_tanh(POINTS))).max()
     assert 4.6e-4 < difference < 4.8e-4
 

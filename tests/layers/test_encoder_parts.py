@@ -223,7 +223,7 @@ def test_the_parts_of_bert():
 
 @pytest.mark.parametrize("save", [save_huggingface, save_google, save_kerashub])
 @pytest.mark.parametrize("name", ["causal", "rotary"])
-def test_checkpoints_of_others_have_no_place_for_parts(name, save, tmp_path):
+def test_other_checkpoints_have_no_place_for_parts(name, save, tmp_path):
     text = rf"`{save.__name__}`: `model.parts` must be BERT's own\. Received: .*Save a `\.keras` file\."
     with pytest.raises(ValueError, match=text):
         save(make(name), tmp_path / "model")
@@ -250,7 +250,7 @@ def test_wrong_parts():
         BertBackbone(CONFIG, parts=RotaryPositions())
 
 
-def test_a_part_of_ones_own(inputs):
+def test_a_custom_part(inputs):
     @keras.saving.register_keras_serializable("tests")
     class Nearest(Positions):
         def bias(self, num_queries, num_keys):

@@ -103,7 +103,7 @@ def test_contract(check_metric):
 
 
 @pytest.mark.parametrize("y_true", [[0, 2], [0, -100]])
-def test_labels_that_are_no_classes_give_nan(y_true):
+def test_labels_that_are_not_classes_give_nan(y_true):
     metric = F1Score(2)
     metric.update_state(y_true, [0, 1])
     assert np.isnan(float(metric.result()))
@@ -233,7 +233,7 @@ def test_columns():
 
 
 @pytest.mark.parametrize("y_true", [[0, 2], [0, -1], [0.0, 0.5]])
-def test_matthews_labels_that_are_no_classes_give_nan(y_true):
+def test_matthews_labels_that_are_not_classes_give_nan(y_true):
     metric = MatthewsCorrelation()
     metric.update_state(y_true, [0, 1])
     assert np.isnan(float(metric.result()))

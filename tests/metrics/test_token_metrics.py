@@ -86,7 +86,7 @@ def test_weights_of_rows_and_other_shapes():
 
 
 @pytest.mark.parametrize("label", [-1, 3])
-def test_labels_that_are_no_classes_give_nan(label):
+def test_labels_that_are_not_classes_give_nan(label):
     metric = MaskedAccuracy()
     metric.update_state([[label, 1]], np.eye(3)[[[1, 1]]], sample_weight=[[0.0, 1.0]])
     assert float(metric.result()) == 1
@@ -164,7 +164,7 @@ def test_perplexity_random_cases_against_scikit_learn(cases_perplexity, found_pe
         assert result == pytest.approx(np.exp(expected), rel=FLOAT32_PERPLEXITY)
 
 
-def test_equal_logits_waver_between_all_tokens():
+def test_equal_logits_have_the_perplexity_of_all_tokens():
     metric = Perplexity()
     metric.update_state(np.ones((2, 3), "int32"), np.full((2, 3, 7), 1e4))
     assert float(metric.result()) == pytest.approx(7, rel=FLOAT32_PERPLEXITY)

@@ -30,7 +30,7 @@ def test_rates_and_losses(model):
     np.testing.assert_allclose(finder.losses, losses, rtol=1e-5)
 
 
-def test_all_is_as_before(model):
+def test_weights_and_rate_are_restored(model):
     model.fit(np.ones((2, 1)), np.ones((2, 1)), verbose=0)
     before = [variable.numpy() for variable in [*model.weights, *model.optimizer.variables]]
     fit(model, LearningRateFinder(1e-3, 1e-1, num_steps=7))

@@ -239,7 +239,7 @@ def test_rerank(urls, tasks, raw):
         ("classifier", "predict", {"inputs": ["a", "b"]}, 422, "Validation", "takes 1 texts"),
     ],
 )  # fmt: skip
-def test_what_a_model_cannot_do_is_said(urls, model, route, body, status, kind, words):
+def test_what_a_model_cannot_do_is_reported(urls, model, route, body, status, kind, words):
     answer = ask(f"{urls[model]}/{route}", body, status)
     assert set(answer) == {"error", "error_type"}
     assert answer["error_type"] == kind

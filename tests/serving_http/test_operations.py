@@ -218,7 +218,7 @@ def lines():
     root.setLevel(level)
 
 
-def test_a_line_a_request_without_texts(start, lines, model):
+def test_one_line_per_request_without_texts(start, lines, model):
     url, _ = start(rows=2)
     ours = {"X-Request-ID": "proxy-7"}
     assert post(url, SECRET, "b", headers=ours).headers["X-Request-ID"] == "proxy-7"
@@ -242,7 +242,7 @@ def test_a_line_a_request_without_texts(start, lines, model):
     assert SECRET not in json.dumps(lines)
 
 
-def test_a_fault_of_the_server_is_logged_and_not_told(start, lines, model):
+def test_a_fault_of_the_server_is_logged_and_not_shown(start, lines, model):
     url, _ = start()
     model.current.check = lambda *_: 1 / 0
     response = post(url, SECRET)
@@ -301,7 +301,7 @@ def test_none_is_lost_and_none_is_mixed_up(start, model):
             assert set(pool.map(client, range(number))) == {""}
 
 
-def test_the_drain_ends_by_itself(start, model):
+def test_the_drain_ends_on_its_own(start, model):
     """What cannot be completed in time is given up; `test_service.py` has the usual end."""
     import asyncio
 

@@ -228,7 +228,7 @@ def test_sigterm_answers_what_is_under_way(start_server, models):
         requests.get(f"{server.url}/readyz", timeout=5)
 
 
-def test_too_many_requests_are_told_to_come_again(start_server, models):
+def test_too_many_requests_are_asked_to_try_again(start_server, models):
     server = start_server(models, MAX_WAITING="1")
     texts = ["a good bad film " * 40] * 64
     with ThreadPoolExecutor(6) as pool:

@@ -305,7 +305,7 @@ class TestFiles:
         assert again.get_config() == classifier.get_config()
 
     @pytest.mark.slow
-    def test_training_goes_on_as_before(self, new_backbone, preprocessor, tmp_path):
+    def test_training_continues_as_before(self, new_backbone, preprocessor, tmp_path):
         """What is frozen stays frozen, the optimizer has its state, and biases and norms stay undecayed."""
         classifier = BertClassifier(new_backbone(), class_names=NAMES, preprocessor=preprocessor)
         classifier.backbone.get_layer("embedding").trainable = False
@@ -344,7 +344,7 @@ class TestFiles:
         ids = served["tokenize"](text=tf.constant(batch, shape=[len(batch)], dtype=tf.string))
         np.testing.assert_allclose(served["token_ids"](**ids)["logits"], logits, atol=TRACE_TOLERANCE)
 
-    def test_export_reads_100_000_bytes_unless_told_otherwise(self, classifier, served):
+    def test_export_reads_100_000_bytes_by_default(self, classifier, served):
         texts = ["good " * 30_000, "bad", "é" * 50_001]
         answer = served["serving_default"](text=tf.constant(texts))
         assert answer["bytes_cut"].numpy().tolist() == [50_000, 0, 2]

@@ -249,7 +249,7 @@ class TestFiles:
         check_equal(ask(served, "n_best", *X), answerer.best_answers(X))
 
     @pytest.mark.parametrize("signature", ["serving_default", "n_best"])
-    def test_what_is_cut_is_told(self, served, signature):
+    def test_what_is_cut_is_reported(self, served, signature):
         found = served.signatures[signature](question=tf.constant(["good"]), context=tf.constant(["x" * 100_007]))
         assert found["bytes_cut"].numpy().tolist() == [7]
 

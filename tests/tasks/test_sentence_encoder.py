@@ -145,7 +145,7 @@ def test_pairs_and_triplets_without_scores(encoder, embed, columns):
     }
 
 
-def test_the_same_text_is_never_told_apart(encoder, embed):
+def test_the_same_text_is_never_its_own_negative(encoder, embed):
     """Both rows of a text have both partners, and a partner that is another row's anchor is that text itself."""
     columns = (["good", "good", "film"], ["night", "bad", "good"])
     encoder.reset_metrics()
@@ -273,7 +273,7 @@ class TestErrors:
         with pytest.raises(ValueError, match="a tuple of two to 3 lists. Received: a tuple of 4"):
             encoder.fit((TEXTS, OTHERS, NEGATIVES, NEGATIVES))
 
-    def test_negatives_that_are_no_texts(self, encoder):
+    def test_negatives_that_are_not_texts(self, encoder):
         with pytest.raises(TypeError, match=r"texts must be strings. Received: \['a', 3\] in row 2"):
             encoder.fit((TEXTS, OTHERS, ["a", ["b"], ["a", 3], "c"]))
         with pytest.raises(TypeError, match=r"`x\[2\]` must be a column of texts, or of lists of texts"):
@@ -283,7 +283,7 @@ class TestErrors:
         with pytest.raises(ValueError, match="same number of texts. Received: 4 and 4 and 3"):
             encoder.fit((TEXTS, OTHERS, NEGATIVES[:3]))
 
-    def test_loss_of_ones_own_without_scores(self, make):
+    def test_a_custom_loss_without_scores(self, make):
         encoder = make()
         encoder.compile(loss="mean_absolute_error", run_eagerly=True)
         with pytest.raises(ValueError, match='`loss` must be "auto" where pairs have no `y`'):

@@ -91,7 +91,7 @@ def test_it_learns_each_scheme(make, scheme, crf):
 
 
 @pytest.mark.usefixtures("traces_nothing")
-def test_one_label_a_word_where_tags_are_no_spans(tagger):
+def test_one_label_per_word_where_tags_are_not_spans(tagger):
     found = tagger.answer(TEXTS)
     words = [TEXTS[0].split(), ["un", "-", "happy", "nights", "good", "."]]
     assert [[text for text in row if text] for row in found["entity_text"]] == words

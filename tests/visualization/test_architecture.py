@@ -67,7 +67,7 @@ def test_every_task_is_drawn(backbone, preprocessor):
         assert Architecture(task).html().count(">BertBackbone<") == 1, task
 
 
-def test_what_is_no_model():
+def test_what_is_not_a_model():
     with pytest.raises(
         TypeError, match="`model` must be a BertBackbone, a task or another functional Keras model. Rec"
     ):

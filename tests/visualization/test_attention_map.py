@@ -88,7 +88,7 @@ def test_wrong_indices(backbone, preprocessor):
         AttentionMap.from_model(backbone, "a", layer=0.5, preprocessor=preprocessor)
 
 
-def test_what_is_no_model_no_preprocessor_no_text(backbone, preprocessor):
+def test_what_is_not_a_model_a_preprocessor_or_a_text(backbone, preprocessor):
     with pytest.raises(
         TypeError, match="`AttentionMap`: `model` must be a BertBackbone or a task. Received: model='x'"
     ):

@@ -55,7 +55,7 @@ def test_one_point_and_equal_points():
         assert "nan" not in picture.html()
 
 
-def test_rounding_is_no_difference():
+def test_rounding_is_not_a_difference():
     vectors = np.float32([[3.0, 4.0, 1.0]] * 4) * (1 + 1e-7 * np.arange(4)[:, None])
     assert not HiddenStateMap(list("abcd"), vectors).coordinates.any()
 

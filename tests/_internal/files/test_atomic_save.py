@@ -163,7 +163,7 @@ def test_replaces_what_keras_wrote(tmp_path):
     assert numbers(tmp_path) == [0, 2, 3]
 
 
-def test_files_of_others_stay(tmp_path):
+def test_other_files_stay(tmp_path):
     """Another file, such as that of an epoch, may have the name of a shard; and an index may name anything."""
     epoch, thesis = tmp_path / "x_00001.weights.h5", tmp_path / "thesis.tex"
     make_sharded(7.0).save_weights(epoch)
@@ -178,7 +178,7 @@ def test_files_of_others_stay(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "{}", '"x"', '{"weight_map": []}', '{"weight_map": {"a": 3}}'])
-def test_an_index_that_is_none_is_replaced(content, tmp_path):
+def test_an_invalid_index_is_replaced(content, tmp_path):
     (tmp_path / "x.weights.json").write_text(content)
     save(tmp_path / "x.weights.json", 2.0)
     assert read_sharded(tmp_path / "x.weights.json") == {2.0}

@@ -8,17 +8,17 @@ from family_table import FAMILIES, GROUPS, Family
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "checkpoint-families.md"
 _HEADER = """# Supported checkpoints
 
-Checkpoints of the HuggingFace hub, and what `load_task` or `load_backbone` makes of each. Every row is a test: a small
-directory with random weights, and with the keys of `config.json`, the files of the tokenizer and the names of tensors
-that are public of the checkpoint, is loaded here and in transformers. Token ids are equal, and outputs within 2e-5.
+Checkpoints of the HuggingFace hub, and the models that `load_task` or `load_backbone` loads from them. Every row is a
+test: a small directory with random weights, and with the keys of `config.json`, the files of the tokenizer and the
+names of tensors that are public, is loaded here and in transformers. Token ids are equal, and outputs within 2e-5.
 What cannot be equal is refused. The tests hold no real weights, and a checkpoint may change on the hub.
 
 [Load a checkpoint](../guides/load-a-checkpoint.md) shows how; a checkpoint that is not in the table loads by the same
-rules. Where the files do not state the task, it is asked for as `task=...`; its stored head is read.
+rules. Where the files do not state the task, give it as `task=...`; its stored head is read.
 
 The table is made from `tests/checkpoints/families/family_table` by `make_page.py` beside it.
 """
-_TEXT = "The weights load, and the model takes token ids. The tokenizer is refused with an error that says why."
+_TEXT = "The weights load, and the model takes token ids. The tokenizer is refused; the error states the reason."
 _REFUSED = "The error names what differs."
 
 

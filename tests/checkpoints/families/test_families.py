@@ -1,4 +1,4 @@
-"""Every family of the table: equal to transformers on the same directory, or refused for a reason that one can read."""
+"""Every family of the table: equal to transformers on the same directory, or refused with the reason."""
 
 import json
 import re
@@ -216,7 +216,7 @@ def stored(family, directory, part):
 
 
 @cases([family for family in FAMILIES if family.refused])
-def test_refusals_say_why(family, directory):
+def test_refusals_state_the_reason(family, directory):
     for name in family.refused_by:
         loader = {"load_backbone": load_backbone, "load_task": load_task}[name]
         with pytest.raises(ValueError, match=family.refused) as caught:

@@ -167,7 +167,7 @@ def test_entries_that_leave_the_archive(tmp_path, saved, files_stay, name):
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
-def test_entries_that_stand_there_twice(tmp_path, saved, files_stay):
+def test_entries_that_occur_twice(tmp_path, saved, files_stay):
     path = write(tmp_path / "x.keras", [*saved.items(), ("config.json", b"{}")])
     refused(path, "'config.json' must be in the archive once")
 
@@ -222,7 +222,7 @@ def test_entries_that_overlap(tmp_path, saved, files_stay):
     ],
     ids=["link", "numbers in another file", "256 GB without numbers"],
 )
-def test_weights_that_lie_elsewhere_or_nowhere(tmp_path, saved, files_stay, change, message):
+def test_weights_that_are_elsewhere_or_missing(tmp_path, saved, files_stay, change, message):
     def replace(weights):
         group, name = weights[GAMMA].parent, GAMMA.rpartition("/")[2]
         del group[name]
@@ -233,12 +233,12 @@ def test_weights_that_lie_elsewhere_or_nowhere(tmp_path, saved, files_stay, chan
 
 
 @pytest.mark.parametrize("config", [b"", b"{", b"[" * 200_000, b"\xff", b"[1]", b"3", b'{"class_name": 3}'])
-def test_configs_that_are_none(tmp_path, saved, files_stay, config):
+def test_configs_that_are_not_configs(tmp_path, saved, files_stay, config):
     message = "must hold a config.json that can be read: |Keras refuses this file: "
     refused(write(tmp_path / "x.keras", {**saved, "config.json": config}.items()), message)
 
 
-def test_files_that_are_no_archive(tmp_path, saved, files_stay):
+def test_files_that_are_not_archives(tmp_path, saved, files_stay):
     path = write(tmp_path / "x.keras", saved.items())
     whole = path.read_bytes()
     damaged = bytearray(whole)

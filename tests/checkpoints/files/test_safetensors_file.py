@@ -188,7 +188,7 @@ def test_views_and_other_formats_are_written_as_float32(path, in_memory):
     assert written["bits"].tobytes() == bits.tobytes()
 
 
-def test_a_checkpoint_is_never_whole_in_memory(path, in_memory):
+def test_a_checkpoint_is_never_in_memory_completely(path, in_memory):
     class Numbered:
         def __init__(self):
             self.infos = {f"layer.{index}": TensorInfo("F32", (256, 1024)) for index in range(16)}

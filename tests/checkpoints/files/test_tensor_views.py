@@ -51,7 +51,7 @@ def test_not_a_map(index, weight_map):
         opened(index, weight_map)
 
 
-def test_tensor_elsewhere_than_the_index_says(index):
+def test_tensor_in_another_file_than_the_index_states(index):
     with pytest.raises(CheckpointError, match=rf"the tensor 'c' must be in '{FIRST}', which lacks it"):
         opened(index, {"a": FIRST, "b": FIRST, "c": FIRST})
 
@@ -118,13 +118,13 @@ def test_more_than_a_scale(tmp_path):
         scaled(path)
 
 
-def test_integers_without_scales_are_no_weights(tmp_path):
+def test_integers_without_scales_are_not_weights(tmp_path):
     found = scaled(write(tmp_path / "x.safetensors", {"a.weight": np.ones((4, 6), "int8")}))
     with pytest.raises(CheckpointError, match=r"must hold floats.*Received: I8"):
         found.read("a.weight")
 
 
-def test_a_whole_checkpoint(checkpoint):
+def test_a_complete_checkpoint(checkpoint):
     tensors = load_file(checkpoint / "model.safetensors")
     for name in [name for name in tensors if name.endswith("dense.weight")]:
         scale = np.abs(tensors[name]).max(axis=1, keepdims=True) / 127

@@ -196,7 +196,7 @@ def mutated(data, rng):
 
 
 def with_a_mutated_entry(path, rng):
-    """A whole table, checksums included, with damage in one value."""
+    """A complete table, checksums included, with damage in one value."""
     table = read_table(path)
     key = list(table)[rng.integers(len(table))]
     return table_bytes({**table, key: mutated(table[key], rng)})
@@ -218,7 +218,7 @@ def test_ten_thousand_damaged_indexes(prefix, kind):
             for name, info in checkpoint.infos.items():
                 if info.dtype in FLOAT_DTYPES:
                     array = checkpoint.read(name)
-                    if info.dtype == "F32":  # the same bytes under another dtype are nothing that a checksum sees
+                    if info.dtype == "F32":  # a checksum does not see the same bytes under another dtype
                         np.testing.assert_array_equal(array.ravel(), written[name].ravel())
         except CheckpointError as error:
             messages.append(str(error))

@@ -43,7 +43,7 @@ def test_without_torch_nothing_is_unpickled(hostile, monkeypatch):
     assert not harm.exists()
 
 
-def test_the_error_says_how_to_convert(checkpoint, monkeypatch):
+def test_the_error_shows_how_to_convert(checkpoint, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     (checkpoint / "model.safetensors").rename(checkpoint / "pytorch_model.bin")
     with pytest.raises(CheckpointError, match=r'CLASS\.from_pretrained\("DIRECTORY"\)\.save_pretrained'):

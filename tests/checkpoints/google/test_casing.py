@@ -37,7 +37,7 @@ def test_names(tmp_path, name, expected, vocabulary):
 
 @pytest.mark.parametrize("name", ["mrpc_output", "purchased", "uncasedness"])
 @pytest.mark.parametrize(("vocabulary", "expected"), [(CASED, False), (UNCASED, True)])
-def test_names_that_say_nothing(tmp_path, name, vocabulary, expected, caplog):
+def test_names_that_do_not_state_the_casing(tmp_path, name, vocabulary, expected, caplog):
     with caplog.at_level(logging.INFO, logger="keras_bert_layers.checkpoints"):
         assert lowercases(tmp_path / name, {}, vocabulary) is expected
     assert caplog.messages[0].startswith(f"{tmp_path / name}: text is {'' if expected else 'not '}lower-cased, as ")
@@ -58,7 +58,7 @@ def test_stated_wrongly(tmp_path):
         lowercases(tmp_path, {"do_lower_case": "no"}, CASED)
 
 
-def test_nothing_tells(tmp_path):
+def test_nothing_states_the_casing(tmp_path):
     directory = tmp_path / "mine"
     with pytest.warns(
         UserWarning, match=r"mine: nothing states whether its text is lower-cased: .*`\"do_lower_case\": true`"

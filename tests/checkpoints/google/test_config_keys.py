@@ -43,8 +43,8 @@ def test_to_google_narrower_embedding():
     assert config_from_google(config_to_google(config)) == config
 
 
-def test_what_google_cannot_say():
-    """The erf form and the epsilon, for which Google's files have no words."""
+def test_what_google_cannot_express():
+    """The erf form and the epsilon, for which Google's files have no key."""
     config = BertConfig(**EXPECTED, activation="gelu_erf", layer_norm_epsilon=1e-5)
     assert config_to_google(config) == GOOGLE
     text = "`config_to_google`: `activation` must be one of ['gelu_erf', 'gelu_tanh', 'relu', 'tanh', 'linear'] for"

@@ -37,7 +37,7 @@ def test_classifiers(google, num_labels, expected):
     assert [(task.name, task.options) for task in google_heads(infos)] == expected
 
 
-def test_half_a_head_is_none(google):
+def test_half_a_head_is_not_a_head(google):
     infos = {name: TensorInfo("F32", shape) for name, shape in google.masked_lm().items() if "LayerNorm" not in name}
     assert google_heads(infos) == ()
     assert google_heads({"output_weights": TensorInfo("F32", (2, 3))}) == ()

@@ -12,7 +12,7 @@ from keras_bert_layers.checkpoints import save_google as public_name
 
 FILES = ["bert_config.json", "bert_model.ckpt.data-00000-of-00001", "bert_model.ckpt.index"]
 
-# What Google's run_*.py would call the weights of each head; the encoder's come on top.
+# The names of each head's weights in Google's run_*.py; the encoder's come on top.
 HEADS = {
     "backbone": lambda google: {},
     "classifier": lambda google: google.classifier(3),

@@ -90,7 +90,7 @@ def test_against_numpy(parts, rslora):
         np.testing.assert_allclose(found.read(name), value, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
-def test_the_report_says_so(parts):
+def test_the_report_states_it(parts):
     directory, _, adapter = parts
     write_adapter(directory, adapter, rank_pattern={"dense": 4})
     task = load_task(directory, preprocessor=None)

@@ -1,4 +1,4 @@
-"""The families beside transformers' names, and what each of them cannot say."""
+"""Families of transformers: configs and class names both ways, and what each config cannot express."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""Heads out of HuggingFace directories; their tensors' names are written out here, apart from the package's table."""
+"""Loading the heads of HuggingFace directories; tensor names are written out here, apart from the package's table."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Heads that the weights hold, whatever the config says of them: each loads as transformers computes it."""
+"""Heads in the weights that the config does not state, or states wrongly: each loads as transformers computes it."""
 
 import json
 
@@ -93,7 +93,7 @@ def test_several_tasks_are_named_with_the_calls_to_write(our_models, tmp_path, k
     assert str(error.value).endswith(f"does not state its task, and its weights fit {len(tasks)}. Write {calls}.")
 
 
-def test_what_a_classifier_classifies_is_what_the_config_says(our_models, tmp_path):
+def test_what_a_classifier_classifies_is_what_the_config_states(our_models, tmp_path):
     """The tensors are the same; a user who asks for another task wants a new head."""
     directory = save_huggingface(our_models.make("classifier"), tmp_path / "x")
     task = load_task(directory, "token_classifier", tag_names=["O", "B-x", "I-x"], preprocessor=None)

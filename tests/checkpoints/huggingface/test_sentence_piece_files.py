@@ -1,4 +1,4 @@
-"""Tokenizer files of XLM-RoBERTa, CamemBERT and their like, in and out."""
+"""Reading and writing the tokenizer files of XLM-RoBERTa, CamemBERT and their like."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Special tokens that two lists, or two files, name: which of them transformers 5 follows."""
+"""Special tokens in several lists or files: the one that counts is the same as in transformers 5."""
 
 import numpy as np
 import pytest

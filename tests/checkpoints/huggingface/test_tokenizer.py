@@ -14,7 +14,7 @@ NEW = 18  # the first id after the vocabulary
 
 @pytest.fixture
 def files(huggingface, tmp_path):
-    """Writes tokenizer files and gives what they say."""
+    """Writes tokenizer files, and returns the options that are read from them."""
 
     def write_and_read(*, config=None, normalizer=None, vocabulary=True, lines=None, model=None, **others):
         if vocabulary:
@@ -72,7 +72,7 @@ def test_tokenizer_config_goes_first_and_a_contradiction_warns(files):
     assert options(settings) == CASED
 
 
-def test_the_same_in_other_words_is_no_contradiction(files):
+def test_the_same_in_other_words_is_not_a_contradiction(files):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         files(config={"do_lower_case": True, "strip_accents": None}, normalizer={"strip_accents": True})
@@ -97,7 +97,7 @@ def test_class_in_the_config_of_the_model(files):
     assert options(files(config={"tokenizer_class": "BertTokenizer"}, model="BertJapaneseTokenizer")) == UNCASED
 
 
-def test_cased_vocabulary_without_a_word_on_case(files):
+def test_cased_vocabulary_without_a_stated_case(files):
     with pytest.warns(
         UserWarning, match=r"lower-cased, the default of transformers.* may be wrong: \d+% of the tokens"
     ):
@@ -198,7 +198,7 @@ def test_missing_mask_is_added(files):
         ("added_tokens", {"<new>": "x"}, "an added token's id must be a number"),
     ],
 )
-def test_what_is_no_token_is_refused(files, name, values, message):
+def test_what_is_not_a_token_is_refused(files, name, values, message):
     with pytest.raises(CheckpointError, match=message):
         files(**{name: values})
 

@@ -1,4 +1,4 @@
-"""What tokenizer files give, against transformers on the same directory: ids, offsets, pairs and truncation."""
+"""Tokenizers of HuggingFace directories against transformers' own: ids, offsets, pairs and truncation."""
 
 import warnings
 

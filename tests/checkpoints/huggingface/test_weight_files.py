@@ -158,7 +158,7 @@ def test_wrappers_inside_a_name():
     assert unwrapped_name("model") == "model"
 
 
-def test_the_report_says_what_was_removed(in_memory):
+def test_the_report_states_what_was_removed(in_memory):
     file = in_memory({"module.model.bert.a": np.ones(2), "module.b": np.ones(1), "c": np.ones(1)})
     found, notes = unwrapped(file, "x.bin")
     assert {name: info.shape for name, info in found.infos.items()} == {"bert.a": (2,), "b": (1,), "c": (1,)}

@@ -1,4 +1,4 @@
-"""Models out; the tensors' names are written out here, apart from the package's table."""
+"""`save_huggingface`: files, configs and tensors; tensor names are written out here, apart from the package's table."""
 
 import json
 import sys
@@ -281,7 +281,7 @@ class TestWarnings:
             ),
         ],
     )
-    def test_settings_without_a_word(self, our_models, tmp_path, make, text):
+    def test_settings_that_are_lost(self, our_models, tmp_path, make, text):
         with pytest.warns(UserWarning, match=text):
             save_huggingface(make(BertBackbone(our_models.CONFIG)), tmp_path / "x")
 

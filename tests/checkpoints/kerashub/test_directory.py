@@ -147,7 +147,7 @@ def test_another_task_on_the_encoder(presets):
     assert load_report(task).fresh == ("classification_head/dense/kernel", "classification_head/dense/bias")
 
 
-def test_the_encoder_says_no_task(presets):
+def test_the_encoder_states_no_task(presets):
     with pytest.raises(CheckpointError, match=r"backbone does not state its task"):
         load_task(presets["backbone"])
 
@@ -186,7 +186,7 @@ class TestTokenizer:
 
     def test_preprocessor(self, presets, kerashub):
         assert load_preprocessor(presets["classifier"]).max_length == kerashub.LENGTH
-        assert load_preprocessor(presets["backbone"]).max_length == 17  # nothing said: KerasHub's 512, or the positions
+        assert load_preprocessor(presets["backbone"]).max_length == 17  # not stated: KerasHub's 512, or the positions
 
     def test_accents_are_taken_off_where_no_token_has_one(self, presets, kerashub):
         tokenizer = load_tokenizer(presets["backbone"])
@@ -221,7 +221,7 @@ class TestTokenizer:
 
 
 @pytest.mark.parametrize("value", [2, True, "13", None])
-def test_length_that_is_none(preset, value):
+def test_invalid_length(preset, value):
     change_json(preset / "preprocessor.json", "config", "sequence_length", value=value)
     with pytest.raises(
         CheckpointError, match=r"preprocessor\.json: `sequence_length` must be an integer of at least 3"
@@ -261,12 +261,12 @@ class TestBadFiles:
         ):
             load_backbone(preset)
 
-    def test_more_layers_than_the_config_says(self, preset):
+    def test_more_layers_than_the_config_states(self, preset):
         change_json(preset / "config.json", "config", "num_layers", value=1)
         with pytest.raises(CheckpointError, match=r"holds 16 tensors that .*no weight for: .*/transformer_encoder_1/"):
             load_backbone(preset)
 
-    def test_heads_that_the_config_does_not_say(self, preset):
+    def test_heads_that_the_config_does_not_state(self, preset):
         change_json(preset / "config.json", "config", "num_heads", value=5)
         with pytest.raises(
             CheckpointError, match=r"query_dense/vars/0' must have shape \(15, 5, 3\)\..*shape=\(15, 3, 5\)"

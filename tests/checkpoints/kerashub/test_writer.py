@@ -118,7 +118,7 @@ class TestKerasHubReadsIt:
             path.name for path in (tmp_path / "ours").iterdir()
         }
 
-    def test_preprocessors_by_themselves(self, make, kerashub, tmp_path):
+    def test_preprocessors_alone(self, make, kerashub, tmp_path):
         directory = save_kerashub(make.backbone(), tmp_path / "preset", preprocessor=make.preprocessor)
         assert kerashub.load("BertTokenizer", directory).get_vocabulary() == kerashub.VOCABULARY
         assert kerashub.load("BertTextClassifierPreprocessor", directory).sequence_length == kerashub.LENGTH
@@ -134,7 +134,7 @@ class TestKerasHubReadsIt:
 
 
 class TestRoundTrip:
-    def test_backbone_with_all_that_kerashub_cannot_say(self, make, tmp_path):
+    def test_backbone_with_all_that_kerashub_cannot_express(self, make, tmp_path):
         backbone = make.backbone(**OTHER)
         with pytest.warns(UserWarning, match="KerasHub has no setting for activation='gelu_erf'"):
             directory = save_kerashub(backbone, tmp_path / "preset")

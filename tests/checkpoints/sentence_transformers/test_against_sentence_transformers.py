@@ -1,4 +1,4 @@
-"""Directories of sentence-transformers, read here with equal outputs; and ours, read there."""
+"""Directories of sentence-transformers read here, and ours read there, with equal outputs."""
 
 import contextlib
 import json
@@ -46,7 +46,7 @@ ACTIVATIONS = ("sigmoid", "linear", "tanh", "relu", "relu6", "silu", "mish", "ge
 
 @contextlib.contextmanager
 def foreign_warnings():
-    """Another project's warnings are not ours to mend."""
+    """Warnings of another project, which cannot be fixed here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

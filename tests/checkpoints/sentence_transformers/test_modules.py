@@ -27,7 +27,7 @@ def settings(root):
     return sentence_encoder_options(root, hidden_dim=15)
 
 
-# One import path a release: up to 5.3, 5.4, and after.
+# One import path per release: up to 5.3, 5.4, and after.
 @pytest.mark.parametrize(
     "package", ["models", "sentence_transformer.modules.pooling", "base.modules.transformer"], ids=["old", "5.4", "new"]
 )

@@ -12,7 +12,7 @@ def tensors(backbone, layout, **options):
 
 
 @pytest.mark.parametrize("layout", Layout)
-def test_shapes_are_told_before_anything_is_read(backbone, layout):
+def test_shapes_are_known_before_anything_is_read(backbone, layout):
     file = tensors(backbone, layout)
     assert all(file.read(name).shape == info.shape for name, info in file.infos.items())
     assert sum(np.prod(info.shape) for info in file.infos.values()) == backbone.count_params()

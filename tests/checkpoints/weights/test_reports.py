@@ -16,7 +16,7 @@ def test_reads_as_a_summary():
     assert report.fresh == report.newly_initialized  # the older name
 
 
-def test_a_reason_is_told_once():
+def test_a_reason_is_listed_once():
     ignored = {**{f"optimizer/{index}": "its state" for index in range(5)}, "d": "a head", "e": "a head"}
     report = LoadReport(source="here", ignored=ignored)
     assert str(report).splitlines()[1:] == [

@@ -1,4 +1,4 @@
-"""Documents in files of every form, and a rule of rows that is easy to follow."""
+"""Documents in files of every format, and a simple rule for rows."""
 
 import json
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ def documents():
 
 @pytest.fixture
 def blank_lines(write):
-    """A file of the documents, a sentence a line and blank lines between documents."""
+    """A file of the documents, with one sentence per line and blank lines between documents."""
 
     def blank_lines(name="corpus.txt", documents=DOCUMENTS, **options):
         return write("\n\n".join("\n".join(document) for document in documents) + "\n", name, **options)
@@ -64,7 +64,7 @@ def blank_lines(write):
 
 @pytest.fixture
 def json_lines(write):
-    """A file of the documents, a JSON object a line."""
+    """A file of the documents, with one JSON object per line."""
 
     def json_lines(name="corpus.jsonl", documents=DOCUMENTS, field="text", **options):
         lines = [json.dumps({"id": 1, field: "\n".join(document)}) for document in documents]

@@ -1,4 +1,4 @@
-"""Documents of files of every form, in blocks, and what cannot be used."""
+"""`DocumentFiles`: documents of files of every format, in blocks, and the errors for bad files."""
 
 import re
 

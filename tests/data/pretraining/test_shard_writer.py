@@ -1,4 +1,4 @@
-"""Shards: the rows of the plain path, whatever the form of the files, and what a killed call leaves."""
+"""`write_shards`: the rows of `TextCorpus` from files of every format, and continuing after a killed call."""
 
 import hashlib
 import json

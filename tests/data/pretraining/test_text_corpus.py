@@ -1,4 +1,4 @@
-"""Rows of a corpus: what they hold, and that seed and epoch alone decide."""
+"""`TextCorpus`: its rows, which depend only on the seed and the epoch."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""What `TokenShards` refuses."""
+"""Errors of `TokenShards`."""
 
 import json
 import re

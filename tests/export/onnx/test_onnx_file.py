@@ -104,7 +104,7 @@ class TestRefused:
         self.refused(kbl.BertClassifier(backbone, 2, preprocessor=preprocessor), tmp_path, r"\[onnx\]")
 
 
-def test_the_file_tells_of_its_tokens_and_of_itself(backbone, preprocessor, tmp_path, ask):
+def test_the_file_describes_its_tokens_and_itself(backbone, preprocessor, tmp_path, ask):
     onnx = pytest.importorskip("onnx")
     task = kbl.BertClassifier(backbone, class_names=["bad", "good"], preprocessor=preprocessor)
     path = task.export(tmp_path / "model.onnx", format="onnx")
@@ -126,7 +126,7 @@ def test_equal_tasks_are_equal_bytes(backbone, preprocessor, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="on Linux alone, a library's functions serve another library")
-def test_tensorflow_first_is_an_error_that_says_so(backbone, preprocessor, tmp_path):
+def test_tensorflow_first_is_an_error_that_states_the_order(backbone, preprocessor, tmp_path):
     for package in ("onnx", "onnxruntime_extensions"):
         pytest.importorskip(package)
     path = kbl.BertClassifier(backbone, 2, preprocessor=preprocessor).export(tmp_path / "model.onnx", format="onnx")

@@ -40,7 +40,7 @@ def run(generator, rows, **kwargs):
 
 @pytest.mark.parametrize("rate", [0.15, 0.3, 0.05])
 @pytest.mark.parametrize("cap", [None, 20])
-def test_as_many_as_the_rule_says(tokenizer, rate, cap):
+def test_as_many_as_the_rule_states(tokenizer, rate, cap):
     lengths = range(3, 200)
     generator = MaskedLMGenerator(tokenizer, rate, mask_selection_length=cap)
     _, _, weights = run(generator, [row(length, 211) for length in lengths])
@@ -96,7 +96,7 @@ def share_is(found, probability, num_draws):
 
 @pytest.mark.parametrize("whole_words", [False, True])
 @pytest.mark.parametrize("rates", [(0.8, 0.1), (0.5, 0.2)])
-def test_shares_of_what_becomes_of_a_token(tokenizer, rates, whole_words):
+def test_shares_of_masked_random_and_kept_tokens(tokenizer, rates, whole_words):
     rows = np.array([row(128, 128)] * 1500)
     rows[:, 1:-1:3] = FIRST_PIECE  # whole words of two pieces and of one
     generator = MaskedLMGenerator(

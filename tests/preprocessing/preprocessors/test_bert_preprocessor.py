@@ -132,7 +132,7 @@ class TestTruncation:
         assert self.pack(tokenizer, 2, 9, max_length=8, truncation="only_second") == (2, 3)
 
     @pytest.mark.parametrize(("truncation", "lengths"), [("only_first", (2, 6)), ("only_second", (6, 2))])
-    def test_what_must_stay_whole_does_not_fit(self, tokenizer, truncation, lengths):
+    def test_what_must_not_be_cut_does_not_fit(self, tokenizer, truncation, lengths):
         with pytest.raises(tf.errors.InvalidArgumentError, match="must fit into max_length on its own"):
             self.pack(tokenizer, *lengths, max_length=8, truncation=truncation)
 

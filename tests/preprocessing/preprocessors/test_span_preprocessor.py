@@ -195,7 +195,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("texts", "received"), [(["a", "b"], "a list of 2"), ("a", "a str"), ((["a"], ["b"], ["c"]), "a tuple of 3")]
     )
-    def test_what_is_no_pair(self, tokenizer, texts, received):
+    def test_what_is_not_a_pair(self, tokenizer, texts, received):
         with pytest.raises(ValueError, match=rf"a tuple of two, \(questions, contexts\). Received: {received}"):
             SpanPreprocessor(tokenizer)(texts)
 

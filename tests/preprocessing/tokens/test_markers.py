@@ -6,7 +6,7 @@ import tensorflow as tf
 from keras_bert_layers.preprocessing.tokens.markers import ROLES, SPECIAL_TOKENS, WHITESPACE, any_of, contains
 
 
-def test_whitespace_is_what_unicode_says():
+def test_whitespace_is_that_of_unicode():
     """`str.isspace` also has four separators of information, U+001C to U+001F."""
     spaces = {chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()} - {*"\x1c\x1d\x1e\x1f"}
     assert set(WHITESPACE) == spaces

@@ -144,11 +144,11 @@ def test_directory(tmp_path):
 
 
 @pytest.mark.parametrize("entry", [7, None, b"a"])
-def test_entry_that_is_no_string(entry):
+def test_entry_that_is_not_a_string(entry):
     refuses([*TOKENS, entry], TypeError, "hold strings only", f"Entry 7 is {entry!r}")
 
 
-def test_entry_that_is_no_unicode_text():
+def test_entry_that_is_not_unicode_text():
     refuses([*TOKENS, "a\ud800"], ValueError, "be Unicode text", r"Entry 7 is 'a\ud800'")
 
 

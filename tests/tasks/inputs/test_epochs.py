@@ -109,7 +109,7 @@ def padding(lengths, batches):
     return sum(int((lengths[batch].max() - lengths[batch]).sum()) for batch in batches.as_numpy_iterator())
 
 
-def test_every_row_once_an_epoch_and_every_epoch_anew(make_epochs):
+def test_every_row_once_per_epoch_and_in_another_order_each_epoch(make_epochs):
     _, batches = rows_of_batches(make_epochs(order=RowOrder.BY_LENGTH))
     epochs = [[batch.tolist() for batch in batches.as_numpy_iterator()] for _ in range(2)]
     for epoch in epochs:

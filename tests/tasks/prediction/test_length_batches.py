@@ -56,7 +56,7 @@ def test_longest_first_within_the_budget():
     assert run(max_tokens=1) == [(1, length) for length in sorted(LENGTHS, reverse=True)]
 
 
-def test_rows_a_step():
+def test_rows_per_step():
     assert run(max_rows=4) == [(4, 9), (4, 4), (3, 2)]
     assert run(max_rows=4, max_tokens=20) == [(2, 9), (2, 7), (4, 4), (3, 2)]
     assert run(max_rows=99) == [(11, 9)]

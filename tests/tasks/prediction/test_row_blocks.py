@@ -32,7 +32,7 @@ def test_a_full_block_does_not_wait_for_the_next_row():
 
 
 @pytest.mark.parametrize("wrong", [None, float("nan"), {"text": "a"}, 3])
-def test_rows_that_are_no_texts(wrong):
+def test_rows_that_are_not_texts(wrong):
     with pytest.raises(TypeError, match=r"`Owner`: texts must be strings. Received: .* in row 7. Missing values"):
         cut([*"abcdefg", wrong])
 

@@ -67,7 +67,7 @@ def test_refuses(backbone, classifier):
         BertClassifier(backbone, 2).answer(["a"])
 
 
-def test_a_pair_for_a_model_that_was_not_told_of_pairs(backbone, preprocessor):
+def test_a_pair_for_a_model_without_pairs(backbone, preprocessor):
     classifier = BertClassifier(backbone, class_names=["bad", "good"], preprocessor=preprocessor)
     text = r"`pairs` must be True for answers to pairs of texts\. .*Set `task\.pairs = True`, or give `pairs=True`"
     with pytest.raises(ValueError, match=text):

@@ -48,7 +48,7 @@ def test_texts_of_prompts():
 
 
 @pytest.mark.parametrize("prompt", ["qery", "s2p-query", "a.b_c"])
-def test_a_word_that_is_no_name(prompt):
+def test_a_word_that_is_not_a_name(prompt):
     with pytest.raises(
         ValueError, match=rf"`prompt` must be a text, or the name of a prompt.*Received: prompt='{prompt}'"
     ):

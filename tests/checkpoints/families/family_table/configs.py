@@ -14,7 +14,7 @@ SIZES: dict[str, Any] = {
     "vocab_size": None,
 }
 
-# What the first converters wrote, and what google/... still has: no class, no type of position, no epsilon.
+# The keys of the first converters, and still of google/...: no class, no type of position, no epsilon.
 OLDEST: dict[str, Any] = {
     **SIZES,
     "attention_probs_dropout_prob": 0.1,

@@ -1,4 +1,4 @@
-"""Pretrained encoders, with the head of masked words or without one."""
+"""Pretrained encoders, with or without a masked language model's head."""
 
 from family_table.configs import (
     BERT,
@@ -33,7 +33,7 @@ _GOOGLE = {
 }
 _BIN = {"weights_file": "pytorch_model.bin", "has_positions": True}
 _SLOW_ONLY = {"has_tokenizer_json": False}
-# Files that state neither the head nor the task: it is asked for, and the stored head is read.
+# Files that state neither the head nor the task: the task is given as an argument, and the stored head is read.
 _UNSTATED = {"makes": "BertForPreTraining", "task": "masked_lm", "asks": True}
 
 ENCODERS = (
@@ -91,7 +91,7 @@ ENCODERS = (
     Family(
         name="google/bert_uncased_L-2_H-128_A-2",
         config={**OLDEST, "model_type": "bert"},
-        note="states no class, so the task is asked for",
+        note="states no class, so the task must be given",
         **_UNSTATED,
         **_BIN,
         **_SLOW_ONLY,
@@ -100,7 +100,7 @@ ENCODERS = (
         name="prajjwal1/bert-tiny",
         config={**OLDEST, "model_type": "bert"},
         vocabulary="uncased",
-        note="states no class, so the task is asked for",
+        note="states no class, so the task must be given",
         **_UNSTATED,
         **_BIN,
         **_SLOW_ONLY,
@@ -302,7 +302,7 @@ ENCODERS = (
             }
         ),
         warns="never_split",
-        note="`never_split` has no effect, as in transformers 5; a warning says so",
+        note="`never_split` has no effect, as in transformers 5; with a warning",
         has_positions=True,
     ),
     Family(
@@ -421,7 +421,7 @@ ENCODERS = (
             for head, size in (("species", 6), ("chain", 2), ("graft", 2))
             for part, shape in (("weight", (size, 16)), ("bias", (size,)))
         },
-        note="a class of its own, so the task is asked for; its heads of species, chain and graft are left out",
+        note="a class of its own, so the task must be given; its heads of species, chain and graft are left out",
         **{**_UNSTATED, "makes": "BertForMaskedLM"},
         **_BIN,
         **_SLOW_ONLY,
@@ -456,7 +456,7 @@ ENCODERS = (
         task="masked_lm",
         vocabulary="dna",
         files=tokenizer({"do_lower_case": False, "max_len": 512}),
-        note="six letters a word; keys of a network that is not there",
+        note="six letters per word; keys of a network that is not there",
         **_BIN,
         **_SLOW_ONLY,
     ),

@@ -15,7 +15,7 @@ class Family:
         config: the content of `config.json`, with small sizes; `vocab_size` is filled in where it is None.
         makes: the class of transformers whose random weights are written; empty for no file of weights.
         task: the task that `load_task` gives; None for the encoder alone.
-        asks: whether the task must be asked for, because the files do not state it.
+        asks: whether the task must be given, because the files do not state it.
         reference: the class of transformers that is compared with; None for the automatic class of the task.
         vocabulary: the name of a vocabulary; see `vocabularies.py`.
         files: other files, each path with the content of its JSON.

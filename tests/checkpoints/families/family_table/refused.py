@@ -1,4 +1,4 @@
-"""Checkpoints that are refused, each with an error that says why."""
+"""Checkpoints that are refused, each with an error that states the reason."""
 
 from typing import Any
 

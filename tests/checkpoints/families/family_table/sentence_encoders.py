@@ -251,7 +251,7 @@ SENTENCE_ENCODERS = (
         config={**BERT, **_BARE},
         vocabulary="five_first",
         files=tokenizer({"do_lower_case": True, "max_len": 512, "init_inputs": []}),
-        note="no files of sentence-transformers: the pooling is asked for",
+        note="no files of sentence-transformers: the pooling must be given",
         makes="BertModel",
         **_BIN,
     ),

@@ -1,4 +1,4 @@
-"""Small vocabularies that are laid out as real ones are, and the texts that they are made of."""
+"""Small vocabularies in the layout of real ones, and the texts that they are made from."""
 
 from __future__ import annotations
 
