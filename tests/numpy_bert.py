@@ -1,4 +1,4 @@
-"""A small BERT in NumPy, the reference of the tests: one matrix product at a time, in float64, and no cleverness.
+"""A small BERT in NumPy, the reference of the tests: one matrix product at a time, in float64.
 
 Written from the papers and google-research/bert's modeling.py, apart from the package: query, key and value are three
 products, each head of each row of the batch is computed alone, and padding is cut out and not masked.
@@ -89,7 +89,7 @@ def attend(weights, name, hidden, padding_mask, num_heads, causal=False, rotate=
                 seen = [j for j in range(length) if padding_mask[b][j] and (j <= i or not causal)]
                 turned = rotate(query[b, i, columns], i)
                 logits = [rotate(key[b, j, columns], j) @ turned / math.sqrt(head) + added(n, j - i) for j in seen]
-                if not seen:  # nothing to look at: all alike
+                if not seen:  # nothing to attend to: all alike
                     seen, logits = list(range(length)), np.zeros(length)
                 scores[b, n, i, seen] = softmax(np.array(logits))
             context[b, :, columns] = scores[b, n] @ value[b, :, columns]
@@ -133,7 +133,7 @@ def bert(
     normalize_first=False,
     **attention,
 ):
-    """The whole encoder: all outputs of a backbone."""
+    """The complete encoder: all outputs of a backbone."""
     ids = inputs["token_ids"], inputs["segment_ids"]
     hidden_states = [embed(weights, "embedding", *ids, epsilon, position_offset, position_table)]
     attention_scores = []

@@ -1,4 +1,4 @@
-"""The shape of the package: who may import whom, and the house rules that a program can check.
+"""Architecture of the package: allowed imports between modules, and house rules that a program can check.
 
 A rule is one test over all files, which lists everything that breaks it, as `file:line: what`.
 """

@@ -1,4 +1,4 @@
-"""The layers and the backbone on every Keras backend, each in a process of its own, against the NumPy BERT."""
+"""The layers and the backbone on every Keras backend, each in its own process, against the NumPy BERT."""
 
 import importlib.util
 import itertools
@@ -27,7 +27,7 @@ def _module(name):
     return module
 
 
-# On TensorFlow the tests of each layer show the same, so there this one, which takes half a minute, is no part of them.
+# On TensorFlow the tests of each layer show the same, so there this one, which takes half a minute, is slow.
 @pytest.fixture(
     scope="module",
     params=[pytest.param("tensorflow", marks=pytest.mark.slow), "jax", pytest.param("torch", marks=pytest.mark.slow)],

@@ -1,4 +1,4 @@
-"""The order of the tests names files that exist."""
+"""The lists in conftest.py, which order the tests, name files that exist."""
 
 from pathlib import Path
 

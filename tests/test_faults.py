@@ -135,7 +135,7 @@ def values(path):
 
 
 def content(path):
-    """All that is in a file or directory and does not tell the time; None if it is not there."""
+    """The content of a file or directory without times; None if it is not there."""
     if path.is_dir():
         files = {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
         return {**files, **{name: b"" for name in files if name == "fingerprint.pb"}}  # a random number
@@ -226,7 +226,7 @@ def test_killed(written, kills, models, tmp_path, monkeypatch):
         ended = write(name, folder, models, stop=stop, seconds=wait)
         assert ended == signal.SIGKILL or (wait is not None and ended == calls)
         found.append(content(folder / name))
-        assert found[-1] in (before, after), f"not whole: killed before call {stop} of {calls}, or after {wait} s"
+        assert found[-1] in (before, after), f"incomplete: killed before call {stop} of {calls}, or after {wait} s"
         if number % 8 == 1:
             if name in NEW:
                 shutil.rmtree(folder / name, ignore_errors=True)

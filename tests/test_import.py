@@ -1,4 +1,4 @@
-"""What importing the package costs and what it promises."""
+"""Importing the package: no framework is imported, classes are registered, public names resolve."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def run(code: str, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def first_import(tmp_path_factory):
-    """What one new process finds out step by step, as each process takes seconds to import Keras."""
+    """The findings of one new process, step by step, as each process takes seconds to import Keras."""
     from keras_bert_layers import BertBackbone, BertConfig
 
     path = tmp_path_factory.mktemp("saved") / "backbone.keras"

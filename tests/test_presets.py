@@ -72,7 +72,7 @@ def table():
 
 
 def page_table():
-    """The table that the page shows, and the page round it."""
+    """The table that the page shows, and the page around it."""
     page = PAGE.read_text(encoding="utf-8")
     before, line, rest = page.partition("| Name |")
     shown, _, after = rest.partition("\n\n")

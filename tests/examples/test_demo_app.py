@@ -1,7 +1,7 @@
 """`examples/demo_app.py` in a real browser: every tab is opened, written into and read.
 
-Needs Gradio, from the extra `demo`, the package playwright, and the program chromium. The models are tiny and know
-little; what the page shows is compared with what they answer here.
+Needs Gradio, from the extra `demo`, the package playwright, and the program chromium. The models are tiny and have
+learned little; what the page shows is compared with their answers here.
 """
 
 import importlib
@@ -21,7 +21,7 @@ SECONDS = 180
 HOSTILE = "<img src=x onerror=\"document.title='broken'\"> warm"
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
-# Runs the script, and writes down every host that any Python code in it asks for, or connects to.
+# Runs the script, and records every host that any Python code in it looks up, or connects to.
 WATCHED = """
 import runpy, sys
 script, log = sys.argv[1:3]
@@ -71,7 +71,7 @@ def models(tmp_path_factory, demo, minilm):
 
 @pytest.fixture(scope="module")
 def address(models, tmp_path_factory):
-    """Where the demo listens, and the file of the hosts that it asked for."""
+    """The address of the demo, and the file of the hosts that it looked up."""
     pytest.importorskip("gradio", reason="needs Gradio, which the extra `demo` installs")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -109,7 +109,7 @@ def browser():
 
 @pytest.fixture
 def page(browser, address):
-    """The page, opened; it must ask no other machine for anything, and nothing in it may fail."""
+    """The page, opened; it must not contact any other machine, and nothing in it may fail."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     asked, failed = [], []
     page.on("request", lambda request: asked.append(request.url))

@@ -1,4 +1,4 @@
-"""`examples/serving/batcher.py`: what goes together, whose turn it is, and whose error it is."""
+"""`examples/serving/batcher.py`: which rows share a step, the order of requests, and errors of one request."""
 
 import asyncio
 import threading

@@ -1,6 +1,6 @@
-"""`examples/serving`: what the configuration files say, beside what TensorFlow Serving's source knows.
+"""`examples/serving`: the configuration files against the flags and messages of TensorFlow Serving's source.
 
-`model_server_facts.json` holds the flags and the batching parameters, read off the source that it names.
+`model_server_facts.json` holds the flags and the batching parameters, read from the source that it names.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""`examples/serving/token_estimate.py`: what a row counts, beside the tokens of real texts."""
+"""`examples/serving/token_estimate.py`: estimates for rows, beside the tokens of real texts."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`examples/_table.py`: columns of a CSV file, and errors that name what is wrong with it."""
+"""`examples/_table.py`: columns of a CSV file, and its errors."""
 
 import gzip
 

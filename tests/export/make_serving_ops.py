@@ -3,13 +3,13 @@
     python tests/export/make_serving_ops.py dump SITE_PACKAGES LISTS/2.12
     python tests/export/make_serving_ops.py make LISTS
 
-`dump`, once a version, loads the libraries of a tensorflow (or tensorflow-cpu) that is installed in SITE_PACKAGES, or
+`dump`, once per version, loads the libraries of a tensorflow (or tensorflow-cpu) that is installed in SITE_PACKAGES, or
 unpacked there, and writes the operations that they register; then, as `LISTS/2.12.text`, with those of the
 tensorflow-text beside it, if there is one. It needs Python alone. `make` puts the versions in LISTS together.
 
-TensorFlow Serving 2.N links TensorFlow 2.N. Its `tensorflow_serving/workspace.bzl` says which tensorflow-text: 2.12.1
-from r2.12 to r2.19, 2.20.0 since r2.20. `ops_lib` in that one's `tensorflow_text/BUILD` says what is linked; 2.20.0 has
-`trimmer_ops_cc` and `utf8_binarize_op_cc` beside all that 2.12.1 has.
+TensorFlow Serving 2.N links TensorFlow 2.N. Its `tensorflow_serving/workspace.bzl` names the tensorflow-text: 2.12.1
+from r2.12 to r2.19, 2.20.0 since r2.20. `ops_lib` in that one's `tensorflow_text/BUILD` states what is linked; 2.20.0
+has `trimmer_ops_cc` and `utf8_binarize_op_cc` beside all that 2.12.1 has.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def make(lists: Path) -> None:
     about = (
         f"The TensorFlow Serving in which an operation, or an attribute of one, came; {versions[0]} is that or before. "
         f"From what tensorflow-cpu {versions[0]} to {versions[-1]} register, and tensorflow-text as a server links it. "
-        "Made by tests/export/make_serving_ops.py, which tells the sources."
+        "Made by tests/export/make_serving_ops.py, which states the sources."
     )
     table = {
         "about": about,

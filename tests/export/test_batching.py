@@ -36,7 +36,7 @@ def check(ids, mask):
 @pytest.mark.parametrize("in_graph", [False, True])
 def test_ids_that_a_server_has_padded(in_graph):
     def pad(tensor):
-        """What TensorFlow Serving makes of a request to bring it to the length of another one."""
+        """A request as TensorFlow Serving pads it to the length of another one."""
         return np.pad(tensor, [[0, 0], [0, 3]], constant_values=tensor.flat[0])
 
     run = tf.function(check_in_graph) if in_graph else check

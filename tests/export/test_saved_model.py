@@ -1,4 +1,4 @@
-"""SavedModels: what is written, where, once, and what a failure leaves."""
+"""`export_saved_model`: signatures, versions, replacing, and no files left after a failure."""
 
 import collections
 import logging

@@ -1,4 +1,4 @@
-"""What the layer tests share: the contract that every layer keeps, and the NumPy reference."""
+"""Fixtures of the layer tests: the contract that every layer keeps, and the NumPy reference."""
 
 import importlib.util
 import sys

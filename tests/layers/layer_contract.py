@@ -109,7 +109,7 @@ def _check_gradients(layer, inputs, call_arguments):
     generator = np.random.default_rng(2)
     with tf.GradientTape() as tape:
         output = _call(layer, inputs, call_arguments)
-        # Uneven, as a plain sum over a LayerNorm has no gradient.
+        # Uneven weights, as a plain sum over a LayerNorm has no gradient.
         loss = keras.ops.sum(keras.ops.cast(output, "float32") * generator.normal(size=output.shape).astype("float32"))
     gradients = tape.gradient(loss, [weight.value for weight in layer.trainable_weights])
     for weight, gradient in zip(layer.trainable_weights, gradients, strict=True):

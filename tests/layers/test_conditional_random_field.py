@@ -1,4 +1,4 @@
-"""The field against sums and maxima over all rows of tags, one by one in float64."""
+"""`ConditionalRandomField` against sums and maxima over all rows of tags, one by one in float64."""
 
 import itertools
 
@@ -59,7 +59,7 @@ def logsumexp(scores):
 
 
 def num_violations(row, field_names):
-    """Neighbours that do not fit: in BIOES what opens an entity goes on, in BIO an "I" follows its own label."""
+    """Neighbours that do not fit: in BIOES an entity that was begun continues, in BIO an "I" follows its own label."""
 
     def fits(before, name):
         if field_names == BIOES_NAMES:

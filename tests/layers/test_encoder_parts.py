@@ -1,4 +1,4 @@
-"""Backbones of other parts: values against the NumPy BERT, and everything that a backbone of BERT's own parts does."""
+"""`EncoderParts`: backbones with other parts against the NumPy BERT, in graphs, packed rows, files and training."""
 
 import re
 

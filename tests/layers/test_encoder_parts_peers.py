@@ -1,4 +1,4 @@
-"""Backbones of other parts beside models of transformers that have these parts, with the same weights."""
+"""`EncoderParts` against models of transformers that have the same parts, with the same weights."""
 
 import keras
 import numpy as np

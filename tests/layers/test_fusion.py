@@ -1,6 +1,6 @@
-"""What TensorFlow makes of a padding-free backbone on x86: few operations, with all else inside the products.
+"""Fusion of a padding-free backbone by TensorFlow on x86: few operations, with all else inside the products.
 
-No test can say how long a graph takes; that it stays fused, one can.
+No test can check how long a graph takes; a test can check that it stays fused.
 """
 
 import collections

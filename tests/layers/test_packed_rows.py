@@ -1,4 +1,4 @@
-"""Several texts in one row, beside each of them in a row of its own."""
+"""Packed rows: several texts in one row give the same as each in a row of its own."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Blocks that are computed again for their gradients, beside blocks that are not."""
+"""Gradient checkpointing (`rematerialize`): the same training with and without it."""
 
 import keras
 import numpy as np

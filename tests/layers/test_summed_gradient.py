@@ -1,4 +1,4 @@
-"""Rows that are selected several times have one gradient; tests/optimizers/test_on_embeddings.py shows what for."""
+"""Embedding rows that are selected several times get one summed gradient; see optimizers/test_on_embeddings.py."""
 
 import keras
 import numpy as np

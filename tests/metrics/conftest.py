@@ -1,4 +1,4 @@
-"""What the tests of the metrics share."""
+"""Fixtures of the metric tests: the contract of every metric."""
 
 import importlib.util
 from pathlib import Path

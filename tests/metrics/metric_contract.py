@@ -45,7 +45,7 @@ def stream(metric, cases):
 
 
 def check_metric(make, y_true, y_pred, sample_weight, *, expected, atol):
-    """Checks config, batches = whole, reset, a graph, `evaluate` with weights, and predictions of half precision.
+    """Checks config, batches = one batch, reset, a graph, `evaluate` with weights, and predictions of half precision.
 
     Args:
         make: makes the metric from keyword arguments such as `name`.

@@ -20,7 +20,7 @@ SIZES = (2, 3, 7)
 
 
 def reference(true, predicted, weight, average):
-    """From rows of 0 and 1; of one class a text if each row has one 1."""
+    """From rows of 0 and 1; of one class per text if each row has one 1."""
     many = not (true.sum(axis=1) == 1).all() or not (predicted.sum(axis=1) == 1).all()
     scores, golds, hits = [], [], []
     for column in range(true.shape[1]):

@@ -1,4 +1,4 @@
-"""Under `tf.distribute`, two devices train as one does; our optimizers add up gradients before they clip them."""
+"""Training under `tf.distribute`: two devices train as one, since gradients are added before they are clipped."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def trained(strategy, make_optimizer):
         preprocessor = kbl.BertPreprocessor(kbl.BertTokenizer(WORDS))
         task = kbl.BertClassifier(kbl.BertBackbone(config), 2, preprocessor=preprocessor)
         optimizer = make_optimizer()
-        optimizer.epsilon = 1e-2  # a smaller one turns the rounding of a gradient near zero into a whole step
+        optimizer.epsilon = 1e-2  # a smaller one turns the rounding of a gradient near zero into a full step
         task.compile(optimizer)
     task.fit(TEXTS, LABELS, batch_size=8, epochs=2, shuffle=False, verbose=0)
     return task.get_weights()

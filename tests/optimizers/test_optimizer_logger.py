@@ -1,4 +1,4 @@
-"""On the backend that KERAS_BACKEND names."""
+"""`OptimizerLogger`, on the backend that KERAS_BACKEND names."""
 
 import csv
 

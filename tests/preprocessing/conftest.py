@@ -8,7 +8,7 @@ import pytest
 
 FOLDER = Path(__file__).parent
 SCALARS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
-# The contexts `ab{c}cd`, `{c}` (which blanks round it make ` {c} ` too) and `a{c}{c}b` in one text.
+# The contexts `ab{c}cd`, `{c}` (with blanks around it, also ` {c} `) and `a{c}{c}b` in one text.
 CONTEXTS = "ab{c}cd {c} a{c}{c}b"
 # So many scalar values share a text, which spares the library a million small ones.
 GROUP = 64
@@ -30,7 +30,7 @@ def google_tokenizer():
 
 @pytest.fixture(scope="session")
 def real_texts(shared_data):
-    """A function of a step that reads every step-th text of the data folder."""
+    """A function that reads every `step`-th text of the data folder."""
     texts = _load("real_texts").texts
     return lambda step: texts(shared_data, step)
 

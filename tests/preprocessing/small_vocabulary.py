@@ -1,4 +1,4 @@
-"""A vocabulary that one can read, for the tests of the tokenizer."""
+"""A small vocabulary for the tests of the tokenizer."""
 
 TOKENS = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!", "what", "?"),

@@ -1,4 +1,4 @@
-"""What both tokenizers share."""
+"""`Tokenizer`: what both tokenizers have in common."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Servers without Python, and what they serve."""
+"""Fixtures of the serving tests: servers without Python, and the tasks that they serve."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Requests of several clients in one batch, as a server puts them together, answer as each does alone."""
+"""Requests of several clients in one batch, as a server merges them, get the answers that each gets alone."""
 
 from itertools import pairwise
 
@@ -51,7 +51,7 @@ def test_strings_of_several_requests(name, served_task, start, texts):
 
 
 def test_ids_of_several_lengths_are_refused_padded_or_not(served_task, start):
-    """Why a server that batches must be asked for strings: ids carry their own padding."""
+    """The reason why a server that batches must get strings: ids carry their own padding."""
     served = served_task("classifier")
     columns = [
         np.array([b"A good film."], object),

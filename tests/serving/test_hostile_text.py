@@ -1,4 +1,4 @@
-"""Texts made to break a server get an answer or a clean error, in time and memory that grow with their bytes."""
+"""Hostile texts get an answer or a clean error, in time and memory that grow with their bytes."""
 
 import random
 import resource
@@ -14,7 +14,7 @@ MEGABYTE = 1 << 20
 GIGABYTE = 1 << 30
 MOST_ROWS = 16
 NUM_TEXTS = 1_000
-# What a task is asked beside the text, and where the text goes.
+# The inputs of a task beside the text, and the input that gets the text.
 OTHERS = {
     "question_answerer": {"question": b"Who sleeps on the roof?"},
     "questions": {"context": b"A cat sleeps."},
@@ -43,7 +43,7 @@ MOST_GROWTH = 400 * MEGABYTE
 
 @pytest.fixture
 def ask(served_task, start):
-    """`ask(name)`: a function that asks a task's server about a list of texts; the process may take 24 GB at most."""
+    """`ask(name)`: a function that sends a list of texts to a task's server; the process may take 24 GB at most."""
     servers = []
 
     def ask(name):
@@ -77,7 +77,7 @@ def batches(texts, seed):
 
 
 def assert_answers(answer, contexts):
-    """An answer has a row for each text, finite numbers, and parts of the texts where it says that it has."""
+    """An answer has a row for each text, finite numbers, and parts of the texts where it promises them."""
     if answer.code != OK:
         assert answer.code == INVALID_ARGUMENT, answer.message
         assert answer.message
@@ -95,7 +95,7 @@ def assert_answers(answer, contexts):
 
 
 def ask_all(ask_texts, count, seed, *, context=None):
-    """Asks about so many hostile texts; gives how many were refused, and how far memory grew after the first tenth."""
+    """Sends so many hostile texts; returns how many were refused, and how far memory grew after the first tenth."""
     refused, done, early, late = 0, 0, 0, 0
     for texts in batches(hostile_texts(seed, count), seed):
         answer = ask_texts(texts)

@@ -1,4 +1,4 @@
-"""What passes in Python and fails in a server is caught here: each failure that was seen, and that `export` avoids it.
+"""Known failures of models that run in Python and fail in a server, each with the check that `export` avoids it.
 
 Each model of this file is made so that it fails.
 """

@@ -1,4 +1,4 @@
-"""What the guide on other runtimes does, done: its own blocks, on its encoder and on a classifier."""
+"""The guide on other runtimes: its blocks run on its encoder and on a classifier."""
 
 import importlib
 import re

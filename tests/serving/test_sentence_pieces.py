@@ -24,7 +24,7 @@ def preprocessor():
 
 @pytest.mark.parametrize("name", ["classifier", "token_classifier", "pair_classifier"])
 def test_equals_keras(name, preprocessor, start, asked_as_keras, tmp_path):
-    """The server makes the model's pieces by itself: it needs no file and no initialization."""
+    """The server makes the model's pieces on its own: it needs no file and no initialization."""
     served = ServedTask(name, preprocessor, tmp_path)
     with start(served.model, older=True) as server:
         asked_as_keras(served, server, OLDER)

@@ -13,7 +13,7 @@ from keras_bert_layers.tasks.serving.answers import as_text
 BFLOAT16 = 5e-3
 # The name of the strictest server in the table of differences.
 OLDER = "C, operations of 2.12"
-# The cheapest of the tasks with the whole tokenizer, and one with offsets.
+# The cheapest of the tasks with the complete tokenizer, and one with offsets.
 OFTEN = "token_classifier"
 
 
@@ -34,7 +34,7 @@ def test_classifier_equals_keras(classifier, server, asked_as_keras):
 
 
 def test_answers_equal_answer(classifier, server, texts):
-    """`answer` sorts by length and cuts into batches; the server is asked for all at once."""
+    """`answer` sorts by length and cuts into batches; the server gets all at once."""
     found = as_text(server.ask("serving_default", {"text": texts}).outputs)
     assert found.pop("bytes_cut").tolist() == [0] * len(texts)
     assert_same(found, classifier.task.answer(texts, batch_size=4), tolerance=TOLERANCE)
@@ -64,7 +64,7 @@ def test_bad_requests_are_refused_and_good_ones_answered_after(classifier, serve
     ],
 )
 def test_tasks_equal_keras_in_the_strictest_server(name, served_task, start, asked_as_keras):
-    """What runs there runs where there is more."""
+    """Models that run there run in less strict servers too."""
     served = served_task(name)
     with start(served.model, older=True) as server:
         asked_as_keras(served, server, OLDER)

@@ -1,4 +1,4 @@
-"""The server in Python, which stands in where there is no C compiler, does what the one in C does."""
+"""The stand-in for the C server, in Python, gives the same answers as the server in C."""
 
 import pytest
 from c_api.comparison import assert_same

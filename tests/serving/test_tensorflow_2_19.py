@@ -1,4 +1,4 @@
-"""TensorFlow 2.19 answers what was exported by the TensorFlow of today, in C and in Python.
+"""TensorFlow 2.19 runs models that were exported by the installed TensorFlow, in C and in Python.
 
 It needs an environment of its own, which pip makes in a minute or two. A folder named by the variable
 `KERAS_BERT_LAYERS_TENSORFLOW_2_19` keeps it for the next run.

@@ -9,7 +9,7 @@ import pytest
 SERVING = Path(__file__).parents[2] / "examples" / "serving"
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"a good bad film night un ##happy , . ! ?".split()]
 
-# The modules of the examples and of this folder are no packages.
+# The modules of the examples and of this folder are not in packages.
 sys.path[:0] = [str(SERVING), str(Path(__file__).parent)]
 
 
@@ -32,7 +32,7 @@ def small_classifier():
 
 @pytest.fixture(scope="session")
 def versions(tmp_path_factory, small_classifier):
-    """Two exported versions, told apart by their labels."""
+    """Two exported versions, which differ in their labels."""
     folder = tmp_path_factory.mktemp("versions")
     small_classifier(["bad", "good"]).export(folder / "first")
     small_classifier(["no", "yes"]).export(folder / "second")

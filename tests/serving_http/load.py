@@ -1,4 +1,4 @@
-"""Clients that ask a server again and again for a while, and what they found."""
+"""Load tests: clients that query a server for a while, and the figures that they measure."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ MILLISECONDS = 1000
 
 @dataclass
 class Measured:
-    """What the clients of one load found."""
+    """The figures of one load."""
 
     concurrency: int
     seconds: float = 0.0
@@ -44,7 +44,7 @@ def ask_for(seconds, make_client, requests, *, concurrency, every_second=None):
     Args:
         seconds: how long new requests are sent.
         make_client: makes a `RestClient`.
-        requests: lists of texts; each client goes through all of them, from a place of its own.
+        requests: lists of texts; each client sends all of them, from its own starting point.
         concurrency: how many clients.
         every_second: called about once a second meanwhile, if given.
 

@@ -1,4 +1,4 @@
-"""The routes of OpenAI and text-embeddings-inference, asked with the public clients and without, beside Keras."""
+"""The routes of OpenAI and text-embeddings-inference, with the public clients and without, against Keras."""
 
 import base64
 
@@ -85,7 +85,7 @@ def vectors(tasks):
 
 @pytest.fixture
 def openai(urls):
-    """OpenAI's client; it asks for base64 unless told otherwise."""
+    """OpenAI's client; it requests base64 by default."""
     library = pytest.importorskip("openai", reason="the extra `serving` brings OpenAI's client")
     with library.OpenAI(base_url=f"{urls['encoder']}/v1", api_key="none", max_retries=0) as client:
         yield client

@@ -17,7 +17,7 @@ FILLS = {"O": "", "i": -1, "f": -1.0}
 
 
 class OverHttp:
-    """A `ServedTask` to ask over HTTP, whose strings are as JSON has them."""
+    """A `ServedTask` that is queried over HTTP, with strings as JSON has them."""
 
     def __init__(self, served, client, texts):
         self.name, self.signatures = served.name, served.signatures
@@ -36,7 +36,7 @@ class OverHttp:
 
 
 def as_text(values):
-    """Strings as JSON holds them: what is cut inside a character shows the mark of that."""
+    """Strings as JSON holds them: a cut character becomes the replacement character."""
     if values.dtype != object:
         return values
     texts = np.empty(values.shape, object)
@@ -63,7 +63,7 @@ def as_array(found, expected):
 
 @pytest.fixture(scope="module")
 def texts():
-    """The texts of `tests/serving`, less what is no text."""
+    """The texts of `tests/serving`, without what is not text."""
     return np.array([text.decode("utf-8", "replace").encode() for text in texts_with_any_bytes()], object)
 
 

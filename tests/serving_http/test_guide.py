@@ -1,4 +1,4 @@
-"""`docs/guides/serve.md`: its shell commands, one behind the other, as a reader types them."""
+"""`docs/guides/serve.md`: its shell commands, run in order, as a reader types them."""
 
 import json
 import os

@@ -1,8 +1,8 @@
-"""`examples/serving/service.py` with a model of real size: rising load, and a long one.
+"""`examples/serving/service.py` with a model of real size under rising load and under a long one.
 
     SOAK_MINUTES=1 python -m pytest -m "serving and exhaustive" tests/serving_http/test_load.py -s
 
-The soak takes 10 minutes where SOAK_MINUTES does not say otherwise.
+The soak takes SOAK_MINUTES, or 10 minutes.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""What an operator needs of the server: limits, metrics, logs, probes, the end. A model of functions stands in."""
+"""Operation of the server: limits, metrics, logs, probes and shutdown, with functions in place of a model."""
 
 import json
 import logging

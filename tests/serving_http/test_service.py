@@ -1,4 +1,4 @@
-"""`examples/serving/service.py`: its answers, and that neither bad requests nor new versions nor its end do harm."""
+"""`examples/serving/service.py`: its answers, bad requests, new versions under load, and shutdown."""
 
 import json
 import shutil
@@ -43,7 +43,7 @@ def test_answers_and_refusals(start_server, models, small_classifier):
 
 
 def check_operations(server):
-    """What BentoML might do otherwise; `test_operations.py` has the rest."""
+    """What might differ under BentoML; `test_operations.py` has the rest."""
     metrics = requests.get(f"{server.url}/metrics", timeout=5).text.splitlines()
     assert "text_service_queue_requests 0.0" in metrics
     assert any(line.startswith("text_service_step_rows_sum ") for line in metrics)
@@ -66,7 +66,7 @@ def check_answers(client, classifier):
 
 
 def check_refusals(server):
-    """One clear sentence each, and the server goes on."""
+    """One clear sentence each, and the server continues."""
     address = f"{server.url}/v1/models/sentiment:predict"
     named = {"token_ids": [[2, 9999, 3]], "segment_ids": [[0, 0, 0]], "padding_mask": [[1, 1, 1]]}
     uneven, deep = named | {"segment_ids": [[0, 0], [0]]}, named | {"segment_ids": [[0, [0]]]}
@@ -144,7 +144,7 @@ def check_bad_rows_among_good_ones(server, client):
 
 
 class Load:
-    """Threads that ask again and again, without a second try, and note what comes."""
+    """Threads that send requests repeatedly, without retries, and record the responses."""
 
     def __init__(self, server, num_threads, texts=TEXTS[:3]):
         self.labels, self.failures = [], []

@@ -90,5 +90,5 @@ def test_commands(commands, models, versions, tmp_path):
 
 
 def states(answer):
-    """Version -> state, of what the server says about a model."""
+    """Version -> state, as the server reports them of a model."""
     return {version["version"]: version["state"] for version in json.loads(answer)["model_version_status"]}

@@ -1,9 +1,9 @@
-"""Asks a SavedModel in a process that knows `tensorflow` and `tensorflow_text` only, as a server does.
+"""Runs a SavedModel in a process that has `tensorflow` and `tensorflow_text` only, as a server does.
 
 `python ask_saved_model.py MODEL REQUESTS ANSWERS`: REQUESTS is a pickled list of `(signature, inputs)`, the inputs a
-dictionary of arrays. ANSWERS becomes a pickled dictionary of `answers`,
-one dictionary of arrays a request; `modules`, the names of all imported modules; and `modules_of_tensorflow`, the names
-of those that came with the two imports below.
+dictionary of arrays. ANSWERS becomes a pickled dictionary of `answers`, one dictionary of arrays per request;
+`modules`, the names of all imported modules; and `modules_of_tensorflow`, the names of those that came with the two
+imports below.
 """
 
 import pickle

@@ -1,4 +1,4 @@
-"""What the tests of tasks share."""
+"""Fixtures of the tests of tasks: small backbones, and eager training and predictions."""
 
 import itertools
 
@@ -59,7 +59,7 @@ def traces_nothing():
 
 @pytest.fixture(scope="session")
 def make_epochs():
-    """Makes the epochs of a `fit`: each pass over a dataset is the next epoch."""
+    """Makes the epochs of one `fit`: each pass over a dataset is the next epoch."""
 
     def make(seed=3, order=RowOrder.SHUFFLED):
         numbers = itertools.count()

@@ -25,7 +25,7 @@ def backbone(new_backbone):
 
 @pytest.fixture(scope="module")
 def classifier(new_backbone, preprocessor):
-    """A model that learned its few texts, for the whole file; no test trains it further."""
+    """A model that learned its few texts, for all tests of this file; no test trains it further."""
     classifier = BertClassifier(new_backbone(), class_names=NAMES, preprocessor=preprocessor, dropout=0.1)
     classifier.optimizer.learning_rate = 5e-3
     texts, labels = TEXTS * 18, LABEL_NAMES * 18  # an epoch costs more than its steps
@@ -46,7 +46,7 @@ def served(classifier, tmp_path_factory):
 
 
 def make_still(backbone, preprocessor, **options):
-    """A model that `fit` does not change, so that its losses can be told beforehand; eager, as nothing is traced."""
+    """A model that `fit` does not change, so that its losses are known beforehand; eager, as nothing is traced."""
     classifier = BertClassifier(backbone, preprocessor=preprocessor, dropout=0.0, **options)
     classifier.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
     return classifier
@@ -227,7 +227,7 @@ def test_fit_shuffles_and_the_seed_repeats_it(backbone, preprocessor):
 
 @pytest.fixture(scope="module")
 def pair_classifier(new_backbone, preprocessor):
-    """A model that found out from its data that it is one of pairs."""
+    """A model that has inferred from its data that it reads pairs."""
     classifier = make_still(new_backbone(), preprocessor, class_names=NAMES)
     classifier.fit(PAIRS, LABELS, verbose=0)
     return classifier

@@ -21,7 +21,7 @@ def make(new_backbone, vocabulary):
 
 @pytest.fixture(scope="module")
 def encoder(make, trains_and_evaluates_eagerly):
-    """One model for the whole file, trained on its few rows."""
+    """One model for all tests of this file, trained on its few rows."""
     encoder = make()
     encoder.compile(optimizer=keras.optimizers.Adam(5e-3))
     rows = (QUERIES * 40, DOCUMENTS * 40)
@@ -31,7 +31,7 @@ def encoder(make, trains_and_evaluates_eagerly):
 
 @pytest.fixture(scope="module")
 def logits(encoder):
-    """One logit a pair, computed a pair at a time from backbone and head."""
+    """One logit per pair, computed one pair at a time from backbone and head."""
     head = encoder.get_layer("classification_head").dense
     rows = []
     for query, document in zip(QUERIES, DOCUMENTS, strict=True):

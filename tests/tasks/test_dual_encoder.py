@@ -36,7 +36,7 @@ def make(new_backbone, vocabulary):
 
 @pytest.fixture(scope="module")
 def encoder(make, trains_and_evaluates_eagerly):
-    """One model for the whole file, which no test trains."""
+    """One model for all tests of this file, which no test trains."""
     return trains_and_evaluates_eagerly(make())
 
 

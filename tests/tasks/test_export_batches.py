@@ -1,4 +1,4 @@
-"""The same strings have the same answers in every batch, of real weights."""
+"""Exported models of real weights give the same answers to the same strings in every batch."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def ask(served, names, columns, rows):
 
 
 def assert_equal(row, alone, signature):
-    """One row of a batch is that of the batch of itself, but for what fills it up to the longest."""
+    """A row of a batch equals its own batch of one, except for the padding to the longest."""
     for name, values in row.items():
         expected = alone[name][0]
         shape = np.shape(expected)

@@ -1,6 +1,6 @@
-"""Every task's SavedModel, asked in a fresh process that imports TensorFlow and tensorflow_text only, on 100 texts.
+"""Every task's SavedModel on 100 texts, in a fresh process that imports TensorFlow and tensorflow_text only.
 
-Its answers equal `task.answer`, and what plain NumPy makes of `task.predict` where that is simple.
+Its answers equal `task.answer`, and plain NumPy on the outputs of `task.predict` where that is simple.
 """
 
 import csv
@@ -31,8 +31,8 @@ BATCH_SIZE = 10
 HEAD_SCALE = 10
 IDS = ("token_ids", "segment_ids", "padding_mask")
 # The same float32 operations in two processes: they are summed by other threads in another order, and TensorFlow
-# rewrites the two graphs differently; one text alone gives products of other shapes than a batch. What is no
-# probability may be larger than 1, so the bound is relative as well. Measured: 2e-6 in answers, 2e-5 in logits.
+# rewrites the two graphs differently; one text alone gives products of other shapes than a batch. What is not
+# a probability may be larger than 1, so the bound is relative as well. Measured: 2e-6 in answers, 2e-5 in logits.
 TOLERANCE = 1e-5
 
 ODD_TEXTS = [
@@ -92,7 +92,7 @@ def one_or_more(columns):
 
 
 class Case:
-    """A task to serve; the defaults are for one text a row."""
+    """A task to serve; the defaults are for one text per row."""
 
     MAX_LENGTH = 256
 
@@ -114,7 +114,7 @@ class Case:
 
 
 class Classifier(Case):
-    """One class a text."""
+    """One class per text."""
 
     NAMES = ("bad", "good", "neither")
     PAIRS = False
@@ -129,7 +129,7 @@ class Classifier(Case):
 
 
 class PairClassifier(Classifier):
-    """One class a pair."""
+    """One class per pair."""
 
     PAIRS = True
 
@@ -138,7 +138,7 @@ class PairClassifier(Classifier):
 
 
 class MultiLabelClassifier(Classifier):
-    """Several classes a text, or none."""
+    """Several classes per text, or none."""
 
     def make(self, backbone, preprocessor):
         options = {"class_names": self.NAMES, "problem_type": "multi_label_classification", "threshold": 0.4}
@@ -154,7 +154,7 @@ class MultiLabelClassifier(Classifier):
 
 
 class Regressor(Case):
-    """A number a text."""
+    """One number per text."""
 
     def make(self, backbone, preprocessor):
         return kbl.BertClassifier(backbone, problem_type="regression", preprocessor=preprocessor, pairs=False)
@@ -164,7 +164,7 @@ class Regressor(Case):
 
 
 class SentenceEncoder(Case):
-    """One vector a text."""
+    """One vector per text."""
 
     def make(self, backbone, preprocessor):
         return kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
@@ -174,14 +174,14 @@ class SentenceEncoder(Case):
 
 
 class DualEncoder(SentenceEncoder):
-    """One vector a query, and one a document."""
+    """One vector per query, and one per document."""
 
     def make(self, backbone, preprocessor):
         return kbl.BertDualEncoder(backbone, preprocessor=preprocessor)
 
 
 class CrossEncoder(PairClassifier):
-    """One score a pair."""
+    """One score per pair."""
 
     def make(self, backbone, preprocessor):
         return kbl.BertCrossEncoder(backbone, preprocessor)
@@ -469,7 +469,7 @@ class Served:
         return [*range(0, 10 * len(ODD_TEXTS), 10), 33, 55, 99]
 
     def inputs(self, name, rows):
-        """What a signature is asked: strings, or the ids that another signature makes of them."""
+        """The inputs of a signature: strings, or the ids that another signature makes of them."""
         if not name.endswith("token_ids"):
             return {key: self.columns[key][rows] for key in self.signatures[name].inputs}
         return self.case.ids(self.ask_keras(name.replace("token_ids", "tokenize"), rows))

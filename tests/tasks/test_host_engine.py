@@ -1,4 +1,4 @@
-"""A task where there is no tensorflow-text."""
+"""A task on the host's text engine, as where tensorflow-text is not installed."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A model that nobody holds is freed: TensorFlow keeps none of its graphs, which hold all its weights."""
+"""Memory of deleted models is freed: TensorFlow keeps none of their graphs, which hold all their weights."""
 
 import gc
 

@@ -29,7 +29,7 @@ def make(new_backbone, vocabulary):
 
 @pytest.fixture(scope="module")
 def chooser(make, trains_and_evaluates_eagerly):
-    """One model for the whole file, trained until it knows its few rows."""
+    """One model for all tests of this file, trained until it knows its few rows."""
     chooser = make()
     chooser.compile(optimizer=keras.optimizers.Adam(1e-2))
     rows = (PROMPTS * 16, CHOICES * 16)  # an epoch costs more than its steps
@@ -184,7 +184,7 @@ def test_single_batches_and_bfloat16(make):
 @pytest.mark.slow
 def test_validation_rows(make):
     chooser = make()
-    chooser.compile(keras.optimizers.SGD(0.0), run_eagerly=True)  # so that the losses can be told beforehand
+    chooser.compile(keras.optimizers.SGD(0.0), run_eagerly=True)  # so that the losses are known beforehand
     rows = -np.log(softmax(chooser.predict_on_batch(COLUMNS))[np.arange(5), LABELS])
     history = chooser.fit(COLUMNS, LABELS, validation_split=0.4, verbose=0).history
     assert history["loss"][0] == pytest.approx(rows[:3].mean(), abs=TOLERANCE)

@@ -44,7 +44,7 @@ def make(new_backbone, vocabulary):
 
 @pytest.fixture(scope="module")
 def answerer(make, trains_and_evaluates_eagerly):
-    """One model for the whole file, trained until it knows its few rows."""
+    """One model for all tests of this file, trained until it knows its few rows."""
     answerer = make()
     answerer.compile(keras.optimizers.Adam(1e-2))
     rows = (QUESTIONS * 12, CONTEXTS * 12)  # an epoch costs more than its steps
@@ -272,7 +272,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("signature", ["serving_default", "n_best", "tokenize"])
     def test_served_question_too_long(self, served, signature):
-        """Its row says so, and the others are answered as without it."""
+        """Its row reports it, and the others are answered as without it."""
         questions, contexts = [*QUESTIONS[:3], "good " * 8, *QUESTIONS[3:]], [*CONTEXTS[:3], "a", *CONTEXTS[3:]]
         found = ask(served, signature, questions, contexts)
         check_equal({name: np.delete(values, 3, axis=0) for name, values in found.items()}, ask(served, signature, *X))

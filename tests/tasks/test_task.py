@@ -1,4 +1,4 @@
-"""What all tasks have in common."""
+"""`Task`: what all tasks have in common."""
 
 import inspect
 

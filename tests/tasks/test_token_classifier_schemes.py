@@ -1,4 +1,4 @@
-"""Token classifiers of other schemes than BIO, and other ways to tag a word than by its first piece."""
+"""Token classifiers with tag schemes other than BIO, and other ways to tag a word than by its first piece."""
 
 import keras
 import numpy as np
@@ -83,7 +83,7 @@ def test_it_learns_each_scheme(make, scheme, crf):
     assert classifier.predict_tags(WORDS) == TAGS[scheme]
     assert classifier.evaluate(WORDS, TAGS[scheme], verbose=0, return_dict=True)["f1"] == 1
     found = classifier.answer(TEXTS)
-    if scheme not in ("labels", "io"):  # which joins two entities of a label
+    if scheme not in ("labels", "io"):  # which joins two entities of the same label
         for row, spans in enumerate(SPANS):
             columns = (found[f"entity_{name}"][row].tolist() for name in ("start", "end", "label"))
             entities = [(start, end, label) for start, end, label in zip(*columns, strict=True)]

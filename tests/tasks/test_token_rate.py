@@ -1,4 +1,4 @@
-"""`TokenRate`: what it counts, and where it tells it."""
+"""`TokenRate`: the tokens that it counts, and the logs that report them."""
 
 import keras
 import pytest

@@ -1,4 +1,4 @@
-"""One picture of each kind, made of arrays, with text in it that tries to break out."""
+"""One picture of each kind, made of arrays, with text that would break out of the page if it were not escaped."""
 
 import numpy as np
 import pytest

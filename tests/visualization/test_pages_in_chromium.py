@@ -1,4 +1,4 @@
-"""What axe-core finds in every page in a real browser, on a phone and on a desk, in light and in dark.
+"""Accessibility of every page by axe-core in Chromium, on a phone and on a desk, in light and in dark.
 
 Needs the program chromium, and axe-core's `axe.min.js`: `npm install --global axe-core`, or a path in `AXE_CORE`.
 """

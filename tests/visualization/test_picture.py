@@ -1,4 +1,4 @@
-"""What every picture can do: a page of one file, a fragment for notebooks, a figure."""
+"""`Picture`: every picture as a page of one file, a fragment for notebooks, and a figure."""
 
 import re
 import sys

@@ -18,7 +18,7 @@ TEXTS = ["a good film", "unhappy night, BAD film!", "", "film [MASK] " * 9, "Ün
 
 @pytest.fixture(scope="session")
 def ask():
-    """Asks an ONNX file as a user does, in a process without TensorFlow: texts to the answers by name."""
+    """Runs an ONNX file as a user does, in a process without TensorFlow: texts to the answers by name."""
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxruntime_extensions")
     with subprocess.Popen([sys.executable, RUNTIME], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as runtime:

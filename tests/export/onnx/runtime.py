@@ -18,11 +18,11 @@ def main():
         except EOFError:
             return
         try:
-            if model != last:  # most files are asked several times
+            if model != last:  # most files are used several times
                 session, last = onnxruntime.InferenceSession(model, options), model
             names = [output.name for output in session.get_outputs()]
             answer = dict(zip(names, session.run(None, {"text": texts}), strict=True))
-        except Exception as error:  # for the test that asked; the others go on
+        except Exception as error:  # reported to the test that sent it; others continue
             answer = RuntimeError(str(error))
         pickle.dump(answer, sys.stdout.buffer)
         sys.stdout.buffer.flush()

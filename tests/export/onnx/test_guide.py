@@ -1,4 +1,4 @@
-"""The guide on ONNX files: its first block exports, its second one asks in a process without TensorFlow."""
+"""The guide on ONNX files: its first block exports, its second one runs the file without TensorFlow."""
 
 import re
 import subprocess

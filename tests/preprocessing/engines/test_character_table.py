@@ -1,4 +1,4 @@
-"""Tables of replacements: what the host reads from them is what was written."""
+"""Tables of character replacements: the host reads what was written."""
 
 import pytest
 import tensorflow as tf
@@ -19,7 +19,7 @@ def test_replaces_characters_and_drops_ill_formed_bytes(replacements):
 
 
 def test_ill_formed_sequences():
-    """All of them, and nothing that is a character: what Python skips as one unit."""
+    """All bytes that Python skips as one unit, and no character."""
     sequences = list(ill_formed_sequences())
     assert len(sequences) == len(set(sequences))
     assert all(sequence.decode("utf-8", "ignore") == "" for sequence in sequences)

@@ -1,4 +1,4 @@
-"""Which engine reads text."""
+"""The choice of the text engine, with and without tensorflow-text."""
 
 import sys
 

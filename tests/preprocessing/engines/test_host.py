@@ -1,4 +1,4 @@
-"""Each part of the host's engine against that of tensorflow-text: the same bytes, ids and offsets."""
+"""The text engine on the host, part by part against that of tensorflow-text: the same bytes, ids and offsets."""
 
 import numpy as np
 import pytest

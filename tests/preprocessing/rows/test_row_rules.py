@@ -1,4 +1,4 @@
-"""What all rules for rows have in common, and the pairs of `NextSentence` and `SentenceOrder`."""
+"""Rules for rows: what all have in common, and the pairs of `NextSentence` and `SentenceOrder`."""
 
 import json
 import re

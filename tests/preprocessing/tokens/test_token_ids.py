@@ -14,7 +14,7 @@ def test_added_tokens_follow_the_vocabulary():
 
 
 def test_of_equal_tokens_the_last_counts():
-    """New ids follow the number of different tokens, and so replace what no text can match."""
+    """New ids follow the number of different tokens, and so replace names that no text can match."""
     ids = TokenIds(["a", "b", "a", "c"], [AddedToken("x")])
     assert ids.id_of("a") == 2
     assert ids.id_of("x") == 3

@@ -1,4 +1,4 @@
-"""Flat tokens against lists of lists."""
+"""`Tokens`: flat tokens against lists of lists."""
 
 import random
 

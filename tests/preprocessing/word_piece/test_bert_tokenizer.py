@@ -1,4 +1,4 @@
-"""The tokenizer's interface: shapes, ways to run, vocabulary, configuration."""
+"""The interface of `BertTokenizer`: shapes, ways to run, vocabulary, configuration."""
 
 import copy
 import pickle
@@ -13,7 +13,7 @@ from small_vocabulary import TOKENS
 
 from keras_bert_layers.preprocessing import AddedToken, BertTokenizer
 
-# One copy of each table in a SavedModel, and half a megabyte a signature for the graph itself.
+# One copy of each table in a SavedModel, and half a megabyte per signature for the graph itself.
 GRAPH_BYTES = 500_000
 
 

@@ -36,7 +36,7 @@ def test_has_sigma():
 
 @pytest.mark.parametrize("split_chinese", [True, False])
 def test_exact_normalizer(split_chinese):
-    """Spaces stand around Chinese characters if these are split, and around nothing else."""
+    """Spaces are put around Chinese characters if these are split, and nowhere else."""
     table = tables.load("huggingface", True, True)
     exact = ExactNormalizer(table, Normalizer(table).normalize, split_chinese=split_chinese)
     normalized, origins = exact.normalize(tf.constant(["É, x中", "", "한"]))

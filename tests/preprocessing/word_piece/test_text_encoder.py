@@ -159,7 +159,7 @@ def test_switches(lowercase, strip_accents, expected, reference):
 
 
 def test_tokens_that_no_text_can_hold():
-    """A blank inside, control characters, characters that stand in for others: never matched, and in nobody's way."""
+    """A blank inside, control characters, stand-in characters: never matched, and without effect on other tokens."""
     odd = ["new york", "\x01", "\x11", "\x11a", "a\xad", "\ue000", "##\ue000", "a\x00", "##", "\U000e0020", "y" * 300]
     for reference in ("google", "huggingface"):
         tokenizer = BertTokenizer([*TOKENS, *odd, "new", "york"], reference=reference)

@@ -1,4 +1,4 @@
-"""What a server's batching does to requests: puts them into one, and takes the answers apart again.
+"""Batching as TensorFlow Serving does it: requests are merged into one, and its answer is split again.
 
 Follows `MergeInputTensors` and `SplitOutputTensors` of `tensorflow_serving/batching/batching_session.cc`, and
 `AddPadding` of `batching_util.cc` beside it, at 2.19.

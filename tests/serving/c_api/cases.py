@@ -1,4 +1,4 @@
-"""Every task to serve, small with random weights, and what its signatures are asked."""
+"""Every task to serve, small with random weights, with requests to its signatures."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class ServedTask:
         self._answers: dict[tuple[str, bytes], dict[str, np.ndarray]] = {}
 
     def inputs(self, signature: str, column: np.ndarray) -> dict[str, np.ndarray]:
-        """What a signature is asked about a column of texts: strings, or the ids that `tokenize` makes of them."""
+        """The inputs of a signature for a column of texts: strings, or the ids that `tokenize` makes of them."""
         if not signature.endswith("token_ids"):
             inputs = self.inputs_from(column)
             return {name: inputs[name] for name in self.signatures[signature].inputs}
@@ -142,7 +142,7 @@ class ServedTask:
         return {name: tokens[name].reshape(-1, *tokens[name].shape[-len(specs[name][0]) + 1 :]) for name in specs}
 
     def ask_keras(self, signature: str, column: np.ndarray) -> dict[str, np.ndarray]:
-        """What Keras computes for a signature; kept, as every runtime is compared with it."""
+        """Keras's outputs for a signature; kept, as every runtime is compared with them."""
         key = signature, b"\n".join(column)
         if key not in self._answers:
             inputs = self.inputs(signature, column)

@@ -1,4 +1,4 @@
-"""Whether a server answers as Keras does, and by how much it differs."""
+"""Compares a server's answers with Keras's, and returns the largest difference."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def assert_same(found: Tensors, expected: Tensors, *, tolerance: float, hint: st
 def assert_equals_keras(
     served: Any, ask: Callable[[str, dict[str, np.ndarray]], Tensors], texts: np.ndarray, *, runtime: str
 ) -> None:
-    """Asks every signature of a task about texts, and compares with Keras.
+    """Queries every signature of a task with texts, and compares with Keras.
 
     Args:
         served: a `ServedTask`.
         ask: takes a signature's name and its inputs, and returns its outputs.
         texts: a column of texts.
-        runtime: what is asked, for the table.
+        runtime: the name of the runtime, for the table.
     """
     for signature in served.signatures:
         inputs = served.inputs(signature, texts)

@@ -1,4 +1,4 @@
-"""Where a TensorFlow lies, and a server that is compiled against it."""
+"""`Installation`: an installed TensorFlow, and a server that is compiled against it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of serving find, for docs/benchmarks/serving.md, which `tests/benchmarks/draw_serving.py` draws."""
+"""Records figures of the serving tests, for docs/benchmarks/serving.md (see `tests/benchmarks/draw_serving.py`)."""
 
 from __future__ import annotations
 

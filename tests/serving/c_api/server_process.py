@@ -20,7 +20,7 @@ NOT_FOUND = 5
 
 
 class ServerDiedError(RuntimeError):
-    """The process has ended where it should have answered; the text says how."""
+    """The process has ended where it should have answered; the text states how."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Answer:
         message: TensorFlow's message.
         outputs: name -> array, strings as bytes in an array of objects; empty unless all is well.
         seconds: of each run.
-        resident_bytes: the memory that the process has after the request; 0 where the system does not say.
+        resident_bytes: the memory that the process has after the request; 0 where the system does not report it.
         peak_bytes: the most that it had since it began.
     """
 
@@ -52,7 +52,7 @@ class ServerProcess:
         model: the SavedModel.
         libraries: operations to load first.
         config: a serialized `ConfigProto`.
-        allow_xla: False refuses to compile by XLA, as TensorFlow Serving does unless told otherwise.
+        allow_xla: False refuses to compile by XLA, as TensorFlow Serving does by default.
         environment: variables beside those of this process.
 
     Raises:
@@ -102,7 +102,7 @@ class ServerProcess:
         self.close(check=kind is None)
 
     def ask(self, signature: str, inputs: Mapping[str, np.ndarray], *, repeats: int = 1) -> Answer:
-        """The answer to one request, run as often as `repeats` says."""
+        """The answer to one request, which is run `repeats` times."""
         head = tensors.string(signature.encode()) + tensors.numbers("II", repeats, len(inputs))
         parts = [tensors.string(name.encode()) + tensors.tensor(values) for name, values in inputs.items()]
         try:

@@ -1,6 +1,6 @@
-"""Does what `serve.c` does, in Python, where there is no C compiler; the same arguments, the same bytes.
+"""A server in Python that replaces `serve.c` where there is no C compiler: the same arguments, the same bytes.
 
-It asks through a session of TensorFlow 1, which loads a SavedModel as the C API does, and loads the operations of
+It runs a session of TensorFlow 1, which loads a SavedModel as the C API does, and loads the operations of
 tensorflow_text without importing it. Started as `python -I stand_in.py MODEL …`.
 """
 

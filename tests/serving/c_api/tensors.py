@@ -1,4 +1,4 @@
-"""Strings and tensors in the form in which `serve.c` reads and writes them; its head comment describes it."""
+"""The format of strings and tensors that `serve.c` reads and writes; its head comment describes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CODES = {np.dtype(dtype): code for code, dtype in NUMBERS.items()}
 
 
 def read(stream: BinaryIO, size: int) -> bytes:
-    """Exactly so many bytes."""
+    """Reads exactly so many bytes."""
     found = stream.read(size)
     if len(found) != size:
         raise EOFError(f"The other side has ended: wanted {size} bytes, got {len(found)}.")
@@ -22,7 +22,7 @@ def read(stream: BinaryIO, size: int) -> bytes:
 
 
 def read_numbers(stream: BinaryIO, layout: str) -> tuple:
-    """Numbers in a layout of the module `struct`."""
+    """Reads numbers in a layout of the module `struct`."""
     return struct.unpack(f"<{layout}", read(stream, struct.calcsize(f"<{layout}")))
 
 
@@ -46,17 +46,17 @@ def read_tensor(stream: BinaryIO) -> np.ndarray:
 
 
 def string(value: bytes) -> bytes:
-    """The bytes that say a string."""
+    """Encodes a string."""
     return struct.pack("<Q", len(value)) + value
 
 
 def numbers(layout: str, *values: float) -> bytes:
-    """The bytes that say numbers in a layout of the module `struct`."""
+    """Encodes numbers in a layout of the module `struct`."""
     return struct.pack(f"<{layout}", *values)
 
 
 def tensor(values: np.ndarray) -> bytes:
-    """The bytes that say a tensor."""
+    """Encodes a tensor."""
     values = np.asarray(values)
     is_string = values.dtype.kind in "OSU"
     code = STRING if is_string else CODES[values.dtype]

@@ -1,4 +1,4 @@
-"""What tasks are made of: which backbones and preprocessors go together, and what drops traced functions."""
+"""Parts of tasks: which backbones and preprocessors fit together, and settings that drop traced functions."""
 
 import keras
 import pytest

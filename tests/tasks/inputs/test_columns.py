@@ -1,4 +1,4 @@
-"""Columns of raw text: what is recognized, what is refused, and how they are cut and stacked."""
+"""Columns of raw text: recognizing, checking, splitting and stacking them."""
 
 import keras
 import numpy as np

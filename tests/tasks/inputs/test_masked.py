@@ -1,4 +1,4 @@
-"""Rows of a source: which rows, in which order, with which masks; alone, and through `fit`."""
+"""Masked rows of a `RowSource`: rows, order and masks of each epoch; alone, and through `fit`."""
 
 import keras
 import numpy as np
@@ -14,7 +14,7 @@ MAX_LENGTH = 9
 
 
 class Source:
-    """Rows of random words; those of an epoch have one more than those of the one before."""
+    """Rows of random words; each epoch's rows have one word more than those of the epoch before."""
 
     max_length = MAX_LENGTH
     num_rows = (11, 12)

@@ -7,7 +7,7 @@ from keras_bert_layers.tasks.objectives import contrastive
 
 # Sums of eleven float32 products of numbers near 1, in another order, over a temperature of 0.05.
 TOLERANCE = 1e-4
-# Anchors, partners, and two negatives a row; "x" belongs to "a" and to "b", and "a" has two partners.
+# Anchors, partners, and two negatives per row; "x" belongs to "a" and to "b", and "a" has two partners.
 TABLE = np.array(
     [["a", "x", "u", "v"], ["b", "x", "y", ""], ["a", "z", "x", "w"], ["c", "y", "", ""], ["d", "a", "c", "d"]], object
 )

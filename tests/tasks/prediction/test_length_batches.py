@@ -9,14 +9,14 @@ LENGTHS = np.array([3, 9, 2, 5, 9, 2, 7, 2, 2, 4, 3])
 
 
 class Made:
-    """What a preprocessor says of its rows."""
+    """Stands in for a preprocessor: its padding and maximum length."""
 
     def __init__(self, padding="longest", max_length=10):
         self.padding, self.max_length = padding, max_length
 
 
 class Steps:
-    """Remembers the shapes of the batches and what the progress was told."""
+    """Records the shapes of the batches and the reported progress."""
 
     def __init__(self):
         self.shapes, self.share, self.begun = [], 0.0, 0

@@ -1,4 +1,4 @@
-"""Many texts through `predict` and `predict_stream`, whatever they come in."""
+"""`predict` and `predict_stream` on many texts, in every kind of input."""
 
 import gc
 import itertools

@@ -1,4 +1,4 @@
-"""`answer`: what the exported model would say, asked from Keras."""
+"""`answer`: the answers of the exported model, from Keras."""
 
 import numpy as np
 import pytest

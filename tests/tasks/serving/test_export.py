@@ -30,7 +30,7 @@ TAGS = ["O", "B-place", "I-place"]
 TOLERANCE = 0.15
 # The same bfloat16 operations in two processes, summed in another order.
 TRACE_TOLERANCE = 0.02
-# Real weights are smaller and their errors cancel out: measured 0.99991 at the least.
+# Real weights are smaller and their errors cancel out: measured 0.99991 at least.
 COSINE = 0.999
 MEGABYTE = 1_000_000
 
@@ -94,7 +94,7 @@ def assert_near(found, expected, *, tolerance):
 
 
 def ask(folder, model, requests):
-    """The answers of a SavedModel in a process that knows TensorFlow and tensorflow_text only."""
+    """The answers of a SavedModel in a process that has TensorFlow and tensorflow_text only."""
     (folder / "requests").write_bytes(pickle.dumps(requests))
     command = [sys.executable, "-I", HERE / "ask_saved_model.py", model, "requests", "answers"]
     finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -186,7 +186,7 @@ def test_vectors_of_a_thousand_texts_in_a_fresh_process(encoder, half, shared_da
     requests = [("serving_default", {"text": np.array(texts[start : start + 50])}) for start in range(0, 1000, 50)]
     vectors = np.concatenate([answer["embedding"] for answer in ask(half.parent, "model", requests)])
     found = cosines(vectors, encoder.answer(texts, batch_size=50)["embedding"])
-    print(f"cosine to float32: {found.min():.6f} at the least, {found.mean():.6f} in the mean")
+    print(f"cosine to float32: {found.min():.6f} at least, {found.mean():.6f} on average")
     assert found.min() >= COSINE
 
 

@@ -1,4 +1,4 @@
-"""`extend_vocabulary`: new tokens, rows from the mean of their pieces, and all else as it was."""
+"""`extend_vocabulary`: new tokens, whose rows are the mean of their pieces', and everything else unchanged."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Ctrl-C while a training function is traced."""
+"""`Trainer`: Ctrl-C during a trace, method signatures, and functions that follow their layers."""
 
 import inspect
 

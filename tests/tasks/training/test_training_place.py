@@ -1,4 +1,4 @@
-"""A training that is interrupted and started again ends with the weights of one that is not."""
+"""Resuming: a training that is interrupted and started again ends with the weights of an uninterrupted one."""
 
 import gc
 import os
@@ -66,7 +66,7 @@ def test_backup_and_restore(save_freq, after, undisturbed, tmp_path):
 
 @pytest.mark.slow
 def test_twice_in_one_epoch(undisturbed, tmp_path):
-    """Keras's own file says epoch 0 after the second; see `BackupAndRestore._current_epoch`."""
+    """Keras's own file states epoch 0 after the second; see `BackupAndRestore._current_epoch`."""
 
     def backup():
         return keras.callbacks.BackupAndRestore(tmp_path, save_freq=2)
@@ -159,7 +159,7 @@ def test_every_kind_of_data(kind, tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize("kind", KINDS)
 def test_killed_ten_times(kind, tmp_path):
-    """Each process goes on from the last backup of the one before."""
+    """Each process continues from the last backup of the one before."""
 
     def run(seed, after, *, folder):
         weights = tmp_path / f"{folder}.npz"

@@ -302,7 +302,7 @@ ENCODERS = (
             }
         ),
         warns="never_split",
-        note="`never_split` has no effect, as in transformers 5; with a warning",
+        note="`never_split` is ignored with a warning, as in transformers 5",
         has_positions=True,
     ),
     Family(
