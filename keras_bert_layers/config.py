@@ -14,7 +14,7 @@ ACTIVATIONS = ("gelu_erf", "gelu_tanh", "relu", "relu6", "silu", "mish", "tanh",
 """Names of the activations; `layers.activations` has a function for each."""
 
 _TWO_GELUS = (
-    'Say "gelu_erf" (what HuggingFace calls "gelu") or "gelu_tanh" '
+    'Use "gelu_erf" (what HuggingFace calls "gelu") or "gelu_tanh" '
     '(what Google\'s code calls "gelu" and HuggingFace "gelu_new").'
 )
 

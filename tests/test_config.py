@@ -87,7 +87,7 @@ def test_errors(changed, error, text):
 
 
 def test_gelu_alone_is_refused_with_a_cure():
-    with pytest.raises(ValueError, match=re.escape("Received: activation='gelu'. Say \"gelu_erf\" (what HuggingFace")):
+    with pytest.raises(ValueError, match=re.escape("Received: activation='gelu'. Use \"gelu_erf\" (what HuggingFace")):
         BertConfig(**SIZES, activation="gelu")
 
 

@@ -14,7 +14,7 @@ _made: ContextVar[dict[Any, Any] | None] = ContextVar("made", default=None)
 
 @contextmanager
 def shared_graphs() -> Iterator[None]:
-    """Within, each function that `traced_once` calls becomes one graph, which all callers share."""
+    """Context in which each function that `traced_once` calls becomes one graph, which all callers share."""
     token = _made.set({})
     try:
         yield

@@ -25,7 +25,7 @@ def load_backbone(source: str | os.PathLike[str], *, strict: bool = False, **opt
     `"bert_uncased_L-2_H-128_A-2"`, or `kerashub://NAME`. Files of a name are downloaded once, and HuggingFace's are
     compared with the hub's hashes. A directory is one of
 
-    - HuggingFace's or sentence-transformers': `config.json` with `model.safetensors`, whole or in shards, in float32,
+    - HuggingFace's or sentence-transformers': `config.json` with `model.safetensors`, one file or shards, in float32,
       float16 or bfloat16, with or without the prefix `bert.`. A `pytorch_model.bin` is read only if torch is installed,
       and only as plain tensors. Without these, `tf_model.h5` or the only variant, such as `model.fp16.safetensors`. A
       LoRA adapter beside them is merged.

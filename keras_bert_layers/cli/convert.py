@@ -1,7 +1,7 @@
 """Read a checkpoint and write it in another layout.
 
 A checkpoint with a trained head keeps it; otherwise the encoder is written. Nothing half-written is ever left: DEST
-appears whole or not at all.
+is written completely or not at all.
 
 SOURCE is a directory in HuggingFace's, sentence-transformers', Google's or KerasHub's layout; a .keras file; a name,
 hf://owner/name or hf://owner/name@REVISION; or a preset such as bert_base_uncased.

@@ -1,4 +1,4 @@
-"""Show what a checkpoint is, without loading it.
+"""Show the facts of a checkpoint, without loading it.
 
 Shows a checkpoint's layout, tasks, number of parameters, config, tokenizer, and every weight: its name in the model and
 in the file, its dtype and its shape. No weight is loaded. If a part cannot be read, its place shows the error that
@@ -139,7 +139,7 @@ def _keras_facts(path: Path) -> dict[str, Any]:
         config = (settings["backbone"]["config"] if is_task else settings)["config"]
     except (zipfile.BadZipFile, ValueError, KeyError, TypeError, OSError, RecursionError) as error:
         raise CheckpointError(
-            f"`{OWNER}`: {path} is not a whole .keras file of this package: {type(error).__name__}: {error}."
+            f"`{OWNER}`: {path} is not a complete .keras file of this package: {type(error).__name__}: {error}."
         ) from error
     preprocessor = (settings.get("preprocessor") or {}).get("config")
     return {

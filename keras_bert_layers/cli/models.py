@@ -171,4 +171,4 @@ def load_saved_model(path: str | Path, *, owner: str, cure: str) -> Any:
     try:
         return tf.saved_model.load(str(path))
     except (ValueError, OSError, RuntimeError, tf.errors.OpError) as error:
-        raise ValueError(f"`{owner}`: {path} is not a whole SavedModel: {error}") from error
+        raise ValueError(f"`{owner}`: {path} is not a complete SavedModel: {error}") from error

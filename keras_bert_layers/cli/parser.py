@@ -51,7 +51,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line; a command's help is its module's docstring."""
+    """The parser of the program's command line; a command's help is its module's docstring."""
     description, _, epilog = (__doc__ or "").partition("\n\n")
     parser = _Parser(prog=PROGRAM, description=description, epilog=epilog)
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")

@@ -1,8 +1,9 @@
 """Train a task on your own file, without Python.
 
-Trains, validates after every epoch, stops when validation gets no better, and keeps the best weights. DIR then holds
+Trains, validates after every epoch, stops when validation does not improve, and keeps the best weights. DIR then holds
 model.keras, saved_model/1 (which takes strings), report.json, training.html, and for a classifier of one label
-report.html with its errors, if scikit-learn is installed. DIR appears whole or not at all.
+report.html with its errors, if scikit-learn is installed.
+DIR is written completely or not at all.
 
 MODEL is a directory in HuggingFace's, sentence-transformers', Google's or KerasHub's layout; a name,
 hf://owner/name, or a preset; or a .keras file of the same task, to train it further.

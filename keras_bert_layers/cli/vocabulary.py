@@ -1,7 +1,7 @@
 """Train a vocabulary, or extend or prune that of a model.
 
-train writes a directory with a tokenizer, for load_tokenizer and transformers. extend and prune write whole models in
-MODEL's own layout. DIR appears whole or not at all.
+train writes a directory with a tokenizer, for load_tokenizer and transformers. extend and prune write complete models
+in MODEL's own layout. DIR is written completely or not at all.
 
 MODEL is a directory in HuggingFace's, sentence-transformers', Google's or KerasHub's layout; a name,
 hf://owner/name, or a preset; or the .keras file of a task. Files of texts and words are UTF-8, plain or gzip, with a

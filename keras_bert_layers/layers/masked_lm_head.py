@@ -22,7 +22,7 @@ class MaskedLMHead(keras.layers.Layer):
     """The head of BERT's masked language model: logits over the vocabulary at each masked position.
 
     `LayerNorm(activation(x W + b)) E^T + c`, where E is the encoder's token embedding: the same matrix, not a copy. The
-    masked positions are selected first, because the product with the vocabulary is the largest of the whole model.
+    masked positions are selected first, because the product with the vocabulary is the largest of the model.
 
     E stays a weight of the encoder, and the head's gradients train it too. It is not a weight of the head, so it is
     counted and saved once, and freezing the head does not freeze it. With `tie_weights=False`, E is a matrix of the

@@ -1,7 +1,7 @@
 """Padding-free computation: layers that work on the real tokens of a batch only, in TensorFlow's graphs.
 
 `RealTokens` selects the real tokens of a padded batch into one list, and pads them again. For attention, which needs
-whole rows, `RowGroups` splits the batch into long and short rows.
+complete rows, `RowGroups` splits the batch into long and short rows.
 
 Axes: B batch, S sequence, T real tokens, G rows of a group, L their length, H any width.
 """

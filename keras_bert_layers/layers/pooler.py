@@ -1,4 +1,4 @@
-"""`Pooler`, one vector for a whole sequence, and `NextSentenceHead`, the next-sentence prediction on top of it."""
+"""`Pooler`, one vector per sequence, and `NextSentenceHead`, the next-sentence prediction on top of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keras_bert_layers.layers.dense import DenseLayer, activation_function, dens
 
 @register
 class Pooler(DenseLayer):
-    """BERT's pooler: a dense layer with tanh on the first token, which gives one vector for a sequence.
+    """BERT's pooler: a dense layer with tanh on the first token, which gives one vector per sequence.
 
     `tanh(x[0] W + b)`
 
@@ -70,7 +70,7 @@ class Pooler(DenseLayer):
 
 @register
 class NextSentenceHead(DenseLayer):
-    """The next-sentence prediction head: two logits for a pair of texts, 0 = the second follows, 1 = it does not.
+    """The next-sentence prediction head: two logits per pair of texts, 0 = the second follows, 1 = it does not.
 
     `x W + b` on the pooled output, computed in float32 under every dtype policy, for an exact loss.
 

@@ -182,7 +182,7 @@ class SelfAttention(keras.layers.Layer):
         visible = None
         if padding_mask is not None:
             batch, length = ops.shape(padding_mask)
-            # The explicit shape tells TensorFlow the rank, even if the caller left it open, so that it fuses the
+            # The explicit shape fixes the rank for TensorFlow, even if the caller left it open, so that it fuses the
             # products.
             if packed_rows:
                 own_text = ops.reshape(padding_mask[:, : query.shape[2]], (batch, 1, -1, 1))

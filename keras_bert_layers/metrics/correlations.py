@@ -1,4 +1,4 @@
-"""Pearson's and Spearman's correlation of a whole data set, the metrics of STS-B."""
+"""Pearson's and Spearman's correlation of a data set, not the mean over its batches; the metrics of STS-B."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         return super()._get_current_learning_rate()
 
     def _apply_weight_decay(self, variables: Any) -> None:
-        """Nothing: `update_step` decays the weight. Keras 3.15 on PyTorch refuses a model where none decays."""
+        """Does nothing: `update_step` decays the weight. Keras 3.15 on PyTorch refuses a model where none decays."""
 
     def _move_moments(self, gradient: Any, variable: Any) -> tuple[Any, Any]:
         """Updates Adam's two moments of a weight, and returns them."""

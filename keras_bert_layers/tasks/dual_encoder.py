@@ -128,7 +128,7 @@ class BertDualEncoder(Task):
 
     @property
     def prompts(self) -> dict[str, str] | None:
-        """What is read before every query and every document; None for nothing."""
+        """The prompts before queries and documents, `"query"` and `"document"`; None without any."""
         return dict(self._prompts) or None
 
     document_preprocessor = Setting(holder="pipeline", doc="The preprocessor of the documents; None for the other one.")

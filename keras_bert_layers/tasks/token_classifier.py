@@ -57,11 +57,11 @@ class BertTokenClassifier(Task):
         backbone: a `BertBackbone`.
         tag_names: the names of the tags in the order of their ids, such as "O" and, for each label, "B-label" and
             "I-label".
-        scheme: how the names mark entities: `"bio"`; `"iob1"`, with "B-" only between two entities of a label;
-            `"io"`, with one tag a label; `"bioes"`, with "E-" for the last word and "S-" for the only one; `"bilou"`,
+        scheme: how the names mark entities: `"bio"`; `"iob1"`, with "B-" only between two entities of the same label;
+            `"io"`, with one tag per label; `"bioes"`, with "E-" for the last word and "S-" for the only one; `"bilou"`,
             with "L-" and "U-" for them; or `"labels"`, tags that are not spans. None infers it from the names, which
             may also be "label-B", "B_label", "b-label" or "B". The attribute `scheme` holds it.
-        aggregation: what tags a word in `answer` and in the exported model: `"first"`, its first piece; `"average"`,
+        aggregation: what decides a word's tag in answers and exports: `"first"`, its first piece; `"average"`,
             the mean of the probabilities of its pieces; `"max"`, the piece with the highest probability. With
             `"simple"`, every piece is tagged on its own, so that an entity may begin and end inside a word. May be
             changed at any time.
@@ -145,7 +145,7 @@ class BertTokenClassifier(Task):
 
     @property
     def aggregation(self) -> str:
-        """What tags a word in answers: "first", "average", "max" or "simple"."""
+        """What decides a word's tag in answers: "first", "average", "max" or "simple"."""
         return self._aggregation
 
     @aggregation.setter

@@ -36,7 +36,7 @@ ACCENT = Color("#00677d", "#4cc2d6")
 #: Of an image, which has one color for both.
 BETWEEN = "#0f8ba3"
 
-#: Of lines, points and marked text. Shapes or labels tell them apart too.
+#: Of lines, points and marked text. They also differ in shape or label.
 CATEGORIES = (
     ACCENT,
     Color("#b3400b", "#ff9a62"),

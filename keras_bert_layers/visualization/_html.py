@@ -36,7 +36,7 @@ Point = tuple[float, float]
 
 
 def page(title: str, note: str, body: Iterable[Element]) -> str:
-    """A whole page. Its policy allows what is in it and nothing else: no script, no request."""
+    """A complete page. Its policy allows what is in it and nothing else: no script, no request."""
     template = string.Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
     figure = _figure(element("h1", title), note, body)
     return template.substitute(title=html.escape(title), style=style_sheet(), figure=figure)

@@ -35,7 +35,7 @@ class Picture(ABC):
         self.note = note
 
     def html(self) -> str:
-        """Returns a whole page; write it to a file as UTF-8."""
+        """Returns the HTML page; write it to a file as UTF-8."""
         return _html.page(self.title, self.note, self._body())
 
     def figure(self) -> Any:

@@ -64,11 +64,11 @@ def no_model(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (truncated, r"model\.safetensors: not a whole safetensors file: .*Download or copy the file again"),
-        (terabytes, r"model\.safetensors: not a whole safetensors file: .*Download or copy the file again"),
+        (truncated, r"model\.safetensors: not a complete safetensors file: .*Download or copy the file again"),
+        (terabytes, r"model\.safetensors: not a complete safetensors file: .*Download or copy the file again"),
         (
             terabytes_of_header,
-            r"not a whole safetensors file: .*Received: a header of 4398046511104 bytes, a file of 10",
+            r"not a complete safetensors file: .*Received: a header of 4398046511104 bytes, a file of 10",
         ),
         (config(hidden_act="quick_gelu"), r"config\.json: .*`hidden_act` must be one of .*Received: .*'quick_gelu'"),
         (config(hidden_act=["gelu"]), r"config\.json: .*hidden_act"),

@@ -276,7 +276,7 @@ def test_a_download_that_fails(repository, monkeypatch):
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
     with pytest.raises(
-        CheckpointError, match=r"must be downloaded whole\. .*OSError: .*No space left on device\. Load"
+        CheckpointError, match=r"must be downloaded completely\. .*OSError: .*No space left on device\. Load"
     ):
         load()
 

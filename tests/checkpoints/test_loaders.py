@@ -217,7 +217,7 @@ def test_weights_that_are_not_finite(checkpoint, value):
 def test_truncated_weights(checkpoint, no_assignment):
     path = checkpoint / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(CheckpointError, match=r"not a whole safetensors file"):
+    with pytest.raises(CheckpointError, match=r"not a complete safetensors file"):
         load_backbone(checkpoint)
 
 

@@ -83,6 +83,6 @@ def test_missing_weights(run, encoder, huggingface, tmp_path, capsys):
 def test_refuses(run, error_line, tmp_path):
     (tmp_path / "x.keras").write_bytes(b"no zip")
     assert run("inspect", tmp_path / "x.keras") == 2
-    assert "is not a whole .keras file" in error_line()
+    assert "is not a complete .keras file" in error_line()
     assert run("inspect", tmp_path / "y.keras") == 2
     assert "no such file" in error_line()

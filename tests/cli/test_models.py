@@ -12,5 +12,5 @@ def test_without_tensorflow_text_the_error_states_the_cure(monkeypatch, tmp_path
 
 
 def test_an_empty_directory_is_not_a_saved_model(tmp_path):
-    with pytest.raises(ValueError, match="`serve`: .* is not a whole SavedModel"):
+    with pytest.raises(ValueError, match="`serve`: .* is not a complete SavedModel"):
         load_saved_model(tmp_path, owner="serve", cure="")

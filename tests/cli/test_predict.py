@@ -179,7 +179,7 @@ def test_a_damaged_saved_model(run, error_line, tmp_path):
     pytest.importorskip("tensorflow_text")
     (tmp_path / "saved_model.pb").write_bytes(b"no program")
     assert run("predict", tmp_path, "a") == 2
-    assert "is not a whole SavedModel" in error_line()
+    assert "is not a complete SavedModel" in error_line()
 
 
 def test_closed_pipe_ends_quietly(run, saved_model, capsys, monkeypatch):

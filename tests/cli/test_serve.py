@@ -101,4 +101,4 @@ def test_where_the_model_is(saved_model, tmp_path, run, error_line):
     assert run("serve", tmp_path / "absent") == 2
     assert "`serve`: DIR must hold a SavedModel" in error_line()
     assert run("serve", tmp_path) == 2
-    assert "is not a whole SavedModel" in error_line()
+    assert "is not a complete SavedModel" in error_line()

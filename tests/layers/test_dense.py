@@ -25,5 +25,5 @@ def test_the_two_gelus_differ_by_as_much_as_the_docs_state():
 def test_gelu_alone_is_refused_with_a_cure():
     with pytest.raises(ValueError, match=re.escape("`Owner`: `activation` must be one of ['gelu_erf', 'gelu_tanh'")):
         activation_function("Owner", "gelu")
-    with pytest.raises(ValueError, match=r'Say "gelu_erf" .* or "gelu_tanh"'):
+    with pytest.raises(ValueError, match=r'Use "gelu_erf" .* or "gelu_tanh"'):
         activation_function("Owner", "gelu")

@@ -53,7 +53,7 @@ def test_a_token_does_not_see_another(draw):
     [
         ({"intermediate_dim": 0}, ValueError, "`FeedForward`: `intermediate_dim` must be at least 1"),
         ({"intermediate_dim": 1.5}, TypeError, "`FeedForward`: `intermediate_dim` must be an integer"),
-        ({"activation": "gelu"}, ValueError, "Received: activation='gelu'. Say \"gelu_erf\""),
+        ({"activation": "gelu"}, ValueError, "Received: activation='gelu'. Use \"gelu_erf\""),
         ({"activation": "swoosh"}, ValueError, "`FeedForward`: `activation` must be one of ['gelu_erf'"),
         ({"initializer_range": 0}, ValueError, "`FeedForward`: `initializer_range` must be greater than 0"),
     ],

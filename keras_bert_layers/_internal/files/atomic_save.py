@@ -68,7 +68,7 @@ def _name(index: Path, number: int) -> str:
 
 
 def _free_names(index: Path, count: int) -> list[str]:
-    """The first `count` names in a row that no file has."""
+    """The first `count` consecutive names that no file has."""
     runs = ([_name(index, number) for number in range(start, start + count)] for start in itertools.count())
     return next(names for names in runs if not any(index.with_name(name).exists() for name in names))
 

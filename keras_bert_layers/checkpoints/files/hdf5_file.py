@@ -67,7 +67,7 @@ class Hdf5File:
         self._num_entries = 0
         check_not_pointer(path)
         # h5py passes on every error of the C library, as any class of exception.
-        with damaged(f"{path}: not a whole HDF5 file", Exception, DAMAGED_CURE), h5py.File(path, "r") as file:
+        with damaged(f"{path}: not a complete HDF5 file", Exception, DAMAGED_CURE), h5py.File(path, "r") as file:
             self.infos = {name: self._info(name, dataset) for name, dataset in self._datasets(file)}
 
     def read(self, name: str) -> np.ndarray:

@@ -64,7 +64,7 @@ def read_table(path: Path) -> dict[bytes, bytes]:
     data = path.read_bytes()
     if len(data) < _FOOTER_BYTES or data[-len(_MAGIC) :] != _MAGIC:
         raise CheckpointError(
-            f"{path}: not a whole index of a TensorFlow checkpoint: its last 8 bytes must be the format's mark. "
+            f"{path}: not a complete index of a TensorFlow checkpoint: its last 8 bytes must be the format's mark. "
             f"{DAMAGED_CURE}"
         )
     with damaged(f"{path}: the index of this checkpoint is damaged", ValueError, DAMAGED_CURE):
@@ -115,7 +115,7 @@ def _append(data: bytearray, block: bytes) -> bytes:
 def _block_bytes(entries: list[tuple[bytes, bytes]]) -> bytes:
     """Encodes each key without its common prefix with the key before.
 
-    Every 16th key is whole; the positions of these are at the end.
+    Every 16th key is stored in full; the positions of these are at the end.
     """
     block, restarts, last = bytearray(), [0], b""
     for number, (key, value) in enumerate(entries):

@@ -59,7 +59,7 @@ def read_keras_file(path: Path) -> keras.Model:
 def check_archive(path: Path) -> None:
     """Raises CheckpointError if a `.keras` file is not an archive, or one that would do harm when it is read."""
     kinds, cure = (zipfile.BadZipFile, OSError, NotImplementedError, ValueError), "Copy it again and compare its size."
-    with damaged(f"{path} is not a whole .keras file", kinds, cure), zipfile.ZipFile(path) as archive:
+    with damaged(f"{path} is not a complete .keras file", kinds, cure), zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
     seen: set[str] = set()
     for entry in entries:

@@ -68,7 +68,7 @@ class SafetensorsFile:
         check_not_pointer(path)
         header = self._header()
         self._data_start = _LENGTH_BYTES + len(header)
-        what = f"{path}: not a whole safetensors file"
+        what = f"{path}: not a complete safetensors file"
         with damaged(what, SafetensorError, DAMAGED_CURE), safe_open(path, framework="np"):
             pass
         pairs = json.loads(header, object_pairs_hook=list)
@@ -102,7 +102,7 @@ class SafetensorsFile:
             length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
             if file_bytes < _LENGTH_BYTES + length or length > MAX_HEADER_BYTES:
                 raise CheckpointError(
-                    f"{self.path}: not a whole safetensors file: the header must fit in the file and take at most "
+                    f"{self.path}: not a complete safetensors file: the header must fit in the file and take at most "
                     f"{MAX_HEADER_BYTES} bytes. Received: a header of {length} bytes, a file of {file_bytes} bytes. "
                     f"{DAMAGED_CURE}"
                 )

@@ -102,7 +102,7 @@ def _entry(message: bytes, num_shards: int) -> BundleEntry:
     """Reads and checks the entry of one tensor."""
     values = dict(read_fields(message))
     if _SLICES in values:
-        raise ValueError("it holds a variable in parts; with TensorFlow, save it whole")
+        raise ValueError("it holds a variable in parts; with TensorFlow, save it in one piece")
     dtype, shard, offset, size, crc = (_integer(values, key) for key in (_DTYPE, _SHARD, _OFFSET, _SIZE, _CRC))
     info = TensorInfo(_DTYPES.get(dtype, f"type {dtype}"), _shape(values.get(_SHAPE, b"")))
     if shard >= num_shards:

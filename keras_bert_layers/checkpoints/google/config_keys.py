@@ -60,5 +60,5 @@ def config_to_google(config: BertConfig) -> dict[str, Any]:
 
 
 def config_there(config: BertConfig) -> BertConfig:
-    """The config that Google's own code uses for the file of a config; other fields are fixed there."""
+    """The config as Google's own code reads it back from its file; the other fields are fixed there."""
     return config_from_google(config_to_google(config))

@@ -90,7 +90,7 @@ def merged_adapter(
     """Adds the adapter of a directory to the weights beside it, as PEFT's `merge_and_unload` does.
 
     LoRA on dense layers and embeddings, with ranks and alphas for single modules, rank-stabilized or not, trained
-    biases and whole modules (`modules_to_save`).
+    biases and complete modules (`modules_to_save`).
 
     Args:
         folder: the directory, for its `adapter_config.json`.

@@ -34,7 +34,7 @@ _WEIGHTS = (
     re.compile(r"pytorch_model\.bin"),
     re.compile(r"pytorch_model\.bin\.index\.json|pytorch_model-\d{5}-of-\d{5}\.bin"),
     re.compile(r"tf_model\.h5"),
-    # Variants, such as model.fp16.safetensors, whole and in shards.
+    # Variants, such as model.fp16.safetensors, in one file and in shards.
     re.compile(r"model\.[^.]+\.safetensors|model\.safetensors\.index\.[^.]+\.json"),
     re.compile(r"pytorch_model\.[^.]+\.bin|pytorch_model\.bin\.index\.[^.]+\.json"),
     re.compile(r"(?!adapter_model\.).+\.safetensors"),
@@ -178,7 +178,7 @@ def hub_snapshot(repository: str, revision: str | None, *, weights: bool, refusa
         folder = Path(snapshot_download(repository, revision=revision, allow_patterns=list(hashes)))
     except unreachable as error:
         denial = _denial(error, repository, revision, refusal)
-        raise denial or refusal("be downloaded whole", f"{_text(error)}. Load it again.") from error
+        raise denial or refusal("be downloaded completely", f"{_text(error)}. Load it again.") from error
     if folder.name != info.sha:
         raise refusal("stay as it is while it is loaded", f"It went from {info.sha} to {folder.name}. Load it again.")
     logger.info("hf://%s is at commit %s: %s", repository, info.sha, folder)

@@ -42,7 +42,7 @@ _UNUSED: dict[str, tuple[Any, ...]] = {"do_basic_tokenize": (True, None), "never
 
 
 class TokenizerClass(Enum):
-    """What a tokenizer takes from `tokenizer.json`.
+    """The part of `tokenizer.json` that a class of tokenizers in transformers reads.
 
     - `BERT`: the tokens. Everything else comes from `tokenizer_config.json`, or from BERT's defaults.
     - `STORED_BERT`: everything but the special tokens, which come from `tokenizer_config.json` or BERT's defaults.
@@ -68,7 +68,7 @@ _CLASSES: dict[str | None, TokenizerClass] = {
 
 
 def tokenizer_class(path: Path, name: Any, *, has_json: bool) -> TokenizerClass:
-    """What the class with this name reads.
+    """The part of `tokenizer.json` that the class with this name reads.
 
     Args:
         path: the file that names it, for errors.

@@ -33,7 +33,7 @@ def write_huggingface_tokenizer(
 ) -> None:
     """Writes `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json` and `vocab.txt`.
 
-    The first is the whole tokenizer for the library `tokenizers`; the second gives transformers its class and the
+    The first is the complete tokenizer for the library `tokenizers`; the second gives transformers its class and the
     maximum length; the third is for releases of transformers before 5, the last for programs that read no other file. A
     tokenizer with `reference="huggingface"` gives the same ids there.
 

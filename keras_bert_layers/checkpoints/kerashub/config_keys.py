@@ -68,5 +68,5 @@ def config_to_kerashub(config: BertConfig) -> dict[str, Any]:
 
 
 def config_there(config: BertConfig) -> BertConfig:
-    """The config that KerasHub's own code uses for the file of a config; other fields are fixed there."""
+    """The config as KerasHub's own code reads it back from its file; the other fields are fixed there."""
     return config_from_kerashub(config_to_kerashub(config))

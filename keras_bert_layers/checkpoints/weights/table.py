@@ -166,7 +166,7 @@ def _huggingface_name(google: str) -> str:
 
 
 def _embedding(ours: str, name: str, kerashub: str, alias: str | None = None) -> WeightRow:
-    """The row of an embedding matrix, which is the whole layer."""
+    """The row of an embedding matrix, the only weight of its layer."""
     google, huggingface = f"bert/embeddings/{name}", StoredWeight(f"embeddings.{name}.weight", alias=alias)
     return WeightRow(f"embedding/{ours}", StoredWeight(google), huggingface, StoredWeight(f"{kerashub}/embeddings"))
 

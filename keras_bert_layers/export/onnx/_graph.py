@@ -42,7 +42,7 @@ class Graph:
 
     def __init__(self, outer: Graph | None = None):
         self._nodes: list[Any] = []
-        # A branch of a graph has the constants of the whole, and names that the whole does not have.
+        # A branch shares the constants of the graph around it, and its names occur nowhere else in that graph.
         self._constants: dict[str, Any] = {} if outer is None else outer._constants
         self._by_value: dict[Any, str] = {} if outer is None else outer._by_value
         self._names: Iterator[int] = itertools.count() if outer is None else outer._names

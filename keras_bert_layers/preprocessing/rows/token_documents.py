@@ -74,7 +74,7 @@ class TokenDocuments:
 
 def check_documents(owner: str, documents: Any) -> None:
     """Raises TypeError, with the document and the sentence, unless `documents` is a list of lists of strings."""
-    cure = "`data.read_documents` reads a file with one sentence a line and an empty line between documents."
+    cure = "`data.read_documents` reads a file with one sentence per line and an empty line between documents."
     if isinstance(documents, str | bytes) or not isinstance(documents, Sequence):
         raise TypeError(checks.message(owner, "documents", "be a list of lists of sentences", type(documents), cure))
     for number, document in enumerate(documents):

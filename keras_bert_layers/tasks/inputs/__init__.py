@@ -1,4 +1,4 @@
-"""Kinds of data, one class each: what a user holds -> batches of ids and labels; outputs -> rows again."""
+"""Kinds of data, one class each: turns user data into batches of ids and labels, and outputs into rows again."""
 
 from keras_bert_layers.tasks.inputs.choices import ChoiceInputs
 from keras_bert_layers.tasks.inputs.comparisons import ComparedInputs, QueryInputs

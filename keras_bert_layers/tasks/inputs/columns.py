@@ -30,7 +30,7 @@ def _is_of_tensorflow(x: Any) -> bool:
 
 
 def first_part(x: Any) -> Any:
-    """What a dataset or a `PyDataset` yields as its inputs; anything else unchanged."""
+    """The inputs that a dataset (as specs) or a `PyDataset` (its first batch) yields; anything else unchanged."""
     if isinstance(x, keras.utils.PyDataset):
         return keras.utils.unpack_x_y_sample_weight(x[0])[0]
     if not is_dataset(x):

@@ -159,7 +159,7 @@ class Inputs:
         return as_columns(self.owner, x, most=self.most_texts, first_row=first_row)
 
     def labels(self, columns: Any, y: Any) -> Any:
-        """Labels as the loss takes them, checked row by row. What this returned, it takes again unchanged."""
+        """Labels as the loss takes them, checked row by row; labels that this has returned stay unchanged."""
         return as_array(y)
 
     def makes_labels(self, x: Any) -> bool:

@@ -53,7 +53,7 @@ def in_parts(
     return tuple(tf.gather(result.concat(), position) for result in results)
 
 
-#: What tags a word: transformers' names, `aggregation_strategy` of its `TokenClassificationPipeline`.
+#: What decides a word's tag: transformers' names, `aggregation_strategy` of its `TokenClassificationPipeline`.
 AGGREGATIONS = ("first", "average", "max", "simple")
 
 

@@ -67,7 +67,7 @@ class Predictor:
         return self._functions[key]
 
     def part(self, name: str | None) -> keras.Model:
-        """A part of the model, or the whole of it for None."""
+        """A part of the model, or all of it for None."""
         return self._model if name is None else self._parts[name]
 
     def predict(
@@ -102,7 +102,7 @@ class Predictor:
         return keras.Model.predict_on_batch(self._model_for(x), inputs.model_inputs(x))
 
     def _model_for(self, ids: Any) -> keras.Model:
-        """The model that takes these ids: the whole, or for ids of single rows a part of it."""
+        """The model that takes these ids: all of it, or for ids of single rows a part."""
         self.follow_layers()
         return self.part(self._model.part if has_key(ids, "token_ids") else None)
 

@@ -134,7 +134,7 @@ def _export_saved_model(
 
 @contextmanager
 def _set_for_serving(task: Any) -> Iterator[None]:
-    """Within, rows hold one text, and padding is not computed, however the task is compiled: a server may lack XLA."""
+    """Context in which rows hold one text and padding is not computed, without XLA, which a server may lack."""
     before = [(backbone, backbone.padding_free, backbone.packed_rows) for backbone in backbones_of(task)]
     try:
         for backbone, _, _ in before:

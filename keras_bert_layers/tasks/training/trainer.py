@@ -1,4 +1,4 @@
-"""`Trainer`: what a task does to be trained and evaluated, from raw text or ids to Keras's own loop."""
+"""`Trainer`: training and evaluation of a task on raw text or ids, with Keras's own loop."""
 
 from __future__ import annotations
 

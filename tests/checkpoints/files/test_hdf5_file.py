@@ -63,14 +63,14 @@ def test_integers_are_not_read(path):
 
 def test_truncated(path):
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(CheckpointError, match=r"model\.weights\.h5: not a whole HDF5 file: .*truncated.*Download"):
+    with pytest.raises(CheckpointError, match=r"model\.weights\.h5: not a complete HDF5 file: .*truncated.*Download"):
         Hdf5File(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"not an HDF5 file", b"\x89HDF\r\n\x1a\n" + bytes(90)])
 def test_no_hdf5_file(path, content):
     path.write_bytes(content)
-    with pytest.raises(CheckpointError, match="not a whole HDF5 file"):
+    with pytest.raises(CheckpointError, match="not a complete HDF5 file"):
         Hdf5File(path)
 
 

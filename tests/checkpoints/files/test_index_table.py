@@ -52,7 +52,7 @@ def test_several_blocks(path):
 @pytest.mark.parametrize("size", [0, 7, 47, 600])
 def test_truncated(path, size):
     path.write_bytes(table_bytes(VALUES)[:size])
-    with pytest.raises(CheckpointError, match=r"model\.ckpt\.index: not a whole index of a TensorFlow checkpoint"):
+    with pytest.raises(CheckpointError, match=r"model\.ckpt\.index: not a complete index of a TensorFlow checkpoint"):
         read_table(path)
 
 

@@ -245,7 +245,7 @@ def test_files_that_are_not_archives(tmp_path, saved, files_stay):
     damaged[len(whole) // 2] ^= 0xFF
     for content in (b"", b"harm", whole[:-100], pickle.dumps({}), b"\x89HDF\r\n\x1a\n" + bytes(90)):
         path.write_bytes(content)
-        refused(path, "is not a whole .keras file")
+        refused(path, "is not a complete .keras file")
     path.write_bytes(damaged)
     refused(path, "Keras refuses this file: ")
     refused(

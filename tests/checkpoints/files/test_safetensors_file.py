@@ -71,7 +71,7 @@ def test_truncated(path, kept):
     save_file({"x": np.arange(9, dtype="float32")}, path)
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(
-        CheckpointError, match=r"model\.safetensors: not a whole safetensors file: .*copy the file again"
+        CheckpointError, match=r"model\.safetensors: not a complete safetensors file: .*copy the file again"
     ):
         SafetensorsFile(path)
 
@@ -106,7 +106,7 @@ def test_header_longer_than_the_bound(path):
 )
 def test_damaged_header(path, header):
     with pytest.raises(
-        CheckpointError, match=r"model\.safetensors: not a whole safetensors file: .*copy the file again"
+        CheckpointError, match=r"model\.safetensors: not a complete safetensors file: .*copy the file again"
     ):
         SafetensorsFile(write_raw(path, header, b"four"))
 

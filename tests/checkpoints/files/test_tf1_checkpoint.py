@@ -141,7 +141,7 @@ def test_numbers_that_shrink_after_opening(prefix):
 def test_truncated_index(prefix):
     path = prefix.parent / INDEX
     path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(CheckpointError, match=rf"{INDEX}: not a whole index of a TensorFlow checkpoint"):
+    with pytest.raises(CheckpointError, match=rf"{INDEX}: not a complete index of a TensorFlow checkpoint"):
         Tf1Checkpoint(prefix)
 
 
@@ -265,7 +265,10 @@ def test_no_header(path):
     [
         ({b"": b""}, "it must name at least one data file"),
         ({b"": HEADER + field(2, 1)}, "its values are big-endian"),
-        ({b"": HEADER, b"a": ENTRY + field(7, b"")}, "it holds a variable in parts; with TensorFlow, save it whole"),
+        (
+            {b"": HEADER, b"a": ENTRY + field(7, b"")},
+            "it holds a variable in parts; with TensorFlow, save it in one piece",
+        ),
         ({b"": HEADER, b"a": ENTRY + field(3, 1)}, "a tensor is in file 1 of 1, counted from 0"),
         ({b"": HEADER, b"a": ENTRY + field(5, 59)}, "a tensor of type F32 and shape (3, 5) cannot take 59 bytes"),
         ({b"": HEADER, b"a": ENTRY + field(4, 2**64 - 1)}, "a field has the wrong type"),

@@ -241,7 +241,7 @@ class TestBadFiles:
     def test_truncated_weights(self, preset, name):
         path = preset / name
         path.write_bytes(path.read_bytes()[:-200])
-        with pytest.raises(CheckpointError, match=rf"{name}: not a whole HDF5 file: .*truncated"):
+        with pytest.raises(CheckpointError, match=rf"{name}: not a complete HDF5 file: .*truncated"):
             load_task(preset)
 
     def test_no_head(self, preset):
