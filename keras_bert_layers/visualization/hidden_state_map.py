@@ -15,7 +15,7 @@ from keras_bert_layers.visualization.picture import Picture
 
 _WIDTH, _HEIGHT, _MARGIN = 600, 400, 48  # pixels
 _LETTER, _LINE, _LONGEST = 7.3, 13, 44  # width and height of a letter, in pixels; letters of a label
-_RADIUS = 8  # round a point, in pixels, where no label is
+_RADIUS = 8  # around a point, in pixels, where no label is
 Box = tuple[float, float, float, float]  # left, right, top, bottom
 # What float32 leaves between equal vectors, relative to their largest value.
 _ROUNDING = 1e-5

@@ -35,7 +35,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, required=True, help="the file to write")
     parser.add_argument("--smoke", action="store_true", help="a tiny model, two turns")
     parser.add_argument("--only", nargs="+", default=[""], help="cases whose names contain one of these words")
-    parser.add_argument("--minutes", type=float, default=8.0, help="no work goes on after so many minutes")
+    parser.add_argument("--minutes", type=float, default=8.0, help="all work ends after this many minutes")
     parser.add_argument("--case-seconds", type=float, default=150.0, help="the most that a case may take")
     parser.add_argument("--backend", choices=["jax", "torch"], default="jax", help="Keras's, for this side")
     parser.add_argument("--python", nargs="*", default=[], metavar="SIDE=PYTHON", help="for `ours` or `torch`")

@@ -87,7 +87,7 @@ QUICK_SETTINGS = ["float32, packed weights", "bfloat16"]
 
 @dataclass(frozen=True)
 class Line:
-    """Something to take turns: the seconds of one request repeated, and a vector for each text."""
+    """A runtime that takes turns: the seconds of one request repeated, and a vector for each text."""
 
     seconds_of: Callable[[Sequence[str], int], list[float]]
     vectors_of: Callable[[Sequence[str]], np.ndarray]

@@ -54,7 +54,7 @@ IN_C = {
 
 
 def text_of(num_tokens: int) -> str:
-    """A text of so many tokens, the two special ones included."""
+    """A text of the given number of tokens, the two special ones included."""
     return " ".join((WORDS * (num_tokens // len(WORDS) + 1))[: num_tokens - 2])
 
 

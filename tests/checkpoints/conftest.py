@@ -1,4 +1,4 @@
-"""What the checkpoint tests share."""
+"""Fixtures of the checkpoint tests: small random checkpoints of every layout."""
 
 import importlib.util
 import sys

@@ -71,7 +71,7 @@ def shapes(config, pooler=True):
 
 
 def random_tensors(config=CONFIG, *, seed=5, pooler=True, prefix="", head=0, dtype="float32"):
-    """Random numbers for every tensor; `head` adds a classification head of so many classes."""
+    """Random numbers for every tensor; `head` adds a classification head with that number of classes."""
     rng = np.random.default_rng(seed)
     named = {f"{prefix}{name}": shape for name, shape in shapes(config, pooler).items()}
     if head:

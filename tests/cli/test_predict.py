@@ -61,7 +61,7 @@ def test_stdin_is_answered_while_it_comes(run, answers, saved_model, capsys, mon
     seen = []
 
     class Lines(io.RawIOBase):
-        """Gives a line at a time, and notes how many answers were there before."""
+        """Yields one line at a time, and records how many answers were there before."""
 
         def readable(self):
             return True

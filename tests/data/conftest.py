@@ -1,4 +1,4 @@
-"""Files to read."""
+"""Fixtures of the tests of readers: files to read."""
 
 import gzip
 

@@ -20,7 +20,7 @@ BUSY = (503, {"error": "The batch scheduling queue to which this task was submit
 
 
 class Answers(BaseHTTPRequestHandler):
-    """Gives the answers of a list in their order, and notes what was asked."""
+    """Gives the answers of a list in their order, and records the requests."""
 
     protocol_version = "HTTP/1.1"
 

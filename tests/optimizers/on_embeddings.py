@@ -55,7 +55,7 @@ MODES = {
 
 
 class PlainEmbedding(keras.layers.Layer):
-    """What `BertEmbedding` computes, of Keras's own layers."""
+    """`BertEmbedding`, made of Keras's own layers."""
 
     def __init__(self):
         super().__init__()

@@ -21,7 +21,7 @@ CHINESE_BLOCKS = [
 
 
 class Lazy(dict):
-    """A translation table whose entries are made when first asked for."""
+    """A translation table whose entries are made at their first use."""
 
     def __init__(self, rule):
         super().__init__()

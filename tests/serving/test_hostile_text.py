@@ -95,7 +95,7 @@ def assert_answers(answer, contexts):
 
 
 def ask_all(ask_texts, count, seed, *, context=None):
-    """Sends so many hostile texts; returns how many were refused, and how far memory grew after the first tenth."""
+    """Sends `count` hostile texts; returns how many were refused, and how far memory grew after the first tenth."""
     refused, done, early, late = 0, 0, 0, 0
     for texts in batches(hostile_texts(seed, count), seed):
         answer = ask_texts(texts)

@@ -46,7 +46,7 @@ def ask_for(seconds, make_client, requests, *, concurrency, every_second=None):
         make_client: makes a `RestClient`.
         requests: lists of texts; each client sends all of them, from its own starting point.
         concurrency: how many clients.
-        every_second: called about once a second meanwhile, if given.
+        every_second: called about once per second meanwhile, if given.
 
     Returns:
         A `Measured`.

@@ -13,7 +13,7 @@ from service import TextService  # noqa: F401  what BentoML serves
 
 
 class OnnxModel:
-    """What `comparison/contenders/onnx_runtime.py` wrote to a folder, behind the interface of `ServedModel`."""
+    """A model that `comparison/contenders/onnx_runtime.py` wrote to a folder, with the interface of `ServedModel`."""
 
     number = 1
     max_length = None

@@ -90,7 +90,7 @@ def train(task, kind, callbacks=(), *, seed=1, **options):
 
 
 class After(keras.callbacks.Callback):
-    """Calls a function after so many steps, those that are left out included."""
+    """Calls a function after a number of steps, those that are left out included."""
 
     def __init__(self, steps, function):
         super().__init__()

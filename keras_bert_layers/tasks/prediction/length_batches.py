@@ -160,7 +160,7 @@ class LengthBatches:
 
 
 def default_max_tokens() -> int:
-    """Tokens a step that suit the device that Keras computes on."""
+    """The number of tokens per step that suits the device that Keras computes on."""
     if keras.backend.backend() == "torch":
         import torch
 

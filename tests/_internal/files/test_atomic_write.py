@@ -89,7 +89,7 @@ def test_directories_are_swapped_in_one_step_where_the_system_can(can_swap, tmp_
     assert [name for name in os.listdir(tmp_path) if name.startswith(".")] == []
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows does not tell whether a process runs")
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not show whether a process runs")
 def test_a_directory_that_a_killed_process_moved_away_comes_back(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()

@@ -87,7 +87,7 @@ class _TextMeans(keras.layers.Layer):
 
 
 def matrix_product(size: int) -> Callable[[int], None]:
-    """A function that multiplies two square bfloat16 matrices so many times, and waits for the result."""
+    """A function that multiplies two square bfloat16 matrices a number of times, and waits for the result."""
     first, second = (ops.cast(keras.random.normal((size, size)), "bfloat16") for _ in range(2))
     multiply = ops.matmul
     if keras.backend.backend() == "jax":

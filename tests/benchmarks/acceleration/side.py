@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Side:
-    """A worker process, started when it is first asked, and again after it was ended for taking too long.
+    """A worker process, started at its first command, and again after it was ended for taking too long.
 
     Args:
         module: a module of this folder.
@@ -58,7 +58,7 @@ class Side:
             self._process.stdin.flush()
 
     def finish(self, limit: float) -> Any:
-        """The answer to the last command, which it waits for so many seconds; then the process is killed."""
+        """The answer to the last command; the process is killed if there is none after the given seconds."""
         try:
             line = self._lines.get(timeout=max(limit, 0.1))
         except queue.Empty:

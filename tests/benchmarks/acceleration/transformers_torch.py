@@ -134,7 +134,7 @@ def _on_device(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def matrix_product(size: int) -> Callable[[int], None]:
-    """A function that multiplies two square bfloat16 matrices so many times, and waits for the result."""
+    """A function that multiplies two square bfloat16 matrices a number of times, and waits for the result."""
     first, second = (torch.randn(size, size, device=DEVICE, dtype=torch.bfloat16) for _ in range(2))
 
     @torch.inference_mode()

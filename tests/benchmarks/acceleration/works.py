@@ -77,7 +77,7 @@ SMOKE = Scale(
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to measure.
+    """A case of the benchmark: work, length of texts and dropout.
 
     Args:
         work: `INFERENCE`, `FINE_TUNING` or `PRETRAINING`.
@@ -107,7 +107,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Batch:
-    """One step.
+    """The arrays of one step.
 
     Args:
         ids: the backbone's three inputs `(rows, width)`; in packed rows the mask numbers the texts of a row.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Plan:
-    """The amounts of a run.
+    """How much a run measures.
 
     Args:
         num_rounds: timed rounds of each work; one more comes first, untimed.

@@ -109,7 +109,7 @@ class Session:
         """The lines that can take part, loaded with their best settings, and why the others cannot.
 
         Args:
-            lines: who is asked.
+            lines: the candidates.
             model: one of `MODELS`.
             kind: `"encoder"` or `"trainer"`.
             longest: the tokens of the longest text that they must be ready for.

@@ -50,7 +50,7 @@ class TokenCounter:
         return [len(encoding.ids) for encoding in self._tokenizer.encode_batch_fast(list(texts))]
 
     def texts_of_length(self, length: int, count: int) -> list[str]:
-        """Texts of so many tokens: words of the vocabulary drawn at random."""
+        """Texts of the given number of tokens: words of the vocabulary drawn at random."""
         draw_words = random.Random(SEED)
         words = sorted(word for word in self._tokenizer.get_vocab() if word.isascii() and word.isalpha())
         texts = [" ".join(draw_words.choices(words, k=length - 2)) for _ in range(count)]

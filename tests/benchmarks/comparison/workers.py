@@ -82,7 +82,7 @@ class WorkerProcess:
 
 
 class Crew:
-    """The workers of a run, each started when it is first asked.
+    """The workers of a run, each started at its first command.
 
     Args:
         pythons: contender -> interpreter, for those that have an environment of their own.

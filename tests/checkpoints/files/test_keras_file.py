@@ -188,7 +188,7 @@ def test_zip_bombs(tmp_path, saved, files_stay, name):
 
 
 def overlapping(path, parts):
-    """An archive whose directory names the same stretch of the file again and again."""
+    """An archive whose directory names the same part of the file repeatedly."""
     write(path, parts.items(), zipfile.ZIP_STORED)
     with zipfile.ZipFile(path, "a") as archive:
         weights = archive.getinfo("model.weights.h5")

@@ -11,7 +11,7 @@ from keras_bert_layers.checkpoints.files.torch_file import TorchFile, weights_en
 
 
 class Hostile:
-    """What a pickle of this runs when an ordinary unpickler reads it: it makes a file."""
+    """An object whose pickle runs code when an ordinary unpickler reads it: it makes a file."""
 
     def __init__(self, path):
         self.path = str(path)

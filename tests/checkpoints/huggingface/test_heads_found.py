@@ -234,7 +234,7 @@ def test_another_model_is_named_first(checkpoint):
         load_task(checkpoint)
 
 
-class TestWhatIsNoPartOfTheEncoder:
+class TestWhatIsNotPartOfTheEncoder:
     def test_known_keys_and_tensors_are_lines_in_the_report(self, checkpoint):
         edited(checkpoint, emb_size=312, language="de", rnn_dim=4)
         names = ("fit_dense.weight", "loss_fct.weight", "logit_scale", "lm_head.decoder.weight", "crf.transitions")

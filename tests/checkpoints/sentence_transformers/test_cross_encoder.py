@@ -15,7 +15,7 @@ PROMPTS = {"query": "query: ", "other": "x"}
 
 @pytest.fixture
 def newest(huggingface, tmp_path):
-    """What releases 5.4 to 6 write beside `config.json`."""
+    """Writes the files of releases 5.4 to 6 beside `config.json`."""
 
     def newest(kinds=("Transformer",), **values):
         huggingface.add_modules(tmp_path, kinds=kinds, package="base.modules.transformer")

@@ -38,7 +38,7 @@ def merge(requests: Sequence[Tensors], *, pad_variable_length_inputs: bool = Fal
 
 
 def split(outputs: Tensors, sizes: Sequence[int]) -> list[dict[str, np.ndarray]]:
-    """The answers to requests of so many rows each.
+    """The answers to requests with the given numbers of rows.
 
     Raises:
         BatchingError: an output has not one row for each of the inputs.

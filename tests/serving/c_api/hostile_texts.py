@@ -38,7 +38,7 @@ def hostile_texts(seed: int, count: int) -> Iterator[bytes]:
 
 
 def long_texts(size: int) -> dict[str, bytes]:
-    """One text of each kind that has bounds of its own in a tokenizer, of so many bytes."""
+    """One text, of the given number of bytes, of each kind that has its own bounds in a tokenizer."""
     units = {
         "words": b"a good film ",
         "one word": b"a",

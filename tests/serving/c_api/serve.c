@@ -1,4 +1,4 @@
-/* Asks a SavedModel through TensorFlow's C API, with no Python in the process, as TensorFlow Serving does.
+/* Runs a SavedModel through TensorFlow's C API, with no Python in the process, as TensorFlow Serving does.
  *
  *   serve MODEL [--ops LIBRARY]... [--config FILE] [--no-xla] < requests > answers
  *
@@ -316,7 +316,7 @@ static Tensors outputs_of(const Model *model, Span signature) {
   return outputs;
 }
 
-/* The inputs that a caller sends; a name that the signature does not have is told in the status. */
+/* The inputs that a caller sends; a name that the signature does not have is reported in the status. */
 static Tensors read_inputs(const Model *model, Span signature, TF_Status *status) {
   Tensors inputs = {.count = (int)read_u32()};
   if (inputs.count > MAX_TENSORS) die("more than %d inputs", MAX_TENSORS);

@@ -25,7 +25,7 @@ class ServerDiedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request gave.
+    """The result of a request.
 
     Args:
         code: TensorFlow's code, 0 if all is well.

@@ -14,7 +14,7 @@ CODES = {np.dtype(dtype): code for code, dtype in NUMBERS.items()}
 
 
 def read(stream: BinaryIO, size: int) -> bytes:
-    """Reads exactly so many bytes."""
+    """Reads exactly the given number of bytes."""
     found = stream.read(size)
     if len(found) != size:
         raise EOFError(f"The other side has ended: wanted {size} bytes, got {len(found)}.")

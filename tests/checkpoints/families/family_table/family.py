@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Family:
-    """The directory of a checkpoint, and what is expected of it.
+    """The directory of a checkpoint, and the expected result of loading it.
 
     Args:
         name: the name on the hub.

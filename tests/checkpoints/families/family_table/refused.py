@@ -33,7 +33,7 @@ REFUSED = (
         refused_text="BertJapaneseTokenizer|mecab|word_tokenizer_type",
         note="MeCab finds its words: token ids only",
     ),
-    _other("facebook/dpr-ctx_encoder-single-nq-base", "dpr", "DPRContextEncoder", "its own class round a BERT"),
+    _other("facebook/dpr-ctx_encoder-single-nq-base", "dpr", "DPRContextEncoder", "its own class around a BERT"),
     _other("albert/albert-base-v2", "albert", "AlbertForMaskedLM", "ALBERT shares one block"),
     _other("ai4bharat/indic-bert", "albert", "AlbertForMaskedLM", "ALBERT shares one block"),
     _other("microsoft/deberta-base", "deberta", "DebertaForMaskedLM", "other attention"),
