@@ -107,8 +107,9 @@ def main():
         name: [statistics.median(values) for values in zip(*pairs, strict=True)] for name, pairs in seconds.items()
     }
     ours = medians["ours, huggingface"][0]
-    print(f"{BATCH} texts per batch, {NUM_BATCHES} per round, {arguments.rounds} rounds, {os.cpu_count()} cores")
-    print(f"{'':30}{'ms a batch':>12}{'best':>9}{'CPU ms':>9}{'texts/s':>12}{'ours is':>10}")
+    cores = os.cpu_count()
+    print(f"{BATCH} texts per batch, {NUM_BATCHES} batches per round, {arguments.rounds} rounds, {cores} cores")
+    print(f"{'':30}{'ms per batch':>12}{'best':>9}{'CPU ms':>9}{'texts/s':>12}{'ours is':>10}")
     for name, (median, processor) in medians.items():
         best = min(wall for wall, _ in seconds[name])
         figures = f"{median * 1e3:12.2f}{best * 1e3:9.2f}{processor * 1e3:9.2f}{BATCH / median:12,.0f}"

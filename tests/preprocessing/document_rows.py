@@ -12,7 +12,7 @@ WIDTHS = (11, 37, 128)
 
 
 def make_documents(sizes):
-    """Documents of sentences with given numbers of tokens; no two tokens are equal, so that each shows where it stood."""
+    """Documents of sentences with given numbers of tokens; no two tokens are equal, so each shows its place."""
     lengths = np.array(list(itertools.chain.from_iterable(sizes)), np.int64)
     bounds = np.concatenate([[0], np.cumsum(lengths)])
     starts = np.concatenate([[0], np.cumsum([len(document) for document in sizes])])
