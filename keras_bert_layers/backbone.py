@@ -87,7 +87,7 @@ class BertBackbone(keras.Model):
         lora_alpha: float | None = None,
     ):
         owner = type(self).__name__
-        cure = "Use BertConfig.from_dict, BertConfig.from_huggingface or BertConfig.from_google on a dictionary."
+        cure = "Make one with `BertConfig.from_dict`, or `checkpoints.config_from_huggingface` and its like."
         checks.instance(owner, "config", config, BertConfig, cure)
         checks.boolean(owner, "return_hidden_states", return_hidden_states)
         checks.boolean(owner, "return_attention_scores", return_attention_scores)

@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -113,6 +115,19 @@ def test_every_public_name_resolves():
     for name in kbl.__all__:
         assert getattr(kbl, name) is not None
     assert set(kbl.__all__) <= set(dir(kbl))
+
+
+def test_modules_are_attributes_of_their_package():
+    assert run("import keras_bert_layers as k; print(k.tasks.inputs.Inputs.__name__)").strip() == "Inputs"
+
+
+def test_the_package_can_be_imported_from_a_zip(tmp_path):
+    source = Path(kbl.__file__).parent
+    archive = shutil.make_archive(str(tmp_path / "packed"), "zip", source.parent, source.name)
+    code = (
+        f"import sys; sys.path.insert(0, {archive!r}); import keras_bert_layers as k; k.BertConfig; print(k.__file__)"
+    )
+    assert run(code).split() == [f"{archive}/keras_bert_layers/__init__.py"]
 
 
 def test_unknown_name_is_an_attribute_error():

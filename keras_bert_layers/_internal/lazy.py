@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -47,21 +47,21 @@ class _LazyPackage(ModuleType):
     _homes: Mapping[str, str]
 
     def __getattr__(self, name: str) -> Any:
+        home = self._homes.get(name, self.__name__)
+        value = self._submodule(name) if home == self.__name__ else getattr(importlib.import_module(home), name)
+        super().__setattr__(name, value)
+        return value
+
+    def _submodule(self, name: str) -> ModuleType:
+        """A subpackage or a module of the package, as if the package imported all of its modules."""
         own = f"{self.__name__}.{name}"
-        home = self._homes.get(name)
-        unknown = AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        if home is None and name.startswith("_"):
-            raise unknown
-        try:  # a subpackage, or the module of a public name
-            value = importlib.import_module(own if home in (None, self.__name__) else home)
+        try:
+            if not name.startswith("_"):
+                return importlib.import_module(own)
         except ModuleNotFoundError as error:
             if error.name != own:
                 raise
-            raise unknown from None
-        if home not in (None, self.__name__):
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-        return value
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Prevents that the import of a module hides the function of the same name in it."""
@@ -85,10 +85,11 @@ def make_lazy(package: str, file: str) -> Mapping[str, str]:
     Returns:
         Public name -> the module that defines it; for a subpackage, the package itself.
     """
-    stub = ast.parse(Path(file).with_suffix(".pyi").read_bytes())
+    module = sys.modules[package]
+    # The loader reads from wherever the package is, a zip file too.
+    stub = ast.parse(module.__spec__.loader.get_data(f"{os.path.splitext(file)[0]}.pyi"))  # type: ignore[union-attr]
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
     homes = {alias.name: str(node.module) for node in imports for alias in node.names}
-    module = sys.modules[package]
     vars(module).update(_homes=homes, __all__=sorted(homes))
     module.__class__ = _LazyPackage
     return homes

@@ -228,7 +228,7 @@ class TagScheme:
     def _ids(self) -> dict[tuple[int, str], int]:
         """The first tag of each label and kind."""
         pairs = [(int(label), tag.kind) for label, tag in zip(self.label_ids, self.tags, strict=True)]
-        return {pair: pairs.index(pair) for pair in pairs}
+        return {pair: index for index, pair in reversed([*enumerate(pairs)])}
 
     def _tag(self, label: int, kinds: Sequence[str]) -> int:
         """The tag of a label with the first of some kinds that exists; `NO_TAG` if none does."""

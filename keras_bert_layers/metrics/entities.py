@@ -163,8 +163,9 @@ def entity_scores(
     owner, rule = "entity_scores", f"hold one list for each of the {len(gold_tags)} texts"
     checks.length(owner, "predicted_tags", predicted_tags, len(gold_tags), rule=rule, unit="lists")
     for row, (gold_row, predicted_row) in enumerate(zip(gold_tags, predicted_tags, strict=True)):
-        rule = f"hold {len(gold_row)} tags, as `gold_tags[{row}]` does"
-        checks.length(owner, f"predicted_tags[{row}]", predicted_row, len(gold_row), rule=rule, unit="tags")
+        if len(gold_row) != len(predicted_row):
+            rule = f"hold {len(gold_row)} tags, as `gold_tags[{row}]` does"
+            checks.length(owner, f"predicted_tags[{row}]", predicted_row, len(gold_row), rule=rule, unit="tags")
     ids = _tag_ids(gold_tags=gold_tags, predicted_tags=predicted_tags)
     found = tag_scheme(owner, list(ids) or ["O"], scheme)
     breaks = _break_table(found)

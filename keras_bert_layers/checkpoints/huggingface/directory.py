@@ -68,8 +68,11 @@ def table_name(name: str) -> str:
         'embeddings.LayerNorm.weight'
     """
     # Checkpoints converted from TF1 before 2019 keep TensorFlow's names for the two.
-    name = name.removeprefix(PREFIX).replace(".LayerNorm.gamma", ".LayerNorm.weight")
-    return name.replace(".LayerNorm.beta", ".LayerNorm.bias")
+    name = name.removeprefix(PREFIX)
+    for old, new in (("gamma", "weight"), ("beta", "bias")):
+        if name.endswith(f".LayerNorm.{old}"):
+            return name.removesuffix(old) + new
+    return name
 
 
 def ignored_reason(name: str) -> str | None:

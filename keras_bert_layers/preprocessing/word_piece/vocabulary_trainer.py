@@ -76,9 +76,12 @@ def train_vocabulary(
     checks.integer(OWNER, "size", size, smallest=len(RESERVED) + 2, reason=", for the special tokens and a character")
     checks.positive_integer(OWNER, "min_frequency", min_frequency)
     checks.one_of(OWNER, "reference", reference, tuple(MAX_WORD_LENGTH))
-    tokenizer = BertTokenizer(
-        SPECIAL_TOKENS, lowercase, strip_accents=strip_accents, split_chinese=split_chinese, reference=reference
-    )
+    options: dict[str, Any] = {
+        "lowercase": checks.boolean(OWNER, "lowercase", lowercase),
+        "strip_accents": checks.optional(checks.boolean, OWNER, "strip_accents", strip_accents),
+        "split_chinese": checks.boolean(OWNER, "split_chinese", split_chinese),
+    }
+    tokenizer = BertTokenizer(SPECIAL_TOKENS, reference=reference, **options)
     counts = _word_counts(texts, TextWords(tokenizer))
     alphabet = _alphabet(counts, size - len(RESERVED))
     characters = {token for token in alphabet if len(token) == 1}

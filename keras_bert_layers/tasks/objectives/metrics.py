@@ -159,9 +159,7 @@ def _for_logits(owner: str, metric: Any, wrapper: type[OfClasses] | None) -> Any
             metric = kind(**options)
         except TypeError as error:  # such as PrecisionAtRecall, whose recall has no default
             cure = f"Make it yourself: `keras.metrics.{name}(...)` with its arguments."
-            raise ValueError(
-                checks.message(owner, "metrics", "need no arguments", metric, cure)
-            ) from error
+            raise ValueError(checks.message(owner, "metrics", "need no arguments", metric, cure)) from error
     config = _config(metric)
     if config and name != "Accuracy" and not config.get("sparse_y_pred"):
         if is_wrapped:
