@@ -325,12 +325,15 @@ def test_one_hot_labels_and_indices_give_the_same(make, loss):
     task = make(loss=loss, metrics=["accuracy", keras.metrics.AUC(), MatthewsCorrelation(3)])
     indices = np.array([0, 2, 1, 1])
     expected = task.test_on_batch(TEXTS, indices, return_dict=True)
-    for rows in (np.eye(3), np.eye(3, dtype="int32"), np.eye(3, dtype=bool)):
-        assert task.test_on_batch(TEXTS, rows[indices], return_dict=True) == pytest.approx(expected, rel=CLASS_ROUNDING)
-    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, np.eye(3, dtype="int32")[indices])).batch(2)
+    one_hot = np.eye(3)[indices]
+    assert task.test_on_batch(TEXTS, one_hot, return_dict=True) == pytest.approx(expected, rel=CLASS_ROUNDING)
+    columns = np.asarray(task.pipeline.one_batch(TEXTS, one_hot)[1])
+    for dtype in ("int32", "bool"):  # what the step above was given
+        np.testing.assert_array_equal(task.pipeline.one_batch(TEXTS, one_hot.astype(dtype))[1], columns, strict=True)
+    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, one_hot.astype("int32"))).batch(2)
     assert task.evaluate(dataset, verbose=0, return_dict=True) == pytest.approx(expected, rel=CLASS_ROUNDING)
     ids, _, _ = task.pipeline.one_batch(TEXTS)
-    assert task.test_on_batch(ids, np.eye(3, dtype="int32")[indices], return_dict=True) == pytest.approx(
+    assert task.test_on_batch(ids, one_hot.astype("int32"), return_dict=True) == pytest.approx(
         expected, rel=CLASS_ROUNDING
     )
 
