@@ -75,6 +75,7 @@ def test_a_pair_for_a_model_without_pairs(backbone, preprocessor):
 
 
 class TestPredictLabels:
+    @pytest.mark.usefixtures("traces_nothing")
     def test_names(self, classifier):
         pairs = (["a good film", "night"], ["a bad film", ""])
         labels = classifier.predict_labels(pairs)

@@ -97,6 +97,7 @@ def test_training_reads_the_prompt(encoder):
     np.testing.assert_array_equal(ids["token_ids"], encoder.preprocessor(put_before("good : ", both))["token_ids"])
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_a_signature_for_each_prompt(encoder):
     signatures = {signature.name: signature.function for signature in encoder.signatures()}
     assert list(signatures) == ["serving_default", "token_ids", "tokenize", *PROMPTS]
@@ -119,6 +120,7 @@ def test_ids_have_no_prompt(encoder):
         encoder.predict(encoder.preprocessor(TEXTS), prompt="query")
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_cross_encoder(make):
     """The prompt is put before the query alone."""
     task = make(BertCrossEncoder, prompts=PROMPTS, default_prompt="query")
@@ -134,6 +136,7 @@ def test_cross_encoder(make):
     close(*([row["score"] for row in found] for found in ranks))
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_dual_encoder(make):
     prompts = {"query": "good : ", "document": "bad "}
     task, plain = make(BertDualEncoder, prompts=prompts), make(BertDualEncoder)
