@@ -94,6 +94,7 @@ def test_how_the_texts_of_a_row_are_read(eager, make, x, num_texts):
         eager(make).predict(x, verbose=0)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_the_sides_of_a_dual_encoder_warn_once(eager):
     encoder = eager(kbl.BertDualEncoder)
     with pytest.warns(UserWarning, match="`BertDualEncoder`: 1 of the 1 texts"):
@@ -103,6 +104,7 @@ def test_the_sides_of_a_dual_encoder_warn_once(eager):
         encoder.encode_queries([LONG], verbose=0)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_windows_cut_nothing(eager, silent):
     eager(kbl.BertTokenClassifier, tag_names=["O", "B-a", "I-a"]).predict([LONG, LONG], verbose=0)
 

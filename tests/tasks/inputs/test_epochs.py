@@ -136,7 +136,7 @@ def test_labels_and_weights_stay_with_their_texts(preprocessor, make_epochs):
     inputs = TextInputs(
         "Owner", preprocessor, make_labels("single_label_classification", 200, class_names=None, threshold=None)
     )
-    labels = list(range(101))
+    labels = list(range(51))
     texts, weights = [text_of(label) for label in labels], [float(label) for label in labels]
     seen = []
     epochs = make_epochs(order=RowOrder.BY_LENGTH)
