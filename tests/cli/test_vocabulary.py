@@ -57,6 +57,7 @@ def test_transformers_reads_a_trained_tokenizer(run, corpus, tmp_path):
 
 
 @pytest.mark.parametrize("layout", ["huggingface", "google", "kerashub", "keras"])
+@pytest.mark.usefixtures("traces_nothing")
 def test_extend_keeps_the_layout(run, classifier, words, tmp_path, capsys, layout):
     import keras_bert_layers as kbl
 
@@ -78,6 +79,7 @@ def test_extend_keeps_the_layout(run, classifier, words, tmp_path, capsys, layou
     np.testing.assert_array_equal(new.predict(texts, verbose=0), old.predict(texts, verbose=0))
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_prune_an_encoder(run, encoder, corpus, tmp_path, capsys):
     import keras_bert_layers as kbl
 

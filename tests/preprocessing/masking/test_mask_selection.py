@@ -39,7 +39,7 @@ def make_rows(num_rows, width, seed=0):
 
 def run(generator, ids, mask=None, seed=0):
     mask = (ids != PAD).astype("int32") if mask is None else mask
-    inputs, labels, weights = tf.function(generator)({"token_ids": ids, "padding_mask": mask}, seed=seed)
+    inputs, labels, weights = generator({"token_ids": ids, "padding_mask": mask}, seed=seed)
     return np.array(inputs["token_ids"]), np.array(inputs["mask_positions"]), np.array(labels), np.array(weights) > 0
 
 

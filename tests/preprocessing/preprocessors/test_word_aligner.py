@@ -55,6 +55,7 @@ def test_words_of_texts(tokenizer):
     np.testing.assert_array_equal(words.places == -1, words.ends == -1)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize("max_length", [12, 5])
 def test_pieces_of_texts(tokenizer, max_length):
     texts = ["Newark's in new york.", "", "efef Newark eef zzz", "éé"]
@@ -98,6 +99,7 @@ def test_texts_and_their_words_are_the_same_input(tokenizer):
     np.testing.assert_array_equal(whole.places, split.places)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize(("max_length", "stride"), [(3, 0), (6, 0), (6, 1), (7, 2), (9, 6), (9, None), (30, 4)])
 def test_every_word_stands_where_it_has_most_context(tokenizer, max_length, stride):
     generator = np.random.default_rng(3)

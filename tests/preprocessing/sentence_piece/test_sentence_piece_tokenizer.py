@@ -38,8 +38,9 @@ def pair(request):
     return tokenizer, models.library(pieces, character_map)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tokenizer():
+    """One for all tests: what it traces, it traces once."""
     return SentencePieceTokenizer(VOCABULARY, SCORES)
 
 

@@ -71,19 +71,19 @@ def test_words_are_the_same_on_the_host(request):
 PROGRAM = """
 from keras_bert_layers.preprocessing import train_vocabulary
 texts = ["".join(chr(97 + i * j % 26) for j in range(1, 4 + i % 5)) + " ab cd" for i in range(97)]
-print(*train_vocabulary(texts[::{step}], 260))
+tokens = train_vocabulary(texts[::{step}], 260)
 """
 
 
 def test_same_words_give_the_same_tokens_in_two_processes():
-    def run(step):
-        environment = {**os.environ, "PYTHONHASHSEED": str(step + 5)}
-        command = [sys.executable, "-c", PROGRAM.format(step=step)]
-        return subprocess.run(command, env=environment, capture_output=True, check=True).stdout
-
-    tokens = run(1)
-    assert len(tokens.split()) == 260
-    assert tokens == run(-1), "also from the last text to the first"
+    here = {}
+    exec(PROGRAM.format(step=1), here)
+    assert len(here["tokens"]) == 260
+    # Strings have other hashes there.
+    environment = {**os.environ, "PYTHONHASHSEED": "4" if os.environ.get("PYTHONHASHSEED") != "4" else "5"}
+    command = [sys.executable, "-c", PROGRAM.format(step=-1) + "print(*tokens)"]
+    printed = subprocess.run(command, env=environment, capture_output=True, check=True, text=True).stdout
+    assert printed.split() == here["tokens"], "also from the last text to the first"
 
 
 def test_rare_characters_are_left_out_with_a_warning():
