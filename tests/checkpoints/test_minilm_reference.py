@@ -89,6 +89,7 @@ def test_token_ids(minilm, texts, inputs):
         np.testing.assert_array_equal(ours[name], expected)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_sentence_encoder(minilm):
     pytest.importorskip("tensorflow")
     encoder = load_task(minilm)

@@ -34,6 +34,7 @@ def test_other_weights(run, encoder, huggingface, texts, tmp_path, capsys):
     assert run("compare", encoder, other, "--texts", texts, "--tolerance", "0.6") == 0
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_other_tokenizer(run, encoder, huggingface, texts, tmp_path, capsys):
     other = huggingface.write(tmp_path / "b")
     huggingface.write_json(other / "tokenizer_config.json", {"do_lower_case": False})
@@ -41,6 +42,7 @@ def test_other_tokenizer(run, encoder, huggingface, texts, tmp_path, capsys):
     assert f"other ids: 1 of 4 rows, first line 4 of {texts}\n" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_encoders_where_one_states_no_task(run, classifier, encoder, texts, capsys):
     assert run("compare", classifier, encoder, "--texts", texts, "--json") == 0
     assert set(json.loads(capsys.readouterr().out)["largest_differences"]) == {"sequence_output", "pooled_output"}

@@ -104,6 +104,7 @@ def test_fresh_pooler_is_drawn(huggingface, tmp_path):
     assert not weights["pooler/dense/bias"].any()
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_one_label_is_a_regression_or_a_cross_encoder(huggingface, tmp_path):
     write(huggingface, tmp_path, "BertForSequenceClassification", labels("score"), classifier(1), True)
     regression = load_task(tmp_path)

@@ -216,10 +216,17 @@ class TestSeeds:
         assert weights[2].sum() == num_masks
 
 
-@pytest.mark.parametrize("padding", ["longest", "max_length", "bucket"])
-def test_in_graph(tokenizer, padding):
+@pytest.mark.parametrize(
+    ("padding", "unit"),
+    [
+        ("longest", {}),
+        ("max_length", {"whole_words": True}),
+        ("bucket", {"whole_words": True, "longest_span": 3}),
+    ],
+)
+def test_in_graph(tokenizer, padding, unit):
     preprocessor = BertPreprocessor(tokenizer, max_length=24, padding=padding)
-    generator = MaskedLMGenerator(tokenizer, seed=3)
+    generator = MaskedLMGenerator(tokenizer, seed=3, **unit)
     texts = ["word1 word2 word3", "word4 " * 9, ""]
     dataset = tf.data.Dataset.from_tensors(texts).map(lambda text: generator(preprocessor(text), seed=2))
     inputs, labels, _ = next(iter(dataset))

@@ -90,6 +90,7 @@ def test_a_given_word_without_tokens_is_unknown(tokenizer):
     assert words.word_ids.numpy().tolist() == [[0, 1, 2], [0, -1, -1]]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_texts_and_their_words_are_the_same_input(tokenizer):
     texts = ["Newark's in new york .", "@user don't . . .", "e ef eee", ""]
     aligner = aligner_of(tokenizer, max_length=6)
@@ -137,6 +138,7 @@ def test_every_word_stands_where_it_has_most_context(tokenizer, max_length, stri
     assert next(windows, None) is None
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_many_texts_with_windows_keep_their_words(tokenizer):
     """Words counted over all windows of the batch, and the rows after a long one."""
     words = aligner_of(tokenizer, max_length=5, stride=1).align(["new york", "in in in in in in", "user . user"])
@@ -168,6 +170,7 @@ def test_no_texts(tokenizer):
         assert words.places.shape == (0, 1)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_special_tokens_in_the_text_are_words():
     tokenizer = BertTokenizer(VOCABULARY, reference="huggingface")
     words = aligner_of(tokenizer).align(["[SEP]new[CLS]", "[SEP][SEP]"])

@@ -127,6 +127,7 @@ def test_inputs_of_pairs(tokenizer):
     assert preprocessor(["good"])["token_ids"].numpy().tolist() == [[0, 5, 2]]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_windows_of_contexts(tokenizer):
     spans = SpanPreprocessor(tokenizer, max_length=8, stride=1)
     windows = spans((["good"], ["night good night"]))
@@ -135,6 +136,7 @@ def test_windows_of_contexts(tokenizer):
     assert windows["ends"].numpy()[1].tolist() == [-1, -1, -1, -1, 10, 12, 16, -1]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_words(tokenizer):
     """Words are split at whitespace; an unknown character is a part of its word."""
     words = WordAligner(kbl.BertPreprocessor(tokenizer)).align(["good nightღ <mask> night", "night"])

@@ -173,6 +173,7 @@ def test_other_names_of_the_special_tokens():
     assert BertTokenizer.from_config(tokenizer.get_config()).get_config() == tokenizer.get_config()
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_of_equal_tokens_the_last_counts():
     """New ids then follow the number of different tokens, as in the library."""
     vocabulary = [*TOKENS[:5], "a", "b", "a", "", "c"]
