@@ -23,6 +23,7 @@ def words(tmp_path):
     return path
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_train(run, corpus, tmp_path, capsys):
     from tokenizers import Tokenizer
 

@@ -31,6 +31,7 @@ def test_ids(tokenizer):
         assert tokenizer.id_to_token(token_id) == token
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_text_to_ids_and_back(tokenizer):
     ids, starts, ends = tokenizer.tokenize_with_offsets(["ab a", ""])
     assert ids.to_list() == tokenizer(["ab a", ""]).to_list() == [[5, 6, 5], []]

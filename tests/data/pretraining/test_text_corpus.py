@@ -48,13 +48,12 @@ def test_seed_and_epoch_decide(corpus, rows_of):
 
 def test_order(corpus, rows_of):
     """Blocks, and rows in a block, come in another order every epoch."""
-    orders = {tuple(row["row"] for row in rows_of(corpus(block_bytes=1000).dataset(epoch))) for epoch in range(3)}
+    one_block, blocks = corpus(block_bytes=1000), corpus()
+    epochs = [rows_of(one_block.dataset(epoch)) for epoch in range(3)]
+    orders = {tuple(row["row"] for row in rows) for rows in epochs}
     assert orders == {(0, 1, 2, 3, 4)}, "rows are numbered in their order"
-    lengths = {
-        tuple(len(row["token_ids"]) for row in rows_of(corpus(block_bytes=1000).dataset(epoch))) for epoch in range(3)
-    }
-    assert len(lengths) > 1
-    orders = {tuple(row["row"] >> 28 for row in rows_of(corpus().dataset(epoch))) for epoch in range(4)}
+    assert len({tuple(len(row["token_ids"]) for row in rows) for rows in epochs}) > 1
+    orders = {tuple(row["row"] >> 28 for row in rows_of(blocks.dataset(epoch))) for epoch in range(4)}
     assert len(orders) > 1
 
 

@@ -33,10 +33,12 @@ def encoded(encoder, texts):
     return [found[a:b] for a, b in zip(tokens.row_splits[:-1], tokens.row_splits[1:], strict=True)]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_words(encoder):
     assert encoded(encoder, ["ab  c", "", "▁d", "xA"]) == [[("ab", 5), ("c", 4)], [], [("▁d", 4)], [("xA", 7)]]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_special_tokens(encoder):
     texts = ["a <s>b <m> c", "<m><s>", "x < m>"]
     assert encoded(encoder, texts) == [
@@ -46,6 +48,7 @@ def test_special_tokens(encoder):
     ]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_without_special_tokens():
     encoder = SentencePieceTextEncoder(CharacterNormalizer({}), Words(), {})
     assert encoded(encoder, ["<s> a"]) == [[("<s>", 6), ("a", 4)]]

@@ -130,6 +130,7 @@ def test_million_characters(character, huggingface):
     assert len(ids.to_list()[0]) == (MILLION if character == "." else 1)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_split_chinese():
     vocabulary = [*TOKENS, "中", "##中", "##b!"]
     text = "a中b中 中中!"
@@ -141,6 +142,7 @@ def test_split_chinese():
     assert tokens(BertTokenizer(vocabulary, split_chinese=False), text)[:2] == ["a中", "##b"]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize(
     ("lowercase", "strip_accents", "expected"),
     [
@@ -158,6 +160,7 @@ def test_switches(lowercase, strip_accents, expected, reference):
     assert tokens(tokenizer, "É é") == expected
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_tokens_that_no_text_can_hold():
     """A blank inside, control characters, stand-in characters: never matched, and without effect on other tokens."""
     odd = ["new york", "\x01", "\x11", "\x11a", "a\xad", "\ue000", "##\ue000", "a\x00", "##", "\U000e0020", "y" * 300]
@@ -181,6 +184,7 @@ def test_token_longer_than_the_op_can_hold(reference):
     assert tokens(BertTokenizer([*TOKENS, "😀" * 64], reference=reference), "😀" * 64) == ["😀" * 64]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_marks_whose_order_is_not_restored(minilm_vocabulary, google_tokenizer):
     """The one limit: spacing marks that Unicode's canonical order would swap keep the order of the text.
 
