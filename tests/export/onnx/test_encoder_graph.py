@@ -6,13 +6,29 @@ import pytest
 
 import keras_bert_layers as kbl
 from keras_bert_layers.config import ACTIVATIONS
+from keras_bert_layers.export.onnx import FLOAT, Answer, Graph, activation
 from keras_bert_layers.export.onnx._encoder_graph import quantized
+from keras_bert_layers.layers.dense import activation_function
 
 TEXTS = ["a good film", "unhappy night, BAD film!", "", "film [MASK] " * 9, "Ünhappy\tnight"]
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_activations(activation, new_backbone, preprocessor, check_onnx):
+def test_every_activation(ask):
+    """All in one graph."""
+    pytest.importorskip("onnx")
+    values = np.linspace(-9, 9, 181, dtype=np.float32)
+    graph = Graph()
+    constant = graph.constant(values)
+    answers = {name: Answer(activation(graph, constant, name), FLOAT, (None,)) for name in ACTIVATIONS}
+    found = ask(graph.model("text", answers).SerializeToString(), TEXTS)
+    for name in ACTIVATIONS:
+        expected = keras.activations.get(activation_function("test", name))(values)
+        np.testing.assert_allclose(found[name], expected, atol=1e-6, rtol=1e-6, err_msg=name)
+
+
+# The two that are one operation with the bias, and one of the others.
+@pytest.mark.parametrize("activation", ["gelu_erf", "gelu_tanh", "relu6"])
+def test_activations_of_the_encoder(activation, new_backbone, preprocessor, check_onnx):
     backbone = new_backbone(activation=activation, pooler_activation=activation, num_layers=1)
     check_onnx(kbl.BertClassifier(backbone, 2, preprocessor=preprocessor))
 
