@@ -209,7 +209,7 @@ def test_matthews_random_cases_against_the_definition(found_matthews):
 
 
 @pytest.mark.peers
-@pytest.mark.filterwarnings("ignore:A single label was found_matthews:UserWarning")
+@pytest.mark.filterwarnings("ignore:A single label was found:UserWarning")
 def test_matthews_random_cases_against_scikit_learn(found_matthews):
     metrics = pytest.importorskip("sklearn.metrics")
     expected = [metrics.matthews_corrcoef(*case[:2], sample_weight=case[2]) for case in found_matthews[0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -230,7 +231,9 @@ class Trainer:
         """Creates the optimizer's variables: TensorFlow traces a function twice if its first trace creates some."""
         task = self._task
         if task.optimizer is not None and not task.optimizer.built:
-            task.optimizer.build(task.trainable_variables)
+            strategy = getattr(task, "distribute_strategy", None)  # Keras has one on TensorFlow only
+            with contextlib.nullcontext() if strategy is None else strategy.scope():
+                task.optimizer.build(task.trainable_variables)
 
 
 def _is_auto(value: Any) -> bool:
