@@ -49,8 +49,11 @@ def check_operations(server):
     assert any(line.startswith("text_service_step_rows_sum ") for line in metrics)
     response = requests.post(f"{server.url}/predict", json={"inputs": "a good film"}, timeout=5)
     assert sorted(entry["label"] for entry in response.json()) == ["bad", "good"]
-    line = next(line for line in server.output().splitlines() if response.headers["X-Request-ID"] in line)
-    assert json.loads(line)["route"] == "/predict"
+    until = time.monotonic() + 10  # the line is written after the answer
+    while not (lines := [line for line in server.output().splitlines() if response.headers["X-Request-ID"] in line]):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert json.loads(lines[0])["route"] == "/predict"
 
 
 def check_answers(client, classifier):
