@@ -112,6 +112,19 @@ def host_engine(monkeypatch):
     return host
 
 
+@pytest.fixture
+def traces_nothing():
+    """Within the test, functions run eagerly: for a few rows, far less work than a trace.
+
+    Not around `fit` and `evaluate`: tf.data then warns.
+    """
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def free_models():
     """Frees the models of the file before, which hold each other in cycles.

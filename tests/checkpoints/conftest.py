@@ -74,13 +74,3 @@ def files_stay(tmp_path, monkeypatch):
     yield
     assert list((tmp_path / "cwd").iterdir()) == []
     assert not [path for path in (tmp_path.parent / "escaped", tmp_path / "escaped", Path("/escaped")) if path.exists()]
-
-
-@pytest.fixture
-def traces_nothing():
-    """Within the test, functions run eagerly: for a few rows, far less work than a trace."""
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)

@@ -103,13 +103,3 @@ def loaded_once(opened, monkeypatch):
 
     remembering(predict, "open_answerer")
     remembering(compare, "load_model")
-
-
-@pytest.fixture
-def traces_nothing():
-    """Within the test, functions run eagerly: for a few rows, far less work than a trace."""
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)

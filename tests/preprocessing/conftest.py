@@ -68,13 +68,3 @@ def _different(groups, found_of, expected_of):
     texts = [" ".join(CONTEXTS.replace("{c}", c) for c in group) for group in groups]
     pairs = zip(groups, found_of(texts), expected_of(texts), strict=True)
     return [group for group, found, expected in pairs if found != expected]
-
-
-@pytest.fixture
-def traces_nothing():
-    """Within the test, functions run eagerly: for a few rows, far less work than a trace."""
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)

@@ -4,7 +4,6 @@ import itertools
 
 import keras
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertBackbone, BertConfig
 from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder
@@ -47,14 +46,6 @@ def trains_and_evaluates_eagerly():
         return task
 
     return eager
-
-
-@pytest.fixture
-def traces_nothing():
-    """Within the test, `answer`, `predict` and signatures run eagerly: for a few rows, far less work than a trace."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="session")

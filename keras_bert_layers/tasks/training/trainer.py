@@ -95,7 +95,6 @@ class Trainer:
         task, ranks = self._task, self._ranks()
         if task.compiled and self._lora_ranks != ranks:
             before, self._lora_ranks = self._lora_ranks, ranks
-            task.train_function = task.test_function = None
             if task.optimizer is not None and task.optimizer.built:
                 try:
                     task.compile_from_config(task.get_compile_config())
