@@ -36,12 +36,12 @@ class Task(keras.Model):
     Args:
         backbone: a `BertBackbone`.
         pipeline: how the task reads data, and turns outputs into rows again.
-        outputs, inputs: the functional model's; the backbone's inputs if None.
+        outputs: the functional model's.
+        inputs: the functional model's; the backbone's if None.
         parts: models over ids that are parts of this one, by name; see `part`.
         name: the model's name.
     """
 
-    pipeline: Inputs
     #: The name of the model's output in the signature `token_ids`.
     output_name = "logits"
     #: Whether the outputs depend on the backbone's pooler; training leaves an unused one unchanged.
