@@ -70,6 +70,7 @@ class GoogleTokenizer:
         # A word with a character that no token holds cannot be matched; saves the search for most of Unicode.
         self.alphabet = {character for token in vocabulary for character in token}
         self.word_ids = lru_cache(maxsize=2**16)(self.match)
+        self.pieces_of = lru_cache(maxsize=2**16)(lambda word: self.normalized(word).split())
 
     def words(self, text):
         """What `BasicTokenizer` makes of a text."""
@@ -78,7 +79,7 @@ class GoogleTokenizer:
         text = text.translate(CLEANED)
         if self.split_chinese:
             text = text.translate(CHINESE_APART)
-        return [piece for word in text.split() for piece in self.normalized(word).split()]
+        return [piece for word in text.split() for piece in self.pieces_of(word)]
 
     def normalized(self, word):
         if self.lowercase:
