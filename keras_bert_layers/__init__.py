@@ -4,8 +4,6 @@ Public names are imported when they are first used, so that `import keras_bert_l
 need TensorFlow runs without it.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import PackageNotFoundError, version
 
 from keras_bert_layers._internal.lazy import make_lazy

@@ -1,7 +1,5 @@
 """Configs of the published BERT encoders, by name; without weights or URLs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """Errors for names of other libraries, which state the name in this package."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Keras models: cloned, rebuilt with another config, quantized, and with attributes that Keras does not track."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar

@@ -1,7 +1,5 @@
 """Checks of the keys of a dictionary that came from a file."""
 
-from __future__ import annotations
-
 import difflib
 import reprlib
 from collections.abc import Collection, Mapping, Sequence

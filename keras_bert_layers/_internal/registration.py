@@ -6,8 +6,6 @@ registered for each class; it imports the class when Keras first creates an inst
 imported at that time, because one of them, half imported, may be the one that imports Keras.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.abc
 import sys

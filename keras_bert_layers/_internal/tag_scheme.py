@@ -4,8 +4,6 @@
 that decoding, metrics, training and the conditional random field have, so that no other code reads a prefix.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

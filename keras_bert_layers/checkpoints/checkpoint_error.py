@@ -1,7 +1,5 @@
 """`CheckpointError`: the error of everything that is wrong with a checkpoint's files."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`resolve`: downloads a published model by its name."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import re

@@ -1,7 +1,5 @@
 """Loads the encoder, the tokenizer or the preprocessor of a checkpoint."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable, Sequence

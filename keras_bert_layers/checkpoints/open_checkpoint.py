@@ -1,7 +1,5 @@
 """`open_checkpoint`: opens a checkpoint of any dialect."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

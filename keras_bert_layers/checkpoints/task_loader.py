@@ -1,7 +1,5 @@
 """`load_task`: loads a task of a checkpoint."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import os

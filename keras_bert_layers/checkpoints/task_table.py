@@ -1,7 +1,5 @@
 """The table of tasks: a row per task, a column per dialect."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`WrittenModel`: a model to write, with the checks that the writers of all dialects share."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Each command parses its arguments, calls the package and prints. An error become
 imports wait until a command needs them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

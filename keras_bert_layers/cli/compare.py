@@ -15,8 +15,6 @@ Examples:
   keras-bert-layers compare a b --texts pairs.jsonl --json
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -22,8 +22,6 @@ Examples:
   keras-bert-layers convert all-MiniLM-L6-v2 minilm --to google --task encoder
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

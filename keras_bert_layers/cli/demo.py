@@ -10,8 +10,6 @@ Examples:
   keras-bert-layers demo hf://owner/name --port 8000
 """
 
-from __future__ import annotations
-
 import argparse
 import html
 import json

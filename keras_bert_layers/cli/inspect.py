@@ -12,8 +12,6 @@ Examples:
   keras-bert-layers inspect my-classifier --json | jq .tasks
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """A small HTTP server for this machine only, with Python's standard library."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable

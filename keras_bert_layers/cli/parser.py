@@ -11,8 +11,6 @@ exit codes:
 keras-bert-layers COMMAND --help shows examples.
 """
 
-from __future__ import annotations
-
 import argparse
 from types import ModuleType
 from typing import Any, NoReturn

@@ -14,8 +14,6 @@ Examples:
   curl http://127.0.0.1:8501/v1/models/sentiment:predict --data '{"inputs": {"text": ["A warm, funny film."]}}'
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

@@ -13,8 +13,6 @@ Examples:
   keras-bert-layers shards "crawl/*.txt" ... --to /nfs/shards --beam "--runner=FlinkRunner --flink_master=host:8081"
 """
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys

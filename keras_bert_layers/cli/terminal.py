@@ -1,7 +1,5 @@
 """Terminal output: errors and warnings in one line, progress bars, and no start-up messages of TensorFlow."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """Reading rows of text from arguments, lines and JSON lines."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import itertools

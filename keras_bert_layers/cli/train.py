@@ -23,8 +23,6 @@ Examples:
   keras-bert-layers train pairs.tsv --task cross_encoder --text query --pair passage --label score --from m --to ranker
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -13,8 +13,6 @@ Examples:
   keras-bert-layers vocabulary prune all-MiniLM-L6-v2 corpus.txt --tokens 8000 --to minilm-small
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator

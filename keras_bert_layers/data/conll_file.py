@@ -1,7 +1,5 @@
 """Reads words and their entity tags from CoNLL files, which have one word per line."""
 
-from __future__ import annotations
-
 import re
 from os import PathLike
 from pathlib import Path

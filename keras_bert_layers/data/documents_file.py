@@ -1,7 +1,5 @@
 """Reads documents to pretrain on from a file with one sentence per line."""
 
-from __future__ import annotations
-
 from os import PathLike
 from pathlib import Path
 

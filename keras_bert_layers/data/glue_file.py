@@ -1,7 +1,5 @@
 """Reads texts and labels from the files of the GLUE benchmark."""
 
-from __future__ import annotations
-
 import contextlib
 from os import PathLike
 from pathlib import Path

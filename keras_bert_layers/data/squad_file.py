@@ -1,7 +1,5 @@
 """Reads questions, contexts and answers from SQuAD files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from os import PathLike

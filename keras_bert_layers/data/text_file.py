@@ -1,7 +1,5 @@
 """Reads text files by line, plain or gzip, and collects rows into columns; bad rows are errors or skipped."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

@@ -1,7 +1,5 @@
 """The oldest TensorFlow Serving that can run a graph, from a table of operations (`serving_ops.json`)."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Dropout whose random state can be repeated, for gradient checkpointing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

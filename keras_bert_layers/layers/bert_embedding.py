@@ -1,7 +1,5 @@
 """`BertEmbedding`: token, segment and position embeddings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

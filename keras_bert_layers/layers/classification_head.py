@@ -1,7 +1,5 @@
 """Classification heads: logits of a sequence, of each token, or of the choices of multiple choice."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -3,8 +3,6 @@
 Axes: B batch, S sequence, C tags.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

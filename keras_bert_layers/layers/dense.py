@@ -1,7 +1,5 @@
 """Dense layers with BERT's initial weights, the base of layers that hold one, and activations (GELU)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

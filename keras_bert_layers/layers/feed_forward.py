@@ -1,7 +1,5 @@
 """Feed-forward networks of an encoder block: BERT's `FeedForward`, and `GatedFeedForward` (GEGLU, SwiGLU)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

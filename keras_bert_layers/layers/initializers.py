@@ -1,7 +1,5 @@
 """Initial weights: BERT's truncated normal distribution, and zeros without memory where a checkpoint replaces them."""
 
-from __future__ import annotations
-
 import contextlib
 import contextvars
 import math

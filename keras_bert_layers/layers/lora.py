@@ -1,7 +1,5 @@
 """LoRA (low-rank adaptation) on dense layers, by Keras's own `enable_lora`."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`Pooler`, one vector per sequence, and `NextSentenceHead`, the next-sentence prediction on top of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """`SelfAttention`: multi-head self-attention."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """`SequencePooling`: mean, max, CLS and other poolings of a sequence into one vector."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

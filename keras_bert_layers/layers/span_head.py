@@ -1,7 +1,5 @@
 """`SpanHead`: start and end logits for extractive question answering (SQuAD)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """Metrics of classes, from integer labels and logits: F1 score and Matthews correlation coefficient (MCC)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """Pearson's and Spearman's correlation of a data set, not the mean over its batches; the metrics of STS-B."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """Precision, recall and F1 of named entities: `EntityF1` as a metric, `entity_scores` overall and by type."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise

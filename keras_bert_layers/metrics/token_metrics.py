@@ -1,7 +1,5 @@
 """Metrics of tokens, with ignored positions: masked accuracy and perplexity."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """LAMB, the optimizer for large batches."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`LearningRateFinder`: a learning rate range test, as a callback."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

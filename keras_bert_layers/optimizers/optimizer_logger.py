@@ -1,7 +1,5 @@
 """`OptimizerLogger`: the learning rate and the norm of the gradients in the logs of `fit`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """The config of a task in a `.keras` file: its constructor arguments, and how it was compiled."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

@@ -1,7 +1,5 @@
 """Text classification and regression."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

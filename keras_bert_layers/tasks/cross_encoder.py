@@ -1,7 +1,5 @@
 """Re-ranking: one score for a query and a document that the model reads together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

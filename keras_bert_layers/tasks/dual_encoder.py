@@ -1,7 +1,5 @@
 """Dense retrieval: queries and documents as vectors, close where a document answers a query."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

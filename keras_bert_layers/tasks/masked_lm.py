@@ -1,7 +1,5 @@
 """Masked language modelling: training on raw text, and filling masks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

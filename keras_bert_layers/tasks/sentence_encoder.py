@@ -1,7 +1,5 @@
 """Sentence embeddings: one vector per text, close for texts of similar meaning."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`TokenRate`: tokens per second in the logs of `fit`."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Matplotlib figures from the HTML elements of a picture; matplotlib is imported for the first figure."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import io

@@ -1,7 +1,5 @@
 """HTML pages and the elements of pictures (HTML and SVG); text of users and models is escaped."""
 
-from __future__ import annotations
-
 import html
 import string
 from collections.abc import Iterable, Sequence

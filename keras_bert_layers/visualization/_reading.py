@@ -1,7 +1,5 @@
 """Running a model for a picture: the tokens of a text, hidden states and attention of every layer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`Architecture`: the layers of a model, with their output shapes and numbers of weights."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 from typing import Any

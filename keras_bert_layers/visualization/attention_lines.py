@@ -1,7 +1,5 @@
 """`AttentionLines`: the attention of one head as lines from token to token."""
 
-from __future__ import annotations
-
 import hashlib
 from xml.etree.ElementTree import tostring
 

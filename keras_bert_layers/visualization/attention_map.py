@@ -1,7 +1,5 @@
 """`AttentionMap`: the attention of one head as a table of shares, and the base of pictures of one head."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 

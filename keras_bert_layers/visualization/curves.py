@@ -1,7 +1,5 @@
 """Curves of training: loss and metrics over epochs, and the loss over learning rates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """`Picture`: the base class of visualizations, as HTML pages and as matplotlib figures."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from os import PathLike
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`ReportPicture`: a classification report with its confusion matrix and worst errors."""
 
-from __future__ import annotations
-
 from keras_bert_layers._internal import checks
 from keras_bert_layers.tasks import ClassificationError, ClassificationReport
 from keras_bert_layers.visualization import _colors as colors

@@ -1,7 +1,5 @@
 """`save` and `save_weights` of Keras models, which replace the old files when the new ones are complete."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import itertools

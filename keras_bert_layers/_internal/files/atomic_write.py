@@ -1,7 +1,5 @@
 """Atomic writes: a file or directory is replaced when the new one is complete and on the disk, not before."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

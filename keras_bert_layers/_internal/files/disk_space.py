@@ -1,7 +1,5 @@
 """Full and read-only disks: one error whichever library met it, and a check for room before HDF5 writes."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The wire format of protocol buffers: the integers and fields that checkpoints and SentencePiece models use."""
 
-from __future__ import annotations
-
 import struct
 
 from google.protobuf.empty_pb2 import Empty

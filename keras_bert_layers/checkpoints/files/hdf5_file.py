@@ -1,7 +1,5 @@
 """Reads and writes Keras's `.weights.h5` files, and reads transformers' `tf_model.h5`, one tensor at a time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The sorted table of keys and values, with checksums, in which TensorFlow keeps the index of a checkpoint."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """JSON files of a checkpoint: reading with errors that name the file, checks of values, and writing."""
 
-from __future__ import annotations
-
 import json
 import reprlib
 from collections.abc import Collection, Mapping, Sequence

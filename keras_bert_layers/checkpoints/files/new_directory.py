@@ -1,7 +1,5 @@
 """`new_directory`: creates a directory atomically."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Reads and writes `.safetensors` files, one tensor at a time."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """`TensorFile`: the interface of all readers of stored tensors, and the checks that they share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol

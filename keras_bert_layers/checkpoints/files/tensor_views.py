@@ -1,7 +1,5 @@
 """Views of stored tensors: of several files as one, under other names, and of 8-bit weights with their scales."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads and writes TensorFlow checkpoints, one tensor at a time and without TensorFlow."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

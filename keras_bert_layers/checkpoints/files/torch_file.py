@@ -1,7 +1,5 @@
 """Reads the tensors of a `pytorch_model.bin`, or of a training loop's checkpoint, without running code from it."""
 
-from __future__ import annotations
-
 import pickle
 import zipfile
 from collections.abc import Iterator, Mapping

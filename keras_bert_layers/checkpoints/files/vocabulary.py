@@ -1,7 +1,5 @@
 """Vocabulary files: one token per line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`lowercases`: whether a checkpoint of google-research/bert lower-cases its text, which its files do not state."""
 
-from __future__ import annotations
-
 import logging
 import re
 import warnings

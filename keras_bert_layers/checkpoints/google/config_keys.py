@@ -1,7 +1,5 @@
 """Converts a `bert_config.json` of google-research/bert to a `BertConfig` and back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads a checkpoint of google-research/bert: its files, its trained heads, its tensors that may be ignored."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Mapping

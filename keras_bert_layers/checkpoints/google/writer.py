@@ -1,7 +1,5 @@
 """`save_google`: saves a model as a checkpoint that google-research/bert reads."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`merged_adapter`: a base's tensors with the LoRA adapter of PEFT that is in the same directory."""
 
-from __future__ import annotations
-
 import math
 import re
 import warnings

@@ -1,7 +1,5 @@
 """Converts a HuggingFace `config.json` to a `BertConfig` and back: each key is read, refused, ignored or unknown."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """`HuggingFaceDirectory`: a checkpoint of HuggingFace transformers or of sentence-transformers."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterable

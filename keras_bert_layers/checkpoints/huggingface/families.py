@@ -1,7 +1,5 @@
 """The relatives of BERT: model types of transformers whose encoder is BERT's own, under other names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

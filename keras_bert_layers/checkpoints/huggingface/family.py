@@ -1,7 +1,5 @@
 """`Family`: a model type of transformers, as its differences from BERT in keys, classes and tensor names."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any

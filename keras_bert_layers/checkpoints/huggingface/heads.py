@@ -1,7 +1,5 @@
 """`HuggingFaceHeads`: chooses the task and the trained head of a HuggingFace checkpoint."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from collections.abc import Callable, Collection, Mapping

@@ -1,7 +1,5 @@
 """Downloads a checkpoint from the HuggingFace hub: its files, at one commit, with their hashes checked."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib

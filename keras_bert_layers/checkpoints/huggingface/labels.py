@@ -1,7 +1,5 @@
 """The labels of a HuggingFace `config.json`, fitted to the outputs of the stored head."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`without_quantization`: the check of `quantization_config` in a `config.json`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

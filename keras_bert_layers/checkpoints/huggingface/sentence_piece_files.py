@@ -1,7 +1,5 @@
 """`sentence_piece_options`: reads the tokenizer files of XLM-RoBERTa, CamemBERT and their like."""
 
-from __future__ import annotations
-
 import base64
 import struct
 from collections.abc import Iterator, Mapping

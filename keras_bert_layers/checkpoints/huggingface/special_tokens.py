@@ -1,7 +1,5 @@
 """`SpecialTokens`: reads the special and the added tokens of a HuggingFace directory, as transformers 5 does."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

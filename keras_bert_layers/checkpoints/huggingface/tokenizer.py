@@ -1,7 +1,5 @@
 """Reads the tokenizer files of a HuggingFace directory, as its class of tokenizer in transformers reads them."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from enum import Enum

@@ -1,7 +1,5 @@
 """`TokenizerJson`: reads a `tokenizer.json` and refuses every tokenizer but BERT's."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any

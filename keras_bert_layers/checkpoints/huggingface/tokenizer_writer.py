@@ -1,7 +1,5 @@
 """Writes the tokenizer files of transformers and of the library `tokenizers`."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path

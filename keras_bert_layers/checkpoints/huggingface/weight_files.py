@@ -1,7 +1,5 @@
 """Finds and opens the file of a HuggingFace directory that holds the weights."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

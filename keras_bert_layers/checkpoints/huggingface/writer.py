@@ -1,7 +1,5 @@
 """`save_huggingface`: saves a model as a directory that transformers and sentence-transformers load."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Sequence

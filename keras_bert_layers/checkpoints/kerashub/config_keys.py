@@ -1,7 +1,5 @@
 """Converts the `config.json` of a KerasHub preset to a `BertConfig` and back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

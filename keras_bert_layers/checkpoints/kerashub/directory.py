@@ -1,7 +1,5 @@
 """Reads a KerasHub preset: the paths of its weights, its trained head, its tokenizer."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from functools import cached_property

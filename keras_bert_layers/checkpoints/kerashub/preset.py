@@ -1,7 +1,5 @@
 """`download_preset`: downloads a KerasHub preset."""
 
-from __future__ import annotations
-
 import difflib
 from pathlib import Path
 

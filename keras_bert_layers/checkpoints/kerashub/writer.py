@@ -1,7 +1,5 @@
 """`save_kerashub`: saves a model as a preset that KerasHub reads."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reads and writes the files of a `CrossEncoder` of sentence-transformers around a classifier of transformers."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reads the files that sentence-transformers adds to a BERT: modules, pooling, dense layers, prompts, lengths."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`write_sentence_transformers`: writes the files that sentence-transformers adds to a BERT."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Loading the tensors of a checkpoint into a model: all are checked before the first weight changes."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """`ModelTensors`: a model's weights with a layout's names, shapes and orders of axes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -10,8 +10,6 @@ References:
     The column `kerashub`: keras_hub, models/bert/bert_backbone.py, layers/modeling/transformer_encoder.py.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Reads documents from files of text, JSON lines and Parquet, or from pieces of them that need no other piece."""
 
-from __future__ import annotations
-
 import glob
 import json
 import math

@@ -1,7 +1,5 @@
 """`DocumentFiles`: documents to pretrain on, from files of any size, read in blocks."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import itertools
 from collections.abc import Iterable, Iterator, Sequence

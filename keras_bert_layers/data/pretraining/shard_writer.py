@@ -1,7 +1,5 @@
 """`write_shards`: writes the rows of a corpus to TFRecord files, in this process or with Apache Beam."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections import deque

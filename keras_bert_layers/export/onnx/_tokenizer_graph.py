@@ -5,8 +5,6 @@ the same table of replacements as the tokenizer of this package: regular express
 character, then the pieces of words.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

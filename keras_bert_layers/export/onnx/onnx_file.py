@@ -1,7 +1,5 @@
 """ONNX export: a task as one file that takes strings, for ONNX Runtime."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from collections.abc import Mapping

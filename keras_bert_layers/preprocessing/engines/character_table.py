@@ -1,7 +1,5 @@
 """Tables of character replacements, in the format of tf.text's `FastBertNormalizer`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Chooses the text engine: tensorflow-text, or the host where tensorflow-text is not installed."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 from types import ModuleType

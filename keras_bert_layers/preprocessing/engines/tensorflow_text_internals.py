@@ -5,8 +5,6 @@ time to trace a tokenizer; `FastWordpieceTokenizer` makes a Python list of the m
 building them.
 """
 
-from __future__ import annotations
-
 import importlib
 import operator
 from collections.abc import Callable

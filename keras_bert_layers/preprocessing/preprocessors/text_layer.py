@@ -1,7 +1,5 @@
 """`TextLayer`: the base of the preprocessing layers, with a tokenizer and inputs that Keras must not convert."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras

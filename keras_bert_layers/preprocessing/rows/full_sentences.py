@@ -1,7 +1,5 @@
 """`FullSentences` and `DocumentSentences`: pretraining rows filled with whole sentences, without pairs."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import ClassVar

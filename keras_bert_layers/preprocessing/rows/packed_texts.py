@@ -1,7 +1,5 @@
 """`PackedTexts`: pretraining rows of several texts that do not attend to each other."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

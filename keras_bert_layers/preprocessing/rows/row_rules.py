@@ -1,7 +1,5 @@
 """Reads and writes the rules for rows as dictionaries, for the files beside prepared data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any

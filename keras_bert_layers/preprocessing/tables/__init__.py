@@ -3,8 +3,6 @@
 `tests/preprocessing/normalization_tables/build.py` makes them; `tables.json` records the versions they were made from.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import zlib

@@ -1,7 +1,5 @@
 """Reads and checks WordPiece vocabularies."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Collection, Sequence

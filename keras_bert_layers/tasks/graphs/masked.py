@@ -1,7 +1,5 @@
 """The graph of masked language modelling, and its answers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Parts of tasks: checks of backbones and preprocessors, options of heads, and attributes that drop traces."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

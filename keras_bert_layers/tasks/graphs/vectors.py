@@ -1,7 +1,5 @@
 """Graphs from ids to pooled and projected vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Each kind encodes labels for its loss, has that loss and its metrics, and decodes logits into answers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from keras_bert_layers._internal import checks

@@ -1,7 +1,5 @@
 """Losses of `compile`, for models whose outputs are logits."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Runs a model over many rows of ids, those of similar length together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`answer` in Python: takes rows or a single one, and returns strings as `str`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`export_task`: a SavedModel or an ONNX file of a task, with warm-up requests and the facts of a model card."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """`Prompts`: texts that a model was trained to read before every text."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The signatures that every task exports: ids in, outputs out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras_bert_layers.export import Signature

@@ -1,7 +1,5 @@
 """`extend_positions` and `interpolate_positions`: a model that reads longer texts, with more trained positions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

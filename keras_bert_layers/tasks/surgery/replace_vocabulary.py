@@ -1,7 +1,5 @@
 """`VocabularyReplacer`: replaces the tokens of a model, in its tokenizers and in the weights with a row per token."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`extend_vocabulary`: a model with more words in its vocabulary."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any

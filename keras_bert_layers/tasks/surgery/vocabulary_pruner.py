@@ -1,7 +1,5 @@
 """`prune_vocabulary`: a smaller model with only the tokens of a corpus."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from collections import Counter

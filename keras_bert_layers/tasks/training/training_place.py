@@ -1,7 +1,5 @@
 """`TrainingPlace`: how far training is and its random state, so that `fit` resumes identically."""
 
-from __future__ import annotations
-
 import random
 import weakref
 from collections.abc import Callable
