@@ -1,9 +1,11 @@
 """Fixtures of the tests of tasks: small backbones, and eager training and predictions."""
 
+import contextlib
 import itertools
 
 import keras
 import pytest
+import tensorflow as tf
 
 from keras_bert_layers import BertBackbone, BertConfig
 from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder
@@ -46,6 +48,21 @@ def trains_and_evaluates_eagerly():
         return task
 
     return eager
+
+
+@pytest.fixture(scope="session")
+def eagerly():
+    """A context in which functions run eagerly: `traces_nothing` for a part of a test, or for a fixture."""
+
+    @contextlib.contextmanager
+    def eagerly():
+        tf.config.run_functions_eagerly(True)
+        try:
+            yield
+        finally:
+            tf.config.run_functions_eagerly(False)
+
+    return eagerly
 
 
 @pytest.fixture(scope="session")

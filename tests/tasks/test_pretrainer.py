@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers import BertPreprocessor, BertPretrainer, BertTokenizer
+from keras_bert_layers import BertPreprocessor, BertPretrainer
 from keras_bert_layers.tasks.serving.answers import as_text
 
 TEXTS = ["good film", "bad film", "a good night", "unhappy night", "good , good !", "bad", "a film"]
@@ -20,8 +20,8 @@ TRACE_TOLERANCE = 1e-5
 
 
 @pytest.fixture(scope="module")
-def preprocessor(vocabulary):
-    return BertPreprocessor(BertTokenizer(vocabulary), max_length=MAX_LENGTH)
+def preprocessor(tokenizer):
+    return BertPreprocessor(tokenizer, max_length=MAX_LENGTH)
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +63,29 @@ def rows(batches):
     return found
 
 
-class TestPairsOfDocuments:
-    def batches(self, task, *, batch_size=3, epochs=None):
-        return task.pipeline.batches(DOCUMENTS, batch_size=batch_size, epochs=epochs)
+@pytest.fixture(scope="module")
+def training(pretrainer, make_epochs):
+    """The batches of documents, which differ from pass to pass."""
+    return pretrainer.pipeline.batches(DOCUMENTS, batch_size=3, epochs=make_epochs())
 
-    def test_rows_are_two_segments(self, pretrainer, preprocessor, make_epochs):
+
+@pytest.fixture(scope="module")
+def epochs(training):
+    """The rows of three epochs."""
+    return [rows(training) for _ in range(3)]
+
+
+@pytest.fixture(scope="module")
+def evaluation(pretrainer):
+    """All rows that the documents are evaluated on, as one batch."""
+    (batch,) = pretrainer.pipeline.batches(DOCUMENTS, batch_size=99)
+    return batch
+
+
+class TestPairsOfDocuments:
+    def test_rows_are_two_segments(self, epochs, preprocessor):
         tokenizer = preprocessor.tokenizer
-        for ids, segments, positions, labels, _ in rows(self.batches(pretrainer, epochs=make_epochs())):
+        for ids, segments, positions, labels, _ in epochs[0]:
             restored = np.array(ids)
             restored[positions] = labels
             first = segments.index(1)
@@ -79,24 +95,22 @@ class TestPairsOfDocuments:
             assert segments == [0] * first + [1] * (len(ids) - first)
             assert len(positions) == max(1, round(0.15 * len(ids)))
 
-    def test_every_epoch_has_other_pairs_but_as_many(self, pretrainer, make_epochs):
-        batches = self.batches(pretrainer, epochs=make_epochs())
-        epochs = [rows(batches) for _ in range(3)]
+    def test_every_epoch_has_other_pairs_but_as_many(self, epochs, training):
         assert epochs[0] != epochs[1] != epochs[2]
         assert {len(epoch) for epoch in epochs} == {len(epochs[0])}
-        assert int(batches.cardinality()) == -(-len(epochs[0]) // 3)
+        assert int(training.cardinality()) == -(-len(epochs[0]) // 3)
 
-    def test_the_seed_repeats_them(self, make, make_epochs):
-        first, second = (rows(self.batches(make(), epochs=make_epochs(seed))) for seed in (1, 2))
-        assert first == second
+    def test_the_seed_repeats_them(self, make, epochs, make_epochs):
+        """The task's own seed, whatever that of the training is."""
+        assert rows(make().pipeline.batches(DOCUMENTS, batch_size=3, epochs=make_epochs(seed=1))) == epochs[0]
 
-    def test_evaluation_is_the_same_each_time_in_batches_of_any_size(self, pretrainer):
-        expected = rows(self.batches(pretrainer))
-        assert rows(self.batches(pretrainer, batch_size=5)) == expected
+    def test_evaluation_is_the_same_each_time_in_batches_of_any_size(self, pretrainer, evaluation):
+        batches = pretrainer.pipeline.batches(DOCUMENTS, batch_size=5)
+        assert rows(batches) == rows(batches) == rows([evaluation])
 
 
 class TestNumbers:
-    def test_loss_is_the_sum_of_both(self, pretrainer):
+    def test_loss_is_the_sum_of_both(self, pretrainer, evaluation):
         result = pretrainer.evaluate(DOCUMENTS, verbose=0, return_dict=True)
         assert set(result) == {
             "loss",
@@ -109,7 +123,7 @@ class TestNumbers:
         both = result["masked_lm_loss"] + result["next_sentence_loss"]
         assert result["loss"] == pytest.approx(both, rel=TRACE_TOLERANCE)
         assert result["masked_lm_perplexity"] == pytest.approx(np.exp(result["masked_lm_loss"]), rel=TRACE_TOLERANCE)
-        ((inputs, labels, weights),) = pretrainer.pipeline.batches(DOCUMENTS, batch_size=99)
+        inputs, labels, weights = evaluation
         outputs = pretrainer(inputs)
         for name in ("masked_lm", "next_sentence"):
             shares = np.array(keras.ops.log_softmax(outputs[name]))
@@ -125,8 +139,8 @@ class TestNumbers:
         pretrainer.reset_metrics()
         found = keras.Model.test_on_batch(pretrainer, inputs, labels, sample_weight=weights, return_dict=True)
         assert found == pytest.approx(expected, rel=TRACE_TOLERANCE)
-        (_, labels, weights), *_ = pretrainer.pipeline.batches(PAIRS, LABELS, np.arange(7.0), batch_size=7)
-        assert labels["next_sentence"].numpy().tolist() == LABELS
+        _, labels, weights = pretrainer.pipeline.one_batch(PAIRS, LABELS, np.arange(7.0))
+        assert labels["next_sentence"].tolist() == LABELS
         np.testing.assert_array_equal(weights["masked_lm"][:, 0], np.arange(7.0))
         np.testing.assert_array_equal(weights["next_sentence"], np.arange(7.0))
 

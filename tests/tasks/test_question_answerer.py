@@ -43,7 +43,7 @@ def make(new_backbone, vocabulary):
 
 
 @pytest.fixture(scope="module")
-def answerer(make, trains_and_evaluates_eagerly):
+def answerer(make, trains_and_evaluates_eagerly, eagerly):
     """One model for all tests of this file, trained until it knows its few rows; eagerly, as steps are few."""
     answerer = make()
     answerer.compile(keras.optimizers.Adam(2e-2))
@@ -51,9 +51,8 @@ def answerer(make, trains_and_evaluates_eagerly):
     ids, labels, _ = answerer.pipeline.one_batch(X, Y)
     for _ in range(15):
         answerer.train_on_batch(ids, labels)
-    tf.config.run_functions_eagerly(True)
-    answerer.tune_threshold(X, ANSWERS)
-    tf.config.run_functions_eagerly(False)
+    with eagerly():
+        answerer.tune_threshold(X, ANSWERS)
     return answerer
 
 
@@ -78,10 +77,11 @@ def answers(answerer):
     return answerer.answer(X)
 
 
-@pytest.fixture
-def best(answerer, traces_nothing):
+@pytest.fixture(scope="module")
+def best(answerer, eagerly):
     """The best answers without their graph, which is a part of the graph of `answers`."""
-    return answerer.best_answers(X)
+    with eagerly():
+        return answerer.best_answers(X)
 
 
 @pytest.fixture(scope="module")
