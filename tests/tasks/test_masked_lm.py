@@ -144,7 +144,7 @@ class TestNumbers:
     def test_predict_on_ids_datasets_and_single_batches(self, masked_lm, monkeypatch):
         monkeypatch.setattr(masked_lm, "run_eagerly", True)  # ids have a graph of their own
         expected = masked_lm.predict(MASKED, verbose=0)
-        ids = masked_lm.pipeline.reader(MASKED)
+        ids = {name: values.numpy() for name, values in masked_lm.pipeline.reader(MASKED).items()}
         batches = tf.data.Dataset.from_tensor_slices(MASKED).batch(1)
         for found in (masked_lm.predict(ids, verbose=0), masked_lm.predict(batches, verbose=0)):
             counts = [1, 2, 0, 0, 1]

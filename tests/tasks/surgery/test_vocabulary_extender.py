@@ -20,9 +20,16 @@ NEW = ["Goodness", "nights"]
 PIECES = [[6, 10], [9, 11]]
 OLD_TEXTS = ["a good film.", "unhappy, bad!", "night?"]
 
+pytestmark = pytest.mark.usefixtures("traces_nothing")  # each vocabulary has graphs of its own
+
+
+@pytest.fixture(scope="module")
+def backbone():
+    """For words that are refused."""
+    return make_backbone()
+
 
 @pytest.mark.parametrize("tie_weights", [True, False])
-@pytest.mark.usefixtures("traces_nothing")
 def test_masked_lm(preprocessor, tie_weights):
     old = BertMaskedLM(make_backbone(), preprocessor, tie_weights=tie_weights, top_k=3)
     for weight in old.weights:
@@ -50,7 +57,6 @@ def test_masked_lm(preprocessor, tie_weights):
     np.testing.assert_array_equal(logits[..., :18], old.predict(["a [MASK] film."], verbose=0))
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_outputs_of_old_texts_are_the_same_bits(preprocessor):
     old = BertSentenceEncoder(make_backbone(), preprocessor=preprocessor)
     new, _ = extend_vocabulary(old, NEW)
@@ -81,7 +87,6 @@ def test_backbone_with_spare_rows_and_lora(preprocessor):
     assert extend_vocabulary(make_backbone(25), NEW, preprocessor=preprocessor)[0].config.vocabulary_size == 25
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_quantized_layers_stay_quantized(preprocessor):
     old = BertSentenceEncoder(make_backbone(), preprocessor=preprocessor)
     old.quantize("int8")
@@ -144,18 +149,18 @@ def test_refuses_added_tokens_that_would_move(vocabulary, added, doubled, rule):
         (["\udc80"], ValueError, r"`words\[0\]` must be Unicode text, without lone surrogates"),
     ],
 )
-def test_refuses_words(preprocessor, words, error, message):
+def test_refuses_words(backbone, preprocessor, words, error, message):
     with pytest.raises(error, match=message):
-        extend_vocabulary(make_backbone(), words, preprocessor=preprocessor)
+        extend_vocabulary(backbone, words, preprocessor=preprocessor)
 
 
-def test_refuses_models(preprocessor):
+def test_refuses_models(backbone, preprocessor):
     with pytest.raises(TypeError, match="`extend_vocabulary`: `model` must be a task or a BertBackbone"):
         extend_vocabulary(preprocessor, NEW)
     with pytest.raises(ValueError, match="`preprocessor` must be given"):
-        extend_vocabulary(make_backbone(), NEW)
+        extend_vocabulary(backbone, NEW)
     with pytest.raises(TypeError, match=r"`preprocessor.tokenizer` must be a BertTokenizer.*SentencePiece has scores"):
-        extend_vocabulary(make_backbone(), NEW, preprocessor=sentence_pieces())
+        extend_vocabulary(backbone, NEW, preprocessor=sentence_pieces())
 
 
 def sentence_pieces():
