@@ -51,6 +51,22 @@ def trains_and_evaluates_eagerly():
 
 
 @pytest.fixture(scope="session")
+def train_eagerly(trains_and_evaluates_eagerly):
+    """A function that trains a task on one batch, again and again, and returns the logs of each step."""
+
+    def train(task, x, y, *, steps):
+        trains_and_evaluates_eagerly(task)
+        ids, labels, _ = task.pipeline.one_batch(x, y)
+        logs = []
+        for _ in range(steps):
+            task.reset_metrics()
+            logs.append(task.train_on_batch(ids, labels, return_dict=True))
+        return logs
+
+    return train
+
+
+@pytest.fixture(scope="session")
 def eagerly():
     """A context in which functions run eagerly: `traces_nothing` for a part of a test, or for a fixture."""
 

@@ -43,14 +43,11 @@ def make(new_backbone, vocabulary):
 
 
 @pytest.fixture(scope="module")
-def answerer(make, trains_and_evaluates_eagerly, eagerly):
+def answerer(make, train_eagerly, eagerly):
     """One model for all tests of this file, trained until it knows its few rows; eagerly, as steps are few."""
     answerer = make()
     answerer.compile(keras.optimizers.Adam(2e-2))
-    trains_and_evaluates_eagerly(answerer)
-    ids, labels, _ = answerer.pipeline.one_batch(X, Y)
-    for _ in range(15):
-        answerer.train_on_batch(ids, labels)
+    train_eagerly(answerer, X, Y, steps=15)
     with eagerly():
         answerer.tune_threshold(X, ANSWERS)
     return answerer
