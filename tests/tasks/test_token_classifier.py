@@ -1,3 +1,4 @@
+import functools
 import inspect
 
 import keras
@@ -131,10 +132,15 @@ def f1_of(gold, predicted):
     return 2 * correct / max(1, sum(map(len, gold)) + sum(map(len, predicted)))
 
 
+@functools.lru_cache(maxsize=2)
+def aligner_of(preprocessor, stride):
+    """One for all rows: what it traces, it traces once."""
+    return WordAligner(preprocessor, stride=stride)
+
+
 def emissions_of_words(classifier, words):
     """The logits of all words of the tokenizer in one row, and which given word each belongs to."""
-    aligner = WordAligner(classifier.preprocessor, stride=classifier.stride)
-    aligned = aligner.align(tf.ragged.constant([words], ragged_rank=1))
+    aligned = aligner_of(classifier.preprocessor, classifier.stride).align(tf.ragged.constant([words], ragged_rank=1))
     logits = np.asarray(classifier(aligned.inputs)).reshape(-1, len(NAMES))
     return logits[aligned.places.numpy()[0]], aligned.word_ids.numpy()[0]
 
