@@ -3,7 +3,7 @@
 import keras
 import pytest
 
-from keras_bert_layers import BertMaskedLM, BertPreprocessor, BertTokenizer
+from keras_bert_layers import BertMaskedLM, BertPreprocessor
 from keras_bert_layers.tasks import TokenRate
 
 TEXTS = ["good film", "bad", "a good night"]
@@ -11,8 +11,9 @@ NUM_TOKENS = 6 + 2 * 3  # with [CLS] and [SEP]
 
 
 @pytest.fixture(scope="module")
-def task(new_backbone, vocabulary):
-    task = BertMaskedLM(new_backbone(), BertPreprocessor(BertTokenizer(vocabulary), max_length=11))
+def task(new_backbone, tokenizer):
+    task = BertMaskedLM(new_backbone(), BertPreprocessor(tokenizer, max_length=11))
+    task.backbone.trainable = False  # less work in each step
     task.compile(run_eagerly=True)
     return task
 
@@ -20,11 +21,10 @@ def task(new_backbone, vocabulary):
 def test_tokens_of_each_epoch(task, tmp_path):
     assert "tokens" not in task.test_on_batch(TEXTS, return_dict=True)
     logged = keras.callbacks.CSVLogger(tmp_path / "log.csv")
-    history = task.fit(
-        TEXTS, batch_size=2, epochs=2, validation_data=TEXTS[:2], verbose=0, callbacks=[TokenRate(), logged]
-    ).history
+    options = {"epochs": 2, "validation_data": TEXTS[:2], "validation_freq": 2, "callbacks": [TokenRate(), logged]}
+    history = task.fit(TEXTS, batch_size=2, verbose=0, **options).history
     assert history["tokens"] == [NUM_TOKENS, NUM_TOKENS]
-    assert history["val_tokens"] == [7, 7]
+    assert history["val_tokens"] == [7]
     assert min(history["tokens_per_second"]) > 0
     assert "tokens_per_second" in (tmp_path / "log.csv").read_text()
 
