@@ -115,6 +115,7 @@ class TestPredict:
         for x in (np.array(TEXTS), tf.constant(TEXTS), (text for text in TEXTS), iter(TEXTS), dataset, labelled):
             np.testing.assert_allclose(classifier.predict(x, verbose=0), expected, atol=BATCH_TOLERANCE)
 
+    @pytest.mark.usefixtures("traces_nothing")
     def test_pairs(self, classifier, encoder):
         columns = (TEXTS, TEXTS[::-1])
         dataset = tf.data.Dataset.from_tensor_slices((columns,)).batch(4)

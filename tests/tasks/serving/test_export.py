@@ -255,8 +255,8 @@ def test_warm_up_of_pairs_of_which_one_gives_way(truncation, backbone, tokenizer
     assert_every_request_has_an_answer(tmp_path / "model")
 
 
-def test_versions_and_no_warm_up(backbone, tmp_path):
-    task = kbl.BertSentenceEncoder(backbone)
+def test_versions_and_no_warm_up(new_backbone, tmp_path):
+    task = kbl.BertSentenceEncoder(new_backbone())
     assert task.export(tmp_path, version=1, warm_up=False) == tmp_path / "1"
     assert task.export(tmp_path, version="next", warm_up=False) == tmp_path / "2"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
@@ -288,8 +288,8 @@ def test_no_more_than_max_bytes_are_read(backbone, preprocessor, tmp_path):
         task.export(tmp_path / "other", max_bytes=3)
 
 
-def test_ids_that_a_server_has_padded_are_refused(backbone, tmp_path):
-    kbl.BertClassifier(backbone, 2).export(tmp_path / "model")
+def test_ids_that_a_server_has_padded_are_refused(new_backbone, tmp_path):
+    kbl.BertClassifier(new_backbone(), 2).export(tmp_path / "model")
     served = tf.saved_model.load(str(tmp_path / "model")).signatures["token_ids"]
     ids = {"token_ids": [[2, 5, 3, 2]], "segment_ids": [[0, 0, 0, 0]], "padding_mask": [[1, 1, 1, 1]]}
     with pytest.raises(tf.errors.InvalidArgumentError, match="`BertClassifier`: no row of `token_ids` must end in"):
