@@ -20,13 +20,13 @@ LOSS_TOLERANCE = 2e-4
 
 @pytest.fixture(scope="module")
 def make(new_backbone, tokenizer):
-    """A function that makes two towers of different depth; documents may be longer than queries."""
+    """A function that makes two towers of different sizes; documents may be longer than queries."""
     preprocessor, document_preprocessor = (BertPreprocessor(tokenizer, max_length=size) for size in (5, 9))
 
     def make(**options):
         return BertDualEncoder(
             new_backbone(attention_dropout=0.1),
-            new_backbone(seed=12, num_layers=2, intermediate_dim=17, attention_dropout=0.1),
+            new_backbone(seed=12, num_heads=5, intermediate_dim=17, attention_dropout=0.1),
             preprocessor=preprocessor,
             document_preprocessor=document_preprocessor,
             **options,

@@ -47,7 +47,7 @@ def answerer(make, train_eagerly, eagerly):
     """One model for all tests of this file, trained until it knows its few rows; eagerly, as steps are few."""
     answerer = make()
     answerer.compile(keras.optimizers.Adam(2e-2))
-    train_eagerly(answerer, X, Y, steps=15)
+    train_eagerly(answerer, X, Y, steps=16)
     with eagerly():
         answerer.tune_threshold(X, ANSWERS)
     return answerer

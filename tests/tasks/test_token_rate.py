@@ -3,26 +3,26 @@
 import keras
 import pytest
 
-from keras_bert_layers import BertMaskedLM, BertPreprocessor
+from keras_bert_layers import BertClassifier
 from keras_bert_layers.tasks import TokenRate
 
-TEXTS = ["good film", "bad", "a good night"]
+TEXTS, LABELS = ["good film", "bad", "a good night"], [1, 0, 1]
 NUM_TOKENS = 6 + 2 * 3  # with [CLS] and [SEP]
 
 
 @pytest.fixture(scope="module")
-def task(new_backbone, tokenizer):
-    task = BertMaskedLM(new_backbone(), BertPreprocessor(tokenizer, max_length=11))
+def task(new_backbone, preprocessor):
+    task = BertClassifier(new_backbone(), 2, preprocessor=preprocessor)
     task.backbone.trainable = False  # less work in each step
     task.compile(run_eagerly=True)
     return task
 
 
 def test_tokens_of_each_epoch(task, tmp_path):
-    assert "tokens" not in task.test_on_batch(TEXTS, return_dict=True)
+    assert "tokens" not in task.test_on_batch(TEXTS, LABELS, return_dict=True)
     logged = keras.callbacks.CSVLogger(tmp_path / "log.csv")
-    options = {"epochs": 2, "validation_data": TEXTS[:2], "validation_freq": 2, "callbacks": [TokenRate(), logged]}
-    history = task.fit(TEXTS, batch_size=2, verbose=0, **options).history
+    options = {"validation_data": (TEXTS[:2], LABELS[:2]), "validation_freq": 2, "callbacks": [TokenRate(), logged]}
+    history = task.fit(TEXTS, LABELS, batch_size=2, epochs=2, verbose=0, **options).history
     assert history["tokens"] == [NUM_TOKENS, NUM_TOKENS]
     assert history["val_tokens"] == [7]
     assert min(history["tokens_per_second"]) > 0
@@ -34,7 +34,7 @@ def test_tokens_of_each_step(task):
     told = keras.callbacks.LambdaCallback(
         on_train_batch_end=lambda batch, logs: steps.append(logs["tokens_per_second"])
     )
-    task.fit(TEXTS, batch_size=2, verbose=0, callbacks=[TokenRate(each_step=True), told])
+    task.fit(TEXTS, LABELS, batch_size=2, verbose=0, callbacks=[TokenRate(each_step=True), told])
     assert len(steps) == 2
 
 

@@ -212,15 +212,26 @@ def test_refuses_before_it_copies(backbone, tmp_path, monkeypatch):
         kbl.BertClassifier(backbone, 2).export(tmp_path / "model", dtype="bfloat16")
 
 
-def test_padding_is_left_out_however_the_task_is_compiled(tmp_path):
-    config = kbl.BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=12)
-    task = kbl.BertClassifier(kbl.BertBackbone(config), 2)
+@pytest.fixture(scope="module")
+def compiled(new_backbone):
+    """A task of ids that is compiled by XLA, and that pads therefore."""
+    task = kbl.BertClassifier(new_backbone(), 2)
     task.compile(jit_compile=True)
-    task.export(tmp_path / "model")
-    graph = tf.saved_model.load(str(tmp_path / "model")).signatures["token_ids"].graph.as_graph_def()
+    return task
+
+
+@pytest.fixture(scope="module")
+def served_ids(compiled, tmp_path_factory):
+    path = tmp_path_factory.mktemp("served") / "model"
+    compiled.export(path)
+    return tf.saved_model.load(str(path)).signatures["token_ids"]
+
+
+def test_padding_is_left_out_however_the_task_is_compiled(compiled, served_ids):
+    graph = served_ids.graph.as_graph_def()
     assert "Where" in {node.op for function in graph.library.function for node in function.node_def}
-    assert task.jit_compile
-    assert not task.backbone.padding_free
+    assert compiled.jit_compile
+    assert not compiled.backbone.padding_free
 
 
 def requests_of(model):
@@ -288,14 +299,12 @@ def test_no_more_than_max_bytes_are_read(backbone, preprocessor, tmp_path):
         task.export(tmp_path / "other", max_bytes=3)
 
 
-def test_ids_that_a_server_has_padded_are_refused(new_backbone, tmp_path):
-    kbl.BertClassifier(new_backbone(), 2).export(tmp_path / "model")
-    served = tf.saved_model.load(str(tmp_path / "model")).signatures["token_ids"]
+def test_ids_that_a_server_has_padded_are_refused(served_ids):
     ids = {"token_ids": [[2, 5, 3, 2]], "segment_ids": [[0, 0, 0, 0]], "padding_mask": [[1, 1, 1, 1]]}
     with pytest.raises(tf.errors.InvalidArgumentError, match="`BertClassifier`: no row of `token_ids` must end in"):
-        served(**{name: tf.constant(values) for name, values in ids.items()})
+        served_ids(**{name: tf.constant(values) for name, values in ids.items()})
     ids["padding_mask"] = [[1, 1, 1, 0]]
-    assert served(**{name: tf.constant(values) for name, values in ids.items()})["logits"].shape == (1, 2)
+    assert served_ids(**{name: tf.constant(values) for name, values in ids.items()})["logits"].shape == (1, 2)
 
 
 def values_of(model):
