@@ -156,6 +156,7 @@ def likelihood_and_gradients(field, emissions, tags, mask=None, **options):
     return float(value), [np.asarray(gradient) for gradient in gradients], np.asarray(probabilities)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_gradients_equal_brute_force(field, emissions):
     tags = np.random.default_rng(1).integers(0, NUM_TAGS, MASK.shape)
     _, found, _ = likelihood_and_gradients(field, emissions, tags, MASK)
