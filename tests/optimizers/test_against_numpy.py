@@ -9,7 +9,7 @@ import pytest
 
 from keras_bert_layers.optimizers import WarmupLinearDecay, adamw, google_adamw, lamb
 
-STEPS, SAVED_AFTER, DECAY, CLIP, PEAK = 100, 43, 0.2, 9.0, 2e-3
+STEPS, SAVED_AFTER, COMPARED_AFTER, DECAY, CLIP, PEAK = 100, 43, 53, 0.2, 9.0, 2e-3
 # Of the largest weight: float32 roundings of a hundred steps, and TensorFlow's operation for Adam, which takes
 # 1 - 0.999 in float32 and so makes each step 6e-6 times too long. Measured 5e-7 at most.
 CLOSE = 1e-6
@@ -93,15 +93,16 @@ def test_a_hundred_steps_and_a_file(name, left_out, tmp_path):
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
     for one in (model, again):
-        apply(one, gradients[SAVED_AFTER:])
-    assert_close(
-        model.get_weights(), expected(name, weights, gradients, undecayed=undecayed, unadapted=undecayed), CLOSE
-    )
+        apply(one, gradients[SAVED_AFTER:COMPARED_AFTER])
     assert again.optimizer.get_config() == model.optimizer.get_config()
     for one, other in zip(
         again.optimizer.variables + again.weights, model.optimizer.variables + model.weights, strict=True
     ):
         np.testing.assert_array_equal(keras.ops.convert_to_numpy(one), keras.ops.convert_to_numpy(other))
+    apply(model, gradients[COMPARED_AFTER:])
+    assert_close(
+        model.get_weights(), expected(name, weights, gradients, undecayed=undecayed, unadapted=undecayed), CLOSE
+    )
 
 
 def test_layer_adaptation_is_left_out_by_name():
@@ -156,7 +157,7 @@ def test_fit_accumulates_gradients_of_repeated_tokens(name):
         model = keras.Sequential([keras.Input((3,)), keras.layers.Embedding(6, 2)])
         model.set_weights([np.arange(12.0).reshape(6, 2) / 12 - 0.3])
         optimizer = KINDS[name][0](0.01, clip_norm=0.1, gradient_accumulation_steps=num_batches)
-        model.compile(optimizer, "mse")
+        model.compile(optimizer, "mse", run_eagerly=num_batches == 1)
         model.fit(ids, values, batch_size=batch_size, epochs=3, shuffle=False, verbose=0)
         found.append(model.get_weights())
     assert_close(found[1], found[0], CLOSE)
