@@ -78,10 +78,12 @@ def check_onnx(ask, tmp_path, rules_once):
         path = task.export(tmp_path / "model.onnx", format="onnx")
         tf.config.run_functions_eagerly(True)
         try:
-            for texts in (TEXTS, *([text] for text in TEXTS)):
-                same(ask(path, texts), task.serve(texts))
+            expected = task.serve(TEXTS)
         finally:
             tf.config.run_functions_eagerly(False)
+        same(ask(path, TEXTS), expected)
+        for row, text in enumerate(TEXTS):  # the task's answer depends on no other text
+            same(ask(path, [text]), {name: values[row : row + 1] for name, values in expected.items()})
 
     return check
 
