@@ -38,14 +38,14 @@ def test_same_rows_as_the_plain_path(files, tokenizer, rule, rows_of, tmp_path, 
     kind = rule if name == "DocumentRows" else getattr(preprocessing, name)()
     corpus = TextCorpus(files, tokenizer, rule=kind, max_length=9, seed=3)
     shards = write_shards(corpus, tmp_path / "shards", num_duplicates=2)
-    epochs = [rows_of(corpus.dataset(epoch)) for epoch in range(2)]
+    datasets = [corpus.dataset(epoch) for epoch in range(2)]
+    epochs = [rows_of(dataset) for dataset in datasets]
     assert epochs[0] != epochs[1]
     for epoch in range(3):
         assert rows_of(shards.dataset(epoch)) == epochs[epoch % 2]
     assert shards.num_rows == tuple(map(len, epochs))
     assert rows_of(tf.data.Dataset.range(1, 4).flat_map(shards.dataset)) == epochs[1] + epochs[0] + epochs[1]
-    assert next(iter(corpus.dataset(0))).keys() == next(iter(shards.dataset(0))).keys()
-    assert corpus.dataset(0).element_spec == shards.dataset(0).element_spec
+    assert datasets[0].element_spec == shards.dataset(0).element_spec
 
 
 def test_parquet(parquet, tokenizer, rule, rows_of, tmp_path):
