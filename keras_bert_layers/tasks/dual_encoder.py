@@ -66,8 +66,8 @@ class BertDualEncoder(Task):
         >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cat", "dog", "who"])
         >>> encoder = kbl.BertDualEncoder(kbl.BertBackbone(config), preprocessor=kbl.BertPreprocessor(tokenizer))
         >>> queries, documents = ["who cat", "who dog"], ["cat cat", "dog dog"]
-        >>> history = encoder.fit((queries, documents), verbose=0)
-        >>> history = encoder.fit((queries, documents, [["dog", "dog cat"], ["cat"]]), verbose=0)  # with hard negatives
+        >>> negatives = [["dog", "dog cat"], ["cat"]]  # hard ones, which may be left out
+        >>> history = encoder.fit((queries, documents, negatives), verbose=0)
         >>> corpus = encoder.encode_documents(["cat", "dog", "cat dog"], verbose=0)
         >>> scores = encoder.encode_queries(["who dog"], verbose=0) @ corpus.T
         >>> scores.shape

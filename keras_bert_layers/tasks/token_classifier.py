@@ -90,8 +90,7 @@ class BertTokenClassifier(Task):
         ...     kbl.BertBackbone(config), ["O", "B-place", "I-place"], preprocessor=kbl.BertPreprocessor(tokenizer)
         ... )
         >>> words, tags = [["in", "New", "York"], ["York"]], [["O", "B-place", "I-place"], ["B-place"]]
-        >>> history = classifier.fit(words, tags, verbose=0)
-        >>> history = classifier.fit(["in New York"], [[(3, 11, "place")]], verbose=0)
+        >>> history = classifier.fit(words, tags, verbose=0)  # or texts, and spans such as `[(3, 11, "place")]`
         >>> [len(tags) for tags in classifier.predict_tags([["New", "York"], ["York"]])]
         [2, 1]
 
