@@ -20,6 +20,9 @@ PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "ab", "abcd", "b", 
 VOCABULARY = [*PIECES, "##a", "##b", "##ab", "##cd", "##é", "##σ", "##ς", "##؝", "##[", "x", "y", "ok", "##k"]
 
 
+pytestmark = pytest.mark.usefixtures("traces_nothing")
+
+
 def differences(tokenizer, texts, ask, max_length=64):
     preprocessor = kbl.BertPreprocessor(tokenizer, max_length=max_length)
     graph = Graph()

@@ -36,6 +36,7 @@ def check_every_scalar_value(vocabulary, lowercase, strip_accents, google_tokeni
     assert different == []
 
 
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize(("lowercase", "strip_accents"), SWITCHES)
 @pytest.mark.parametrize("split_chinese", [True, False])
 def test_hard_texts(lowercase, strip_accents, split_chinese, rich_vocabulary, google_tokenizer, hard_texts):

@@ -92,6 +92,7 @@ def test_every_scalar_value_with_switches_apart(lowercase, strip_accents, librar
     check_every_scalar_value(tokenizer, library, differences)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize(("lowercase", "strip_accents"), SWITCHES)
 @pytest.mark.parametrize("split_chinese", [True, False])
 def test_hard_texts(lowercase, strip_accents, split_chinese, library_of, rich_vocabulary, hard_texts):

@@ -34,6 +34,7 @@ def test_size_is_kept_and_frequent_words_are_tokens():
     assert train_vocabulary(["low low"], 130)[104:] == ["l", "o", "w", "##o", "##w", *LEARNT]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize("reference", ["google", "huggingface"])
 @pytest.mark.parametrize(("lowercase", "split_chinese"), [(True, True), (False, False)])
 def test_every_word_of_the_texts_has_pieces(reference, lowercase, split_chinese):
