@@ -29,10 +29,12 @@ def server(classifier, start):
         yield server
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_classifier_equals_keras(classifier, server, asked_as_keras):
     asked_as_keras(classifier, server, OLDER)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_answers_equal_answer(classifier, server, texts):
     """`answer` sorts by length and cuts into batches; the server gets all at once."""
     found = as_text(server.ask("serving_default", {"text": texts}).outputs)
