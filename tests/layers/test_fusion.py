@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow" or platform.machine() not in ("x86_64", "AMD64"),
     reason="oneDNN fuses TensorFlow's graphs on x86",
 )
-NUM_LAYERS = 3
+NUM_LAYERS = 2
 NUM_GROUPS = 2
 
 
