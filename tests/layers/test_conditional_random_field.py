@@ -218,6 +218,12 @@ def test_a_row_does_not_depend_on_its_neighbours_or_padding(field, emissions):
     np.testing.assert_allclose(field(padded, np.pad(MASK, [(0, 0), (0, 3)]))[1:2, :6], alone, atol=FLOAT32)
 
 
+@pytest.mark.parametrize(
+    "field",
+    [None, TAG_NAMES, pytest.param(BIOES_NAMES, marks=pytest.mark.slow)],
+    ids=["free", "bio", "bioes"],
+    indirect=True,
+)
 def test_lengths_may_be_unknown_where_the_graph_is_made(field, emissions):
     unknown = [tf.TensorSpec([None, None, NUM_TAGS]), tf.TensorSpec([None, None], tf.int32)]
 

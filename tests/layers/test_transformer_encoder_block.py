@@ -23,7 +23,7 @@ def make(**kwargs):
     )
 
 
-@pytest.mark.parametrize("normalize_first", [False, True])
+@pytest.mark.parametrize("normalize_first", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_contract(normalize_first, check_layer, draw, tmp_path):
     check_layer(
         lambda **kwargs: make(normalize_first=normalize_first, activation="gelu_tanh", **kwargs),
