@@ -1,5 +1,7 @@
 """A small random model of every kind of this package, for the tests of writers."""
 
+import functools
+
 import keras
 import numpy as np
 
@@ -95,7 +97,15 @@ def randomised(model, seed=3):
 
 
 def preprocessor(reference="huggingface", **options):
+    """Without options one for all models, as nothing changes it."""
+    return _preprocessor(reference) if not options else _new_preprocessor(reference, **options)
+
+
+def _new_preprocessor(reference, **options):
     return BertPreprocessor(BertTokenizer(VOCABULARY, reference=reference, **options), max_length=MAX_LENGTH)
+
+
+_preprocessor = functools.cache(_new_preprocessor)
 
 
 def make(kind, **options):

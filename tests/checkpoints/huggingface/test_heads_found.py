@@ -1,6 +1,8 @@
 """Heads in the weights that the config does not state, or states wrongly: each loads as transformers computes it."""
 
+import functools
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -34,6 +36,24 @@ LOADS = {
 }
 
 
+@pytest.fixture(scope="module")
+def models(our_models):
+    """`models(kind)`: a model of `our_models`, made once; no test changes it."""
+    return functools.cache(our_models.make)
+
+
+@pytest.fixture(scope="module")
+def saved(models, tmp_path_factory):
+    """`saved(kind)`: the directory of such a model, written once."""
+    return functools.cache(lambda kind: save_huggingface(models(kind), tmp_path_factory.mktemp("saved") / kind))
+
+
+@pytest.fixture
+def written(saved, tmp_path):
+    """`written(kind)`: a copy of that directory, for a test to change."""
+    return lambda kind: shutil.copytree(saved(kind), tmp_path / "x")
+
+
 def edited(directory, **changes):
     """Changes keys of a checkpoint's config; ABSENT takes one away."""
     path = directory / "config.json"
@@ -57,10 +77,10 @@ def assert_equal_weights(one, other):
 
 
 @pytest.mark.parametrize("case", LOADS)
-def test_the_stored_head_is_read(our_models, tmp_path, case):
+def test_the_stored_head_is_read(models, written, case):
     kind, changes, task = LOADS[case]
-    ours = our_models.make(kind)
-    directory = edited(save_huggingface(ours, tmp_path / "x"), **changes)
+    ours = models(kind)
+    directory = edited(written(kind), **changes)
     again = load_task(directory, task, preprocessor=None)
     assert type(again) is type(ours)
     report = load_report(again)
@@ -85,24 +105,24 @@ def test_the_stored_head_is_read(our_models, tmp_path, case):
         ("regression", ["classifier", "cross_encoder", "multiple_choice"]),
     ],
 )
-def test_several_tasks_are_named_with_the_calls_to_write(our_models, tmp_path, kind, tasks):
-    directory = edited(save_huggingface(our_models.make(kind), tmp_path / "x"), architectures=ABSENT)
+def test_several_tasks_are_named_with_the_calls_to_write(written, kind, tasks):
+    directory = edited(written(kind), architectures=ABSENT)
     calls = " or ".join(f"`load_task('{directory}', task='{task}')`" for task in tasks)
     with pytest.raises(CheckpointError) as error:
         load_task(directory)
     assert str(error.value).endswith(f"does not state its task, and its weights fit {len(tasks)}. Write {calls}.")
 
 
-def test_what_a_classifier_classifies_is_what_the_config_states(our_models, tmp_path):
+def test_what_a_classifier_classifies_is_what_the_config_states(written):
     """The tensors are the same; a user who asks for another task wants a new head."""
-    directory = save_huggingface(our_models.make("classifier"), tmp_path / "x")
+    directory = written("classifier")
     task = load_task(directory, "token_classifier", tag_names=["O", "B-x", "I-x"], preprocessor=None)
     assert "token_classification_head/dense/kernel" in load_report(task).newly_initialized
 
 
-def test_a_pretrained_encoder_gets_a_new_classifier(our_models, tmp_path):
+def test_a_pretrained_encoder_gets_a_new_classifier(written):
     """And not the head for the next sentence, which is one of two classes too."""
-    directory = save_huggingface(our_models.make("pretrainer"), tmp_path / "x")
+    directory = written("pretrainer")
     task = load_task(directory, "classifier", num_classes=2, preprocessor=None)
     assert "classification_head/dense/kernel" in load_report(task).newly_initialized
 
@@ -118,8 +138,8 @@ def test_regression_of_several_numbers(our_models, tmp_path, names):
     assert_equal_weights(again, model)
 
 
-def test_sizes_are_those_of_the_weights(our_models, tmp_path):
-    directory = save_huggingface(our_models.make("unnamed_classifier"), tmp_path / "x")
+def test_sizes_are_those_of_the_weights(written):
+    directory = written("unnamed_classifier")
     for changes, first in (
         ({"id2label": ABSENT, "label2id": ABSENT}, "LABEL_0"),
         ({"id2label": None, "num_labels": 3}, "LABEL_0"),
@@ -155,8 +175,8 @@ def test_a_decoder_of_its_own(our_models, tmp_path, kind):
     assert_equal_weights(keras.models.load_model(tmp_path / "x.keras"), model)
 
 
-def test_an_untied_decoder_that_is_not_there(our_models, tmp_path):
-    directory = edited(save_huggingface(our_models.make("masked_lm"), tmp_path / "x"), tie_word_embeddings=False)
+def test_an_untied_decoder_that_is_not_there(written):
+    directory = edited(written("masked_lm"), tie_word_embeddings=False)
     with pytest.raises(CheckpointError, match=r"needs 1 tensors .* lacks: cls\.predictions\.decoder\.weight"):
         load_task(directory)
 
@@ -169,8 +189,8 @@ def test_dialects_without_an_untied_decoder(our_models, tmp_path):
         save_google(model, tmp_path / "x")
 
 
-def test_a_trained_head_needs_the_pooler_that_it_reads(our_models, tmp_path):
-    directory = save_huggingface(our_models.make("classifier"), tmp_path / "x")
+def test_a_trained_head_needs_the_pooler_that_it_reads(written):
+    directory = written("classifier")
     with_tensors(directory, bert__pooler__dense__weight=None, bert__pooler__dense__bias=None)
     with pytest.raises(CheckpointError, match=r"reads the pooled output, and the weights file lacks the pooler"):
         load_task(directory)
@@ -182,8 +202,8 @@ def test_a_trained_head_needs_the_pooler_that_it_reads(our_models, tmp_path):
 
 
 @pytest.mark.parametrize("task", [None, "classifier"])
-def test_a_head_of_two_layers_is_named_with_the_line_that_adds_it(our_models, tmp_path, task):
-    directory = save_huggingface(our_models.make("classifier"), tmp_path / "x")
+def test_a_head_of_two_layers_is_named_with_the_line_that_adds_it(written, task):
+    directory = written("classifier")
     layers = {"classifier__dense": (15, 15), "classifier__out_proj": (3, 15)}
     tensors = {f"{name}__weight": np.ones(shape, "float32") for name, shape in layers.items()}
     tensors |= {f"{name}__bias": np.ones(shape[:1], "float32") for name, shape in layers.items()}
@@ -210,8 +230,8 @@ def test_a_stored_head_of_another_kind_is_not_thrown_away(checkpoint, task, opti
         load_task(checkpoint, task, **options)
 
 
-def test_a_conditional_random_field_is_warned_of(our_models, tmp_path):
-    directory = save_huggingface(our_models.make("token_classifier"), tmp_path / "x")
+def test_a_conditional_random_field_is_warned_of(written):
+    directory = written("token_classifier")
     with_tensors(directory, crf__transitions=np.ones((4, 4), "float32"))
     with pytest.warns(UserWarning, match=r"the conditional random field `crf` is not read; tags are of logits alone"):
         assert load_report(load_task(directory)).ignored == {
