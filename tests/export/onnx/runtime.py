@@ -4,10 +4,13 @@ import pickle
 import sys
 
 import onnxruntime
-from onnxruntime_extensions import get_library_path
 
 
 def main():
+    # Where onnx is, onnxruntime_extensions imports transformers and torch too, for tools that nothing here uses.
+    sys.modules["onnx"] = None
+    from onnxruntime_extensions import get_library_path
+
     options = onnxruntime.SessionOptions()
     options.register_custom_ops_library(get_library_path())
     options.log_severity_level = 3

@@ -10,6 +10,7 @@ from keras_bert_layers.export.onnx import FLOAT, Answer, Graph, activation
 from keras_bert_layers.export.onnx._encoder_graph import quantized
 from keras_bert_layers.layers.dense import activation_function
 
+pytestmark = pytest.mark.usefixtures("rules_once")
 TEXTS = ["a good film", "unhappy night, BAD film!", "", "film [MASK] " * 9, "Ünhappy\tnight"]
 
 

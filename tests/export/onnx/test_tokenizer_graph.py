@@ -7,6 +7,7 @@ import keras_bert_layers as kbl
 from keras_bert_layers.export.onnx import INT32, INT64, Answer, Graph
 from keras_bert_layers.export.onnx._tokenizer_graph import token_rows
 
+pytestmark = pytest.mark.usefixtures("rules_once")
 # NUL ends a string on its way into ONNX Runtime, whatever the graph does.
 CHARACTERS = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
 CONTEXTS = ["ab{}cd", "{}", "ab{}"]
@@ -18,9 +19,6 @@ UNUSUAL = [
 ]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "ab", "abcd", "b", "é", "ß", "σ", "ς", "中", "؝", "?", "["]
 VOCABULARY = [*PIECES, "##a", "##b", "##ab", "##cd", "##é", "##σ", "##ς", "##؝", "##[", "x", "y", "ok", "##k"]
-
-
-pytestmark = pytest.mark.usefixtures("traces_nothing")
 
 
 def differences(tokenizer, texts, ask, max_length=64):
@@ -57,12 +55,18 @@ def tokenizer(request):
     return kbl.BertTokenizer(VOCABULARY, **TOKENIZERS[request.param])
 
 
-def test_unusual_texts(tokenizer, ask):
-    pytest.importorskip("onnx")
+@pytest.fixture(scope="module")
+def unusual_texts():
+    """Texts with a sample of all characters."""
     sample = [character for character in CHARACTERS if ord(character) < 0x400 or ord(character) % 61 == 0]
     placed = [CONTEXTS[0].format(character) for character in sample]
-    texts = [*UNUSUAL, *(" ".join(placed[start : start + 8]) for start in range(0, len(placed), 8))]
-    assert differences(tokenizer, texts, ask) == []
+    return [*UNUSUAL, *(" ".join(placed[start : start + 8]) for start in range(0, len(placed), 8))]
+
+
+@pytest.mark.usefixtures("traces_nothing")
+def test_unusual_texts(tokenizer, unusual_texts, ask):
+    pytest.importorskip("onnx")
+    assert differences(tokenizer, unusual_texts, ask) == []
 
 
 @pytest.mark.parametrize(
@@ -81,6 +85,7 @@ def test_every_character(tokenizer, ask):
         assert differences(tokenizer, texts, ask, max_length=256) == []
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_special_tokens_of_a_user(ask):
     pytest.importorskip("onnx")
     added = [kbl.preprocessing.AddedToken(content, special=True) for content in ("[E1]", "[E1]x", "ab")]
@@ -88,7 +93,8 @@ def test_special_tokens_of_a_user(ask):
     assert differences(tokenizer, ["a[E1]xb", "[E1] abcd", "AB ab xaby", "[e1]"], ask) == []
 
 
-def test_the_unknown_token_as_text(ask):
+@pytest.mark.usefixtures("traces_nothing")
+@pytest.mark.parametrize("tokenizer", ["huggingface, lowercase"], indirect=True)
+def test_the_unknown_token_as_text(tokenizer, ask):
     pytest.importorskip("onnx")
-    tokenizer = kbl.BertTokenizer(VOCABULARY, reference="huggingface")
     assert differences(tokenizer, ["a[UNK]b zz", "[UNK]", "zz[UNK]zz ab"], ask) == []
