@@ -128,7 +128,13 @@ def settings(
 
 
 def fused_adam(
-    optimizer: Any, gradient: Any, variable: Any, *, learning_rate: Any, powers: tuple[Any, Any] | None = None
+    optimizer: Any,
+    gradient: Any,
+    variable: Any,
+    *,
+    learning_rate: Any,
+    epsilon: Any,
+    powers: tuple[Any, Any] | None = None,
 ) -> None:
     """Updates a weight and its moments by one step of Adam, as one operation of TensorFlow.
 
@@ -139,6 +145,7 @@ def fused_adam(
         gradient: the gradient of `variable`.
         variable: a `tf.Variable`.
         learning_rate: the rate of the step.
+        epsilon: what is added to the root of the second moment, whose bias is not corrected.
         powers: the betas to the power of the step, for the correction of the moments' bias. Without them there is none:
             the operation multiplies the rate by `sqrt(1 - powers[1]) / (1 - powers[0])`.
 
@@ -156,6 +163,6 @@ def fused_adam(
         lr=tf.cast(learning_rate, variable.dtype),
         beta1=optimizer.beta_1,
         beta2=optimizer.beta_2,
-        epsilon=optimizer.epsilon,
+        epsilon=epsilon,
         grad=tf.cast(gradient, variable.dtype),
     )

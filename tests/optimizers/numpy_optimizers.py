@@ -109,9 +109,12 @@ def google_adamw(weight, gradient, state, step, *, rate, decay, beta_1=0.9, beta
     return weight - rate * (state["m"] / (np.sqrt(state["v"]) + epsilon) + decay * weight)
 
 
-def decayed_adam(weight, gradient, state, step, *, rate, decay, epsilon=1e-8):
-    """Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2; the epsilon is where Keras's Adam has it."""
-    return adam(weight, gradient, state, step, rate=rate, epsilon=epsilon) - rate * decay * weight
+def decayed_adam(weight, gradient, state, step, *, rate, decay, beta_1=0.9, beta_2=0.999, epsilon=1e-8):
+    """Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2: epsilon is added after the bias correction."""
+    state["m"] = beta_1 * state["m"] + (1 - beta_1) * gradient
+    state["v"] = beta_2 * state["v"] + (1 - beta_2) * gradient**2
+    ratio = state["m"] / (1 - beta_1**step) / (np.sqrt(state["v"] / (1 - beta_2**step)) + epsilon)
+    return weight - rate * (ratio + decay * weight)
 
 
 def decayed_lamb(weight, gradient, state, step, *, rate, decay, adapts=True, beta_1=0.9, beta_2=0.999, epsilon=1e-6):

@@ -105,6 +105,17 @@ def test_a_hundred_steps_and_a_file(name, left_out, tmp_path):
     )
 
 
+def test_gradients_as_small_as_epsilon():
+    """Where epsilon is added decides half of these steps. It is where PyTorch adds it."""
+    weights, gradients = data(20)
+    gradients = [[gradient * 1e-8 for gradient in row] for row in gradients]
+    model = compiled("adamw", weights)
+    apply(model, gradients)
+    assert_close(
+        model.get_weights(), expected("adamw", weights, gradients, undecayed={1, 2, 3}, unadapted=set()), CLOSE
+    )
+
+
 def test_layer_adaptation_is_left_out_by_name():
     weights, gradients = data(20)
     model = compiled("lamb", weights, exclude_from_layer_adaptation=["first/kernel"])

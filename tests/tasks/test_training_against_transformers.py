@@ -16,9 +16,9 @@ NUM_WARMUP_STEPS = 2
 BATCH_SIZE = 6
 PEAK_RATE = 5e-5
 WORDS = "the film is a warm dull funny slow bright night with actors who laugh and weep for hours".split()
-# Two float32 implementations that start from equal weights drift apart: where a gradient is only rounding noise, as the
-# key bias has it, Adam still moves by the full rate. Measured: 1e-4. With epsilon in the wrong place: 2e-3.
-TOLERANCE = 5e-4
+# Two float32 implementations that start from equal weights. Measured: 1.2e-7, and 4.5e-7 over 40 steps. With epsilon
+# where Keras has it, before the bias correction: 1e-4.
+TOLERANCE = 2e-6
 
 
 @pytest.fixture

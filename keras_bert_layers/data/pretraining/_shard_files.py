@@ -77,7 +77,7 @@ def write_records(path: Path, rows: TokenRows, numbers: np.ndarray, *, compressi
             file.write(example.SerializeToString(deterministic=True))
 
 
-def read_records(paths: tf.Tensor, *, compression: str, has_labels: bool) -> tf.data.Dataset:
+def read_records(paths: tf.data.Dataset, *, compression: str, has_labels: bool) -> tf.data.Dataset:
     """The rows of files in their order, as `RowSource.dataset` has them."""
     features = {name: tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True) for name in SEQUENCES}
     features |= {name: tf.io.FixedLenFeature([], tf.int64) for name in (("label", "row") if has_labels else ("row",))}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,39 @@ from keras_bert_layers.data.pretraining._shard_files import (
     shard_path,
 )
 from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS
-from keras_bert_layers.data.pretraining.text_corpus import unit_order
+from keras_bert_layers.data.pretraining.text_corpus import LARGEST_SEED, unit_order
 from keras_bert_layers.preprocessing.rows.row_rules import RULES, rule_from_dict, rule_to_dict
 from keras_bert_layers.preprocessing.rows.token_rows import RowRule
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer, check_is_tokenizer
 
 OWNER = "TokenShards"
+# A million shards.
+MAX_MANIFEST_BYTES = 256 * 1024 * 1024
+_REMAKE = "Write the shards again, to a new directory."
+_REMOVE = "Remove it, and call `write_shards` again."
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _has_settings(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("settings"), dict)
+
+
+# What a manifest must have, for this class to read it.
+_VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "tokenizer": ("an object with sha256 and settings", lambda value: _has_settings(value) and "sha256" in value),
+    "rule": (
+        "an object with class and settings",
+        lambda value: _has_settings(value) and isinstance(value.get("class"), str),
+    ),
+    "max_length": ("a positive integer", lambda value: _is_count(value) and value > 0),
+    "seed": ("an integer from 0 to 2**63 - 1", lambda value: _is_count(value) and value <= LARGEST_SEED),
+    "num_duplicates": ("a positive integer", lambda value: _is_count(value) and value > 0),
+    "compression": ('"" or "GZIP"', lambda value: value in ("", "GZIP")),
+    "shards": ("a list that is not empty", lambda value: isinstance(value, list) and bool(value)),
+}
 
 
 class TokenShards:
@@ -90,6 +119,9 @@ class TokenShards:
         for shard in self.manifest["shards"]:
             self._shards[shard["duplicate"]].append(shard)
         self.num_rows = tuple(sum(shard["rows"] for shard in shards) for shards in self._shards)
+        self._hashes = {
+            _path(self.directory, self.manifest, shard).name: shard["sha256"] for shard in self.manifest["shards"]
+        }
 
     def dataset(self, epoch: Any) -> tf.data.Dataset:
         """The rows of an epoch.
@@ -99,19 +131,38 @@ class TokenShards:
 
         Returns:
             A `tf.data.Dataset` of single rows, as of `TextCorpus.dataset`.
+
+        Raises:
+            ValueError: when the rows are taken, a shard whose SHA-256 is not that of the manifest; TensorFlow shows it
+                as its own error. A shard is hashed when it is first read.
         """
         paths = tf.constant([self._paths(duplicate) for duplicate in range(self.num_duplicates)])
+        paths = paths[tf.cast(epoch, tf.int64) % self.num_duplicates]
+
+        def checked(path: tf.Tensor) -> tf.Tensor:
+            return tf.ensure_shape(tf.numpy_function(self._checked_once, [path], tf.string), [])
+
         return read_records(
-            paths[tf.cast(epoch, tf.int64) % self.num_duplicates],
+            tf.data.Dataset.from_tensor_slices(paths).map(checked),
             compression=self.manifest["compression"],
             has_labels=self.rule.has_labels,
         )
+
+    def _checked_once(self, path: bytes) -> bytes:
+        """The path of a shard, unless its content is damaged."""
+        file = Path(os.fsdecode(path))
+        if (expected := self._hashes.get(file.name)) is not None:
+            with file.open("rb") as content:
+                if hashlib.file_digest(content, "sha256").hexdigest() != expected:
+                    raise ValueError(f"`{OWNER}`: {file} is damaged: its SHA-256 is not {expected}. {_REMOVE}")
+            del self._hashes[file.name]
+        return path
 
     def _paths(self, duplicate: int) -> list[str]:
         """The shards of a duplicate, in the order of its rows."""
         shards = self._shards[duplicate]
         units = np.array([shard["block"] >> BLOCK_BITS for shard in shards])
-        places = np.argsort(unit_order(self.seed, duplicate, units[-1] + 1))
+        places = np.argsort(unit_order(self.seed, duplicate, units.max() + 1))
         order = np.argsort(places[units], kind="stable")
         return [str(_path(self.directory, self.manifest, shards[index])) for index in order]
 
@@ -121,15 +172,38 @@ def _checked_manifest(directory: Path) -> dict[str, Any]:
     if not path.is_file():
         cure = "Call `write_shards` again: it continues where it was interrupted."
         raise FileNotFoundError(f"`{OWNER}`: there is no {path}, so the shards are not complete. {cure}")
-    manifest: dict[str, Any] = json.loads(path.read_bytes())
-    if manifest.get("format") != FORMAT:
-        raise ValueError(f"`{OWNER}`: {path} has format {manifest.get('format')}; this version reads {FORMAT}.")
-    for shard in manifest["shards"]:
-        file = _path(directory, manifest, shard)
-        if file.stat().st_size != shard["bytes"]:
-            cure = "Remove it, and call `write_shards` again."
-            raise ValueError(f"`{OWNER}`: {file} has {file.stat().st_size} bytes, not {shard['bytes']}. {cure}")
+    if path.stat().st_size > MAX_MANIFEST_BYTES:
+        raise ValueError(f"`{OWNER}`: {path} must take at most {MAX_MANIFEST_BYTES:,} bytes.")
+    try:
+        manifest = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"`{OWNER}`: {path} must be valid JSON. Received: {error}.") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        found = manifest.get("format") if isinstance(manifest, dict) else "none"
+        raise ValueError(f"`{OWNER}`: {path} has format {found}; this version reads {FORMAT}.")
+    for name, (rule, is_right) in _VALUES.items():
+        if not is_right(manifest.get(name)):
+            raise ValueError(f"`{OWNER}`: {path}: `{name}` must be {rule}. {_REMAKE}")
+    _check_shards(path, manifest)
     return manifest
+
+
+def _check_shards(path: Path, manifest: dict[str, Any]) -> None:
+    """Every file is there, every number is one that so many shards can have, and every duplicate has rows."""
+    shards, num_duplicates = manifest["shards"], manifest["num_duplicates"]
+    num_rows = dict.fromkeys(range(min(num_duplicates, len(shards) + 1)), 0)
+    for shard in shards:
+        values: dict[str, Any] = shard if isinstance(shard, dict) else {}
+        is_right = all(_is_count(values.get(name)) for name in ("block", "duplicate", "rows"))
+        is_right = is_right and values["duplicate"] in num_rows and values["block"] >> BLOCK_BITS < len(shards)
+        if not is_right or not isinstance(values.get("sha256"), str):
+            raise ValueError(f"`{OWNER}`: {path}: a shard must have block, duplicate, rows and sha256. {_REMAKE}")
+        num_rows[shard["duplicate"]] += shard["rows"]
+        file = _path(path.parent, manifest, shard)
+        if file.stat().st_size != shard.get("bytes"):
+            raise ValueError(f"`{OWNER}`: {file} has {file.stat().st_size} bytes, not {shard.get('bytes')}. {_REMOVE}")
+    if not all(num_rows.values()):
+        raise ValueError(f"`{OWNER}`: {path}: each of {num_duplicates:,} duplicates must have at least one row.")
 
 
 def _path(directory: Path, manifest: dict[str, Any], shard: dict[str, Any]) -> Path:

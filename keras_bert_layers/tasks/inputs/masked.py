@@ -157,9 +157,7 @@ class MaskedInputs(Inputs):
     def _batches_of_epoch(
         self, source: RowSource, batch_size: int, seed: Any, epoch: Any, *, shuffle: bool = False
     ) -> tf.data.Dataset:
-        rows = source.dataset(epoch)
-        if source.num_rows is not None:
-            rows = rows.take(min(source.num_rows))  # Keras needs equally many steps in each epoch
+        rows = equally_many(source, epoch)
         if shuffle:
             order = mask_seeds(seed, epoch, tf.constant([ORDER_ROW], tf.int64))[0]
             rows = rows.shuffle(SHUFFLED_ROWS, seed=order, reshuffle_each_iteration=False)
@@ -199,3 +197,23 @@ class MaskedInputs(Inputs):
     def tokens(self, *texts: Any) -> dict[str, Any]:
         """The ids for a batch of strings in which `[MASK]` is the mask, in graph."""
         return traced_once(self.reader, texts if len(texts) > 1 else texts[0])
+
+
+def equally_many(source: RowSource, epoch: Any) -> tf.data.Dataset:
+    """The rows of an epoch, as many as in every other epoch, because Keras needs equally many steps.
+
+    Duplicates of a corpus may differ by a few rows. What a longer one leaves out is its end the first time, and other
+    rows each time it comes again, so that all rows are trained on.
+    """
+    rows = source.dataset(epoch)
+    if source.num_rows is None or min(source.num_rows) == max(source.num_rows):
+        return rows
+    num_duplicates = len(source.num_rows)
+    size = tf.constant(source.num_rows, tf.int64)[epoch % num_duplicates]
+    spare = size - min(source.num_rows)
+    first_left_out = -(epoch // num_duplicates + 1) * spare
+
+    def is_kept(index: tf.Tensor, _: Any) -> tf.Tensor:
+        return (index - first_left_out) % size >= spare
+
+    return rows.enumerate().filter(is_kept).map(lambda _, row: row)

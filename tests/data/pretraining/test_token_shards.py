@@ -51,3 +51,43 @@ def test_files(directory, tokenizer):
     (directory / "manifest.json").write_text(json.dumps({**manifest, "format": 2}))
     with pytest.raises(ValueError, match="has format 2; this version reads 1"):
         TokenShards(directory, tokenizer)
+
+
+def test_manifests_that_are_wrong(directory, tokenizer):
+    path = directory / "manifest.json"
+    content = path.read_text()
+    manifest = json.loads(content)
+    (shard, *_) = manifest["shards"]
+    changed = [
+        *({name: value} for name in ("tokenizer", "rule", "shards") for value in (None, [], {}, 3, "a")),
+        *({name: value} for name in ("max_length", "num_duplicates") for value in (None, 0, -1, 1.0, True, "9")),
+        *({"num_duplicates": value} for value in (2, 10**9, 10**30)),
+        *({"seed": value} for value in (-1, 2**63, "1")),
+        *({"compression": value} for value in (None, "ZLIB", [])),
+        *({"shards": [value]} for value in (None, [], {}, 3)),
+        *({"shards": [{**shard, "block": value}]} for value in (None, -1, 10**9, 10**30, 0.0)),
+        *({"shards": [{**shard, "duplicate": value}]} for value in (None, -1, 1, 10**9)),
+        *({"shards": [{**shard, "rows": value}]} for value in (None, -1, 0)),
+        *({"shards": [{**shard, "bytes": None}]}, {"shards": [{**shard, "sha256": 3}]}),
+        *({"rule": {"class": value, "settings": {}}} for value in (None, [], 3, "Unknown")),
+        {"rule": {"class": "NextSentence", "settings": {"unknown": 3}}},
+    ]
+    contents = [json.dumps({**manifest, **change}) for change in changed]
+    for wrong in [*contents, "", "[]", "3", "{", '{"format": ' + "[" * 100_000, content[:-9]]:
+        path.write_text(wrong)
+        with pytest.raises(
+            (ValueError, FileNotFoundError), match="`TokenShards`|`RowRule`|`NextSentence`|No such file"
+        ):
+            TokenShards(directory, tokenizer)
+    path.write_text(content)
+    assert TokenShards(directory, tokenizer).num_rows == (shard["rows"],)
+
+
+def test_a_damaged_shard_is_named(directory, tokenizer):
+    shards = TokenShards(directory, tokenizer)
+    file = directory / shards.manifest["shards"][0]["file"]
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(Exception, match=re.escape(f"`TokenShards`: {file} is damaged: its SHA-256 is not")):
+        list(shards.dataset(0))

@@ -1,6 +1,7 @@
 """Masked rows of a `RowSource`: rows, order and masks of each epoch; alone, and through `fit`."""
 
 import functools
+import itertools
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ from keras_bert_layers import BertMaskedLM, BertPreprocessor, BertPretrainer, Be
 from keras_bert_layers.preprocessing import Masking
 from keras_bert_layers.tasks.inputs import DocumentInputs, MaskedInputs
 from keras_bert_layers.tasks.inputs.epochs import RowOrder
+from keras_bert_layers.tasks.inputs.masked import equally_many
 
 MAX_LENGTH = 9
 
@@ -121,7 +123,38 @@ def test_masks_of_rows_that_repeat(inputs, tokenizer, make_epochs, static_masks)
     batches = inputs().batches(source, epochs=make_epochs())
     first, second, third, fourth = (set(rows_of(batches)) for _ in range(4))
     assert first.isdisjoint(second)
-    assert [first == third, second == fourth] == [static_masks] * 2
+    shared = [len(first & third), len(second & fourth)]
+    if static_masks:
+        assert shared == [11, 10], "one of the twelve rows of an odd epoch is left out, and the next time another one"
+    else:
+        assert max(shared) < 5
+
+
+def test_every_row_of_longer_duplicates_is_trained_on(tokenizer):
+    class Longer(Source):
+        num_rows = (11, 14, 12)
+
+        def rows(self, epoch):
+            rows = itertools.islice(super().rows(3), self.num_rows[epoch % 3])
+            yield from ({**row, "row": number} for number, row in enumerate(rows))
+
+    source = Longer(tokenizer, has_labels=False)
+    left_out = {}
+    for epoch in range(18):
+        rows = [int(row["row"]) for row in equally_many(source, tf.constant(epoch, tf.int64))]
+        assert len(rows) == 11
+        assert rows == sorted(rows)
+        left_out[epoch] = sorted(set(range(source.num_rows[epoch % 3])) - set(rows))
+    assert [left_out[epoch] for epoch in range(0, 18, 3)] == [[]] * 6
+    assert [left_out[epoch] for epoch in range(1, 18, 3)] == [
+        [11, 12, 13],
+        [8, 9, 10],
+        [5, 6, 7],
+        [2, 3, 4],
+        [0, 1, 13],
+        [10, 11, 12],
+    ]
+    assert [left_out[epoch] for epoch in range(2, 18, 3)] == [[11], [10], [9], [8], [7], [6]]
 
 
 def test_a_second_fit_continues_with_the_next_epoch(make, tokenizer):
