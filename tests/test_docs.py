@@ -195,6 +195,13 @@ def test_readme_has_the_two_commands_each_in_its_own_block():
         assert (ROOT / "README.md").read_text(encoding="utf-8").splitlines().count(command) == 1
 
 
+def test_every_extra_is_in_the_table():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (DOCS / "guides" / "installation.md").read_text(encoding="utf-8").partition("## Extras")[2]
+    rows = re.findall(r"^\| (`.*?) \|", page.partition("\n## ")[0], re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(project["optional-dependencies"])
+
+
 def test_readme_shows_on_a_package_index():
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "<img" not in page

@@ -138,6 +138,15 @@ def test_search_finds_the_words_of_the_field(site):
 
 
 @pytest.mark.slow
+def test_search_works_where_pages_are_opened_as_files(chromium, site, tmp_path):
+    address = (site / "guides" / "faq.html").as_uri() + "?q=LoRA"
+    command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom"]
+    command += [f"--user-data-dir={tmp_path}", address]
+    page = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert re.search(r"[1-9]\d* matching documents", page)
+
+
+@pytest.mark.slow
 def test_no_page_asks_another_machine_for_anything(site):
     loads = re.compile(r"<(?:script|img|iframe|source|video)\b[^>]*\bsrc=[\"']?(?:https?:)?//[^>]*>|<link\b[^>]*>")
     for path in site.rglob("*.html"):

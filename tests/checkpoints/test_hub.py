@@ -1,17 +1,19 @@
 import importlib.util
 import logging
+import re
 import sys
 from pathlib import Path
 
 import pytest
 from huggingface_hub import constants, file_download, utils
 
-from keras_bert_layers.checkpoints import CheckpointError
+from keras_bert_layers.checkpoints import CheckpointError, load_task
 from keras_bert_layers.checkpoints.hub import REPOSITORIES, resolve
 from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
 from keras_bert_layers.checkpoints.huggingface.hub_snapshot import blob_hash
 from keras_bert_layers.presets import PRESETS
 
+ROOT = Path(__file__).parents[2]
 TINY = "bert_uncased_L-2_H-128_A-2"
 NAME = "someone/tiny-bert"
 OTHERS = {"README.md": b"#", "pytorch_model.bin": b"no pickle", "tf_model.h5": b"h5", "onnx/model.onnx": b"onnx"}
@@ -93,6 +95,16 @@ def test_a_checkpoint_by_name(repository, hub, files):
     directory = HuggingFaceDirectory(folder, owner="load_backbone")
     assert directory.config.hidden_dim == 15
     assert len(directory.open_weights().infos) == 39
+
+
+def test_the_line_of_the_readme(hub, minilm):
+    """With the files of the real repository, which this machine has as a package."""
+    (line,) = re.findall(r"`kbl\.load_task\(\"hf://(.+?)\"\)`", (ROOT / "README.md").read_text(encoding="utf-8"))
+    files = {str(path.relative_to(minilm)): path.read_bytes() for path in minilm.rglob("*") if path.is_file()}
+    hub.add(line, files, large=("model.safetensors",))
+    encoder = load_task(f"hf://{line}")
+    assert type(encoder).__name__ == "BertSentenceEncoder"
+    assert encoder.preprocessor.max_length == 256
 
 
 def test_the_commit_is_logged_and_in_the_path(repository, hub_server, caplog):
