@@ -25,6 +25,10 @@ from comparison.report import MODEL_NAMES, TEXT_NAMES, peaks_of, tables_of
 from comparison.table import as_markdown
 from matplotlib import pyplot
 
+# Inches, at 96 CSS pixels each: a phone has 390 of these.
+WIDTH = 4.2
+# The height of a bar, as a share of its row; the rest is for its name.
+BAR = 0.5
 OURS, PEER, OURS_HALF, PEER_HALF = "#1f6f8b", "#9aa5ab", "#7fb7c9", "#cfd6d9"
 # The same drawing gives the same bytes.
 STYLE = {
@@ -50,15 +54,24 @@ def draw_bars(axes: Any, speeds: dict[str, list[float]], title: str, unit: str) 
     medians = [statistics.median(speeds[name]) for name in names]
     down = [median - min(speeds[name]) for name, median in zip(names, medians, strict=True)]
     up = [max(speeds[name]) - median for name, median in zip(names, medians, strict=True)]
-    axes.barh(names, medians, xerr=[down, up], color=[color_of(name) for name in names], error_kw={"linewidth": 0.8})
-    for number, (name, median) in enumerate(zip(names, medians, strict=True)):
+    rows = range(len(names))
+    colors = [color_of(name) for name in names]
+    axes.barh(rows, medians, BAR, xerr=[down, up], color=colors, error_kw={"linewidth": 0.8})
+    for row, median, color in zip(rows, medians, colors, strict=True):
         written = f"{median:,.0f}" if median >= 100 else f"{median:.3g}"
-        color = "white" if color_of(name) == OURS else "black"
-        axes.annotate(
-            written, (0, number), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8, color=color
-        )
+        inside = {"xytext": (4, -0.5), "textcoords": "offset points", "va": "center", "fontsize": 8}
+        axes.annotate(written, (0, row), color="white" if color == OURS else "black", **inside)
+    name_bars(axes, names)
     axes.set_title(title, fontsize=9, loc="left")
     axes.set_xlabel(unit)
+
+
+def name_bars(axes: Any, names: list[str]) -> None:
+    """Each name stands above its bar, so that the plot is no wider than a phone."""
+    for row, name in enumerate(names):
+        axes.annotate(name, (0, row + 0.29), xytext=(0, 0), textcoords="offset points", va="bottom", fontsize=8)
+    axes.set_yticks([])
+    axes.set_ylim(-0.5, len(names) - 0.15)
 
 
 def draw_vectors(results: list[dict[str, Any]]) -> Any:
@@ -68,7 +81,7 @@ def draw_vectors(results: list[dict[str, Any]]) -> Any:
 
 def draw_latency(results: list[dict[str, Any]]) -> Any:
     """Milliseconds of one answer: a panel for each model."""
-    figure, panels = _panels(len(results))
+    figure, panels = _panels(len(results), max(len(each["seconds"]) for each in results))
     for axes, each in zip(panels, results, strict=True):
         speeds = {name: [value * 1e3 for value in rounds] for name, rounds in each["seconds"].items()}
         draw_bars(axes, speeds, f"{MODEL_NAMES[each['model']]}, one text", "ms, p50; less is better")
@@ -83,7 +96,7 @@ def draw_training(results: list[dict[str, Any]]) -> Any:
 
 
 def _draw_speeds(results: list[dict[str, Any]], title: Callable[[dict[str, Any]], str], unit: str) -> Any:
-    figure, panels = _panels(len(results))
+    figure, panels = _panels(len(results), max(len(each["seconds"]) for each in results))
     for axes, each in zip(panels, results, strict=True):
         speeds = {name: [each["num_texts"] / value for value in rounds] for name, rounds in each["seconds"].items()}
         draw_bars(axes, speeds, title(each), unit)
@@ -93,17 +106,18 @@ def _draw_speeds(results: list[dict[str, Any]], title: Callable[[dict[str, Any]]
 def draw_start_up(results: list[dict[str, Any]]) -> Any:
     """Seconds of a fresh process, by stage, and its memory: a row of two panels for each model."""
     results = [each for each in results if "seconds" in each]
-    figure, panels = _panels(2 * len(results))
+    figure, panels = _panels(2 * len(results), max(len(each["peak_memory"]) for each in results))
     for number, each in enumerate(results):
         seconds, memory = panels[2 * number], panels[2 * number + 1]
         names, left = list(each["peak_memory"])[::-1], [0.0] * len(each["peak_memory"])
         for stage, shade in zip(("import", "load", "first_answer"), (OURS, OURS_HALF, PEER), strict=True):
             widths = [statistics.median(each["seconds"][stage][name]) for name in names]
-            seconds.barh(names, widths, left=left, color=shade, label=stage.replace("_", " "))
+            seconds.barh(range(len(names)), widths, BAR, left=left, color=shade, label=stage.replace("_", " "))
             left = [begin + width for begin, width in zip(left, widths, strict=True)]
-        seconds.set_title(MODEL_NAMES[each["model"]], fontsize=9, loc="left")
-        seconds.set_xlabel("s from the start of the process to the first answer")
-        seconds.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+        seconds.set_title(f"{MODEL_NAMES[each['model']]}\n", fontsize=9, loc="left")
+        seconds.set_xlabel("s from start to first answer")
+        name_bars(seconds, names)
+        seconds.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(-0.03, 0.98), ncols=3)
         draw_bars(memory, each["peak_memory"], MODEL_NAMES[each["model"]], "MB at most, in serving")
     return figure
 
@@ -111,7 +125,7 @@ def draw_start_up(results: list[dict[str, Any]]) -> Any:
 def draw_growth(results: list[dict[str, Any]], axis: str) -> Any:
     """Tokens per second over the length or over the batch, both on logarithmic axes."""
     chosen = [each for each in results if each["axis"] == axis]
-    figure, axes = pyplot.subplots(figsize=(8, 4), layout="constrained")
+    figure, axes = pyplot.subplots(figsize=(WIDTH, 6), layout="constrained")
     for name in dict.fromkeys(name for each in chosen for name in each["seconds"]):
         points = [
             (each["value"], each["num_tokens"] / statistics.median(each["seconds"][name]))
@@ -125,15 +139,16 @@ def draw_growth(results: list[dict[str, Any]], axis: str) -> Any:
     axes.set_yscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:.0f}")
     axes.yaxis.set_major_formatter("{x:.0f}")
-    axes.set_xlabel("tokens a text" if axis == "length" else "texts a batch (SST-2 sentences)")
+    axes.set_xlabel("tokens per text" if axis == "length" else "texts per batch (SST-2 sentences)")
     axes.set_ylabel("real tokens/s")
-    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+    figure.legend(loc="outside lower left", frameon=False, fontsize=8)
     return figure
 
 
-def _panels(count: int) -> tuple[Any, list[Any]]:
+def _panels(count: int, num_bars: int) -> tuple[Any, list[Any]]:
     """A figure with its panels below each other, so that their letters are not smaller than those of the page."""
-    figure, grid = pyplot.subplots(count, figsize=(7, 3 * count), squeeze=False, layout="constrained")
+    height = count * (0.8 + 0.36 * num_bars)
+    figure, grid = pyplot.subplots(count, figsize=(WIDTH, height), squeeze=False, layout="constrained")
     return figure, list(grid.flat)
 
 
