@@ -21,6 +21,7 @@ _REGISTERED = {
     "EntityF1": "metrics",
     "F1Score": "metrics",
     "FeedForward": "layers",
+    "FinalLayerNorm": "layers.layer_norm",
     "FlattenChoices": "layers",
     "GoogleAdamW": "optimizers.adamw",
     "GoogleWarmupLinearDecay": "optimizers",

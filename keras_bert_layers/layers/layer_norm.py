@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers.padding_free import in_tensorflow_graph, on_tokens
 
 # For fewer values, starting a second thread, as oneDNN does, takes longer than the separate steps: 0.1 ms.
@@ -74,6 +75,7 @@ def _can_be_one(inputs: Any) -> bool:
     return _FUSES and is_known and in_tensorflow_graph(inputs)
 
 
+@register
 class FinalLayerNorm(LayerNorm):
     """A `LayerNorm` of hidden states `(batch, sequence, width)`, of the real tokens only where they are known."""
 

@@ -105,3 +105,21 @@ def test_gradients():
     by_steps, at_once = gradients(tf.constant(ROWS)), tf.function(gradients)(tf.constant(ROWS))
     for ours, theirs in zip(at_once, by_steps, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)  # sums over seven rows of float32
+
+
+def test_the_last_norm_of_a_part_of_a_backbone_loads(tmp_path):
+    from keras_bert_layers import BertBackbone, BertConfig
+    from keras_bert_layers.layers import EncoderParts
+
+    sizes = {"hidden_dim": 6, "num_layers": 1, "num_heads": 2, "intermediate_dim": 5, "max_sequence_length": 4}
+    config = BertConfig(vocabulary_size=7, **sizes)
+    backbone = BertBackbone(config, parts=EncoderParts(normalize_first=True))
+    part = keras.Model(backbone.inputs, backbone.get_layer("final_layer_norm").output)
+    part.save(tmp_path / "part.keras")
+    again = keras.models.load_model(tmp_path / "part.keras")
+    ids = {
+        "token_ids": np.array([[1, 2, 3]]),
+        "segment_ids": np.zeros((1, 3), int),
+        "padding_mask": np.ones((1, 3), int),
+    }
+    np.testing.assert_array_equal(again(ids), part(ids))
