@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,16 @@ def test_the_package_can_be_imported_from_a_zip(tmp_path):
 def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'BertSomething'"):
         kbl.BertSomething  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "near"),
+    [(kbl, "BertClasifier", "BertClassifier"), (kbl, "load_taks", "load_task"), (kbl.layers, "Poler", "Pooler")],
+)
+def test_a_misspelled_name_names_the_right_one(package, name, near):
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'. Did you mean `{near}`\\?") as error:
+        getattr(package, name)
+    assert "Did you mean: " not in "".join(traceback.format_exception(error.value))  # by Python, a second time
 
 
 def test_version_is_the_installed_one():

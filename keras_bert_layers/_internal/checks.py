@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Sized
+from collections.abc import Callable, Collection, Iterable, Mapping, Sized
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -118,6 +118,15 @@ def instance(owner: str, argument: str, value: Any, kind: type[Class], cure: str
         name = "string" if kind is str else kind.__name__
         raise TypeError(message(owner, argument, f"be a {name}", value, cure))
     return value
+
+
+def ordered(owner: str, argument: str, values: Any) -> Any:
+    """`values` if they have an order and are not the letters of one string; TypeError otherwise."""
+    is_set = isinstance(values, set | frozenset)
+    if is_set or isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        cure = "A set has no order: `sorted(names)`." if is_set else "Write `[name, other_name]`."
+        raise TypeError(message(owner, argument, "be a list of strings", values, cure))
+    return values
 
 
 def divides(owner: str, argument: str, value: int, whole_name: str, whole: int) -> int:

@@ -37,16 +37,17 @@ class _Unavailable:
         raise AttributeError(f"`{owner.__name__}` has no `{self._name}`. {self._cure.format(name=self._name)}")
 
 
-def unavailable(cure: str) -> tuple[Any, Any]:
-    """Two methods that a class does not have, such as `from_preset` and `from_pretrained`.
+def unavailable(cure: str, count: int = 2) -> tuple[Any, ...]:
+    """Methods that a class does not have, such as `from_preset` and `from_pretrained`.
 
     Args:
         cure: what to call instead; "{name}" in it stands for the method's name.
+        count: how many methods.
 
     Returns:
-        Two class attributes, each of which raises an AttributeError with the cure.
+        As many class attributes, each of which raises an AttributeError with the cure.
     """
-    return _Unavailable(cure), _Unavailable(cure)
+    return tuple(_Unavailable(cure) for _ in range(count))
 
 
 def hint_transformers_names(cls: Class) -> Class:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import importlib
 import os
 import sys
@@ -61,7 +62,10 @@ class _LazyPackage(ModuleType):
         except ModuleNotFoundError as error:
             if error.name != own:
                 raise
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        near = difflib.get_close_matches(name, dir(self), n=1)
+        hint = f" Did you mean `{near[0]}`?" if near else ""
+        # Without an object, as Python would add a second hint; its own does not reach notebooks.
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}.{hint}", name=name, obj=None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Prevents that the import of a module hides the function of the same name in it."""

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import onnx
@@ -98,6 +99,7 @@ class BertClassifier(Task):
         self.dropout = dropout
         self.compile()
 
+    (predict_proba,) = unavailable('Use `answer(texts)["probabilities"]`.', 1)
     class_names = Setting(holder="_labels", doc="One name per class, or None.")
     threshold = Setting(holder="_labels", doc="With several labels per text, a class is predicted above this.")
     pairs = Setting(holder="pipeline", doc="Whether a row is a pair of texts; None before the first `fit`.")

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
@@ -81,6 +82,7 @@ class BertDualEncoder(Task):
     pipeline: QueryInputs
     output_name = "embedding"
     reads_pooled_output = False
+    (encode,) = unavailable("Use `encode_queries(texts)` and `encode_documents(texts)`.", 1)
     part = QUERY
 
     def __init__(

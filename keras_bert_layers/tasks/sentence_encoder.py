@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
@@ -83,6 +84,7 @@ class BertSentenceEncoder(Task):
 
     output_name = "embedding"
     reads_pooled_output = False
+    (encode,) = unavailable("Use `predict(texts)`, with `prompt=...` for one of its prompts.", 1)
 
     def __init__(
         self,

@@ -29,6 +29,19 @@ def test_methods_of_other_libraries(cls, cure, method):
         getattr(cls, method)("bert-base-uncased")
 
 
+@pytest.mark.parametrize(
+    ("cls", "method", "cure"),
+    [
+        (kbl.BertSentenceEncoder, "encode", r"predict\(texts\)"),
+        (kbl.BertDualEncoder, "encode", r"encode_queries\(texts\)"),
+        (kbl.BertClassifier, "predict_proba", r"answer\(texts\)"),
+    ],
+)
+def test_methods_of_other_classes(cls, method, cure):
+    with pytest.raises(AttributeError, match=f"`{cls.__name__}` has no `{method}`. Use `{cure}"):
+        getattr(cls, method)
+
+
 @pytest.mark.parametrize("dialect", ["google", "huggingface", "kerashub"])
 @pytest.mark.parametrize("way", ["from", "to"])
 def test_conversions_are_functions_of_checkpoints(dialect, way):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -61,13 +62,16 @@ def rows_of_blocks(blocks: Callable[[int], Blocks], rule: RowRule, epoch: Any) -
     dtypes = tf.int32, tf.int8, tf.int32, tf.int64, tf.int64, tf.int32
     signature = {name: tf.TensorSpec([None], dtype) for name, dtype in zip(names, dtypes, strict=False)}
 
-    def flat_blocks(epoch: Any) -> Iterator[dict[str, np.ndarray | None]]:
-        for rows, numbers in blocks(int(epoch)):
-            values = rows.token_ids, rows.segment_ids, rows.text_numbers, rows.bounds, numbers, rows.labels
-            yield dict(zip(names, values, strict=False))
-
-    made = tf.data.Dataset.from_generator(flat_blocks, output_signature=signature, args=(epoch,))
+    flat = partial(_flat_blocks, blocks, names)
+    made = tf.data.Dataset.from_generator(flat, output_signature=signature, args=(epoch,))
     return made.prefetch(1).flat_map(_rows_of_block)
+
+
+# Not inside of `rows_of_blocks`: AutoGraph warns of a function that holds a generator.
+def _flat_blocks(blocks: Callable[[int], Blocks], names: tuple[str, ...], epoch: Any) -> Iterator[dict[str, Any]]:
+    for rows, numbers in blocks(int(epoch)):
+        values = rows.token_ids, rows.segment_ids, rows.text_numbers, rows.bounds, numbers, rows.labels
+        yield dict(zip(names, values, strict=False))
 
 
 def _rows_of_block(flat: dict[str, tf.Tensor]) -> tf.data.Dataset:

@@ -172,6 +172,8 @@ def _as_column(owner: str, x: Any, first_row: int) -> Any:
         raise TypeError(f"`{owner}`: texts must be strings. Received: an array of dtype {column.dtype}.")
     if column.ndim != 1:
         rule, cure = "texts must be one column `(rows,)`", "Pairs are a tuple of two columns."
+        if names := list(getattr(x, "columns", ())):  # of a table of pandas or polars
+            cure = f"Take one column of the table: `table[{names[0]!r}]`."
         raise ValueError(checks.row_message(owner, rule, f"shape={tuple(column.shape)}", cure))
     if not isinstance(column, np.ndarray):
         return column

@@ -288,8 +288,15 @@ class Inputs:
             return self.batches(data) if self.is_raw(data) else data
         if not isinstance(data, tuple) and self.makes_labels(data):
             data = (data,)
-        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
-        return self.batches(x, y, sample_weight, batch_size=batch_size) if self.is_raw(x) else data
+        rule, is_pair = "be `(x, y)` or `(x, y, sample_weight)`", isinstance(data, tuple | list) and 1 <= len(data) <= 3
+        if not is_pair or any(isinstance(part, str | bytes) for part in data):
+            raise ValueError(checks.message(self.owner, "validation_data", rule, checks.Shown(type(data).__name__)))
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(tuple(data))
+        if not self.is_raw(x):
+            return data
+        if y is None and not self.makes_labels(x):
+            raise ValueError(checks.message(self.owner, "validation_data", rule, checks.Shown("no labels")))
+        return self.batches(x, y, sample_weight, batch_size=batch_size)
 
     # Outputs, and rows again.
 

@@ -84,7 +84,9 @@ def as_tags(owner: str, y: Any, words: tf.RaggedTensor, tag_names: Sequence[str]
     found = []
     for number, (row, length) in enumerate(zip(rows, lengths, strict=True)):
         if not isinstance(row, list | tuple | np.ndarray):
-            raise TypeError(f"`{owner}`: tags must be a list for each row of words. Received: {row!r} in row {number}.")
+            cure = "Write `tags.split()`." if isinstance(row, str) else ""
+            rule = "tags must be a list for each row of words"
+            raise TypeError(checks.row_message(owner, rule, f"{row!r} in row {number}", cure))
         if len(row) != length:
             received = f"{length} words and {len(row)} tags in row {number}"
             raise ValueError(checks.row_message(owner, "there must be one tag for each word", received))
@@ -121,7 +123,10 @@ def as_spans(owner: str, y: Any, texts: Any, labels: list[str]) -> tuple[tf.Ragg
 
 def _check_spans(owner: str, row: Any, text: str, labels: list[str], number: int) -> list[tuple[int, int, str]]:
     def refuse(rule: str, received: Any, error: type[Exception] = ValueError) -> Exception:
-        return error(checks.row_message(owner, rule, f"{received!r} in row {number}"))
+        # One tag per word is what most files hold, and goes with words.
+        is_tags = isinstance(received, str) and error is TypeError
+        cure = "For one tag per word, `x` must be lists of words: `text.split()`." if is_tags else ""
+        return error(checks.row_message(owner, rule, f"{received!r} in row {number}", cure))
 
     if not isinstance(row, list | tuple):
         raise refuse("spans must be a list of (start, end, label) for each text", row, TypeError)

@@ -24,7 +24,7 @@ class Classes:
 
     def __init__(self, num_classes: int | None, class_names: Sequence[str] | None):
         if num_classes is None and class_names is not None:
-            num_classes = len(class_names)
+            num_classes = len(checks.ordered(OWNER, "class_names", class_names))
         self.num_classes = checks.positive_integer(OWNER, "num_classes", num_classes)
         if self.num_classes < self.least:
             cure = 'For one number per text: problem_type="regression".'
@@ -41,6 +41,7 @@ class Classes:
         self._class_names = None if class_names is None else self._checked_names(class_names)
 
     def _checked_names(self, class_names: Sequence[str]) -> list[str]:
+        checks.ordered(OWNER, "class_names", class_names)
         if len(class_names) != self.num_classes or len(set(class_names)) != self.num_classes:
             rule = f"hold {self.num_classes} different names, one for each class"
             raise ValueError(checks.message(OWNER, "class_names", rule, list(class_names)))

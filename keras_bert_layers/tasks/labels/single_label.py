@@ -48,7 +48,9 @@ class SingleLabel(Classes):
         if y.ndim == 1:
             is_right = (y >= 0) & (y < self.num_classes) & (y == np.floor(y))  # a missing label, NaN, is wrong
             rule = f"every label must be an integer, at least 0 and less than num_classes={self.num_classes}"
-            checks.every_row(OWNER, rule, y, is_right)
+            counts_from_1 = y.size and 0 < y.min() <= y.max() <= self.num_classes
+            cure = "Labels count from 0: give `y - 1`, or names." if counts_from_1 else ""
+            checks.every_row(OWNER, rule, y, is_right, cure)
         return y
 
     def _checked_columns(self, y: np.ndarray) -> np.ndarray:

@@ -141,6 +141,7 @@ class Trainer:
     ) -> Any:
         """Trains the task; see `Task.fit`."""
         task = self._task
+        self._check_batch_sizes(batch_size=batch_size, validation_batch_size=validation_batch_size)
         x, y = task.pipeline.from_table(x, y)
         x, is_raw = as_dataset(task.pipeline, x, shuffle=shuffle)
         first, steps = options["initial_epoch"], options["steps_per_epoch"]
@@ -171,6 +172,10 @@ class Trainer:
             self._build_optimizer()
             return keras.Model.fit(task, without_autotune(batches), **options)
 
+    def _check_batch_sizes(self, **sizes: Any) -> None:
+        for name, size in sizes.items():
+            checks.optional(checks.positive_integer, type(self._task).__name__, name, size)
+
     def _reader(self, rows: tuple[Any, ...], *, is_raw: bool, shuffle: bool, group_by_length: bool) -> Inputs | None:
         """What makes the batches of `fit`: the pipeline of text, `IdArrays` for ids, or None for Keras itself."""
         if is_raw:
@@ -184,6 +189,7 @@ class Trainer:
     def evaluate(self, x: Any, y: Any, batch_size: int | None, sample_weight: Any, **options: Any) -> Any:
         """Computes loss and metrics; see `Task.evaluate`."""
         task, pipeline = self._task, self._task.pipeline
+        self._check_batch_sizes(batch_size=batch_size)
         x, y = pipeline.from_table(x, y)
         x, is_raw = as_dataset(pipeline, x)
         if not is_raw:

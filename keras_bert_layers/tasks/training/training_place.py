@@ -1,5 +1,6 @@
 """`TrainingPlace`: how far training is and its random state, so that `fit` resumes identically."""
 
+import importlib.util
 import random
 import weakref
 from collections.abc import Callable
@@ -88,6 +89,8 @@ class TrainingPlace(keras.layers.Layer):
         for callback in given:
             if isinstance(callback, keras.callbacks.BackupAndRestore):
                 _remove_if_empty(Path(callback.backup_dir) / "training_metadata.json")
+            if isinstance(callback, keras.callbacks.TensorBoard):
+                _check_tensorboard(type(self._task.value).__name__)
         return [first, *given, keras.callbacks.LambdaCallback(on_train_begin=begin)]
 
     def _begin(self, read: dict[str, Values], *, by_callback: bool) -> None:
@@ -124,6 +127,13 @@ class TrainingPlace(keras.layers.Layer):
     def _end_epoch(self, epoch: int, logs: Any = None) -> None:
         self.num_epochs += 1
         self.epoch, self.step = epoch + 1, 0
+
+
+def _check_tensorboard(owner: str) -> None:
+    """ModuleNotFoundError before the first step: Keras would raise it only at the end of an epoch."""
+    if importlib.util.find_spec("tensorboard") is None:
+        cure = 'Install it: `python -m pip install "keras-bert-layers[tensorboard]"`.'
+        raise ModuleNotFoundError(f"`{owner}`: the callback TensorBoard needs the package tensorboard. {cure}")
 
 
 def _remove_if_empty(path: Path) -> None:

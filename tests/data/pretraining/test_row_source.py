@@ -1,7 +1,10 @@
 """Rows of blocks as a dataset of single rows."""
 
+import logging
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_bert_layers.data.pretraining.row_source import rows_of_blocks
 from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
@@ -33,3 +36,18 @@ def test_rows_of_blocks(has_labels, rows_of):
 
 def test_no_blocks(rows_of):
     assert rows_of(rows_of_blocks(lambda epoch: [], Rule(has_labels=False), 0)) == []
+
+
+def test_autograph_reads_it_without_a_warning(caplog):
+    """`fit` calls it while TensorFlow traces, with AutoGraph on."""
+
+    def of_epoch(epoch):
+        return rows_of_blocks(lambda epoch: blocks(epoch, False), Rule(has_labels=False), epoch)
+
+    logging.getLogger("tensorflow").propagate, before = True, logging.getLogger("tensorflow").propagate
+    try:
+        rows = list(tf.data.Dataset.range(1).flat_map(of_epoch))
+    finally:
+        logging.getLogger("tensorflow").propagate = before
+    assert len(rows) == 3
+    assert "AutoGraph" not in caplog.text

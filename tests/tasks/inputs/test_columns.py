@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pandas
 import pytest
 import tensorflow as tf
 
@@ -90,6 +91,12 @@ def test_texts_in_columns():
         (["a", None], {"first_row": 7}, TypeError, "texts must be strings. Received: None in row 8. Missing values"),
         ([1.5], {}, TypeError, "texts must be strings. Received: an array of dtype float64"),
         ([["a", "b"]], {}, ValueError, r"texts must be one column `\(rows,\)`. Received: shape=\(1, 2\). Pairs are"),
+        (
+            pandas.DataFrame({"text": ["a"], "n": [1]}),
+            {},
+            ValueError,
+            r"Take one column of the table: `table\['text'\]`",
+        ),
         ({"text": ["a"]}, {}, TypeError, "`x` must be a list, array, tensor .* Take a column out of a dictionary"),
         (tf.ragged.constant([["a"]]), {}, TypeError, "`x` must hold one text per row. .* Join the words"),
         ((["a"], ["b"]), {"most": 1}, ValueError, "`x` must be single texts. Received: x='a tuple'"),

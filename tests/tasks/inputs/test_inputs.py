@@ -52,6 +52,14 @@ def test_functions_are_traced_once_until_the_preprocessor_is_replaced(inputs, pr
     assert inputs.traced(inputs.encode) is not first
 
 
+@pytest.mark.parametrize("data", [TEXTS, (TEXTS,), TEXTS[0], tuple(TEXTS[:2]), (TEXTS, None), (TEXTS,) * 4])
+def test_validation_data_without_labels(inputs, data):
+    with pytest.raises(
+        ValueError, match=r"`validation_data` must be `\(x, y\)` or `\(x, y, sample_weight\)`. Received"
+    ):
+        inputs.validation(data, 2)
+
+
 def test_text_without_a_preprocessor():
     ids_only = Inputs("Owner", None)
     with pytest.raises(ValueError, match="`Owner`: `preprocessor` must be given for raw text"):
@@ -65,8 +73,9 @@ def test_ids_are_not_raw(inputs):
     assert not inputs.is_raw(None)
 
 
-def test_validation_data(inputs):
-    (batch,) = inputs.validation((TEXTS, [1, 0, 1]), 3)
+@pytest.mark.parametrize("data", [(TEXTS, [1, 0, 1]), [TEXTS, [1, 0, 1]]])
+def test_validation_data(inputs, data):
+    (batch,) = inputs.validation(data, 3)
     assert batch[1].numpy().tolist() == [1, 0, 1]
     ids = {"token_ids": np.ones((2, 3))}, [0, 1]
     assert inputs.validation(ids, 3) is ids

@@ -249,6 +249,12 @@ def test_spans_count_characters_of_bytes_too():
         ([[(3, 3, "p")], []], ValueError, "every span must lie in its text of 8 characters and not be empty. .* row 0"),
         ([[(3, 4, "p")], []], ValueError, "every span must hold more than whitespace. .* row 0"),
         ([[(3, 8, "p"), (0, 4, "p")], []], ValueError, r"spans must not overlap. Received: \[\(0, 4, 'p'\), \(3, 8"),
+        ([["O"], ["O"]], TypeError, r"every span must .* For one tag per word, `x` must be lists of words: `text.spl"),
+        (
+            ["O", "O"],
+            TypeError,
+            "spans must be a list of .* For one tag per word, `x` must be lists of words: `text.sp",
+        ),
         ([[]], ValueError, "`y` must have one row for each row of x. Received: 1 and 2"),
         ("ab", TypeError, "`y` must be a list with one row for each row of x"),
     ],
@@ -261,7 +267,7 @@ def test_wrong_spans(spans, error, text):
 @pytest.mark.parametrize(
     ("tags", "error", "text"),
     [
-        ([["O", "O"], [], "O"], TypeError, "tags must be a list for each row of words. Received: 'O' in row 2"),
+        ([["O", "O"], [], "O"], TypeError, "tags must be a list for each row of words. Received: 'O' in row 2. Write"),
         (
             [["O", "O"], ["O"], ["O"]],
             ValueError,

@@ -1,5 +1,7 @@
 """Class names, and which kind of labels a problem type has."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -70,6 +72,20 @@ class TestErrors:
     def test_names_that_are_not_strings(self, names):
         with pytest.raises(TypeError, match="`class_names` must be strings, none empty"):
             Classes(2, names)
+
+    @pytest.mark.parametrize(
+        ("names", "cure"),
+        [
+            ("bad", "Write `[name, other_name]`"),
+            ({"a", "b"}, "A set has no order: `sorted(names)`"),
+            ({"a": 0, "b": 1}, "Write"),
+        ],
+    )
+    @pytest.mark.parametrize("problem_type", ["single_label_classification", "multi_label_classification"])
+    @pytest.mark.parametrize("num_classes", [None, 3])
+    def test_names_without_an_order(self, names, cure, problem_type, num_classes):
+        with pytest.raises(TypeError, match=f"`class_names` must be a list of strings. Received: .*{re.escape(cure)}"):
+            make(problem_type, num_classes, names)
 
     def test_names_as_labels_where_none_are_known(self):
         with pytest.raises(ValueError, match="labels must be integers where no class names are known"):

@@ -158,3 +158,11 @@ class TestErrors:
     def test_unknown_class_weight(self, labels):
         with pytest.raises(ValueError, match=r"`class_weight` must have keys among \[0, 1, 'negative', 'positive'\]"):
             labels.class_weight({"neutral": 1.0})
+
+
+def test_labels_that_count_from_one(labels):
+    cure = "Received: 2 in row 1. Labels count from 0: give `y - 1`, or names."
+    with pytest.raises(ValueError, match=cure):
+        labels.encode(np.array([1, 2, 1]))
+    with pytest.raises(ValueError, match=r"Received: 2 in row 1\.$"):
+        labels.encode(np.array([0, 2, 1]))

@@ -51,6 +51,28 @@ def test_signatures_are_kerass():
     assert list(inspect.signature(BertClassifier.fit).parameters)[:4] == ["self", "x", "y", "batch_size"]
 
 
+@pytest.mark.parametrize(
+    ("size", "error", "rule"), [("8", TypeError, "be an integer"), (0, ValueError, "be at least 1")]
+)
+@pytest.mark.parametrize("data", ["texts", "ids"])
+def test_batch_sizes(size, error, rule, data, new_backbone, preprocessor):
+    task = BertClassifier(new_backbone(), 2, preprocessor=preprocessor)
+    x, y = TEXTS if data == "texts" else IDS, np.array(LABELS)
+    for name, method in [("batch_size", task.fit), ("validation_batch_size", task.fit), ("batch_size", task.evaluate)]:
+        with pytest.raises(error, match=f"`BertClassifier`: `{name}` must {rule}. Received: {name}={size!r}"):
+            method(x, y, **{name: size})
+
+
+def test_tensorboard_that_is_not_installed(new_backbone, preprocessor, monkeypatch, tmp_path):
+    task = BertClassifier(new_backbone(), 2, preprocessor=preprocessor)
+    before = task.get_weights()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"TensorBoard needs the package tensorboard.*layers\[tensorboard\]"):
+        task.fit(TEXTS, LABELS, callbacks=[keras.callbacks.TensorBoard(tmp_path)], verbose=0)
+    assert all(map(np.array_equal, before, task.get_weights()))
+    assert list(tmp_path.iterdir()) == []
+
+
 IDS = {name: np.ones((2, 3), "int32") for name in ("token_ids", "segment_ids", "padding_mask")}
 
 
