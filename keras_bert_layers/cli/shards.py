@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 from keras_bert_layers.cli.models import source_of
-from keras_bert_layers.cli.terminal import quiet_start
+from keras_bert_layers.cli.terminal import counted, quiet_start
 
 # The name of a rule -> its class in `preprocessing`.
 RULES = {
@@ -77,8 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
         beam_options=None if arguments.beam is None else shlex.split(arguments.beam),
     )
     found = shards.manifest
+    made = f"{counted(found['rows'], 'row')} in {counted(len(found['shards']), 'shard')}"
     sys.stdout.write(
-        f"{arguments.to}: {found['rows']:,} rows in {len(found['shards']):,} shards, of {found['documents']:,} "
+        f"{arguments.to}: {made}, of {found['documents']:,} "
         f"documents with {found['tokens']:,} tokens; padding at {corpus.max_length}: {found['padding_share']:.1%}\n"
     )
     if found["num_bad_lines"]:

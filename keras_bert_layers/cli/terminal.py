@@ -20,6 +20,16 @@ def report(kind: str, message: object) -> None:
     sys.stderr.write(f"{PROGRAM}: {kind}: {text}\n")
 
 
+def counted(number: int, unit: str) -> str:
+    """A number and what it counts.
+
+    Examples:
+        >>> counted(1, "epoch"), counted(1200, "row")
+        ('1 epoch', '1,200 rows')
+    """
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
+
+
 @contextlib.contextmanager
 def warnings_in_one_line() -> Iterator[None]:
     """Inside, each `UserWarning` is one line on stderr; other warnings follow Python's own settings."""

@@ -10,9 +10,9 @@ hf://owner/name, or a preset; or a .keras file of the same task, to train it fur
 
 FILE, and the task by the end of its name; --task selects another:
   .csv .tsv .jsonl      classifier; --text and --label name columns, --pair that of second texts
-  .conll .bio .iob      token_classifier: a word and its tag on each line
+  .conll .bio .iob      token_classifier: a word and its tag on each line; .conll.txt too
   .json                 question_answerer: the format of SQuAD
-  .txt                  masked_lm: a text on each line
+  .txt                  masked_lm: a text on each line; token_classifier if each is a word and its tag
   --task sentence_encoder, cross_encoder: a table with --text, --pair and --label, a number from 0 to 1; without
                         --label, a sentence_encoder learns that the two texts of a row belong together
 
@@ -27,7 +27,8 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,16 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.cli.convert import check_destination
 from keras_bert_layers.cli.models import MODEL, keras_file, source_of
-from keras_bert_layers.cli.terminal import quiet_start, report
+from keras_bert_layers.cli.terminal import counted, quiet_start, report
 from keras_bert_layers.cli.text_rows import check_file
 from keras_bert_layers.cli.training_rows import OWNER, TrainingRows, read_rows, task_of_file
 
 TASKS = ("classifier", "token_classifier", "question_answerer", "sentence_encoder", "cross_encoder", "masked_lm")
 
 PROBLEM_TYPES = {"one": "single_label_classification", "several": "multi_label_classification", "number": "regression"}
+
+# Above, a pretrained encoder forgets what it has learned; what is left is a question.
+_HIGHEST_RATE = 1e-3
 
 #: Where `serve` looks in DIR.
 EXPORT = "saved_model"
@@ -76,8 +80,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Trains, writes the directory, and returns 0."""
+    check_file(arguments.file, owner=OWNER)
+    task, reason = (arguments.task, "--task names it") if arguments.task else task_of_file(arguments.file)
+    report(OWNER, f"trains a {task}, because {reason}")
     _check(arguments)
-    task = arguments.task or task_of_file(arguments.file)
     check_destination(arguments.to, replace=arguments.force, owner=OWNER, argument="DIR")
     with quiet_start():
         import keras
@@ -86,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     keras.utils.set_random_seed(arguments.seed)
     training, validation = _rows(task, arguments)
     model = new_task(arguments.source, task, (training, validation), arguments)
-    report("train", f"{training.num_rows} rows to train on, {validation.num_rows} to validate on")
+    report(OWNER, f"{counted(training.num_rows, 'row')} to train on, {validation.num_rows} to validate on")
     history = _fit(model, training, validation, arguments)
     metrics = _measured(model, validation, arguments.batch_size)
     with atomic_write(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
@@ -113,7 +119,9 @@ def _check(arguments: argparse.Namespace) -> None:
     for name in ("epochs", "batch_size"):
         checks.positive_integer(OWNER, f"--{name.replace('_', '-')}", getattr(arguments, name))
     checks.whole_number(OWNER, "--patience", arguments.patience)
-    checks.positive_number(OWNER, "--learning-rate", arguments.learning_rate)
+    rate = checks.positive_number(OWNER, "--learning-rate", arguments.learning_rate)
+    if rate > _HIGHEST_RATE:
+        report("warning", f"--learning-rate {rate:g} is high. BERT is trained with 1e-5 to 1e-4, mostly; is it a typo?")
     if not 0 < arguments.share < 1:
         raise ValueError(checks.message(OWNER, "--share", "be greater than 0 and less than 1", arguments.share))
 
@@ -199,17 +207,32 @@ def _fit(model: Any, training: TrainingRows, validation: TrainingRows, arguments
         num_rows = int(sum(model.preprocessor.num_windows(training.x).numpy()))
     num_steps = math.ceil(num_rows / arguments.batch_size) * arguments.epochs
     model.compile(adamw(WarmupLinearDecay(arguments.learning_rate, num_steps, num_warmup_steps=num_steps // 10)))
-    stop = keras.callbacks.EarlyStopping(patience=arguments.patience, restore_best_weights=True)
+    callbacks = [keras.callbacks.EarlyStopping(patience=arguments.patience, restore_best_weights=True)]
+    has_bar = sys.stderr.isatty() and sys.stdout.isatty()
+    if not has_bar:
+        callbacks.append(keras.callbacks.LambdaCallback(on_epoch_end=_report_epoch(arguments.epochs, num_steps)))
     history = model.fit(
         training.x,
         training.y,
         arguments.batch_size,
         arguments.epochs,
-        verbose=1 if sys.stderr.isatty() and sys.stdout.isatty() else 0,
-        callbacks=[stop],
+        verbose=int(has_bar),
+        callbacks=callbacks,
         validation_data=(validation.x, validation.y),
     )
     return {name: [float(value) for value in values] for name, values in history.history.items()}
+
+
+def _report_epoch(num_epochs: int, num_steps: int) -> Callable[[int, dict[str, float]], None]:
+    """A function that reports an epoch in one line; where there is no bar, nothing else shows that training goes on."""
+    report(OWNER, f"{counted(num_epochs, 'epoch')} of {counted(num_steps // num_epochs, 'step')}")
+    start = time.monotonic()
+
+    def report_epoch(epoch: int, logs: dict[str, float]) -> None:
+        values = ", ".join(f"{name} {value:.4g}" for name, value in logs.items())
+        report(OWNER, f"epoch {epoch + 1} of {num_epochs}, {time.monotonic() - start:.0f} s: {values}")
+
+    return report_epoch
 
 
 def _measured(model: Any, validation: TrainingRows, batch_size: int) -> dict[str, float]:
@@ -244,7 +267,8 @@ def _lines(facts: dict[str, Any], metrics: dict[str, float]) -> list[str]:
     """The result for people."""
     losses = facts["history"]["val_loss"]
     best = 1 + min(range(len(losses)), key=lambda epoch: math.inf if losses[epoch] is None else losses[epoch])
-    epochs = f"{facts['epochs']} epochs; the weights are those of epoch {best}, with the lowest validation loss"
+    weights = f"the weights are those of epoch {best}, with the lowest validation loss"
+    epochs = f"{counted(facts['epochs'], 'epoch')}; {weights}"
     return [epochs, *(f"validation {name}: {value:.4g}" for name, value in metrics.items())]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import json
 import random
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 from keras_bert_layers.cli.text_rows import JSON_SUFFIXES, check_file, rows_of_file, suffix_of
 
 OWNER = "train"
+_MOST_LINES = 1000  # that are read to recognize a file; corpora begin with some lines of another kind at most
 _LONGEST_CELL = 2**27  # of Python's reader, whose own limit is 131,072 characters
 
 TABLES = (".csv", ".tsv", *JSON_SUFFIXES)
@@ -63,15 +65,33 @@ class TrainingRows(NamedTuple):
         return TrainingRows(texts, labels)
 
 
-def task_of_file(path: Path) -> str:
-    """The task that a file is for by its name."""
+def task_of_file(path: Path) -> tuple[str, str]:
+    """The task that a file is for, by its name or by its first lines, and the reason for people."""
     suffix = suffix_of(path.name)
     if suffix not in TASK_OF_SUFFIX:
         raise ValueError(
             f"`{OWNER}`: --task must be given for a file whose name ends in {suffix!r}. Names that need none end in "
             f"{', '.join(TASK_OF_SUFFIX)}."
         )
-    return TASK_OF_SUFFIX[suffix]
+    task = TASK_OF_SUFFIX[suffix]
+    if suffix == ".txt":
+        before = suffix_of(path.name.removesuffix(".gz")[: -len(suffix)])
+        if TASK_OF_SUFFIX.get(before) == "token_classifier":
+            return "token_classifier", f"the file's name ends in {before}{suffix}"
+        if _holds_tags(path):
+            return "token_classifier", "the file's lines are words with tags"
+    return task, f"the file's name ends in {suffix}"
+
+
+def _holds_tags(path: Path) -> bool:
+    """Whether all of a file's first lines, and at least two, are a word and a tag, as in CoNLL files."""
+    from keras_bert_layers.data.conll_file import TAG
+    from keras_bert_layers.data.text_file import numbered_lines
+
+    check_file(path, owner=OWNER)
+    lines = (line for _, line in itertools.islice(numbered_lines(path), _MOST_LINES))
+    rows = [line.split() for line in lines if line.strip() and not line.startswith(("-DOCSTART-", "#"))]
+    return len(rows) > 1 and all(len(row) > 1 and TAG.fullmatch(row[-1]) for row in rows)
 
 
 def read_rows(path: Path, task: str, arguments: argparse.Namespace) -> TrainingRows:

@@ -154,6 +154,8 @@ class TrainingCurves(Picture):
         return charts
 
     def _body(self) -> list[html.Element]:
+        if self.num_epochs == 1:  # a curve of one point shows nothing
+            return [self._only_epoch()]
         charts = [_chart(metric, curves) for metric, curves in self._charts().items()]
         rows = [
             [str(epoch + 1), *(html.number(f"{values[epoch]:.4g}") for values in self.history.values())]
@@ -161,6 +163,14 @@ class TrainingCurves(Picture):
         ]
         table = html.table("All values, epoch by epoch.", ["epoch", *self.history], rows)
         return [html.scroll("Curves", html.element("div", *charts, class_="charts")), html.folded(table)]
+
+    def _only_epoch(self) -> html.Element:
+        names = ("training", "validation")
+        rows = [
+            [metric, *(html.number(f"{curves[name][0]:.4g}") if name in curves else "" for name in names)]
+            for metric, curves in self._charts().items()
+        ]
+        return html.table("The values of the only epoch; two or more are drawn as curves.", ["", *names], rows)
 
 
 def _chart(metric: str, curves: Mapping[str, Sequence[float]]) -> html.Element:

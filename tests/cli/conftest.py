@@ -17,12 +17,12 @@ def run():
 
 @pytest.fixture
 def error_line(capsys):
-    """A function that returns the one line on stderr."""
+    """A function that returns the last line on stderr, after as many lines before it; by default none."""
 
-    def error_line():
+    def error_line(before=0):
         captured = capsys.readouterr()
-        assert captured.err.count("\n") == 1, captured.err
-        return captured.err
+        assert captured.err.count("\n") == before + 1, captured.err
+        return captured.err.splitlines(keepends=True)[-1]
 
     return error_line
 

@@ -44,7 +44,11 @@ def test_a_classifier(run, encoder, reviews, tmp_path, capsys):
     words = ("--text", "review", "--label", "sentiment", "--epochs", 2, "--batch-size", 4)
     assert run("train", reviews, *words, "--from", encoder, "--to", tmp_path / "out") == 0
     shown = capsys.readouterr()
+    lines = shown.err.splitlines()
+    assert lines[0].endswith(": train: trains a classifier, because the file's name ends in .csv")
     assert "train: 7 rows to train on, 1 to validate on" in shown.err
+    assert ": train: 2 epochs of 2 steps\n" in shown.err
+    assert re.search(r": train: epoch 1 of 2, \d+ s: accuracy .*, loss .*, val_accuracy .*, val_loss ", shown.err)
     assert re.search(
         r"2 epochs; the weights are those of epoch [12], .*\nvalidation .*accuracy: ", shown.out, re.DOTALL
     )
@@ -65,7 +69,7 @@ def test_a_classifier(run, encoder, reviews, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "content", "words", "kind"),
     [
-        ("a.conll", "Ann B-per\nsaw O\n\nRome B-loc\n", [], "BertTokenClassifier"),
+        ("a.conll.txt", "Ann B-per\nsaw O\n\nRome B-loc\n", [], "BertTokenClassifier"),
         (
             "a.jsonl",
             '{"text": "a", "pair": "b"}\n{"text": "c", "pair": "d"}\n',
@@ -78,7 +82,9 @@ def test_tasks(run, encoder, tmp_path, capsys, eager, name, content, words, kind
     (tmp_path / name).write_text(content, encoding="utf-8")
     options = ("--from", encoder, "--to", tmp_path / "out", "--epochs", 1, "--validation", tmp_path / name)
     assert run("train", tmp_path / name, *words, *options) == 0, capsys.readouterr().err
-    assert f"out: {kind}, " in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"out: {kind}, " in shown
+    assert "1 epoch; the weights" in shown
     json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
 
 
@@ -106,18 +112,25 @@ def test_questions(run, encoder, tmp_path, capsys, eager):
 def test_refusals_before_training(run, error_line, encoder, reviews, tmp_path, words, message):
     out = tmp_path / "out"
     assert run("train", reviews, "--text", "review", "--from", encoder, "--to", out, *words) == 2
-    line = error_line()
+    line = error_line(before=1)  # by what it trains
     assert re.search(message, line), line
     assert not out.exists()
+
+
+@pytest.mark.parametrize(("rate", "is_questioned"), [("5", True), ("1e-3", False)])
+def test_a_learning_rate_that_is_a_typo(run, capsys, reviews, tmp_path, rate, is_questioned):
+    words = ("--from", tmp_path / "absent.keras", "--to", tmp_path / "out", "--learning-rate", rate)
+    assert run("train", reviews, *words) == 2
+    assert ("warning: --learning-rate 5 is high." in capsys.readouterr().err) == is_questioned
 
 
 def test_an_existing_directory_is_kept(run, error_line, encoder, reviews, tmp_path):
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     words = ("train", reviews, "--label", "sentiment", "--from", encoder, "--to", tmp_path)
     assert run(*words) == 2
-    assert "`train`: DIR must be new" in error_line()
+    assert "`train`: DIR must be new" in error_line(before=1)
     assert run(*words, "--force") == 2
-    assert "--force replaces models only" in error_line()
+    assert "--force replaces models only" in error_line(before=1)
 
 
 def test_a_fault_leaves_nothing(run, encoder, reviews, tmp_path, eager, monkeypatch):

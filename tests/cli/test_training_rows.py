@@ -53,8 +53,30 @@ def test_split_is_drawn_once_for_a_seed():
     assert rows.split(0.001, 3)[1].num_rows == 1
 
 
+TAGGED = "-DOCSTART- -X- O\n\nAnn NNP B-per\nsaw VBD O\n\nRome NNP I-loc\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "task", "reason"),
+    [
+        ("a.CSV.gz", "", "classifier", "name ends in .csv"),
+        ("wikigold.conll.txt.gz", "", "token_classifier", "name ends in .conll.txt"),
+        ("a.txt", TAGGED, "token_classifier", "lines are words with tags"),
+        ("a.txt.gz", TAGGED.replace(" ", "\t"), "token_classifier", "lines are words with tags"),
+        ("a.txt", "It is O\n\nA blood group is B\n", "masked_lm", "name ends in .txt"),
+        ("a.txt", "Blood O\n", "masked_lm", "name ends in .txt"),
+        ("a.txt", "", "masked_lm", "name ends in .txt"),
+        ("my.notes.txt", "O\nO\n", "masked_lm", "name ends in .txt"),
+    ],
+)
+def test_the_task_of_a_file(tmp_path, name, content, task, reason):
+    found, why = task_of_file(write(tmp_path / name, content))
+    assert (found, why.partition("'s ")[2]) == (task, reason)
+
+
 def test_refusals(tmp_path):
-    assert task_of_file(Path("a.CSV.gz")) == "classifier"
+    with pytest.raises(FileNotFoundError, match="`train`: no such file"):
+        task_of_file(tmp_path / "absent.txt")
     with pytest.raises(ValueError, match="`train`: --task must be given for a file whose name ends in '.xml'"):
         task_of_file(Path("a.xml"))
     with pytest.raises(ValueError, match="--label must name the column of labels for --task classifier"):

@@ -54,21 +54,28 @@ def test_history_of_keras():
     assert f"{history.history['val_mae'][1]:.4g}" in page
 
 
-def test_one_epoch_and_equal_numbers():
+def test_equal_numbers():
+    page = TrainingCurves({"loss": [2.0, 2.0], "val_loss": [2.0, 2.0]}).html()
+    assert "nan" not in page
+    assert page.count("<circle") == 4
+
+
+def test_one_epoch_is_a_table():
     page = TrainingCurves({"loss": [2.0], "val_loss": [2.0]}).html()
     assert "nan" not in page
-    assert page.count("<circle") == 2
+    assert page.count("<circle") == page.count("<polyline") == 0
+    assert page.count('<td class="number">2<') == 2
 
 
 def test_only_the_table_shows_values_that_are_not_finite():
     page = TrainingCurves({"loss": [2.0, float("nan"), float("inf")]}).html()
     assert page.count("<circle") == 1
     assert '<td class="number">nan</td>' in page
-    assert TrainingCurves({"loss": [float("nan")]}).html().count("<circle") == 0
+    assert TrainingCurves({"loss": [float("nan")] * 2}).html().count("<circle") == 0
 
 
 def test_validation_without_training_is_a_chart_of_its_own():
-    assert TrainingCurves({"loss": [1.0], "val_f1": [0.5]}).html().count('role="img"') == 2
+    assert TrainingCurves({"loss": [1.0, 0.5], "val_f1": [0.5, 0.75]}).html().count('role="img"') == 2
 
 
 def test_wrong_histories():
