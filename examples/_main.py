@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from keras_bert_layers.cli.terminal import quiet_start
+
 
 def main(arguments: argparse.Namespace, run: Callable[[argparse.Namespace, Path], None]) -> None:
     """Calls `run(arguments, folder)`, where the folder is `arguments.output`.
@@ -16,6 +18,8 @@ def main(arguments: argparse.Namespace, run: Callable[[argparse.Namespace, Path]
     or a package that is not installed, ends the program with the error's message and without a traceback.
     """
     try:
+        with quiet_start():
+            import tensorflow  # noqa: F401
         if not arguments.smoke:
             arguments.output.mkdir(parents=True, exist_ok=True)
             run(arguments, arguments.output)

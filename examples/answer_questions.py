@@ -15,12 +15,9 @@ saved as a `.keras` file and as a SavedModel that takes strings.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 from pathlib import Path
 from typing import Any, NamedTuple
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 SEED = 7
 TUNING_SHARE = 0.2

@@ -19,13 +19,10 @@ A tenth of the rows is held out for evaluation. The trained model is saved as a 
 from __future__ import annotations
 
 import argparse
-import os
 import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 SEED = 7
 HELD_OUT_SHARE = 0.1

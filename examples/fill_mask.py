@@ -17,12 +17,9 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import random
 from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 SEED = 7
 HELD_OUT_SHARE = 0.1

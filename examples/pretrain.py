@@ -26,11 +26,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib.util
-import os
 from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 SEED = 7
 SMOKE_TEXT = """the cat sleeps on the roof\nit is warm there\nthen it rains\nthe cat comes down\n

@@ -15,14 +15,13 @@ import argparse
 import hashlib
 import importlib.util
 import json
-import os
 import random
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+from keras_bert_layers.cli.terminal import quiet_start
 
 WEIGHTS_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -139,6 +138,8 @@ def main() -> None:
     train_texts, train_labels, held_out_texts, held_out_labels = split(texts, labels)
     say(f"{len(train_texts):,} texts to train on, {len(held_out_texts):,} held out, classes {class_names}")
 
+    with quiet_start():  # hides the messages that TensorFlow prints when it is imported
+        import tensorflow  # noqa: F401
     import keras
 
     import keras_bert_layers as kbl

@@ -17,13 +17,10 @@ The evaluation needs trec_eval: `pip install pytrec-eval-terrier`.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import statistics
 from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 SEED = 7
 HELD_OUT_SHARE = 0.1

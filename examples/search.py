@@ -18,11 +18,8 @@ file, the trained model as a `.keras` file and as a SavedModel with the signatur
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 SEED = 7
 NUM_RERANKED = 20

@@ -18,7 +18,7 @@ Examples:
   keras-bert-layers convert uncased_L-12_H-768_A-12 bert-base --to huggingface
   keras-bert-layers convert hf://google-bert/bert-base-uncased bert.keras --to keras
   keras-bert-layers convert my-classifier served/1 --to saved-model
-  keras-bert-layers convert all-MiniLM-L6-v2 minilm.onnx --to onnx
+  keras-bert-layers convert all-MiniLM-L6-v2 minilm.onnx --to onnx --dtype int8
   keras-bert-layers convert all-MiniLM-L6-v2 minilm --to google --task encoder
 """
 
@@ -40,6 +40,8 @@ ONE_FILE = ("keras", "onnx")
 
 EXPORTS = {"saved-model": ("a SavedModel", {}), "onnx": ("an ONNX file", {"format": "onnx", "verbose": False})}
 
+DTYPES = {"saved-model": ("float32", "bfloat16"), "onnx": ("float32", "int8")}
+
 # Every checkpoint, every SavedModel, every directory of `train` and every tokenizer has one of these files.
 _MODEL_FILES = ("config.json", "bert_config.json", "modules.json", PROGRAM_FILE, MODEL, "tokenizer_config.json")
 
@@ -51,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", required=True, choices=LAYOUTS, metavar="LAYOUT", help=", ".join(LAYOUTS))
     shown = f"which of the checkpoint's trained tasks to write; {ENCODER} for the encoder alone"
     parser.add_argument("--task", choices=[*TASKS, ENCODER], metavar="TASK", help=shown)
+    dtypes = "; ".join(f"{' or '.join(names)} for {layout}" for layout, names in DTYPES.items())
+    parser.add_argument("--dtype", metavar="DTYPE", help=f"of the weights: {dtypes} (default: the model's)")
     parser.add_argument("--no-tokenizer", action="store_true", help="read and write weights and config only")
     parser.add_argument("--force", action="store_true", help="replace the model at DEST")
 
@@ -60,6 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.to in ONE_FILE and arguments.dest.suffix != f".{arguments.to}":
         rule = f"DEST must end in .{arguments.to} for --to {arguments.to}"
         raise ValueError(f"`{OWNER}`: {rule}. Received: {arguments.dest}.")
+    if arguments.dtype not in (None, *(dtypes := DTYPES.get(arguments.to, ()))):
+        rule = f"be one of {list(dtypes)} for --to {arguments.to}" if dtypes else f"be left out for --to {arguments.to}"
+        raise ValueError(checks.message(OWNER, "--dtype", rule, arguments.dtype))
     from keras_bert_layers.checkpoints.weights.reports import watched
 
     dest, replace = arguments.dest, arguments.force
@@ -71,13 +78,13 @@ def run(arguments: argparse.Namespace) -> int:
         progress(f"Writing {dest}", FLOAT_BYTES * num_weights, unit="B") as advance,
         watched(advance),
     ):
-        write(loaded, path, arguments.to)
+        write(loaded, path, arguments.to, arguments.dtype)
     sys.stdout.write(f"{dest}: {type(loaded.model).__name__}, {num_weights:,} parameters\n")
     return 0
 
 
-def write(loaded: LoadedModel, path: Path, layout: str) -> None:
-    """Writes a model in one of the layouts."""
+def write(loaded: LoadedModel, path: Path, layout: str, dtype: str | None = None) -> None:
+    """Writes a model in one of the layouts; `dtype` is for exports."""
     from keras_bert_layers import checkpoints
 
     if layout in EXPORTS:
@@ -85,7 +92,7 @@ def write(loaded: LoadedModel, path: Path, layout: str) -> None:
         if not loaded.answers_texts:
             cure = "For the embeddings of an encoder: --task sentence_encoder."
             raise ValueError(f"`{OWNER}`: {name} needs a task and a tokenizer. {cure}")
-        loaded.model.export(path, **options)
+        loaded.model.export(path, dtype=dtype, **options)
     elif layout == "keras":
         if loaded.task is None and loaded.preprocessor is not None:
             report("warning", "the .keras file of an encoder has no tokenizer; that of a task has one, see --task.")

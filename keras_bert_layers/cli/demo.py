@@ -64,7 +64,7 @@ class DemoPage:
 
     def answer(self, method: str, path: str, body: bytes) -> Answer:
         """The page; after a form was sent, with the answer."""
-        if path != "/":
+        if path.partition("?")[0] != "/":
             return Answer("no such page", 404, "text/plain")
         if method == "GET":
             return self._page({}, "")

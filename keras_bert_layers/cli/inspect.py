@@ -4,7 +4,7 @@ Shows a checkpoint's layout, tasks, number of parameters, config, tokenizer, and
 in the file, its dtype and its shape. No weight is loaded. If a part cannot be read, its place shows the error that
 loading would raise.
 
-SOURCE is as for convert.
+SOURCE is as for convert, or an .onnx file that convert wrote.
 
 Examples:
   keras-bert-layers inspect all-MiniLM-L6-v2
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.cli.models import keras_file, source_of
+from keras_bert_layers.cli.onnx_file import SUFFIX, onnx_facts
 
 OWNER = "inspect"
 
@@ -47,7 +48,7 @@ def facts_of(source: str) -> dict[str, Any]:
     """The facts of a source.
 
     Args:
-        source: a directory, `hf://…`, a preset's name, or a `.keras` file.
+        source: a directory, `hf://…`, a preset's name, a `.keras` file, or an ONNX file.
 
     Returns:
         Plain values: `source`, `layout`, `tasks` (each with `name` and `options`), `parameters`, `config`, `tokenizer`,
@@ -61,6 +62,8 @@ def facts_of(source: str) -> dict[str, Any]:
     source = source_of(source)
     if path := keras_file(source):
         return _keras_facts(path)
+    if Path(source).suffix == SUFFIX:
+        return onnx_facts(Path(source), owner=OWNER)
     from keras_bert_layers.checkpoints.hub import resolve
     from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 

@@ -3,8 +3,8 @@
 Each answer is one line of JSON on stdout, in the order of the texts. Answers appear batch by batch, and memory does not
 grow with the number of texts.
 
-MODEL is a .keras file, an exported SavedModel, or a checkpoint with a trained head: a directory, or hf://owner/name.
-All three give the same answers.
+MODEL is a .keras file, an exported SavedModel or .onnx file, or a checkpoint with a trained head: a directory, or
+hf://owner/name. All give the same answers.
 
 sources of texts:
   TEXT ...      one text each. For a model of two texts, these in turn: TEXT TEXT_PAIR, or QUESTION CONTEXT. For
@@ -38,6 +38,7 @@ import numpy as np
 from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli import text_rows
 from keras_bert_layers.cli.models import PROGRAM_FILE, input_axes, load_saved_model, load_task_of_texts
+from keras_bert_layers.cli.onnx_file import SUFFIX, OnnxAnswerer
 from keras_bert_layers.cli.terminal import progress
 from keras_bert_layers.cli.text_rows import TextRow, columns_of
 
@@ -87,23 +88,27 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def open_answerer(source: str, task: str | None) -> TaskAnswerer | SavedModelAnswerer:
+def open_answerer(source: str, task: str | None) -> TaskAnswerer | SavedModelAnswerer | OnnxAnswerer:
     """Loads the model that answers.
 
     Args:
-        source: the directory of a SavedModel, or a source that `load_model` takes.
+        source: the directory of a SavedModel, an ONNX file, or a source that `load_model` takes.
         task: as for `load_model`.
 
     Returns:
-        An object with `inputs` and `answer`. Both kinds give the same answers; a SavedModel that has a bound on the
+        An object with `inputs` and `answer`. All kinds give the same answers; a SavedModel that has a bound on the
         size of texts also returns `bytes_cut`.
 
     Raises:
         CheckpointError, ValueError: the source cannot be read, or does not answer.
     """
-    if (Path(source) / PROGRAM_FILE).is_file():
-        if task is not None:
-            raise ValueError(f"`{OWNER}`: --task is for checkpoints; a SavedModel has one task. Received: {task}.")
+    is_onnx, is_saved_model = Path(source).suffix == SUFFIX, (Path(source) / PROGRAM_FILE).is_file()
+    if task is not None and (is_onnx or is_saved_model):
+        kind = "an ONNX file" if is_onnx else "a SavedModel"
+        raise ValueError(f"`{OWNER}`: --task is for checkpoints; {kind} has one task. Received: {task}.")
+    if is_onnx:
+        return OnnxAnswerer(Path(source), owner=OWNER)
+    if is_saved_model:
         return SavedModelAnswerer(source)
     return TaskAnswerer(load_task_of_texts(source, task, owner=OWNER, argument="MODEL").model)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,9 @@ class Task(keras.Model):
     default_loss_weights: dict[str, float] | None = None
     #: Whether `compile(metrics=…)` weighs metrics by sample weights, for tasks that make such weights.
     weighs_metrics = False
+    #: `onnx_answers(graph, hidden, mask)`, the answers of an ONNX file, for a task that can be one: `hidden` is float32
+    #: `[batch, sequence, hidden_dim]`, `mask` int32 `[batch, sequence]`, 1 = real token.
+    onnx_answers: Callable[[onnx.Graph, str, str], dict[str, onnx.Answer]] | None = None
     #: The part of the model that computes the outputs of single rows; None for the whole model.
     part: str | None = None
 
@@ -356,14 +359,6 @@ class Task(keras.Model):
         """
         options: dict[str, Any] = {"dtype": dtype, "version": version, "max_bytes": max_bytes, "warm_up": warm_up}
         return export_task(self, filepath, format, verbose=bool(verbose), **options)
-
-    def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
-        """The answers of an ONNX file, from the last hidden states; a task that can be one defines them.
-
-        `hidden` is float32 `[batch, sequence, hidden_dim]`, `mask` int32 `[batch, sequence]`, 1 = real token.
-        """
-        rule = "be a classifier or a sentence encoder in an ONNX file with strings"
-        raise ValueError(checks.message("export", "task", rule, type(self).__name__, "Export a SavedModel."))
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_task(source, task)`.")
     _run_through_graph = keras_models.run_through_graph

@@ -1,6 +1,7 @@
 """`convert`: layouts, destinations, and no files left after an error."""
 
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -52,6 +53,11 @@ def test_missing_vocabulary(run, error_line, huggingface, tmp_path):
         (["--to", "huggingface", "--task", "classifier"], "--task must be one that the checkpoint was trained for"),
         (["--to", "keras"], "DEST must end in .keras"),
         (["--to", "onnx"], "DEST must end in .onnx"),
+        (
+            ["--to", "saved-model", "--dtype", "int8"],
+            "`--dtype` must be one of ['float32', 'bfloat16'] for --to s",
+        ),
+        (["--to", "google", "--dtype", "int8"], "`--dtype` must be left out for --to google"),
     ],
 )
 def test_refuses(run, error_line, encoder, tmp_path, words, message):
@@ -64,6 +70,53 @@ def test_an_onnx_file(run, classifier, tmp_path):
     pytest.importorskip("onnx")
     assert run("convert", classifier, tmp_path / "classifier.onnx", "--to", "onnx") == 0
     assert [path.name for path in tmp_path.iterdir()] == ["classifier.onnx"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_an_onnx_file_is_run_and_inspected(run, answers, classifier, keras_file, tmp_path, capsys, dtype):
+    for package in ("onnx", "onnxruntime", "onnxruntime_extensions"):
+        pytest.importorskip(package)
+    path, texts = tmp_path / "classifier.onnx", ["a good film", "bad, bad night", ""]
+    assert run("convert", classifier, path, "--to", "onnx", "--dtype", dtype) == 0
+    # In a process of its own: ONNX Runtime reads no text where TensorFlow was loaded first.
+    code = "import sys; from keras_bert_layers.cli import main; print(main(sys.argv[1:]), 'tensorflow' in sys.modules)"
+    command = [sys.executable, "-c", code, "predict", path, *texts]
+    finished = subprocess.run(command, capture_output=True, text=True, check=True)
+    *lines, end = finished.stdout.splitlines()
+    assert (end, finished.stderr) == ("0 False", "")
+    capsys.readouterr()
+    assert run("predict", keras_file, *texts) == 0
+    for answer, expected in zip(map(json.loads, lines), answers(), strict=True):
+        assert answer.keys() == expected.keys()
+        tolerance = 0.02 if dtype == "int8" else 1e-5  # rounded weights, or sums in another order
+        assert answer["probabilities"] == pytest.approx(expected["probabilities"], abs=tolerance)
+    assert run("inspect", path, "--json") == 0
+    (facts,) = answers()
+    assert (facts["layout"], facts["tasks"][0]["name"], facts["config"]["hidden_dim"]) == ("onnx", "BertClassifier", 15)
+    assert (facts["tokenizer"]["vocabulary_size"], facts["parameters"]) == (18, 2695)
+    assert run("inspect", path) == 0
+    assert "task        BertClassifier (" in capsys.readouterr().out
+
+
+def test_damaged_onnx_files(run, error_line, tmp_path):
+    path = tmp_path / "a.onnx"
+    for command in ("inspect", "predict"):
+        assert run(command, path, *["text"] * (command == "predict")) == 2
+        assert f"`{command}`: no such file: {path}" in error_line()
+    for content in (b"", b"\xff" * 9, b"\x38\x01", b"\x72\x04\x0a\x00\x12\x00"):
+        path.write_bytes(content)
+        assert run("inspect", path) == 2
+        assert f"`inspect`: {path} is not a complete ONNX file of this package" in error_line()
+    assert run("predict", path, "text", "--task", "classifier") == 2
+    assert "--task is for checkpoints; an ONNX file has one task" in error_line()
+
+
+def test_without_onnx_runtime(run, error_line, tmp_path, monkeypatch):
+    (tmp_path / "a.onnx").touch()
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert run("predict", tmp_path / "a.onnx", "text") == 2
+    assert "needs onnxruntime and onnxruntime-extensions. Install both: `python -m pip install" in error_line()
 
 
 def test_no_source(run, error_line, tmp_path):

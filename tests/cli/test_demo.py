@@ -25,6 +25,7 @@ def test_the_form(page):
     assert (answer.status, answer.kind) == (200, "text/html")
     assert '<textarea name="text"' in answer.body
     assert "&lt;films&gt;: BertClassifier" in answer.body
+    assert page.answer("GET", "/?utm_source=x", b"") == answer
     assert page.answer("GET", "/favicon.ico", b"").status == 404
 
 

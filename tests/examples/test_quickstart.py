@@ -1,6 +1,7 @@
 """`examples/quickstart.py` on a small file: it trains, exports, and runs the exported model in a new process."""
 
 import csv
+import re
 import sys
 
 import pytest
@@ -24,9 +25,11 @@ def options(reviews):
 
 
 @pytest.mark.slow
-def test_own_file(run_example, options, minilm, tmp_path):
+def test_own_file(run_example, options, minilm, tmp_path, monkeypatch):
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)  # as users have it
     finished = run_example("quickstart", *options, "--output", str(tmp_path / "out"))
     assert finished.returncode == 0, finished.stderr
+    assert not re.search("[IWE]0000|WARNING", finished.stderr), "TensorFlow's first lines are hidden"
     assert "22 texts to train on, 2 held out, classes ['bad', 'good']" in finished.stdout
     assert "its probabilities equal Keras's" in finished.stdout
     assert (tmp_path / "out" / "classifier.keras").is_file()

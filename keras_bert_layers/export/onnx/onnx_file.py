@@ -47,12 +47,14 @@ def write_onnx(
     path = Path(path)
     if path.suffix != _SUFFIX:
         raise ValueError(checks.message("export", "filepath", f"end with {_SUFFIX!r}", str(path)))
+    checks.one_of("export", "dtype", dtype, list(PRODUCTS))
+    _check(task)  # before the extra is asked for, which would not help
     try:
         onnx = importlib.import_module("onnx")
     except ModuleNotFoundError as error:
         cure = 'Install it: `python -m pip install "keras-bert-layers[onnx]"`.'
         raise ModuleNotFoundError(f"`export`: an ONNX file needs the package onnx. {cure}") from error
-    model = _model(task, PRODUCTS[checks.one_of("export", "dtype", dtype, list(PRODUCTS))])
+    model = _model(task, PRODUCTS[dtype])
     onnx.helper.set_model_props(model, {_CARD: json.dumps(dict(facts), sort_keys=True)})
     if model.ByteSize() > _MAX_BYTES:
         rule = "have at most 2 GB of weights in an ONNX file"
@@ -62,11 +64,18 @@ def write_onnx(
     return path
 
 
-def _model(task: Any, products: Products) -> Any:
+def _check(task: Any) -> None:
+    cure = "Export a SavedModel."
     names = list(task.text_inputs()) if isinstance(task.preprocessor, BertPreprocessor) else ["token_ids"]
     if names != [_TEXT] or not isinstance(task.preprocessor.tokenizer, BertTokenizer):
         rule = f"take {_TEXT!r} alone, by a BertPreprocessor of a BertTokenizer, in an ONNX file"
-        raise ValueError(checks.message("export", "task", rule, names, "Export a SavedModel."))
+        raise ValueError(checks.message("export", "task", rule, names, cure))
+    if task.onnx_answers is None:
+        rule = "be a classifier or a sentence encoder in an ONNX file with strings"
+        raise ValueError(checks.message("export", "task", rule, type(task).__name__, cure))
+
+
+def _model(task: Any, products: Products) -> Any:
     graph = Graph()
     text = graph.add("StringConcat", graph.constant(task.pipeline.prompt), _TEXT) if task.pipeline.prompt else _TEXT
     ids, mask = token_rows(graph, text, task.preprocessor)

@@ -97,7 +97,8 @@ def export_task(
             rule = 'have only `filepath`, `format`, `dtype` and `verbose` with format="onnx"'
             received = [name for name, is_given in given.items() if is_given]
             raise ValueError(checks.message(owner, "export", rule, received))
-        path = write_onnx(filepath, task, dtype=dtype or "float32", facts=_facts(task, None))
+        facts = _facts(task, None) | {"parameters": task.count_params()}
+        path = write_onnx(filepath, task, dtype=dtype or "float32", facts=facts)
     else:
         path = _export_saved_model(task, filepath, dtype=dtype, version=version, max_bytes=max_bytes, warm_up=warm_up)
     if verbose:

@@ -68,14 +68,16 @@ class TestRefused:
             task.export(path / "model.onnx", format="onnx", **options)
         assert not list(path.iterdir())
 
-    def test_pairs(self, backbone, preprocessor, tmp_path):
+    def test_pairs(self, backbone, preprocessor, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "onnx", None)  # which would not help
         task = kbl.BertClassifier(backbone, 2, preprocessor=preprocessor, pairs=True)
         self.refused(task, tmp_path, r"take 'text' alone.*\['text', 'text_pair'\]")
 
     def test_no_preprocessor(self, backbone, tmp_path):
         self.refused(kbl.BertClassifier(backbone, 2), tmp_path, "take 'text' alone")
 
-    def test_another_task(self, backbone, preprocessor, tmp_path):
+    def test_another_task(self, backbone, preprocessor, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "onnx", None)
         task = kbl.BertTokenClassifier(backbone, tag_names=["O", "B"], preprocessor=preprocessor)
         self.refused(task, tmp_path, "classifier or a sentence encoder.*BertTokenClassifier")
 

@@ -1,0 +1,111 @@
+"""Running and inspecting the ONNX files that `convert` writes, without TensorFlow and Keras."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal.files.wire_format import read_fields
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.cli.text_rows import TextRow, check_file
+
+SUFFIX = ".onnx"
+
+_TEXT, _NUM_TOKENS, _CARD = "text", "num_tokens", b"model_card"
+# Of the messages of ONNX: the numbers of the fields that are read here, and the names of `TensorProto.DataType`.
+_GRAPH, _METADATA, _INITIALIZER, _DIMS, _DTYPE, _NAME = 7, 14, 5, 1, 2, 8
+_DTYPES = {1: "float32", 2: "uint8", 3: "int8", 6: "int32", 7: "int64", 8: "string", 9: "bool"}
+
+
+class OnnxAnswerer:
+    """Answers with an ONNX file, in ONNX Runtime.
+
+    Args:
+        path: the file.
+        owner: the command, for errors.
+
+    Attributes:
+        inputs: each input's name -> its number of axes.
+
+    Raises:
+        ModuleNotFoundError: ONNX Runtime or its operations of text are not installed.
+        ValueError: the file cannot be run, or is not of this package.
+    """
+
+    def __init__(self, path: Path, *, owner: str):
+        check_file(path, owner=owner)
+        try:
+            import onnxruntime
+            from onnxruntime_extensions import get_library_path
+        except ModuleNotFoundError as error:
+            cure = 'Install both: `python -m pip install "keras-bert-layers[onnx]"`.'
+            rule = f"{path} needs onnxruntime and onnxruntime-extensions"
+            raise ModuleNotFoundError(f"`{owner}`: {rule}. {cure}", name=error.name) from error
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # errors are raised, in one line
+        options.register_custom_ops_library(get_library_path())
+        try:
+            self._session = onnxruntime.InferenceSession(str(path), options)
+        except Exception as error:  # ONNX Runtime's own, without a base class
+            raise ValueError(f"`{owner}`: {path} cannot be run by ONNX Runtime: {error}") from error
+        inputs = [put.name for put in self._session.get_inputs()]
+        if inputs != [_TEXT]:
+            rule = f"must take {_TEXT!r} alone, as a file of `convert` and `export` does"
+            raise ValueError(f"`{owner}`: {path} {rule}. Received: {inputs}.")
+        self._names = [put.name for put in self._session.get_outputs() if put.name != _NUM_TOKENS]
+        self._owner, self.inputs = owner, {_TEXT: 1}
+
+    def answer(self, rows: Sequence[TextRow]) -> dict[str, np.ndarray]:
+        """The answers to some rows: name -> array, rows first, strings as `str`."""
+        texts = np.array([row.texts[0] for row in rows], object)
+        try:
+            return dict(zip(self._names, self._session.run(self._names, {_TEXT: texts}), strict=True))
+        except Exception as error:
+            raise ValueError(f"`{self._owner}`: {error}") from error
+
+
+def onnx_facts(path: Path, *, owner: str) -> dict[str, Any]:
+    """The facts of an ONNX file, as of `inspect`: what it states about itself, and its tensors.
+
+    Raises:
+        CheckpointError: it is not an ONNX file of this package.
+    """
+    check_file(path, owner=owner)
+    try:
+        fields = read_fields(path.read_bytes())
+        entries = [dict(read_fields(_message(value))) for number, value in fields if number == _METADATA]
+        (card,) = (json.loads(_message(entry[2])) for entry in entries if entry[1] == _CARD)
+        graphs = [read_fields(_message(value)) for number, value in fields if number == _GRAPH]
+        tensors = [_tensor(_message(value)) for graph in graphs for number, value in graph if number == _INITIALIZER]
+        read = card["preprocessing"]
+        tokenizer = {"vocabulary_size": read["vocabulary_size"], **read["tokenizer"], "max_length": read["max_length"]}
+        options = {name: value for name, value in card["options"].items() if value is not None and name != "name"}
+        return {
+            "source": str(path),
+            "layout": "onnx",
+            "tasks": [{"name": card["task"], "options": options}],
+            "parameters": int(card["parameters"]),
+            "config": card["backbone"],
+            "tokenizer": tokenizer,
+            "weights": tensors,
+            "other_tensors": [],
+            "problems": {},
+        }
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CheckpointError(f"`{owner}`: {path} is not a complete ONNX file of this package: {error!r}.") from error
+
+
+def _message(value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        raise ValueError("an integer where a message must be")
+    return value
+
+
+def _tensor(message: bytes) -> dict[str, Any]:
+    fields = read_fields(message)
+    values = dict(fields)
+    shape = [value for number, value in fields if number == _DIMS]
+    dtype = _DTYPES.get(int(values[_DTYPE]), str(values[_DTYPE]))
+    return {"ours": None, "part": None, "stored": _message(values[_NAME]).decode(), "dtype": dtype, "shape": shape}
