@@ -34,6 +34,7 @@ from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
+from keras_bert_layers.cli import training_rows
 from keras_bert_layers.cli.convert import check_destination
 from keras_bert_layers.cli.models import MODEL, keras_file, source_of
 from keras_bert_layers.cli.terminal import counted, quiet_start, report
@@ -62,11 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--to", required=True, type=Path, metavar="DIR", help="where to write: a new path, or an empty directory")
     add("--force", action="store_true", help="replace the model at DIR")
     add("--task", choices=TASKS, metavar="TASK", help=f"one of {', '.join(TASKS)} (default: by the file's name)")
-    add("--text", default="text", metavar="COLUMN", help="the column of texts (default: text)")
-    add("--pair", metavar="COLUMN", help="the column of second texts, for pairs")
-    add("--label", metavar="COLUMN", help="the column of labels")
+    training_rows.add_arguments(parser)
     add("--labels", choices=PROBLEM_TYPES, default="one", help="the labels of a row of a classifier (default: one)")
-    add("--separator", default=";", metavar="S", help="between several labels in a cell (default: ;)")
     add("--validation", type=Path, metavar="FILE", help="rows to validate on (default: a share of FILE)")
     add("--share", type=float, default=0.1, metavar="X", help="the share of FILE to validate on (default: 0.1)")
     add("--epochs", type=int, default=3, metavar="N", help="passes over the rows, at most (default: 3)")
@@ -94,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = new_task(arguments.source, task, (training, validation), arguments)
     report(OWNER, f"{counted(training.num_rows, 'row')} to train on, {validation.num_rows} to validate on")
     history = _fit(model, training, validation, arguments)
-    metrics = _measured(model, validation, arguments.batch_size)
+    metrics = measured(model, validation, arguments.batch_size)
     with atomic_write(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
         folder.mkdir()
         model.save(folder / MODEL)
@@ -105,8 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
             "rows": training.num_rows,
             "validation_rows": validation.num_rows,
             "epochs": len(history["loss"]),
-            "validation": {name: _json_number(value) for name, value in metrics.items()},
-            "history": {name: [*map(_json_number, values)] for name, values in history.items()},
+            "validation": {name: json_number(value) for name, value in metrics.items()},
+            "history": {name: [*map(json_number, values)] for name, values in history.items()},
         }
         (folder / "report.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         lines = _write_pictures(model, validation, history, folder)
@@ -235,7 +233,7 @@ def _report_epoch(num_epochs: int, num_steps: int) -> Callable[[int, dict[str, f
     return report_epoch
 
 
-def _measured(model: Any, validation: TrainingRows, batch_size: int) -> dict[str, float]:
+def measured(model: Any, validation: TrainingRows, batch_size: int) -> dict[str, float]:
     """Loss and metrics on the validation rows; of an answerer, exact match and F1 of its answers too."""
     from keras_bert_layers import BertQuestionAnswerer
     from keras_bert_layers.metrics import squad_scores
@@ -252,15 +250,21 @@ def _write_pictures(model: Any, validation: TrainingRows, history: dict[str, Any
     from keras_bert_layers.visualization import ReportPicture, TrainingCurves
 
     TrainingCurves(history).save(folder / "training.html")
-    if getattr(model, "problem_type", None) != PROBLEM_TYPES["one"]:
-        return []
-    try:
-        found = model.report(validation.x, validation.y)
-    except ModuleNotFoundError as error:
-        report("warning", f"no report.html: {error}")
+    if (found := report_of(model, validation)) is None:
         return []
     ReportPicture(found).save(folder / "report.html")
     return str(found).splitlines()
+
+
+def report_of(model: Any, rows: TrainingRows) -> Any:
+    """A classifier's report on rows; None, with a warning if scikit-learn is not installed, for any other model."""
+    if getattr(model, "problem_type", None) != PROBLEM_TYPES["one"]:
+        return None
+    try:
+        return model.report(rows.x, rows.y)
+    except ModuleNotFoundError as error:
+        report("warning", f"no report of each class: {error}")
+        return None
 
 
 def _lines(facts: dict[str, Any], metrics: dict[str, float]) -> list[str]:
@@ -272,6 +276,6 @@ def _lines(facts: dict[str, Any], metrics: dict[str, float]) -> list[str]:
     return [epochs, *(f"validation {name}: {value:.4g}" for name, value in metrics.items())]
 
 
-def _json_number(value: float) -> float | None:
+def json_number(value: float) -> float | None:
     """JSON has no infinity and no NaN, so these become None."""
     return value if math.isfinite(value) else None

@@ -65,6 +65,15 @@ class TrainingRows(NamedTuple):
         return TrainingRows(texts, labels)
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of every command that reads rows with labels."""
+    add = parser.add_argument
+    add("--text", default="text", metavar="COLUMN", help="the column of texts (default: text)")
+    add("--pair", metavar="COLUMN", help="the column of second texts, for pairs")
+    add("--label", metavar="COLUMN", help="the column of labels")
+    add("--separator", default=";", metavar="S", help="between several labels in a cell (default: ;)")
+
+
 def task_of_file(path: Path) -> tuple[str, str]:
     """The task that a file is for, by its name or by its first lines, and the reason for people."""
     suffix = suffix_of(path.name)
@@ -94,20 +103,21 @@ def _holds_tags(path: Path) -> bool:
     return len(rows) > 1 and all(len(row) > 1 and TAG.fullmatch(row[-1]) for row in rows)
 
 
-def read_rows(path: Path, task: str, arguments: argparse.Namespace) -> TrainingRows:
+def read_rows(path: Path, task: str, arguments: argparse.Namespace, *, owner: str = OWNER) -> TrainingRows:
     """The rows of a file.
 
     Args:
         path: the file.
         task: the task to train.
         arguments: those of the command: `text`, `pair`, `label`, `labels` and `separator`.
+        owner: the command, for errors.
 
     Raises:
         ValueError, OSError: the file cannot be read, or lacks a column.
     """
     from keras_bert_layers.data import read_conll, read_squad
 
-    check_file(path, owner=OWNER)
+    check_file(path, owner=owner)
     if task == "token_classifier":
         sentences = read_conll(path)
         return TrainingRows((sentences.words,), (sentences.tags,))
@@ -115,29 +125,34 @@ def read_rows(path: Path, task: str, arguments: argparse.Namespace) -> TrainingR
         data = read_squad(path)
         return TrainingRows((data.questions, data.contexts), (data.answer_starts, data.answers))
     if task == "masked_lm" and suffix_of(path.name) not in TABLES:
-        return TrainingRows((_lines(path),), ())
-    return _table_rows(path, task, arguments)
+        return TrainingRows((_lines(path, owner),), ())
+    return _table_rows(path, task, arguments, owner)
 
 
-def _table_rows(path: Path, task: str, arguments: argparse.Namespace) -> TrainingRows:
+def _table_rows(path: Path, task: str, arguments: argparse.Namespace, owner: str) -> TrainingRows:
     pair, label = arguments.pair, arguments.label
     if task in ("cross_encoder", "sentence_encoder") and pair is None:
-        raise ValueError(f"`{OWNER}`: --pair must name the column of second texts for --task {task}.")
+        raise ValueError(f"`{owner}`: --pair must name the column of second texts for --task {task}.")
     if task == "masked_lm":
         pair = label = None
     elif label is None and task != "sentence_encoder":
-        raise ValueError(f"`{OWNER}`: --label must name the column of labels for --task {task}.")
+        raise ValueError(f"`{owner}`: --label must name the column of labels for --task {task}.")
     names = [arguments.text, *filter(None, (pair, label))]
-    columns = read_table(path, names)
+    columns = read_table(path, names, owner=owner)
     num_texts = len(names) - (label is not None)
     texts = tuple([str(cell) for cell in column] for column in columns[:num_texts])
     if label is None:
         return TrainingRows(texts, ())
     kind = arguments.labels if task == "classifier" else "number"
-    return TrainingRows(texts, ([_label(cell, kind, path, arguments.separator) for cell in columns[-1]],))
+    labels = [_label(cell, kind, arguments.separator) for cell in columns[-1]]
+    if None in labels:
+        cell = columns[-1][labels.index(None)]
+        raise ValueError(f"`{owner}`: every label of {path} must be a number. Received: {cell!r}.")
+    return TrainingRows(texts, (labels,))
 
 
-def _label(cell: Any, kind: str, path: Path, separator: str) -> Any:
+def _label(cell: Any, kind: str, separator: str) -> Any:
+    """The label in a cell; None where it is not a number and must be."""
     if kind == "one":
         return str(cell)
     if kind == "several":
@@ -145,24 +160,25 @@ def _label(cell: Any, kind: str, path: Path, separator: str) -> Any:
         return [str(name).strip() for name in names if str(name).strip()]
     try:
         return float(cell)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"`{OWNER}`: every label of {path} must be a number. Received: {cell!r}.") from error
+    except (TypeError, ValueError):
+        return None
 
 
-def _lines(path: Path) -> list[str]:
-    rows = rows_of_file(path, {"text": 1}, form="lines", owner=OWNER)
+def _lines(path: Path, owner: str) -> list[str]:
+    rows = rows_of_file(path, {"text": 1}, form="lines", owner=owner)
     found = [line for row in rows if (line := row.texts[0].strip())]
     if not found:
-        raise ValueError(f"`{OWNER}`: {path} must hold at least one line.")
+        raise ValueError(f"`{owner}`: {path} must hold at least one line.")
     return found
 
 
-def read_table(path: Path, names: Sequence[str]) -> list[list[Any]]:
+def read_table(path: Path, names: Sequence[str], *, owner: str = OWNER) -> list[list[Any]]:
     """The columns with these names.
 
     Args:
         path: a UTF-8 file, plain or gzip: `.csv`, `.tsv` (separated by tabs), or `.jsonl` with an object on each line.
         names: the columns to read.
+        owner: the command, for errors.
 
     Returns:
         One list per column. Cells of a CSV or TSV file are strings, those of JSON lines are JSON values.
@@ -172,23 +188,23 @@ def read_table(path: Path, names: Sequence[str]) -> list[list[Any]]:
         OSError: the file cannot be read.
     """
     suffix = suffix_of(path.name)
-    rows = _json_rows(path) if suffix in JSON_SUFFIXES else _csv_rows(path, suffix)
+    rows = _json_rows(path, owner) if suffix in JSON_SUFFIXES else _csv_rows(path, suffix, owner)
     columns: list[list[Any]] = [[] for _ in names]
     for line, row in rows:
         for name, column in zip(names, columns, strict=True):
             if name not in row:
                 found = ", ".join(str(key) for key in row if key is not None)
                 cure = " A .csv file has commas between its columns, and a .tsv file tabs." if ";" in found else ""
-                raise ValueError(f"`{OWNER}`: {path} must have a column {name!r}. The columns are: {found}.{cure}")
+                raise ValueError(f"`{owner}`: {path} must have a column {name!r}. The columns are: {found}.{cure}")
             if row[name] is None or row[name] == "":
-                raise ValueError(f"`{OWNER}`: {path}, line {line}: column {name!r} is empty. Fill or remove the row.")
+                raise ValueError(f"`{owner}`: {path}, line {line}: column {name!r} is empty. Fill or remove the row.")
             column.append(row[name])
     if names and not columns[0]:
-        raise ValueError(f"`{OWNER}`: {path} must have at least one row.")
+        raise ValueError(f"`{owner}`: {path} must have at least one row.")
     return columns
 
 
-def _csv_rows(path: Path, suffix: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _csv_rows(path: Path, suffix: str, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
     from keras_bert_layers.data.text_file import RowError, check_utf8, open_text
 
     csv.field_size_limit(_LONGEST_CELL)
@@ -201,10 +217,10 @@ def _csv_rows(path: Path, suffix: str) -> Iterator[tuple[int, dict[str, Any]]]:
                 check_utf8("".join(cell for cell in row.values() if cell))
                 yield reader.line_num, row
         except (csv.Error, RowError) as error:
-            raise ValueError(f"`{OWNER}`: {path}, line {reader.line_num}: {error}") from error
+            raise ValueError(f"`{owner}`: {path}, line {reader.line_num}: {error}") from error
 
 
-def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _json_rows(path: Path, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
     from keras_bert_layers.data.text_file import check_utf8, numbered_lines
 
     for line, text in numbered_lines(path):
@@ -212,7 +228,7 @@ def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             check_utf8(text)
             row = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"`{OWNER}`: {path}, line {line} must be JSON: {error}") from error
+            raise ValueError(f"`{owner}`: {path}, line {line} must be JSON: {error}") from error
         if not isinstance(row, dict):
-            raise ValueError(f"`{OWNER}`: {path}, line {line} must be a JSON object. Received: {text[:60]!r}.")
+            raise ValueError(f"`{owner}`: {path}, line {line} must be a JSON object. Received: {text[:60]!r}.")
         yield line, row

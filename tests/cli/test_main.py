@@ -16,10 +16,7 @@ from keras_bert_layers import cli
     "command",
     [
         [],
-        *(
-            [name]
-            for name in ("convert", "inspect", "predict", "compare", "train", "vocabulary", "shards", "serve", "demo")
-        ),
+        *([name] for name in "convert inspect predict compare train evaluate vocabulary shards serve demo".split()),
     ],
 )
 def test_help_has_examples(run, command, capsys):

@@ -140,7 +140,7 @@ def test_a_fault_leaves_nothing(run, encoder, reviews, tmp_path, eager, monkeypa
         raise OSError("the disk is full")
 
     monkeypatch.setattr(train, "_fit", lambda *_: {"loss": [1.0], "val_loss": [1.0]})
-    monkeypatch.setattr(train, "_measured", lambda *_: {"loss": 1.0})
+    monkeypatch.setattr(train, "measured", lambda *_: {"loss": 1.0})
     monkeypatch.setattr(train, "_write_pictures", fail)
     words = ("--text", "review", "--label", "sentiment", "--from", encoder, "--to", tmp_path / "out")
     assert cli.main(["train", str(reviews), *map(str, words)]) == 2
