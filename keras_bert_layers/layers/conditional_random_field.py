@@ -11,6 +11,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.custom_gradients import freed_with
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.tag_scheme import check_tag_names, tag_scheme
 
@@ -160,7 +161,8 @@ class ConditionalRandomField(keras.layers.Layer):
 
     def _total_backward_scores(self, emissions: Any, real: Any) -> Any:
         dtype = emissions.dtype
-        return _total_backward_scores(self._scores(dtype)[:-1], emissions, self._ends(dtype), real)
+        with freed_with(self):
+            return _total_backward_scores(self._scores(dtype)[:-1], emissions, self._ends(dtype), real)
 
     def _scores(self, dtype: str) -> Any:
         """The score of each tag (column) after each tag (row), or as the first tag (last row); `[C + 1, C]`."""

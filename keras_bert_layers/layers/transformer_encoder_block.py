@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import keras
@@ -161,13 +162,15 @@ class TransformerEncoderBlock(PaddingFreeLayer):
 
     def _run_rematerialized(self, tokens: Any, **options: Any) -> tuple[Any, ...]:
         """`_run`, computed again for the gradients, with the same dropout; only its input is kept in memory."""
-        attention_dropout, real = self.attention.dropout_layer, options["real_tokens"]
+        real = options["real_tokens"]
         num_groups = 1 if real is None else len(real.rows_by_length.groups)
-        attention_seeds, seeds = attention_dropout.draw(num_groups), self.dropout_layer.draw(2)
+        attention_seeds, seeds = self.attention.dropout_layer.draw(num_groups), self.dropout_layer.draw(2)
+        reference = weakref.ref(self)  # TensorFlow keeps `run`; see `freed_with`
 
         def run(tokens: Any) -> tuple[Any, ...]:
-            with attention_dropout.replay(attention_seeds), self.dropout_layer.replay(seeds):
-                return self._run(tokens, **options)
+            block: Any = reference()
+            with block.attention.dropout_layer.replay(attention_seeds), block.dropout_layer.replay(seeds):
+                return block._run(tokens, **options)
 
         output, *scores = keras.remat(run)(tokens)
         # The gradient of a reshape is one tensor, which TensorFlow's recomputation needs, also where rows are selected.

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import keras
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.custom_gradients import freed_with
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
@@ -36,8 +37,10 @@ def _traced_again_after_errors(method: Method) -> Method:
     def guarded(trainer: Trainer, *arguments: Any, **options: Any) -> Any:
         task = trainer._task
         trainer.follow_layers()
+        has_own = any(backbone.rematerialize for backbone in backbones_of(task))
         try:
-            return method(trainer, *arguments, **options)
+            with freed_with(task) if has_own else contextlib.nullcontext():
+                return method(trainer, *arguments, **options)
         except BaseException as error:
             task.train_function = task.test_function = None
             own, task.pipeline.stream_error = task.pipeline.stream_error, None
