@@ -98,7 +98,7 @@ def _ids(graph: Graph, texts: str, tokenizer: Any) -> tuple[str, str]:
         return [Answer(_replaced(graph, found, f"([{_escaped(apart)}])|{_DROPPED}", r" \1 "), STRING, (None,))]
 
     # With a character at its end, which the branches drop, every text has one.
-    ended = graph.add("StringConcat", texts, graph.constant(_DROPPED))
+    ended = graph.add("StringConcat", texts, _dropped_if_any(graph, texts))
     printable = _escaped(character for character in rules.printable if character not in {token[0] for token in marks})
     is_printable = _holds_for_all(graph, graph.add("RegexFullMatch", ended, pattern=f"[{printable}]*{_DROPPED}"))
     (texts,) = graph.choose(graph.add("Cast", is_printable, to=BOOL), printable_text, any_text)
@@ -225,6 +225,12 @@ def _mapped(graph: Graph, texts: str, table: dict[str, str], tokens: list[str]) 
         return [Answer(graph.add("Slice", rows, *map(graph.constant, ([0], [-1], [0]))), STRING, (None,))]
 
     return graph.choose(is_one, joined, joined_by_row)[0]
+
+
+def _dropped_if_any(graph: Graph, texts: str) -> str:
+    """`_DROPPED`, or an error, which names this node, for a batch without texts: the reductions below have none."""
+    is_empty = graph.add("Cast", graph.add("Equal", graph.add("Size", texts), graph.constant(0)), to=INT64)
+    return graph.add("Gather", graph.constant([_DROPPED]), is_empty, name="the input must hold at least one text")
 
 
 def _zero_if_sound(graph: Graph, texts: str) -> str:

@@ -126,6 +126,16 @@ def test_the_file_describes_its_tokens_and_itself(backbone, preprocessor, tmp_pa
     assert (card["options"]["class_names"], card["preprocessing"]["max_length"]) == (["bad", "good"], 9)
 
 
+def test_no_texts_and_bytes(backbone, preprocessor, tmp_path, ask):
+    """Zero rows name their cause. The runtime writes bytes of an array of objects as Python shows them: the guide."""
+    pytest.importorskip("onnx")
+    task = kbl.BertClassifier(backbone, 2, preprocessor=preprocessor)
+    path = task.export(tmp_path / "model.onnx", format="onnx")
+    with pytest.raises(RuntimeError, match="the input must hold at least one text"):
+        ask(path, [])
+    assert ask(path, [b"good"])["num_tokens"].tolist() == ask(path, ["b'good'"])["num_tokens"].tolist()
+
+
 def test_equal_tasks_are_equal_bytes(backbone, preprocessor, tmp_path, known_rules):
     pytest.importorskip("onnx")
     task = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
