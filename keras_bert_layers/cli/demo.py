@@ -28,6 +28,9 @@ from keras_bert_layers.cli.text_rows import TextRow, columns_of
 OWNER = "demo"
 
 _PAGE = Path(__file__).with_name("demo.html")
+_FORM = "application/x-www-form-urlencoded"
+# What an exported model reads of a text, and far more choices than a page can show.
+_MAX_CHARACTERS, _MAX_LINES = 100_000, 1_000
 _HINTS = {"BertMaskedLM": "Write [MASK] where a word is missing."}
 
 
@@ -46,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     def announce(address: str) -> str:
         return f"open {address}/ in a browser; Ctrl-C stops it"
 
-    serve_until_interrupted(arguments.port, page.answer, announce, owner=OWNER)
+    serve_until_interrupted(arguments.port, page.answer, announce, owner=OWNER, body=_FORM)
     return 0
 
 
@@ -68,9 +71,10 @@ class DemoPage:
             return Answer("no such page", 404, "text/plain")
         if method == "GET":
             return self._page({}, "")
-        sent = parse_qs(body.decode(errors="replace"), keep_blank_values=True)
-        texts = {name: sent.get(name, [""])[0].replace("\r\n", "\n") for name in self._inputs}
+        texts: dict[str, str] = {}
         try:
+            sent = parse_qs(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=len(self._inputs))
+            texts = {name: sent.get(name, [""])[0].replace("\r\n", "\n") for name in self._inputs}
             result = self._result(texts)
         except (ValueError, TypeError, RuntimeError) as error:
             result = f'<p role="alert">{html.escape(str(error))}</p>'
@@ -84,6 +88,10 @@ class DemoPage:
         empty = [name for name, text in texts.items() if not text.strip()]
         if empty:
             raise ValueError(f"Write something into “{_title_of(empty[0])}” first.")
+        long = [name for name, text in texts.items() if len(text) > _MAX_CHARACTERS or text.count("\n") > _MAX_LINES]
+        if long:
+            most = f"{_MAX_CHARACTERS:,} characters and {_MAX_LINES:,} lines"
+            raise ValueError(f"Write at most {most} into “{_title_of(long[0])}”.")
         model = self._model
         if isinstance(model, BertMaskedLM):
             return MaskedTokens.from_model(model, texts["text"])._repr_html_()

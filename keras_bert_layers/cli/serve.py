@@ -1,7 +1,7 @@
 """Serve an exported model on this machine, with TensorFlow Serving's REST interface.
 
 For trying a model, and for programs on this machine. It listens on 127.0.0.1 only, with neither a password nor
-encryption, and does not batch requests. In production, run TensorFlow Serving on the same directory.
+encryption, and answers one request at a time, of at most 1,024 rows and 10 seconds. In production, run TensorFlow Serving on the same directory.
 
 DIR is what train wrote, a directory of versions (1, 2 and so on, of which the highest is served), or a SavedModel.
 
@@ -17,16 +17,34 @@ Examples:
 import argparse
 import json
 import logging
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers.cli.local_server import Answer, serve_until_interrupted
+import numpy as np
+
+from keras_bert_layers.cli.local_server import Answer, error_answer, serve_until_interrupted
 from keras_bert_layers.cli.models import PROGRAM_FILE, load_saved_model
 from keras_bert_layers.cli.train import EXPORT
+from keras_bert_layers.export.json_request import (
+    SECONDS,
+    Inputs,
+    RequestError,
+    arrays,
+    check_size,
+    parsed,
+    plain,
+    predict_request,
+    reason,
+)
 
 OWNER = "serve"
 
-_SIGNATURE = "serving_default"
+# What one step of the model reads, so that even BERT-base takes some seconds for it, and 100 MB.
+_STEP_TOKENS = 2048
+# As in `export/model_card.py`, which imports Keras.
+_CARD_FILE = "model_card.json"
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +92,8 @@ class RestModel:
     - `POST /v1/models/NAME:predict` takes `{"inputs": ...}` or `{"instances": ...}`, and `"signature_name"`.
     - `GET /v1/models/NAME` has the version, `GET /v1/models/NAME/metadata` the signatures.
 
+    Rows run in blocks, so that neither the memory nor the time of a request grows with what it sends.
+
     Args:
         path: the SavedModel.
         name: the model's name in addresses.
@@ -93,6 +113,14 @@ class RestModel:
 
         self._tf, self.name, self.version, self._path = tf, name, version, path
         self._signatures = dict(self._module.signatures)
+        specs = {key: function.structured_input_signature[1] for key, function in self._signatures.items()}
+        self._inputs: dict[str, Inputs] = {
+            key: {name: (tuple(spec.shape), spec.dtype.name) for name, spec in found.items()}
+            for key, found in specs.items()
+        }
+        card = path / _CARD_FILE
+        is_task = card.is_file() and "task" in json.loads(card.read_bytes())  # its rows do not depend on each other
+        self._splits = {key for key in specs if is_task and not key.endswith("tokenize")}
 
     def answer(self, method: str, path: str, body: bytes) -> Answer:
         """The answer to a request."""
@@ -104,43 +132,34 @@ class RestModel:
         if (method, path) == ("GET", f"{address}/metadata"):
             return Answer(json.dumps(self._metadata()))
         if (method, path) != ("POST", f"{address}:predict"):
-            return _error(f"no such address: {method} {path}; this server has POST {address}:predict", 404)
+            return error_answer(f"no such address: {method} {path[:200]}; this server has POST {address}:predict", 404)
         try:
-            return Answer(json.dumps(self._predict(_parsed(body)), ensure_ascii=False))
-        except (ValueError, TypeError, KeyError, self._tf.errors.OpError) as error:
-            reason = str(error).strip().splitlines()
-            logger.warning("%s: %s", path, reason[0] if reason else type(error).__name__)
-            return _error(reason[0] if reason else type(error).__name__, 400)
+            return Answer(json.dumps(self._predict(parsed(body)), ensure_ascii=False))
+        except (RequestError, self._tf.errors.OpError) as error:
+            logger.warning("%s: %s", path, reason(error))
+            return error_answer(reason(error), error.status if isinstance(error, RequestError) else 400)
 
     def _predict(self, body: dict[str, Any]) -> dict[str, Any]:
-        name = body.get("signature_name") or _SIGNATURE
-        if name not in self._signatures:
-            raise ValueError(f"signature_name must be one of {sorted(self._signatures)}. Received: {name!r}")
-        if ("inputs" in body) == ("instances" in body):
-            raise ValueError("send either inputs or instances")
-        signature = self._signatures[name]
-        specs = signature.structured_input_signature[1]
-        values = body["inputs"] if "inputs" in body else _columns(body["instances"])
-        if not isinstance(values, dict):
-            values = dict.fromkeys(specs, values) if len(specs) == 1 else {}
-        if set(values) != set(specs):
-            raise ValueError(f"{name!r} takes the inputs {sorted(specs)}. Received: {sorted(values)}")
-        outputs = signature(**{key: self._tensor(key, values[key], spec) for key, spec in specs.items()})
-        found = {key: _plain(tensor.numpy().tolist()) for key, tensor in outputs.items()}
+        request = predict_request(body)
+        given = arrays(request.signature, request.values, self._inputs)
+        check_size(given)
+        found = {name: plain(array) for name, array in self._run(request.signature, given).items()}
         only = next(iter(found.values())) if len(found) == 1 else None  # without a name, as TensorFlow Serving has it
-        if "inputs" in body:
+        if request.in_columns:
             return {"outputs": found if only is None else only}
         rows = [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
         return {"predictions": rows if only is None else only}
 
-    def _tensor(self, name: str, value: Any, spec: Any) -> Any:
-        try:
-            tensor = self._tf.constant(value, spec.dtype)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"input {name!r} must be lists of {spec.dtype.name} of equal lengths") from error
-        if not spec.shape.is_compatible_with(tensor.shape):
-            raise ValueError(f"input {name!r} must have the shape {spec.shape}. Received: {tensor.shape}")
-        return tensor
+    def _run(self, signature: str, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs of a signature; a step of TensorFlow cannot be stopped, so the time is checked between steps."""
+        end, found = time.monotonic() + SECONDS, []
+        for rows in _blocks(given) if signature in self._splits else [...]:
+            if time.monotonic() > end:
+                rule = f"a request must be answered within {SECONDS:g} seconds, and was not; send fewer rows"
+                raise RequestError(rule, status=504, code="timeout")
+            block = {name: self._tf.constant(array[rows]) for name, array in given.items()}
+            found.append({name: tensor.numpy() for name, tensor in self._signatures[signature](**block).items()})
+        return {name: _joined([outputs[name] for outputs in found]) for name in found[0]}
 
     def _metadata(self) -> dict[str, Any]:
         from google.protobuf.json_format import MessageToDict
@@ -154,33 +173,31 @@ class RestModel:
         return {"model_spec": spec, "metadata": {"signature_def": {"signature_def": found}}}
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
-    try:
-        parsed = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"JSON Parse error: {error}") from error
-    if not isinstance(parsed, dict):
-        raise ValueError("the request must be a JSON object")
-    return parsed
+def _blocks(given: dict[str, np.ndarray]) -> Iterator[slice]:
+    """Slices of rows that have at most `_STEP_TOKENS` tokens, estimated by their bytes; a longer row is alone."""
+    tokens = np.zeros(len(next(iter(given.values()))))
+    for array in given.values():
+        rows = array.reshape(len(array), -1)
+        is_text = array.dtype == object
+        tokens += [sum(len(text) // 4 + 3 for text in row) for row in rows] if is_text else rows.shape[1]
+    start, total = 0, 0.0
+    for row, number in enumerate(tokens):
+        if row > start and total + number > _STEP_TOKENS:
+            yield slice(start, row)
+            start, total = row, 0.0
+        total += number
+    yield slice(start, len(tokens))
 
 
-def _columns(instances: Any) -> Any:
-    """Rows as columns: `[{"text": "a"}, {"text": "b"}]` as `{"text": ["a", "b"]}`; plain rows as they are."""
-    if not isinstance(instances, list) or not instances:
-        raise ValueError("instances must be a list that is not empty")
-    if not any(isinstance(instance, dict) for instance in instances):
-        return instances
-    names = set(instances[0]) if isinstance(instances[0], dict) else set()
-    if not all(isinstance(instance, dict) and set(instance) == names for instance in instances):
-        raise ValueError("instances must all have the same inputs")
-    return {name: [instance[name] for instance in instances] for name in names}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
-
-
-def _error(message: str, status: int) -> Answer:
-    return Answer(json.dumps({"error": message[:500]}), status)
+def _joined(blocks: list[np.ndarray]) -> np.ndarray:
+    """The rows of all blocks. An export fills up lists of entities and of masks to the longest of a block."""
+    most = np.max([block.shape for block in blocks], axis=0)[1:]
+    parts = (
+        np.pad(
+            block,
+            [(0, 0), *((0, size - own) for size, own in zip(most, block.shape[1:], strict=True))],
+            constant_values=b"" if block.dtype == object else -1,
+        )
+        for block in blocks
+    )
+    return blocks[0] if len(blocks) == 1 else np.concatenate(list(parts))

@@ -1,15 +1,11 @@
-"""`RestModel`, and the server around it."""
+"""`RestModel`: its answers, its refusals and its blocks."""
 
 import json
-import threading
-import urllib.error
-import urllib.request
 
 import numpy as np
 import pytest
 
-from keras_bert_layers.cli.local_server import make_server
-from keras_bert_layers.cli.serve import RestModel, find_export
+from keras_bert_layers.cli.serve import RestModel, _joined, find_export
 
 PREDICT = "/v1/models/films:predict"
 
@@ -46,8 +42,10 @@ def test_answers(model):
         (b"[1]", "the request must be a JSON object"),
         ({}, "send either inputs or instances"),
         ({"inputs": {"words": ["a"]}}, "takes the inputs ['text']. Received: ['words']"),
-        ({"inputs": {"text": ["a", 7]}}, "input 'text' must be lists of string of equal lengths"),
-        ({"inputs": {"text": "a"}}, "input 'text' must have the shape (None,). Received: ()"),
+        ({"inputs": {"text": ["a", 7]}}, "row 1 of the input 'text' must be a string. Received: 7"),
+        ({"inputs": {"text": "a"}}, "input 'text' must be a list that is not empty. Received: 'a'"),
+        ({"inputs": [""] * 1025}, "the rows of a request must be at most 1024. Received: 1025. Send several requests."),
+        ({"inputs": ["a" * 524289]}, "the bytes of a text must be at most 524288. Received: 524289"),
         ({"inputs": ["a"], "signature_name": "serve"}, "signature_name must be one of"),
         ({"instances": []}, "instances must be a list that is not empty"),
         ({"instances": [{"text": "a"}, {"words": "b"}]}, "instances must all have the same inputs"),
@@ -70,26 +68,31 @@ def test_status_and_metadata(model):
     assert model.answer("GET", "/v1/models/other", b"").status == 404
 
 
-def test_a_request_over_the_network(model):
-    with make_server(0, model.answer, owner="serve") as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_port}"
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(url + PREDICT, b'{"inputs": ["a good film"]}', timeout=10) as response:
-                assert response.headers["Content-Type"] == "application/json; charset=utf-8"
-                assert len(json.load(response)["outputs"]["label"]) == 1
-            with pytest.raises(urllib.error.HTTPError, match="400"):
-                opener.open(url + PREDICT, b"{", timeout=10)
-            foreign = urllib.request.Request(url + "/v1/models/films", headers={"Host": "example.com:80"})
-            with pytest.raises(urllib.error.HTTPError, match="403"):
-                opener.open(foreign, timeout=10)
-            with pytest.raises(OSError, match=r"`serve`: cannot listen on port .*--port"):
-                make_server(server.server_port, model.answer, owner="serve")
-        finally:
-            server.shutdown()
-            thread.join()
+def test_wrong_ids_name_themselves(model):
+    ids = {"token_ids": [[2, 9999, 3]], "segment_ids": [[0, 0, 0]], "padding_mask": [[1, 1, 1]]}
+    assert "= 9999 is not in [0, " in ask(model, {"inputs": ids, "signature_name": "token_ids"}, 400)["error"]
+
+
+def test_rows_run_in_blocks(model, monkeypatch):
+    texts = ["a good film", "bad", "", "a " * 90] * 3
+    whole = ask(model, {"inputs": texts})["outputs"]
+    steps = []
+    function = model._signatures["serving_default"]
+    monkeypatch.setitem(model._signatures, "serving_default", lambda **block: steps.append(block) or function(**block))
+    monkeypatch.setattr("keras_bert_layers.cli.serve._STEP_TOKENS", 12)
+    parts = ask(model, {"inputs": texts})["outputs"]
+    assert [len(step["text"]) for step in steps] == [3, 1] * 3
+    assert (parts["label"], parts["bytes_cut"]) == (whole["label"], whole["bytes_cut"])
+    np.testing.assert_allclose(parts["probabilities"], whole["probabilities"], atol=1e-6, rtol=0)
+    monkeypatch.setattr("keras_bert_layers.cli.serve.SECONDS", 0.0)
+    assert ask(model, {"inputs": texts}, 504)["error"].endswith("and was not; send fewer rows")
+
+
+def test_blocks_of_other_widths_are_joined():
+    names = [np.array([[b"a"]], object), np.array([[b"b", b"c"], [b"d", b""]], object)]
+    assert _joined(names).tolist() == [[b"a", b""], [b"b", b"c"], [b"d", b""]]
+    scores = [np.ones((1, 1, 2), np.float32), np.zeros((1, 2, 2), np.float32)]
+    assert _joined(scores).tolist() == [[[1, 1], [-1, -1]], [[0, 0], [0, 0]]]
 
 
 def test_where_the_model_is(saved_model, tmp_path, run, error_line):

@@ -1,0 +1,194 @@
+"""`LocalServer`, with a function in place of a model."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import hostile_requests
+import pytest
+from hostile_requests import Case, http
+
+from keras_bert_layers.cli import local_server
+from keras_bert_layers.cli.local_server import Answer, LocalServer
+
+GOOD = http(b'{"inputs": ["a"]}', path="/")
+
+
+class Model:
+    """Answers with the length of the body; `gate` holds it up."""
+
+    def __init__(self):
+        self.gate = threading.Event()
+        self.gate.set()
+        self.num_running = 0
+
+    def answer(self, method, path, body):
+        if method == "POST":
+            self.num_running += 1
+            assert self.num_running == 1, "one at a time"
+            self.gate.wait(10)
+            self.num_running -= 1
+        if path == "/fault":
+            raise ZeroDivisionError
+        return Answer(json.dumps([method, path, len(body)]))
+
+
+@pytest.fixture
+def model():
+    model = Model()
+    yield model
+    model.gate.set()
+
+
+@pytest.fixture
+def start(model):
+    """Starts a server; returns its port."""
+    started = []
+
+    def start(**options):
+        server = LocalServer(0, model.answer, owner="serve", **options)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        started.append((server, thread))
+        return server.port
+
+    yield start
+    model.gate.set()
+    for server, thread in started:
+        server.stop()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def send(port, *parts):
+    found = hostile_requests.send(port, Case(parts))
+    return found.status, json.loads(found.body)
+
+
+def test_a_client_of_the_standard_library(start):
+    url = f"http://127.0.0.1:{start()}"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"{url}/a?b=c", b"{}", timeout=10) as response:
+        assert response.headers["Content-Type"] == "application/json; charset=utf-8"
+        assert json.load(response) == ["POST", "/a", 2]
+    with opener.open(url, timeout=10) as response:
+        assert json.load(response) == ["GET", "/", 0]
+    foreign = urllib.request.Request(url, headers={"Host": "example.com"})
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        opener.open(foreign, timeout=10)
+
+
+def test_a_taken_port(start):
+    with pytest.raises(OSError, match=r"`serve`: cannot listen on port .*--port"):
+        LocalServer(start(), print, owner="serve")
+
+
+def test_requests_one_by_one_and_no_more_than_can_wait(start, model, monkeypatch):
+    monkeypatch.setattr(local_server, "_MAX_WAITING", 3)
+    port = start()
+    model.gate.clear()
+    with ThreadPoolExecutor(3) as pool:
+        accepted = [pool.submit(send, port, GOOD) for _ in range(3)]
+        while send(port, http(b"", path="/", method="GET"))[0] != 200 or not model.num_running:
+            time.sleep(0.01)
+        while (refused := send_until_refused(port))[0] != 503:
+            pass
+        assert refused[1] == {"error": "waiting requests must be at most 3; try again"}
+        model.gate.set()
+        assert [request.result(10)[0] for request in accepted] == [200] * 3
+    assert send(port, GOOD)[0] == 200
+
+
+def send_until_refused(port):
+    with socket.create_connection(("127.0.0.1", port), timeout=0.2) as connection:
+        connection.sendall(GOOD)
+        try:
+            received = connection.recv(1000)
+        except TimeoutError:  # it was accepted, as one of the three had not come yet
+            return 0, None
+    return int(received.split()[1]), json.loads(received.partition(b"\r\n\r\n")[2])
+
+
+def test_many_slow_clients_hold_nobody_up(start, monkeypatch):
+    monkeypatch.setattr(local_server, "_READ_SECONDS", 1.0)
+    port, before = start(), threading.active_count()
+    slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(300)]
+    try:
+        for connection in slow:
+            connection.sendall(GOOD[:-3])
+        assert send(port, GOOD)[0] == 200
+        assert threading.active_count() <= before + 1  # the one of the model
+        for connection in slow:
+            assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_too_many_connections(start, monkeypatch):
+    monkeypatch.setattr(local_server, "_MAX_CONNECTIONS", 2)
+    port = start()
+    with socket.create_connection(("127.0.0.1", port)), socket.create_connection(("127.0.0.1", port)):
+        assert send(port, GOOD) == (503, {"error": "connections must be at most 2; try again"})
+
+
+def test_a_request_takes_only_its_time(start, model, monkeypatch):
+    monkeypatch.setattr(local_server, "SECONDS", 0.2)
+    port = start()
+    model.gate.clear()
+    status, body = send(port, GOOD)
+    assert (status, body["error"]) == (
+        504,
+        "a request must be answered within 0.2 seconds, and was not; send less at a time",
+    )
+    model.gate.set()
+    assert send(port, GOOD)[0] == 200
+
+
+def test_a_fault_is_logged_and_not_shown(start, caplog):
+    port = start()
+    assert send(port, http(b"{}", path="/fault")) == (500, {"error": "the server failed; its log says how"})
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_other_bodies(start):
+    port = start(body="application/x-www-form-urlencoded")
+    status, body = send(port, GOOD)
+    assert (status, body["error"][:49]) == (415, "Content-Type must be application/x-www-form-urlen")
+    assert send(port, http(b"a=b", "Content-Type: application/x-www-form-urlencoded", path="/"))[0] == 200
+
+
+PROGRAM = """
+import signal, sys, time
+from keras_bert_layers.cli.local_server import Answer, serve_until_interrupted
+
+def answer(method, path, body):
+    print("running", flush=True)
+    time.sleep(1)
+    return Answer("{}")
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+serve_until_interrupted(0, answer, str, owner="serve")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 0)])
+def test_the_end_answers_what_was_accepted(number, code):
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True) as process:
+        port = int(process.stdout.readline().rpartition(":")[2])
+        with ThreadPoolExecutor(1) as pool:
+            accepted = pool.submit(send, port, GOOD)
+            assert process.stdout.readline() == "running\n"
+            process.send_signal(number)
+            time.sleep(0.1)
+            assert send(port, GOOD) == (503, {"error": "the server is shutting down"})
+            assert accepted.result(10) == (200, {})
+        assert process.wait(10) == code
