@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from batcher import Batcher
 from limits import Limits
-from request_error import RequestError, reason
 from token_estimate import estimated_tokens, longest_text
+
+from keras_bert_layers.export.json_request import RequestError, reason
 
 
 @dataclass
@@ -75,13 +76,17 @@ class Answerer:
         """Whether new requests are answered."""
         return self.model.current is not None and not self.draining
 
-    def admit(self) -> AbstractContextManager[None]:
-        """Counts a request in progress until its end, or raises a `RequestError`."""
+    def check_ready(self) -> None:
+        """RequestError if no request can be answered now."""
         if self.draining:
             raise RequestError("the server is shutting down", status=503, code="draining")
         if self.model.current is None:
             raise RequestError("no version of the model is loaded yet", status=503, code="not_ready")
         self.limits.check("waiting", self.num_under_way + 1, "requests in progress", status=503)
+
+    def admit(self) -> AbstractContextManager[None]:
+        """Counts a request in progress until its end, or raises a `RequestError`."""
+        self.check_ready()
         return self._under_way()
 
     @contextmanager
@@ -114,9 +119,10 @@ class Answerer:
             RequestError: the model does not take the inputs, or they exceed a limit.
         """
         columns = version.check("tokenize" if signature == LOGITS else signature, inputs)
+        record.rows = len(next(iter(columns.values())))
         tokens = estimated_tokens(columns, version.max_length)
-        record.rows, record.tokens = len(tokens), sum(tokens)
-        self.limits.check("rows", len(tokens), "the rows of a request")
+        record.tokens = sum(tokens)
+        self.limits.check("rows", record.rows, "the rows of a request")
         self.limits.check("text_tokens", longest_text(columns), "the tokens of a text (estimated from its bytes)")
         self.limits.check("tokens", sum(tokens), "the tokens of a request (estimated from its bytes)")
         # A wrong id fails its whole step, and the widths of `tokenize` belong to the request.

@@ -13,6 +13,8 @@ from answerer import Answerer
 logger = logging.getLogger("drain")
 
 POLL_SECONDS = 0.05
+# A proxy that asks /ready each second has seen the end by then.
+NOTICE_SECONDS = 2.0
 
 
 class Drain:
@@ -43,6 +45,7 @@ class Drain:
             self._task = asyncio.get_running_loop().create_task(self._end())
 
     async def _end(self) -> None:
+        await asyncio.sleep(NOTICE_SECONDS)  # who sends meanwhile gets 503, and not a broken connection
         end = time.monotonic() + self._answerer.limits.drain_seconds
         while self._answerer.num_under_way and time.monotonic() < end:
             await asyncio.sleep(POLL_SECONDS)

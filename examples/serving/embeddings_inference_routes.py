@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from answerer import LOGITS, Answerer, RequestRecord
 from json_route import json_route
-from request_error import RequestError
 from starlette.routing import Route
 from vectors import ENCODERS_ONLY, is_encoder, normalized
+
+from keras_bert_layers.export.json_request import RequestError
 
 # By status; all others are `Validation`.
 ERROR_TYPES = {424: "Backend", 500: "Backend", 503: "Overloaded", 504: "Backend"}

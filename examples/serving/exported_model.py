@@ -1,12 +1,11 @@
 """One exported model: it checks requests, and answers them row by row.
 
-It needs TensorFlow and tensorflow-text, but neither Keras nor this package.
+It needs TensorFlow and tensorflow-text, and of this package the checks of requests; it does not import Keras.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizer's operations
 from google.protobuf.json_format import MessageToDict
-from json_values import encoded, plain, short
-from request_error import RequestError
 from tensorflow.core.protobuf import saved_model_pb2
+
+from keras_bert_layers.export.json_request import arrays, plain
 
 # They read all of a text, through windows; the others read the first `max_length` tokens.
 READS_ALL = ("BertQuestionAnswerer", "BertTokenClassifier")
@@ -47,6 +46,10 @@ class ExportedModel:
         self.max_length: int | None = None if reads_all else self.card.get("preprocessing", {}).get("max_length")
         self._module = tf.saved_model.load(str(path))
         self._functions = dict(self._module.signatures)
+        self._signatures = {
+            name: {key: (tuple(spec.shape), spec.dtype.name) for key, spec in _inputs(function).items()}
+            for name, function in self._functions.items()
+        }
         for function in self._functions.values():
             specs = _inputs(function)
             function(**{name: tf.zeros([size or 1 for size in spec.shape], spec.dtype) for name, spec in specs.items()})
@@ -61,20 +64,7 @@ class ExportedModel:
         Raises:
             RequestError: the signature would reject the inputs; the message names the row.
         """
-        if not isinstance(signature, str) or signature not in self._functions:
-            raise RequestError(f"signature_name must be one of {sorted(self._functions)}. Received: {signature!r}")
-        specs = _inputs(self._functions[signature])
-        if not isinstance(inputs, dict):
-            if len(specs) > 1:
-                raise RequestError(f"inputs must be an object with {sorted(specs)}")
-            inputs = dict.fromkeys(specs, inputs)
-        if set(inputs) != set(specs):
-            raise RequestError(f"{signature!r} takes the inputs {sorted(specs)}. Received: {sorted(inputs)}")
-        arrays = {name: _array(name, inputs[name], specs[name]) for name in specs}
-        if len({len(array) for array in arrays.values()}) > 1:
-            lengths = {name: len(array) for name, array in arrays.items()}
-            raise RequestError(f"all inputs must have the same number of rows. Received: {lengths}")
-        return arrays
+        return arrays(signature, inputs, self._signatures)
 
     def answer(self, signature: str, inputs: dict[str, np.ndarray]) -> list[dict[str, Any]]:
         """The answers of a signature, one dictionary of JSON values per row.
@@ -119,36 +109,6 @@ def _signature_def(path: Path) -> dict[str, Any]:
 
 def _inputs(function: Any) -> dict[str, tf.TensorSpec]:
     return function.structured_input_signature[1]
-
-
-def _array(name: str, value: Any, spec: tf.TensorSpec) -> np.ndarray:
-    """One input of a request, batch first."""
-    if not isinstance(value, list) or not value:
-        raise RequestError(f"input {name!r} must be a list that is not empty. Received: {type(value).__name__}")
-    convert = encoded if spec.dtype == tf.string else _integer
-    depth = spec.shape.rank - 1
-    rows = [_nested(f"row {number} of the input {name!r}", row, depth, convert) for number, row in enumerate(value)]
-    level = rows
-    for _ in range(depth):
-        if len({len(row) for row in level}) > 1:
-            raise RequestError(f"input {name!r} must have rows of one length; fill up the shorter ones")
-        level = [entry for row in level for entry in row]
-    return np.array(rows, object if spec.dtype == tf.string else np.int32)
-
-
-def _nested(where: str, value: Any, depth: int, convert: Callable[[str, Any], Any]) -> Any:
-    """One row: a string or an integer, or lists of them nested `depth` deep."""
-    if not depth:
-        return convert(where, value)
-    if not isinstance(value, list) or not value:
-        raise RequestError(f"{where} must be a list that is not empty. Received: {short(value)}")
-    return [_nested(where, entry, depth - 1, convert) for entry in value]
-
-
-def _integer(where: str, number: Any) -> int:
-    if isinstance(number, bool) or not isinstance(number, int) or not -(2**31) <= number < 2**31:
-        raise RequestError(f"{where} must be an integer of 32 bits. Received: {short(number)}")
-    return number
 
 
 def _rows(tensor: tf.Tensor, cut: bool) -> list[Any]:

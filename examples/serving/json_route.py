@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from answerer import Answerer, RequestRecord
 from limits import VARIABLES
-from request_error import RequestError
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+
+from keras_bert_layers.export.json_request import RequestError, check_headers, parsed
 
 logger = logging.getLogger("json_route")
 
@@ -50,14 +50,16 @@ def json_route(path: str, handle: Handle, error_form: ErrorForm, answerer: Answe
         try:
             async with asyncio.timeout(seconds):
                 try:
-                    admission = answerer.admit()
+                    answerer.check_ready()
                 except RequestError:
                     # A connection that is closed before its request was read may lose the answer.
                     async for _ in request.stream():
                         pass
                     raise
-                with admission:
-                    return await handle(await _body(request), record)
+                check_headers(request.headers)
+                body = await _body(request)  # half-sent ones take no place of those in progress
+                with answerer.admit():
+                    return await handle(body, record)
         except TimeoutError as error:
             message = f"a request must be answered within {seconds:g} seconds ({VARIABLES['seconds']}), and was not"
             raise RequestError(message, status=504, code="timeout") from error
@@ -70,20 +72,6 @@ def json_route(path: str, handle: Handle, error_form: ErrorForm, answerer: Answe
             if size <= answerer.limits.num_bytes:
                 chunks.append(chunk)
         answerer.limits.check("num_bytes", size, "the bytes of a request", status=413)
-        return _parsed(b"".join(chunks))
+        return parsed(b"".join(chunks))
 
     return Route(path, endpoint, methods=["POST"])
-
-
-def _parsed(body: bytes) -> dict[str, Any]:
-    try:
-        content = json.loads(body.decode("utf-8"))
-    except RecursionError as error:
-        raise RequestError("JSON Parse error: nested too deep", code="no_json") from error
-    except ValueError as error:  # no UTF-8, or no JSON
-        what = getattr(error, "msg", None) or getattr(error, "reason", "")
-        place = getattr(error, "pos", None) or getattr(error, "start", 0)
-        raise RequestError(f"JSON Parse error: {what} at offset: {place}", code="no_json") from error
-    if not isinstance(content, dict):
-        raise RequestError("the request must be a JSON object", code="no_json")
-    return content

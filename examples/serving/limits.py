@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from request_error import RequestError
+from keras_bert_layers.export.json_request import MAX_BYTES, MAX_ROWS, MAX_TEXT_BYTES, SECONDS, RequestError
 
 
 @dataclass(frozen=True)
 class Limits:
     """What the server accepts, and how much it does at a time. Tokens are estimated; see `token_estimate.py`."""
 
-    num_bytes: int = 8 * 1024 * 1024
+    num_bytes: int = MAX_BYTES
     """The body of a request."""
-    rows: int = 1024
+    rows: int = MAX_ROWS
     """The rows of a request."""
-    text_tokens: int = 131_072
+    text_tokens: int = MAX_TEXT_BYTES // 4
     """One text. The model reads no more than its own length; this bounds what has to be tokenized."""
     tokens: int = 524_288
     """What the model reads for one request."""
-    seconds: float = 10.0
+    seconds: float = SECONDS
     """From the first byte of a request to its answer."""
     waiting: int = 256
     """Requests in progress."""

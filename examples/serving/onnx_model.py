@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from json_values import encoded, short
 from onnxruntime_extensions import get_library_path
-from request_error import RequestError
+
+from keras_bert_layers.export.json_request import RequestError, arrays
 
 SIGNATURE, INPUT = "serving_default", "text"
 METHOD = "tensorflow/serving/predict"
@@ -60,15 +60,8 @@ class OnnxModel:
             RequestError: they are not texts, or the request is for something that an ONNX file does not have.
         """
         if signature != SIGNATURE:
-            raise RequestError(f"signature_name must be {SIGNATURE!r} for an ONNX file. Received: {signature!r}")
-        if isinstance(inputs, dict):
-            if set(inputs) != {INPUT}:
-                raise RequestError(f"{signature!r} takes the inputs {[INPUT]}. Received: {sorted(inputs)}")
-            inputs = inputs[INPUT]
-        if not isinstance(inputs, list) or not inputs:
-            raise RequestError(f"input {INPUT!r} must be a list that is not empty. Received: {short(inputs)}")
-        texts = [encoded(f"row {number} of the input {INPUT!r}", text) for number, text in enumerate(inputs)]
-        return {INPUT: np.array(texts, object)}
+            raise RequestError(f"signature_name must be {SIGNATURE!r} for an ONNX file. Received: {signature[:60]!r}")
+        return arrays(signature, inputs, {SIGNATURE: {INPUT: ((None,), "string")}})
 
     def answer(self, signature: str, inputs: dict[str, np.ndarray]) -> list[dict[str, Any]]:
         """The answers, one dictionary of JSON values per row.

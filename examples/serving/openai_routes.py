@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from answerer import Answerer, RequestRecord
 from json_route import json_route
-from request_error import RequestError
 from starlette.routing import Route
 from vectors import ENCODERS_ONLY, is_encoder, normalized
+
+from keras_bert_layers.export.json_request import RequestError
 
 
 def openai_routes(answerer: Answerer, name: str) -> list[Route]:

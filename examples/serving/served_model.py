@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from request_error import reason
+from keras_bert_layers.export.json_request import reason
 
 SAVED_MODEL, ONNX = "saved_model.pb", "model.onnx"
 

@@ -9,7 +9,7 @@ containers; prefer TensorFlow Serving where it runs.
 
 It listens on 127.0.0.1:8501 and has no passwords: put a proxy that has them in front (docs/guides/serve.md).
 
-Needs `pip install bentoml tensorflow tensorflow-text`. The model is $MODEL_BASE_PATH/$MODEL_NAME, a folder of versions.
+Needs `pip install . bentoml` in a checkout. The model is $MODEL_BASE_PATH/$MODEL_NAME, a folder of versions.
 `limits.py` names the variables of the limits.
 """
 

@@ -11,10 +11,11 @@ from typing import Any
 
 from answerer import Answerer, RequestRecord
 from json_route import json_route
-from request_error import RequestError
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+
+from keras_bert_layers.export.json_request import RequestError, predict_request
 
 
 def tensorflow_routes(answerer: Answerer, name: str) -> list[Route]:
@@ -22,13 +23,10 @@ def tensorflow_routes(answerer: Answerer, name: str) -> list[Route]:
 
     async def predict(body: dict[str, Any], record: RequestRecord) -> dict[str, Any]:
         """`predict`, for columns (`inputs`) and for rows (`instances`)."""
-        inputs, instances = body.get("inputs"), body.get("instances")
-        signature = body.get("signature_name", "serving_default")
-        if (inputs is None) == (instances is None):
-            raise RequestError("send either inputs or instances")
-        inputs = _columns(instances) if inputs is None else inputs
-        answers = await answerer.answer(signature, inputs, record, version=answerer.model.current)
-        return _content(answers, signature, in_columns=instances is None)
+        request = predict_request(body)
+        version = answerer.model.current
+        answers = await answerer.answer(request.signature, request.values, record, version=version)
+        return _content(answers, request.signature, in_columns=request.in_columns)
 
     async def versions(_: Request) -> JSONResponse:
         ok = {"error_code": "OK", "error_message": ""}
@@ -59,18 +57,6 @@ def tensorflow_routes(answerer: Answerer, name: str) -> list[Route]:
 
 def _error(error: RequestError) -> tuple[int, Any]:
     return error.status, {"error": str(error)}
-
-
-def _columns(instances: Any) -> Any:
-    """Rows as columns: `[{"text": "a"}, {"text": "b"}]` as `{"text": ["a", "b"]}`; plain rows as they are."""
-    if not isinstance(instances, list) or not instances:
-        raise RequestError("instances must be a list that is not empty")
-    if not any(isinstance(instance, dict) for instance in instances):
-        return instances
-    names = set(instances[0]) if isinstance(instances[0], dict) else set()
-    if not all(isinstance(instance, dict) and set(instance) == names for instance in instances):
-        raise RequestError("instances must all have the same inputs")
-    return {name: [instance[name] for instance in instances] for name in names}
 
 
 def _content(answers: list[dict[str, Any]], signature: str, *, in_columns: bool) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Serve an exported model on this machine, with TensorFlow Serving's REST interface.
 
 For trying a model, and for programs on this machine. It listens on 127.0.0.1 only, with neither a password nor
-encryption, and answers one request at a time, of at most 1,024 rows and 10 seconds. In production, run TensorFlow Serving on the same directory.
+encryption, and answers one request at a time, of at most 1,024 rows and 10 seconds. In production, run TensorFlow
+Serving on the same directory.
 
 DIR is what train wrote, a directory of versions (1, 2 and so on, of which the highest is served), or a SavedModel.
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from keras_bert_layers.export.json_request import RequestError
+
 
 @pytest.fixture
 def limits(import_example):
@@ -26,8 +28,8 @@ def test_every_limit_has_a_variable(limits):
     assert set(limits.VARIABLES) == set(limits.Limits.__dataclass_fields__)
 
 
-def test_the_message_names_the_limit_and_what_came(limits, import_example):
-    with pytest.raises(import_example("request_error").RequestError) as caught:
+def test_the_message_names_the_limit_and_what_came(limits):
+    with pytest.raises(RequestError) as caught:
         limits.Limits(rows=7).check("rows", 8, "the rows of a request")
     assert str(caught.value) == "the rows of a request must be at most 7 (MAX_ROWS). Received: 8"
     assert (caught.value.status, caught.value.code) == (400, "too_many_rows")
