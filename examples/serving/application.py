@@ -50,6 +50,7 @@ def make_application(model: Any, name: str, limits: Limits) -> Starlette:
         is_draining=lambda: answerer.draining,
     )
     application = Starlette(routes=routes, middleware=[observer], exception_handlers={HTTPException: _as_json})
+    application.router.redirect_slashes = False  # a path with a slash behind it is another one
     application.state.answerer = answerer
     return application
 
