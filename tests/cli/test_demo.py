@@ -40,6 +40,8 @@ def test_an_answer(page):
 def test_what_is_missing(page):
     assert "Write something into “Text” first." in send(page, text=" ")
     assert "Write something into “Text” first." in send(page)
+    assert "Write at most 100,000 characters and 1,000 lines into “Text”." in send(page, text="a" * 100_001)
+    assert "Max number of fields exceeded" in send(page, text="a", other="b")
 
 
 @pytest.mark.slow
