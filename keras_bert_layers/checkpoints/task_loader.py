@@ -87,6 +87,7 @@ def load_task(
     _check_names(task, options)
     if trained is None:
         options = _with_labels(checkpoint.new_head_options(task), task, options)
+        _check_left_out(checkpoint, task, heads)
     else:
         _check_agreement(trained, options)
     if "preprocessor" not in options:
@@ -171,15 +172,38 @@ def _with_labels(stated: dict[str, Any], task: str, options: dict[str, Any]) -> 
     return options
 
 
+def _check_left_out(checkpoint: Checkpoint, task: str, heads: tuple[TrainedHead, ...]) -> None:
+    """Refuses a new head in the place of a trained one, and warns of trained heads of other kinds that are not used.
+
+    Heads of pretraining are left out without a word: fine-tuning begins so.
+    """
+    row = TASKS[task]
+    left = [head for head in heads if TASKS[head.name].head and head.name not in ("masked_lm", "pretrainer")]
+    if not row.head or not left:
+        return
+    class_name = TASKS[left[0].name].class_name
+    if any(head.rows == row.head for head in left):
+        raise CheckpointError(
+            f"{checkpoint}: the weights hold the head of a {class_name}, which does not fit a {row.class_name}. "
+            f"Give task={left[0].name!r}. To train a new head instead: `{row.class_name}(load_backbone(source), ...)`."
+        )
+    warnings.warn(
+        f"{checkpoint}: the weights hold the trained head of a {class_name}, which is not used. The head of this "
+        f"{row.class_name} is new, its weights are random, and it has to be trained.",
+        stacklevel=3,
+    )
+
+
 def _check_agreement(trained: TrainedHead, options: dict[str, Any]) -> None:
     """Refuses options that contradict the trained head."""
     name = TASKS[trained.name].class_name
     cure = f"For a new head: `{name}(load_backbone(source), ..., preprocessor=load_preprocessor(source))`."
     names = trained.options.get("tag_names") or trained.options.get("class_names") or ()
-    for option in ("num_classes", "class_names", "tag_names") if names else ():
+    count = len(names) or trained.options.get("num_classes", int(trained.name == "classifier"))  # 1: a regression
+    for option in ("num_classes", "class_names", "tag_names") if count else ():
         given = options.get(option)
-        if given is not None and (given if option == "num_classes" else len(given)) != len(names):
-            rule = f"be the checkpoint's {len(names)}" if option == "num_classes" else f"hold {len(names)} names"
+        if given is not None and (given if option == "num_classes" else len(given)) != count:
+            rule = f"be the checkpoint's {count}" if option == "num_classes" else f"hold {count} names"
             raise ValueError(checks.message(OWNER, option, rule, given, cure))
     if options.get("crf"):
         raise ValueError(checks.message(OWNER, "crf", "be False: the checkpoint's head has none", True, cure))

@@ -202,6 +202,7 @@ def test_problem_type_that_transformers_does_not_have(classifier, huggingface):
         load_task(classifier)
 
 
+@pytest.mark.filterwarnings("ignore:.*the weights hold the trained head of a BertClassifier")
 @pytest.mark.parametrize("task", ["classifier", None], ids=["trained head", "fresh head"])
 def test_dtype(classifier, task):
     options = {"task": "token_classifier", "tag_names": ["O", "B-x", "I-x"]} if task is None else {"task": task}

@@ -1,13 +1,16 @@
 """Loading the heads of HuggingFace directories; tensor names are written out here, apart from the package's table."""
 
 import json
+import re
+import warnings
 
 import keras
 import numpy as np
 import pytest
 
 from keras_bert_layers import load_task, save_huggingface
-from keras_bert_layers.checkpoints import load_report
+from keras_bert_layers.checkpoints import CheckpointError, load_report
+from keras_bert_layers.checkpoints.task_table import TASKS
 
 HIDDEN, VOCABULARY = 15, 23
 PREDICTIONS = {
@@ -68,12 +71,11 @@ ARCHITECTURES = {
 
 
 def write(huggingface, directory, architecture, config, head, pooler):
-    tensors = huggingface.random_tensors(prefix="bert.", pooler=pooler)
+    values = {**huggingface.CONFIG, "architectures": architecture and [architecture], **config}
+    tensors = huggingface.random_tensors(values, prefix="bert.", pooler=pooler)
     rng = np.random.default_rng(3)
     tensors |= {name: rng.normal(0, 0.3, shape).astype("float32") for name, shape in head.items()}
-    huggingface.write(
-        directory, config={**huggingface.CONFIG, "architectures": [architecture], **config}, tensors=tensors
-    )
+    huggingface.write(directory, config=values, tensors=tensors)
     return tensors
 
 
@@ -143,6 +145,67 @@ def test_another_task_gets_a_fresh_head(huggingface, tmp_path):
     report = load_report(load_task(tmp_path, "question_answerer"))
     assert report.fresh == ("span_head/dense/kernel", "span_head/dense/bias")
     assert set(report.ignored) == set(head)
+
+
+# Stored class and its number of outputs -> the outcome of each task asked, in the order of TASKS: classifier,
+# cross_encoder, dual_encoder, masked_lm, multiple_choice, pretrainer, question_answerer, sentence_encoder,
+# token_classifier. S: the stored head; N: a new one, with a warning that names the stored one; n: a new one, of an
+# encoder or of a pretrained model; E: no head; x: refused.
+STORED_AND_ASKED = {
+    ("BertForSequenceClassification", 1): "S S E N N N N E N",
+    ("BertForSequenceClassification", 2): "S x E N N N N E N",
+    ("BertForSequenceClassification", 3): "S x E N N N N E N",
+    ("BertForTokenClassification", 3): "N N E N N N N E S",
+    ("BertForMultipleChoice", 1): "N N E N S N N E N",
+    ("BertForQuestionAnswering", 2): "N N E N N N S E N",
+    ("BertForNextSentencePrediction", 2): "S N E N N N N E N",
+    ("BertForMaskedLM", 0): "n n E S n x n E n",
+    ("BertForPreTraining", 0): "n n E S n S n E n",
+    ("BertModel", 0): "n n E n n n n E n",
+    (None, 1): "S S E N S N N E N",
+    (None, 3): "S x E N N N N E S",
+}
+
+
+REFUSED = re.compile(r"the weights hold (the|a) head .*To train a new head instead: `Bert")
+
+
+def outcome(directory, task, options):
+    """How a task is loaded; a warning is part of it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model = load_task(directory, task, preprocessor=None, **options)
+        except CheckpointError as error:
+            return "x" if REFUSED.search(str(error)) else str(error)
+    texts = [str(warning.message) for warning in caught]
+    assert all("the weights hold the trained head of a Bert" in text for text in texts)
+    if load_report(model).newly_initialized:
+        return "N" if texts else "n"
+    assert not texts
+    return "S" if len(model.weights) > len(model.backbone.weights) else "E"
+
+
+def test_every_task_asked_of_every_stored_head(huggingface, tmp_path):
+    """A stored head is read, or what happens to it is said."""
+    for (architecture, outputs), expected in STORED_AND_ASKED.items():
+        if architecture in (None, "BertForSequenceClassification"):
+            stored = classifier(outputs)
+        else:
+            stored = ARCHITECTURES[architecture][1] if architecture in ARCHITECTURES else {}
+        write(huggingface, tmp_path, architecture, {"num_hidden_layers": 1}, stored, True)
+        new = {"classifier": {"num_classes": 2}, "token_classifier": {"tag_names": TAGS}}
+        found = [
+            outcome(tmp_path, task, {} if wanted == "S" else new.get(task, {}))
+            for task, wanted in zip(TASKS, expected.split(), strict=True)
+        ]
+        assert (architecture, outputs, " ".join(found)) == (architecture, outputs, expected)
+
+
+def test_options_of_a_regression(huggingface, tmp_path):
+    write(huggingface, tmp_path, "BertForSequenceClassification", {}, classifier(1), True)
+    with pytest.raises(ValueError, match=r"`num_classes` must be the checkpoint's 1\. Received: num_classes=2"):
+        load_task(tmp_path, "classifier", num_classes=2)
 
 
 @pytest.mark.parametrize("place", ["encoder", "decoder", "both"])
