@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing, naming
 from keras_bert_layers.checkpoints.files.metadata import Metadata
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
@@ -127,7 +127,8 @@ class Checkpoint(abc.ABC):
         from keras_bert_layers.preprocessing import BertTokenizer, SentencePieceTokenizer
 
         options = self.tokenizer_options()
-        return SentencePieceTokenizer(**options) if "scores" in options else BertTokenizer(**options)
+        with naming(self):
+            return SentencePieceTokenizer(**options) if "scores" in options else BertTokenizer(**options)
 
     @abc.abstractmethod
     def max_length(self) -> int:

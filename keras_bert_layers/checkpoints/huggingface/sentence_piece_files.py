@@ -2,15 +2,24 @@
 
 import base64
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal.files.wire_format import read_fields
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, naming
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, missing, naming
 from keras_bert_layers.checkpoints.files import json_file
-from keras_bert_layers.checkpoints.files.json_file import check_one_of, check_size, optional_json, read_json_object
+from keras_bert_layers.checkpoints.files.json_file import check_one_of, check_size, optional_json
+from keras_bert_layers.checkpoints.huggingface.tokenizer import check_sides
+from keras_bert_layers.checkpoints.huggingface.tokenizer_json import (
+    check_template_ids,
+    only_part,
+    pads_left,
+    processor_ends,
+    template,
+)
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
+from keras_bert_layers.preprocessing.tokens.markers import MARKER
 
 MODEL_FILES = ("sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "sentencepiece.model")
 XLM_ROBERTA = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")
@@ -66,22 +75,33 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], model_type: 
     check_one_of(path, "tokenizer_class", kind, (*XLM_ROBERTA, *CAMEMBERT, *GENERIC))
     if text_settings(folder)[1]:
         raise CheckpointError(f"{folder}: `do_lower_case` of sentence-transformers must be false for SentencePiece.")
-    if (folder / "tokenizer.json").is_file():
-        values = read_json_object(folder / "tokenizer.json")
-        pieces, character_map = _read_json(folder / "tokenizer.json", values, strict=kind in GENERIC)
-        added = _listed(folder / "tokenizer.json", values.get("added_tokens") or [])
+    stated = _stated(folder, config)
+    values = optional_json(folder / "tokenizer.json")
+    check_sides(path, config, pads_left=pads_left(values))
+    if values:
+        pieces, character_map, added = _read_json(folder / "tokenizer.json", values, strict=kind in GENERIC)
+    elif kind in GENERIC:
+        raise missing(folder, "tokenizer.json", f"{kind} reads no other file.", owner="load_tokenizer")
     else:
-        model = _model_file(folder)
-        family = CAMEMBERT[0] if kind in CAMEMBERT else XLM_ROBERTA[0]
-        pieces, character_map, added = _read_model(folder / str(model), family)
-    tokens = _special_tokens(folder, config, added, kind)
+        for role, name in {**dict(ROLES.values()), "bos_token": "<s>", "eos_token": "</s>"}.items():
+            if role not in ("cls_token", "sep_token", "mask_token"):  # the others name the first pieces
+                check_one_of(path, role, _content(stated.get(role, name)), (name,), "Save a tokenizer.json with it.")
+        pieces, character_map, added = _read_model(folder / str(_model_file(folder)), kind)
+    tokens = _special_tokens(folder, config, added, kind, stated)
     tokens = {token: flags for token, flags in tokens.items() if token not in _UNUSED or token in dict(pieces)}
-    roles = _roles(folder, config)
     ids = {piece: index for index, (piece, _) in enumerate(pieces)}
     pieces += [(token, None) for token in tokens if token not in ids]
-    _check_ids(folder, added, [piece for piece, _ in pieces])
+    vocabulary = [piece for piece, _ in pieces]
+    _check_ids(folder, added, vocabulary)
+    roles = {ours: _content(stated.get(theirs, default)) for ours, (theirs, default) in ROLES.items()}
+    if kind in GENERIC:
+        roles |= _stored_roles(folder / "tokenizer.json", values, vocabulary)
+        if roles["mask_token"] not in vocabulary:
+            roles["mask_token"] = None
+    else:
+        roles |= _class_roles(path, config, kind, stated, vocabulary)
     return {
-        "vocabulary": [piece for piece, _ in pieces],
+        "vocabulary": vocabulary,
         "scores": [score for _, score in pieces],
         "character_map": character_map,
         "special_tokens": list(tokens),
@@ -90,12 +110,52 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], model_type: 
     }
 
 
+def _stored_roles(path: Path, values: Mapping[str, Any], vocabulary: Sequence[str]) -> dict[str, str]:
+    """The start, the separator and the unknown token by the template and the model of `tokenizer.json`."""
+    unknown = json_file.check_integer(path, "model.unk_id", values["model"].get("unk_id"), least=0)
+    if unknown >= len(vocabulary):
+        raise CheckpointError(f"{path}: `model.unk_id` must be the id of a piece. Received: {unknown}.")
+    ids = {piece: index for index, piece in enumerate(vocabulary)}
+    processor = only_part(values.get("post_processor"), "processors")
+    kind = processor.get("type") if isinstance(processor, dict) else processor
+    if kind == "RobertaProcessing":
+        start, end = processor_ends(path, processor, ids)
+    else:
+        cure = "Without a template this class of transformers adds no special tokens. Save one with the tokenizer."
+        check_one_of(path, "post_processor.type", kind, ("TemplateProcessing",), cure)
+        single, pair = template(processor.get("single")), template(processor.get("pair"))
+        names = [name for name, _ in single] if isinstance(single, list) and len(single) == 3 else [None] * 3
+        start, _, end = names
+        expected = [(start, 0), ("A", 0), (end, 0)]
+        check_one_of(path, "post_processor.single", single, (expected,), "It must be <s> A </s>.")
+        expected += [(end, 0), ("B", 0), (end, 0)]
+        check_one_of(path, "post_processor.pair", pair, (expected,), "It must be <s> A </s> </s> B </s>.")
+        check_template_ids(path, processor, {token: ids.get(token) for token in (start, end)})
+    return {"start_token": start, "separator_token": end, "unknown_token": vocabulary[unknown]}
+
+
+def _class_roles(
+    path: Path, config: Mapping[str, Any], kind: Any, stated: Mapping[str, Any], vocabulary: Sequence[str]
+) -> dict[str, Any]:
+    """The same tokens of a class with a template of its own, whose ends are `bos_token` and `eos_token`."""
+    check_one_of(path, "add_prefix_space", config.get("add_prefix_space", True), (True,), "Each word has its marker.")
+    unknown = _content(stated.get("unk_token", "<unk>"))
+    first = vocabulary.index(unknown) if unknown in vocabulary else 0
+    place = 3 if kind in XLM_ROBERTA else first
+    if place >= len(vocabulary):
+        raise CheckpointError(f"{path.parent}: the vocabulary must hold more than {place} pieces.")
+    start, end = (_content(stated.get(*pair)) for pair in (("bos_token", "<s>"), ("eos_token", "</s>")))
+    return {"start_token": start, "separator_token": end, "unknown_token": vocabulary[place]}
+
+
 def _model_file(folder: Path) -> str | None:
     return next((name for name in MODEL_FILES if (folder / name).is_file()), None)
 
 
-def _read_json(path: Path, values: Mapping[str, Any], *, strict: bool) -> tuple[list[tuple[str, Any]], str]:
-    """Pieces with scores, and the character map in base64."""
+def _read_json(
+    path: Path, values: Mapping[str, Any], *, strict: bool
+) -> tuple[list[tuple[str, Any]], str, dict[str, dict[str, Any]]]:
+    """Pieces with scores, the character map in base64, and the added tokens with their flags."""
     model = json_file.check_object(path, "model", values.get("model"))
     check_one_of(path, "model.type", model.get("type"), ("Unigram",))
     check_one_of(path, "model.byte_fallback", bool(model.get("byte_fallback")), (False,))
@@ -115,8 +175,9 @@ def _read_json(path: Path, values: Mapping[str, Any], *, strict: bool) -> tuple[
         scheme = parts[1].get("prepend_scheme", "always" if parts[1].get("add_prefix_space", True) else "never")
         check_one_of(path, "pre_tokenizer.prepend_scheme", scheme, ("always",), cure)
         check_one_of(path, "pre_tokenizer.split", parts[1].get("split", True), (True,), cure)
-    _check_pair(path, values.get("post_processor"))
-    return pieces, maps[0] if maps else ""
+        check_one_of(path, "pre_tokenizer.replacement", parts[1].get("replacement", MARKER), (MARKER,), cure)
+    added = _listed(path, values.get("added_tokens") or [])
+    return pieces, maps[0] if maps else "", added
 
 
 def _parts(value: Any, key: str) -> Iterator[dict[str, Any]]:
@@ -128,21 +189,7 @@ def _parts(value: Any, key: str) -> Iterator[dict[str, Any]]:
         yield value
 
 
-def _check_pair(path: Path, processor: Any) -> None:
-    """Checks that a pair is `<s> A </s></s> B </s>` in one segment; without a template it is."""
-    if processor is None or processor.get("type") == "RobertaProcessing":
-        return
-    check_one_of(path, "post_processor.type", processor.get("type"), ("TemplateProcessing",))
-    with damaged(f"{path}: `post_processor.pair` must be a template", (TypeError, KeyError, AttributeError)):
-        names = [(part["id"], part["type_id"]) for item in processor["pair"] for part in item.values()]
-    if len(names) != 6 or names[2:4] != [names[5], names[5]] or any(segment for _, segment in names):
-        raise CheckpointError(
-            f"{path}: `post_processor.pair` must be <s> A </s> </s> B </s>, each in segment 0. "
-            f"Received: {json_file.shown(names)}."
-        )
-
-
-def _read_model(path: Path, kind: str) -> tuple[list[tuple[str, Any]], str, dict[str, Any]]:
+def _read_model(path: Path, kind: Any) -> tuple[list[tuple[str, Any]], str, dict[str, Any]]:
     """Pieces with scores in the order of the family's ids, the character map, and tokens that are not pieces."""
     check_size(path)
     with damaged(f"{path}: must be a SentencePiece model", (ValueError, TypeError, KeyError, UnicodeDecodeError)):
@@ -159,7 +206,7 @@ def _read_model(path: Path, kind: str) -> tuple[list[tuple[str, Any]], str, dict
     found = (_CONTROL, _USER_DEFINED)
     added: dict[str, Any] = {piece: {} for (piece, _), kind_of in zip(pieces, kinds, strict=True) if kind_of in found}
     zero = [(name, 0.0) for name in ("<s>", "<pad>", "</s>", "<unk>", "<mask>")]
-    if kind == XLM_ROBERTA[0]:
+    if kind not in CAMEMBERT:
         return [*zero[:4], *pieces[3:], zero[4]], character_map, added
     unused = [("<s>NOTUSED", 0.0), zero[1], ("</s>NOTUSED", 0.0), zero[3], ("<unk>NOTUSED", -100.0)]
     return [*unused, *pieces[1:], zero[4]], character_map, added
@@ -179,17 +226,16 @@ def _listed(path: Path, tokens: Any) -> dict[str, dict[str, Any]]:
 
 
 def _special_tokens(
-    folder: Path, config: Mapping[str, Any], added: Mapping[str, Any], kind: Any
+    folder: Path, config: Mapping[str, Any], added: Mapping[str, Any], kind: Any, stated: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """The tokens that transformers finds in raw text, with their flags."""
     if kind not in GENERIC and "added_tokens_decoder" in config:
         tokens = _listed(folder / "tokenizer_config.json", config["added_tokens_decoder"])
     else:
         tokens = dict(added)
-    stated = {**optional_json(folder / "special_tokens_map.json"), **config}
     is_json = (folder / "tokenizer.json").is_file()
-    defaults = dict(ROLES.values())
-    for role in (*defaults, "bos_token", "eos_token"):
+    defaults = {} if kind in GENERIC else dict(ROLES.values())
+    for role in (*dict(ROLES.values()), "bos_token", "eos_token"):
         token = stated.get(role, defaults.get(role))
         flags = token if isinstance(token, dict) else {"lstrip": role == "mask_token" and kind in CAMEMBERT}
         content = token.get("content") if isinstance(token, dict) else token
@@ -203,16 +249,14 @@ def _special_tokens(
     return tokens
 
 
-def _roles(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The tokens with a meaning of their own."""
+def _stated(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of `tokenizer_config.json`, and those of `special_tokens_map.json` that it does not have."""
     tokens_map = optional_json(folder / "special_tokens_map.json")
-    stated = {**tokens_map, **config}
     if "added_tokens_decoder" not in config:  # with it, transformers does not read the map
         for role in config.keys() & tokens_map.keys() & dict(ROLES.values()).keys():
             content = _content(config[role])
             check_one_of(folder / "special_tokens_map.json", role, _content(tokens_map[role]), (content,))
-    roles = {ours: stated.get(theirs, default) for ours, (theirs, default) in ROLES.items()}
-    return {ours: _content(token) for ours, token in roles.items()}
+    return {**tokens_map, **config}
 
 
 def _content(token: Any) -> Any:

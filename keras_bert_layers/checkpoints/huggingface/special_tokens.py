@@ -56,7 +56,7 @@ class SpecialTokens:
         names: Mapping[str, str],
         adds_names: bool,
     ):
-        self._path = folder / CONFIG
+        self._path, self._adds_names = folder / CONFIG, adds_names
         in_json = [self._token(entry) for entry in stored]
         values = dict(config)
         if _LISTS[1] in values and not values.get(_LISTS[0]):
@@ -77,6 +77,7 @@ class SpecialTokens:
             special = {token.content for token in self._named(standard)}
             added = sorted(self._stated_ids, key=self._stated_ids.__getitem__)
             found = [*(AddedToken(content, special=content in special) for content in added), *in_json]
+        self._nulls = [role for role in ROLES if values.get(role, "") is None]
         stated = {role: self._token(values[role]).content for role in ROLES if values.get(role) is not None}
         self.roles = {_OURS[role]: stated.get(role, name) for role, name in names.items()}
         by_content = {token.content: token for token in found}
@@ -121,11 +122,28 @@ class SpecialTokens:
     def options(self, vocabulary: Iterable[str]) -> dict[str, Any]:
         """The arguments `added_tokens` and `special_tokens` of a `BertTokenizer` with this vocabulary."""
         known = set(vocabulary)
+        self._check_roles(known)
         self._warn_of_ids(known)
         roles = None if self.roles == OUR_ROLES else self.roles
         plain = [AddedToken(content, special=True) for content in self.roles.values() if content in known]
         tokens = [token for token in self.tokens if token not in plain]
         return {"added_tokens": [token.get_config() for token in tokens], "special_tokens": roles}
+
+    def _check_roles(self, known: set[str]) -> None:
+        """Refuses roles that no file gives a token: in raw text `BertTokenizer` finds the tokens of all roles.
+
+        A null in the place of the start, the separator or the unknown token breaks transformers' template or model too.
+        """
+        contents = {token.content for token in self.tokens}
+        broken = {"cls_token", "sep_token", "unk_token"} & {*self._nulls} if self._adds_names else ()
+        for role, ours in _OURS.items():
+            token, received = self.roles[ours], "null" if role in self._nulls else "no entry"
+            if role in broken or (token in known and token not in contents):
+                raise CheckpointError(
+                    f"{self._path}: `{role}` must be a token: without one, transformers does not find {token!r} in "
+                    f"texts, or puts another token in its place. Received: {received}. "
+                    f'If the token is {token!r}, add "{role}": "{token}".'
+                )
 
     def _warn_of_ids(self, known: set[str]) -> None:
         """Warns of stated ids that transformers does not give: it numbers new tokens without gaps."""

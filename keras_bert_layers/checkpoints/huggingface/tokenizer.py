@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, miss
 from keras_bert_layers.checkpoints.files.json_file import check_boolean, check_one_of, optional_json, shown
 from keras_bert_layers.checkpoints.files.vocabulary import CASED_SHARE, cased_share, read_vocabulary
 from keras_bert_layers.checkpoints.huggingface.special_tokens import CONFIG, ROLES, SpecialTokens
-from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerJson
+from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerClass, TokenizerJson
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
 
 _BERT = ("Bert", "DistilBert", "Electra", "MobileBert", "SqueezeBert", "LayoutLM", "Lxmert")
@@ -37,19 +36,6 @@ _FIXED: dict[str, tuple[Any, ...]] = {
 }
 # Settings of tokenizers written in Python, with the values under which they change nothing.
 _UNUSED: dict[str, tuple[Any, ...]] = {"do_basic_tokenize": (True, None), "never_split": (None, [])}
-
-
-class TokenizerClass(Enum):
-    """The part of `tokenizer.json` that a class of tokenizers in transformers reads.
-
-    - `BERT`: the tokens. Everything else comes from `tokenizer_config.json`, or from BERT's defaults.
-    - `STORED_BERT`: everything but the special tokens, which come from `tokenizer_config.json` or BERT's defaults.
-    - `GENERIC`: everything.
-    """
-
-    BERT = "bert"
-    STORED_BERT = "stored_bert"
-    GENERIC = "generic"
 
 
 _CLASSES: dict[str | None, TokenizerClass] = {
@@ -105,8 +91,9 @@ def tokenizer_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]
     """
     _check_config(folder / CONFIG, config)
     path = folder / "tokenizer.json"
-    tokenizer_json = TokenizerJson(path) if path.is_file() else None
-    kind = tokenizer_class(*_stated_class(folder, config), has_json=tokenizer_json is not None)
+    kind = tokenizer_class(*_stated_class(folder, config), has_json=path.is_file())
+    tokenizer_json = TokenizerJson(path, kind) if path.is_file() else None
+    check_sides(folder / CONFIG, config, pads_left=tokenizer_json is not None and tokenizer_json.pads_left)
     tokens = SpecialTokens(
         folder,
         config,
@@ -120,6 +107,12 @@ def tokenizer_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]
     if tokenizer_json is not None:
         tokenizer_json.check_roles(tokens.roles)
         vocabulary, stated = tokenizer_json.vocabulary(required), tokenizer_json.options
+        if tokenizer_json.unread:
+            warnings.warn(
+                f"{tokenizer_json.unread} BertTokenizer reads only the tokens of this file, as in transformers. If the "
+                "model was trained with all of it, texts become other tokens.",
+                stacklevel=5,
+            )
     elif (folder / "vocab.txt").is_file():
         vocabulary, stated = tuple(read_vocabulary(folder / "vocab.txt", required=required)), None
     else:
@@ -129,6 +122,20 @@ def tokenizer_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]
     if lowercase and not options["lowercase"]:
         options |= {"lowercase": True, "strip_accents": bool(options["strip_accents"])}
     return {"vocabulary": vocabulary, **options, **tokens.options(vocabulary)}
+
+
+def check_sides(path: Path, config: Mapping[str, Any], *, pads_left: bool) -> None:
+    """Refuses the settings of `tokenizer_config.json` that every tokenizer of this package has with one value only.
+
+    Args:
+        path: the file, for errors.
+        config: its content.
+        pads_left: whether `tokenizer.json` states padding on the left, which counts where `config` states no side.
+    """
+    for key, allowed in _FIXED.items():
+        check_one_of(path, key, config.get(key, allowed[0]), allowed)
+    if pads_left and "padding_side" not in config:
+        check_one_of(path.with_name("tokenizer.json"), "padding.direction", "Left", ("Right",))
 
 
 def truncation_side(folder: Path, config: Mapping[str, Any]) -> str:
@@ -202,8 +209,6 @@ def _effective(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_config(path: Path, config: Mapping[str, Any]) -> None:
-    for key, allowed in _FIXED.items():
-        check_one_of(path, key, config.get(key, allowed[0]), allowed)
     for ours, theirs in _OPTIONS.items():
         if theirs in config and not (ours == "strip_accents" and config[theirs] is None):
             check_boolean(path, theirs, config[theirs])

@@ -1,6 +1,7 @@
 """`TokenizerJson`: reads a `tokenizer.json` and refuses every tokenizer but BERT's."""
 
 from collections.abc import Collection, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +23,43 @@ _MODEL = {"type": "WordPiece", "continuing_subword_prefix": "##", "max_input_cha
 
 _UNKNOWN = "[UNK]"
 _ENDS = ("[CLS]", "[SEP]")
+_ADD_TEMPLATE = (
+    "Without a template this class of transformers adds no special tokens, and BERT needs them. Save the tokenizer "
+    'with a TemplateProcessing, or state "tokenizer_class": "BertTokenizer".'
+)
+# The keys of the parts of a sequence; a sequence of one is that one.
+_SEQUENCES = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "post_processor": "processors"}
+
+
+class TokenizerClass(Enum):
+    """The part of `tokenizer.json` that a class of tokenizers in transformers reads.
+
+    - `BERT`: the tokens. Everything else comes from `tokenizer_config.json`, or from BERT's defaults.
+    - `STORED_BERT`: everything but the special tokens, which come from `tokenizer_config.json` or BERT's defaults.
+    - `GENERIC`: everything.
+    """
+
+    BERT = "bert"
+    STORED_BERT = "stored_bert"
+    GENERIC = "generic"
 
 
 class TokenizerJson:
     """A `tokenizer.json` of HuggingFace's library `tokenizers`.
 
-    The file can describe many tokenizers. Here it must be BERT's: `BertNormalizer`, `BertPreTokenizer`, a `WordPiece`
-    model with `##`, and the template `[CLS] A [SEP] B [SEP]`, perhaps with other names for these tokens. Padding in the
-    file is ignored: the preprocessor has an argument for it.
+    The file can describe many tokenizers. Here what is read of it must be BERT's: `BertNormalizer`, `BertPreTokenizer`,
+    a `WordPiece` model with `##`, and the template `[CLS] A [SEP] B [SEP]`, perhaps with other names for these tokens.
 
     Args:
         path: the file.
+        kind: the part of it that is read.
 
     Attributes:
-        options: `lowercase`, `strip_accents` and `split_chinese`.
+        options: `lowercase`, `strip_accents` and `split_chinese`; None if parts that are not read are not BERT's.
+        unread: why, as a sentence; "" if they are BERT's.
         added_tokens: the added tokens as they are in the file.
         roles: the special tokens by their roles in transformers.
+        pads_left: whether the file states padding on the left.
 
     Raises:
         CheckpointError: the file is damaged, or a part of it, which the message names, is of another tokenizer.
@@ -46,19 +68,28 @@ class TokenizerJson:
         https://github.com/huggingface/tokenizers, `serialization` of the Rust crate.
     """
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path, kind: TokenizerClass = TokenizerClass.GENERIC):
+        self.path, self.unread = path, ""
         self._values = read_json_object(path)
-        self._check_parts()
+        for part, key in _SEQUENCES.items():
+            self._values[part] = only_part(self._values.get(part), key)
         self._tokens = self._read_tokens()
-        self.options = self._read_options()
+        self.options: dict[str, Any] | None = None
+        try:
+            self._check_parts()
+            self.options = self._read_options()
+        except CheckpointError as error:
+            if kind is not TokenizerClass.BERT:
+                raise
+            self.unread = str(error)
         self.added_tokens = self._read_added_tokens()
-        self._ends = self._read_ends()
-        self._unknown = self._part("model").get("unk_token", _UNKNOWN)
-        if not isinstance(self._unknown, str):
+        self.pads_left = pads_left(self._values)
+        self._unknown = None if kind is TokenizerClass.BERT else self._part("model").get("unk_token", _UNKNOWN)
+        if not isinstance(self._unknown, str | None):
             self._check("model.unk_token", self._unknown, _UNKNOWN)
+        self._ends = self._read_ends() if kind is TokenizerClass.GENERIC else None
         start, separator = self._ends or _ENDS
-        names = {"unk_token": self._unknown, "sep_token": separator, "pad_token": PAD, "cls_token": start}
+        names = {"unk_token": self._unknown or _UNKNOWN, "sep_token": separator, "pad_token": PAD, "cls_token": start}
         self.roles = {**names, "mask_token": MASK}
 
     def vocabulary(self, required: Collection[str]) -> tuple[str, ...]:
@@ -68,7 +99,8 @@ class TokenizerJson:
 
     def check_roles(self, roles: Mapping[str, str]) -> None:
         """CheckpointError unless the model and the template have the tokens of these roles, by our names for them."""
-        self._check("model.unk_token", self._unknown, roles["unknown"])
+        if self._unknown is not None:
+            self._check("model.unk_token", self._unknown, roles["unknown"])
         if self._ends is not None:
             self._check("post_processor", self._ends, (roles["start"], roles["separator"]))
 
@@ -118,29 +150,66 @@ class TokenizerJson:
             raise CheckpointError(f"{self.path}: `added_tokens` must be a list of JSON objects.")
         return sorted(added, key=lambda token: token["id"] if isinstance(token.get("id"), int) else 0)
 
-    def _read_ends(self) -> tuple[str, str] | None:
-        """The tokens before and after a text, by the template; None without one, which transformers replaces."""
+    def _read_ends(self) -> tuple[str, str]:
+        """The tokens before and after a text, by the template."""
         value = self._values.get("post_processor")
-        if value is None:
-            return None
         kind = value.get("type") if isinstance(value, dict) else value
+        ids = {token.get("content"): token.get("id") for token in self.added_tokens}
+        ids |= {token: index for index, token in enumerate(self._tokens)}
         if kind == "BertProcessing":
-            pairs = [value.get("cls"), value.get("sep")]
-            if not all(isinstance(pair, list) and pair and isinstance(pair[0], str) for pair in pairs):
-                raise CheckpointError(f"{self.path}: `post_processor` must name `cls` and `sep`. Received: {pairs!r}.")
-            return pairs[0][0], pairs[1][0]
-        self._check("post_processor.type", kind, "TemplateProcessing")
-        single = _template(value.get("single"))
+            return processor_ends(self.path, value, ids)
+        check_one_of(self.path, "post_processor.type", kind, ("TemplateProcessing",), _ADD_TEMPLATE)
+        single = template(value.get("single"))
         is_triple = isinstance(single, list) and len(single) == 3
         is_named = is_triple and all(isinstance(part, tuple) and isinstance(part[0], str) for part in single)
         start, separator = (single[0][0], single[2][0]) if is_named else _ENDS
         items = [(start, 0), ("A", 0), (separator, 0), ("B", 1), (separator, 1)]
         self._check("post_processor.single", single, items[:3])
-        self._check("post_processor.pair", _template(value.get("pair")), items)
+        self._check("post_processor.pair", template(value.get("pair")), items)
+        # Tokens that are not in the vocabulary are refused with it.
+        check_template_ids(self.path, value, {token: ids[token] for token in (start, separator) if token in ids})
         return start, separator
 
 
-def _template(items: Any) -> Any:
+def only_part(value: Any, key: str) -> Any:
+    """The only part of a sequence of one part; any other value as it is.
+
+    Examples:
+        >>> only_part({"type": "Sequence", "normalizers": [{"type": "BertNormalizer"}]}, "normalizers")
+        {'type': 'BertNormalizer'}
+    """
+    is_sequence = isinstance(value, dict) and value.get("type") == "Sequence" and isinstance(value.get(key), list)
+    return only_part(value[key][0], key) if is_sequence and len(value[key]) == 1 else value
+
+
+def pads_left(values: Mapping[str, Any]) -> bool:
+    """Whether the content of a `tokenizer.json` states padding on the left."""
+    padding = values.get("padding")
+    return isinstance(padding, dict) and padding.get("direction") == "Left"
+
+
+def processor_ends(path: Path, value: Mapping[str, Any], ids: Mapping[str, Any]) -> tuple[str, str]:
+    """The tokens before and after a text of a `BertProcessing` or `RobertaProcessing`, with the vocabulary's ids."""
+    pairs = [value.get("cls"), value.get("sep")]
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) or ids.get(pair[0]) != pair[1]:
+            raise CheckpointError(
+                f"{path}: `post_processor` must name `cls` and `sep`, with their ids of the vocabulary. "
+                f"Received: {shown(pairs)}."
+            )
+    return pairs[0][0], pairs[1][0]  # type: ignore[index]
+
+
+def check_template_ids(path: Path, value: Mapping[str, Any], ids: Mapping[str, Any]) -> None:
+    """Checks that a template writes each special token as its one id of the vocabulary."""
+    stated = check_object(path, "post_processor.special_tokens", value.get("special_tokens"))
+    for token, index in ids.items():
+        entry = stated.get(token)
+        found = entry.get("ids") if isinstance(entry, dict) else entry
+        check_one_of(path, f"post_processor.special_tokens.{token}.ids", found, ([index],), "It is the vocabulary's.")
+
+
+def template(items: Any) -> Any:
     """The items of a template as pairs of a name and a segment; any other value is returned as it is."""
     try:
         return [(part["id"], part["type_id"]) for item in items for part in item.values()]

@@ -101,9 +101,10 @@ def test_generic_class_takes_the_file_as_it_is(written):
         ("tokenizer_config.json", {"tokenizer_class": "AlbertTokenizer"}, "tokenizer_class"),
         ("tokenizer_config.json", {"additional_special_tokens": ["<new>"], "added_tokens_decoder": {
             "4": {"content": "<new>", "rstrip": True}}}, "rstrip"),
-        ("tokenizer.json", {"post_processor": {"type": "ByteLevel"}}, "post_processor.type"),
-        ("tokenizer.json", {"post_processor": {"type": "TemplateProcessing", "pair": [
-            {"Sequence": {"id": "A", "type_id": 0}}]}}, "must be <s> A </s> </s> B </s>"),
+        ("tokenizer_config.json", {"add_prefix_space": False}, "add_prefix_space.*must be True"),
+        ("tokenizer_config.json", {"split_special_tokens": True}, "split_special_tokens"),
+        ("tokenizer_config.json", {"padding_side": "left"}, "padding_side"),
+        ("tokenizer.json", {"padding": {"direction": "Left"}}, "padding.direction` must be 'Right'"),
         ("tokenizer.json", {"added_tokens": [{"id": 7, "content": "<s>"}]}, "must have its id"),
         ("tokenizer.json", {"model": {"type": "Unigram", "vocab": 3}}, "must hold pieces with scores"),
         ("tokenizer.json", {"model": {"type": "Unigram", "vocab": [], "byte_fallback": True}}, "byte_fallback"),
@@ -114,6 +115,90 @@ def test_refused(name, values, text, written):
     change(folder / name, **values)
     with pytest.raises(CheckpointError, match=text):
         load_tokenizer(folder)
+
+
+def template(single, pair="<s> A </s> </s> B </s>", **ids):
+    """A template, of tokens with these ids."""
+    parts = {
+        name: [{"Sequence" if part in "AB" else "SpecialToken": {"id": part, "type_id": 0}} for part in text.split()]
+        for name, text in (("single", single), ("pair", pair))
+    }
+    stated = {"<s>": 0, "</s>": 2, **ids}
+    tokens = {token: {"id": token, "ids": [index], "tokens": [token]} for token, index in stated.items()}
+    return {"type": "TemplateProcessing", **parts, "special_tokens": tokens}
+
+
+REFUSED_OF_GENERIC = {
+    "no template": ({"post_processor": None}, r"post_processor\.type.*Without a template this class of transf"),
+    "another processor": ({"post_processor": {"type": "ByteLevel"}}, r"post_processor\.type"),
+    "no end": ({"post_processor": template("<s> A")}, r"post_processor\.single.*must be <s> A </s>"),
+    "ends exchanged": ({"post_processor": template("</s> A <s>")}, r"post_processor\.pair.*<s> A </s> </s> B </s>"),
+    "other pair": ({"post_processor": template("<s> A </s>", "<s> A </s> B </s>")}, r"post_processor\.pair"),
+    "other ids": ({"post_processor": template("<s> A </s>", **{"</s>": 7})}, r"special_tokens\.</s>\.ids.*\[2\]"),
+    "other ids of RoBERTa's": (
+        {"post_processor": {"type": "RobertaProcessing", "cls": ["<s>", 0], "sep": ["</s>", 7]}},
+        "with their ids of the vocabulary",
+    ),
+    "another marker": (
+        {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            {"type": "WhitespaceSplit"}, {"type": "Metaspace", "replacement": "_", "prepend_scheme": "always"}]}},
+        r"pre_tokenizer\.replacement",
+    ),
+    "no unknown token": ({"model": {"unk_id": None}}, r"model\.unk_id.*integer"),
+    "unknown token outside": ({"model": {"unk_id": 10_000}}, r"model\.unk_id"),
+}  # fmt: skip
+EQUAL_IN_CLASS = {
+    "other ends": {"bos_token": "<pad>", "eos_token": "<mask>"},
+    "other names that the template does not have": {"cls_token": "<pad>", "sep_token": "<unk>"},
+    "another unknown token": {"unk_token": "</s>"},
+    "nulls": {"cls_token": None, "sep_token": None, "unk_token": None},
+}
+
+
+def change_deeply(path, values):
+    model = values.get("model", {})
+    change(path, **{**values, "model": {**json.loads(path.read_text("utf-8"))["model"], **model}})
+
+
+@pytest.mark.parametrize("case", REFUSED_OF_GENERIC)
+def test_refused_where_the_class_reads_the_whole_file(case, written):
+    values, text = REFUSED_OF_GENERIC[case]
+    folder, _ = written
+    change_deeply(folder / "tokenizer.json", values)
+    load_tokenizer(folder)  # XLM-RoBERTa's class has these parts of its own
+    change(folder / "tokenizer_config.json", tokenizer_class="TokenizersBackend")
+    with pytest.raises(CheckpointError, match=text):
+        load_tokenizer(folder)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("case", EQUAL_IN_CLASS)
+@pytest.mark.parametrize("kind", ["XLMRobertaTokenizer", "CamembertTokenizer", "PreTrainedTokenizerFast"])
+def test_equal_special_tokens_in_transformers(kind, case, written):
+    transformers = pytest.importorskip("transformers")
+    folder, _ = written
+    (folder / "special_tokens_map.json").unlink()
+    (folder / "sentencepiece.bpe.model").unlink()
+    change(folder / "tokenizer_config.json", tokenizer_class=kind, **EQUAL_IN_CLASS[case])
+    change_deeply(folder / "tokenizer.json", {"model": {"unk_id": 7}})
+    (folder / "config.json").write_text(json.dumps({"model_type": "xlm-roberta", "vocab_size": 1000}))
+    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    preprocessor = kbl.BertPreprocessor(load_tokenizer(folder))
+    for text in ("ab cd", "日本語 ☃"):
+        assert preprocessor([text])["token_ids"].numpy()[0].tolist() == theirs(text)["input_ids"]
+    pair = preprocessor((["ab cd"], ["é"]))["token_ids"].numpy()[0].tolist()
+    assert pair == theirs("ab cd", "é")["input_ids"]
+
+
+def test_the_model_of_a_class_that_reads_tokenizer_json_only(proto, tmp_path):
+    (tmp_path / "sentencepiece.bpe.model").write_bytes(proto.SerializeToString())
+    for config, text in (
+        ({"tokenizer_class": "PreTrainedTokenizerFast"}, "must hold tokenizer.json"),
+        ({"tokenizer_class": "XLMRobertaTokenizer", "bos_token": "<pad>"}, "`bos_token` must be '<s>'"),
+    ):
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+        with pytest.raises(CheckpointError, match=text):
+            load_tokenizer(tmp_path)
 
 
 def test_damaged_model(tmp_path):

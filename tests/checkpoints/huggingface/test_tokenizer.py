@@ -16,7 +16,9 @@ NEW = 18  # the first id after the vocabulary
 def files(huggingface, tmp_path):
     """Writes tokenizer files, and returns the options that are read from them."""
 
-    def write_and_read(*, config=None, normalizer=None, vocabulary=True, lines=None, model=None, **others):
+    def write_and_read(
+        *, config=None, normalizer=None, vocabulary=True, lines=None, model=None, added_tokens_of_json=5, **others
+    ):
         if vocabulary:
             (tmp_path / "vocab.txt").write_text("\n".join(lines or huggingface.VOCABULARY), encoding="utf-8")
         if model is not None:
@@ -24,6 +26,7 @@ def files(huggingface, tmp_path):
         if normalizer is not None:
             values = huggingface.tokenizer_json()
             values["normalizer"] |= normalizer
+            del values["added_tokens"][added_tokens_of_json:]
             huggingface.write_json(tmp_path / "tokenizer.json", values)
         if config is not None:
             huggingface.write_json(tmp_path / "tokenizer_config.json", config)
@@ -256,6 +259,40 @@ def test_empty_lines_at_the_end_need_no_embedding(tmp_path):
 def test_other_tokenizers_are_refused(files, config, message):
     with pytest.raises(CheckpointError, match=rf"tokenizer_config\.json: {message}"):
         files(config=config)
+
+
+@pytest.mark.parametrize(
+    ("config", "role"),
+    [
+        ({"cls_token": None}, "cls_token"),
+        ({"sep_token": None, "tokenizer_class": "ConvBertTokenizer"}, "sep_token"),
+        ({"mask_token": None}, "mask_token"),
+    ],
+)
+def test_a_null_in_the_place_of_a_special_token(files, config, role):
+    """transformers puts another token in its place, or does not find it in texts."""
+    with pytest.raises(CheckpointError, match=rf"tokenizer_config\.json: `{role}` must be a token.*Received: null"):
+        files(config=config)
+
+
+def test_special_tokens_that_a_generic_class_does_not_find(files):
+    with pytest.raises(CheckpointError, match=r"`mask_token` must be a token: .* Received: no entry"):
+        files(config={"tokenizer_class": "TokenizersBackend"}, normalizer={}, added_tokens_of_json=4)
+
+
+def test_padding_on_the_left(huggingface, tmp_path):
+    huggingface.write_json(
+        tmp_path / "tokenizer.json", {**huggingface.tokenizer_json(), "padding": {"direction": "Left"}}
+    )
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json: `padding\.direction` must be 'Right'"):
+        tokenizer_options(tmp_path, {})
+    tokenizer_options(tmp_path, {"padding_side": "right"})
+
+
+def test_a_normalizer_that_bert_s_class_does_not_read(huggingface, tmp_path):
+    huggingface.write_json(tmp_path / "tokenizer.json", {**huggingface.tokenizer_json(), "normalizer": {"type": "NFC"}})
+    with pytest.warns(UserWarning, match=r"`normalizer\.type` must be.*reads only the tokens of this file"):
+        assert options(tokenizer_options(tmp_path, {})) == UNCASED
 
 
 def test_no_vocabulary(files):

@@ -1,7 +1,7 @@
 import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerJson
+from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerClass, TokenizerJson
 
 
 @pytest.fixture
@@ -51,9 +51,11 @@ def test_order_of_the_vocabulary_is_by_id(read, huggingface):
 def test_other_writers(read):
     """What older releases and other converters leave out or write in another way."""
     bert = {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]}
+    sequence = {"type": "Sequence", "pretokenizers": [{"type": "BertPreTokenizer"}]}
     for change in (
-        at("post_processor", value=None),
         at("post_processor", value=bert),
+        at("pre_tokenizer", value=sequence),
+        lambda values: values.update(normalizer={"type": "Sequence", "normalizers": [values["normalizer"]]}),
         at("truncation", value={"max_length": 128}),
         at("padding", value={"strategy": {"Fixed": 128}}),
         at("added_tokens", value=[]),
@@ -99,11 +101,34 @@ def test_other_writers(read):
             r"`normalizer` must be a JSON object. Received: \['x{30,40}\.\.\.x{30,40}'\]",
         ),
         (at("post_processor", value=3), "`post_processor.type` must be 'TemplateProcessing'"),
+        (
+            at("post_processor", value=None),
+            "`post_processor.type` must be 'TemplateProcessing'. Received: None. Without a template .* adds no special",
+        ),
+        (at("post_processor", value={"type": "BertProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 9]}), ".* ids of"),
+        (
+            at("post_processor", "special_tokens", "[CLS]", "ids", value=[2, 7]),
+            r"`post_processor.special_tokens.\[CLS\].ids` must be \[2\]. Received: \[2, 7\]",
+        ),
     ],
 )
 def test_other_tokenizers_are_refused(read, change, message):
     with pytest.raises(CheckpointError, match=rf"tokenizer\.json: {message}"):
         read(change)
+
+
+@pytest.mark.parametrize("part", ["normalizer", "pre_tokenizer", "post_processor"])
+def test_parts_that_a_class_does_not_read(huggingface, tmp_path, part):
+    path = tmp_path / "tokenizer.json"
+    huggingface.write_json(path, {**huggingface.tokenizer_json(), part: {"type": "Lowercase"}})
+    tokenizer = TokenizerJson(path, TokenizerClass.BERT)
+    assert list(tokenizer.vocabulary(())) == huggingface.VOCABULARY
+    assert (tokenizer.options is None) == (part != "post_processor") == bool(tokenizer.unread)
+    if part == "post_processor":
+        assert TokenizerJson(path, TokenizerClass.STORED_BERT).options == tokenizer.options
+    else:
+        with pytest.raises(CheckpointError, match=part):
+            TokenizerJson(path, TokenizerClass.STORED_BERT)
 
 
 def test_added_tokens(read):
