@@ -8,7 +8,7 @@ from typing import Any
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
-from keras_bert_layers.checkpoints.weights.loading import load_weights
+from keras_bert_layers.checkpoints.weights.loading import check_num_layers, check_sizes, load_weights
 from keras_bert_layers.checkpoints.weights.reports import LoadReport, load_report
 from keras_bert_layers.checkpoints.weights.table import WeightRow, backbone_rows
 from keras_bert_layers.config import BertConfig
@@ -84,9 +84,12 @@ def read_model(
     """
     config = checkpoint.config
     tensors = checkpoint.weights
+    check_num_layers(checkpoint, tensors)
+    rows = (*backbone_rows(config), *head)
+    check_sizes(rows, checkpoint, tensors)
     with replaced_weights():
         model = make(config)
-    load_weights(model, (*backbone_rows(config), *head), checkpoint, tensors, **rules)
+    load_weights(model, rows, checkpoint, tensors, **rules)
     return model
 
 

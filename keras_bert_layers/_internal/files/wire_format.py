@@ -8,6 +8,9 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 _VARINT, _BYTES, _FIXED32 = 0, 2, 5
 _MAX_VARINT_BYTES = 10
+# The messages of TensorFlow's checkpoints and SentencePiece's pieces have fewer than ten.
+MAX_FIELDS = 100_000
+_SIZES = {1: 8, 3: 0, 4: 0, _FIXED32: 4}  # of values without a length, by the type
 
 
 def varint(number: int) -> bytes:
@@ -65,18 +68,39 @@ def float_field(number: int, value: float) -> bytes:
     return fixed32_field(number, int.from_bytes(struct.pack("<f", value), "little"))
 
 
-def read_fields(message: bytes) -> list[tuple[int, int | bytes]]:
+def read_fields(message: bytes, *, most: int = MAX_FIELDS) -> list[tuple[int, int | bytes]]:
     """Reads the fields of a message in their order: number and value.
 
+    Args:
+        message: the bytes.
+        most: the largest number of fields.
+
     Raises:
-        ValueError: the bytes are not a message.
+        ValueError: the bytes are not a message, or hold more fields.
 
     Examples:
         >>> read_fields(field(1, 3) + field(2, b"ab"))
         [(1, 3), (2, b'ab')]
     """
+    if len(message) > 2 * most and _has_more(message, most):  # a field takes at least two bytes
+        raise ValueError(f"a message has more than {most} fields")
     try:
         fields = UnknownFieldSet(Empty.FromString(message))  # a message that knows no field keeps all as unknown
     except DecodeError as error:
         raise ValueError("a message is damaged") from error
     return [(entry.field_number, entry.data) for entry in fields]
+
+
+def _has_more(message: bytes, most: int) -> bool:
+    """Whether a message has more fields than `most`; an object of the library takes 200 bytes for each."""
+    at = 0
+    for _ in range(most):
+        if at >= len(message):
+            return False
+        tag, at = read_varint(message, at)
+        size = _SIZES.get(tag & 7)
+        if size is None:
+            value, at = read_varint(message, at)
+            size = value if tag & 7 == _BYTES else 0
+        at += size
+    return at < len(message)

@@ -19,6 +19,7 @@ from keras_bert_layers.checkpoints.weights.table import (
     POOLER_ROWS,
     WeightRow,
     untied,
+    with_decoder_bias,
 )
 
 _PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")
@@ -154,8 +155,10 @@ class HuggingFaceHeads:
                 return (dataclasses.replace(head, doubts=tuple(doubts)),)
             case "multiple_choice":
                 return (task.trained(**self._dropout),)
-            case "masked_lm" | "pretrainer" if not self._is_tied():
-                return (dataclasses.replace(task.trained(tie_weights=False), rows=untied(task.head)),)
+            case "masked_lm" | "pretrainer":
+                tied = self._is_tied()
+                rows = with_decoder_bias(task.head) if tied else untied(task.head)
+                return (dataclasses.replace(task.trained(**({} if tied else {"tie_weights": False})), rows=rows),)
         return (task.trained(),)
 
     def _is_tied(self) -> bool:

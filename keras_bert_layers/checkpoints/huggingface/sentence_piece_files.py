@@ -19,6 +19,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer_json import (
     template,
 )
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
+from keras_bert_layers.preprocessing.sentence_piece.sentence_piece_tokenizer import MAX_PIECES
 from keras_bert_layers.preprocessing.tokens.markers import MARKER
 
 MODEL_FILES = ("sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "sentencepiece.model")
@@ -44,6 +45,8 @@ _PRE_TOKENIZERS = ["WhitespaceSplit", "Metaspace"]
 _PIECES, _NORMALIZER_SPEC, _CHARACTER_MAP = 1, 3, 2
 _PIECE, _SCORE, _TYPE = 1, 2, 3
 _CONTROL, _USER_DEFINED = 3, 4
+# `<unk>`, `<s>`, `</s>`, and one that texts can hold.
+_LEAST_PIECES = 4
 
 
 def is_sentence_piece(folder: Path) -> bool:
@@ -116,7 +119,9 @@ def _stored_roles(path: Path, values: Mapping[str, Any], vocabulary: Sequence[st
     if unknown >= len(vocabulary):
         raise CheckpointError(f"{path}: `model.unk_id` must be the id of a piece. Received: {unknown}.")
     ids = {piece: index for index, piece in enumerate(vocabulary)}
-    processor = only_part(values.get("post_processor"), "processors")
+    processor: Any = only_part(values.get("post_processor"), "processors")
+    start: Any
+    end: Any
     kind = processor.get("type") if isinstance(processor, dict) else processor
     if kind == "RobertaProcessing":
         start, end = processor_ends(path, processor, ids)
@@ -193,7 +198,7 @@ def _read_model(path: Path, kind: Any) -> tuple[list[tuple[str, Any]], str, dict
     """Pieces with scores in the order of the family's ids, the character map, and tokens that are not pieces."""
     check_size(path)
     with damaged(f"{path}: must be a SentencePiece model", (ValueError, TypeError, KeyError, UnicodeDecodeError)):
-        fields = read_fields(path.read_bytes())
+        fields = read_fields(path.read_bytes(), most=MAX_PIECES)
         pieces, kinds = [], []
         for number, message in fields:
             if number == _PIECES:
@@ -203,6 +208,8 @@ def _read_model(path: Path, kind: Any) -> tuple[list[tuple[str, Any]], str, dict
                 kinds.append(piece.get(_TYPE, 1))
         specs = [dict(read_fields(message)) for number, message in fields if number == _NORMALIZER_SPEC]  # type: ignore[arg-type]
         character_map = base64.b64encode(specs[0].get(_CHARACTER_MAP, b"") if specs else b"").decode()  # type: ignore[arg-type]
+    if len(pieces) < _LEAST_PIECES:
+        raise CheckpointError(f"{path}: must hold at least {_LEAST_PIECES} pieces. Received: {len(pieces)}.")
     found = (_CONTROL, _USER_DEFINED)
     added: dict[str, Any] = {piece: {} for (piece, _), kind_of in zip(pieces, kinds, strict=True) if kind_of in found}
     zero = [(name, 0.0) for name in ("<s>", "<pad>", "</s>", "<unk>", "<mask>")]

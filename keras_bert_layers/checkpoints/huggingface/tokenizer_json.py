@@ -154,7 +154,8 @@ class TokenizerJson:
         """The tokens before and after a text, by the template."""
         value = self._values.get("post_processor")
         kind = value.get("type") if isinstance(value, dict) else value
-        ids = {token.get("content"): token.get("id") for token in self.added_tokens}
+        value = value if isinstance(value, dict) else {}
+        ids: dict[Any, Any] = {token.get("content"): token.get("id") for token in self.added_tokens}
         ids |= {token: index for index, token in enumerate(self._tokens)}
         if kind == "BertProcessing":
             return processor_ends(self.path, value, ids)

@@ -23,7 +23,12 @@ _OLDEST_KEY = "sbert_ce_default_activation_function"
 
 def is_cross_encoder(root: Path) -> bool:
     """Whether sentence-transformers 5.4 or later wrote the directory of a `CrossEncoder`, a model with a head."""
-    return json_file.optional_json(root / MODEL_FILE).get("model_type") == "CrossEncoder"
+    return _settings(root).get("model_type") == "CrossEncoder"
+
+
+def _settings(root: Path) -> dict[str, Any]:
+    """The content of `config_sentence_transformers.json`, which sentence-transformers reads beside modules only."""
+    return json_file.optional_json(root / MODEL_FILE) if (root / MODULES_FILE).is_file() else {}
 
 
 def cross_encoder_heads(
@@ -64,7 +69,7 @@ def cross_encoder_heads(
 def _activation(root: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """The argument `activation`; empty where nothing is stated: a sigmoid of one label."""
     stated = (
-        (root / MODEL_FILE, "activation_fn", json_file.optional_json(root / MODEL_FILE)),
+        (root / MODEL_FILE, "activation_fn", _settings(root)),
         (root / "config.json", "activation_fn", config.get("sentence_transformers")),
         (root / "config.json", _OLDEST_KEY, config),
     )

@@ -88,6 +88,40 @@ def load_weights(
     return report
 
 
+def check_sizes(rows: Sequence[WeightRow], checkpoint: Checkpoint, tensors: TensorFile) -> None:
+    """Compares a config with the tensors before a model is made of it, which may be too large for the memory.
+
+    Args:
+        rows: the table of the model.
+        checkpoint: the checkpoint.
+        tensors: what its `open_weights` returned.
+
+    Raises:
+        CheckpointError: a tensor is missing, or the sizes of the config are not those of the tensors.
+    """
+    config = checkpoint.config
+    hidden, width = config.hidden_dim, config.embedding_dim or config.hidden_dim
+    shapes = {
+        "embedding/token_embedding": (config.vocabulary_size, width),
+        "embedding/segment_embedding": (config.num_segments, width),
+        "embedding/position_embedding": (config.max_sequence_length + config.position_offset, width),
+        "encoder_block_0/attention/query_key_value/kernel": (hidden, 3 * hidden),
+        "encoder_block_0/feed_forward/intermediate/kernel": (hidden, config.intermediate_dim),
+    }
+    for match in _matches(rows, checkpoint.stored_names(tensors.infos), checkpoint)[0]:
+        if match.row.ours in shapes:
+            _check_tensor(match, shapes[match.row.ours], tensors, checkpoint)
+
+
+def check_num_layers(checkpoint: Checkpoint, tensors: TensorFile) -> None:
+    """CheckpointError for more layers than tensors, before the rows of all layers are made."""
+    if checkpoint.config.num_layers > len(tensors.infos):
+        raise CheckpointError(
+            f"{checkpoint}: the weights file must hold the tensors of every layer. Received: a config of "
+            f"{checkpoint.config.num_layers} layers, and {len(tensors.infos)} tensors. {_CURE}."
+        )
+
+
 def _matches(
     rows: Sequence[WeightRow], names: Mapping[str, str], checkpoint: Checkpoint
 ) -> tuple[list[_Match], list[WeightRow]]:

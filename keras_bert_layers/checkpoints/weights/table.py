@@ -211,6 +211,11 @@ def untied(head: tuple[WeightRow, ...]) -> tuple[WeightRow, ...]:
     return (*UNTIED_MASKED_LM_ROWS, *(row for row in head if row not in MASKED_LM_ROWS))
 
 
+def with_decoder_bias(head: tuple[WeightRow, ...]) -> tuple[WeightRow, ...]:
+    """The rows of a head that is tied, with the decoder's bias first: where files have both, transformers takes it."""
+    return tuple(UNTIED_MASKED_LM_ROWS[-1] if row is MASKED_LM_ROWS[-1] else row for row in head)
+
+
 NEXT_SENTENCE_ROWS = _layer(_OUTPUT, "next_sentence_head/dense", "cls/seq_relationship/", None)  # [H, 2] [2]
 # A next sentence head read as a classifier of pairs: [H, 2] [2].
 NEXT_SENTENCE_CLASSIFIER_ROWS = _layer(_OUTPUT, "classification_head/dense", "cls/seq_relationship/", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,10 @@ from keras_bert_layers.preprocessing.tokens.markers import MARKER
 from keras_bert_layers.preprocessing.tokens.token_ids import TokenIds
 
 OWNER = "SentencePieceTokenizer"
+# LaBSE, the largest vocabulary of a BERT, has 501,153 tokens.
+MAX_PIECES = 1_000_000
+# SentencePiece trains pieces of up to 512 characters; tensorflow-text ends the process on one of 300,000.
+MAX_PIECE_CHARACTERS = 10_000
 
 
 @register
@@ -151,8 +156,15 @@ def _checked_vocabulary(vocabulary: Sequence[str]) -> list[str]:
     wrong = next((token for token in tokens if not isinstance(token, str)), None)
     if wrong is not None:
         raise TypeError(checks.message(OWNER, "vocabulary", "hold strings only", wrong))
+    if len(tokens) > MAX_PIECES:
+        rule = f"hold at most {MAX_PIECES:,} pieces"
+        raise ValueError(checks.message(OWNER, "vocabulary", rule, checks.Shown(f"{len(tokens):,} pieces")))
+    longest = max(map(len, tokens), default=0)
+    if longest > MAX_PIECE_CHARACTERS:
+        rule = f"hold pieces of at most {MAX_PIECE_CHARACTERS:,} characters"
+        raise ValueError(checks.message(OWNER, "vocabulary", rule, checks.Shown(f"one of {longest:,} characters")))
     if len(set(tokens)) < len(tokens):
-        twice = next(token for index, token in enumerate(tokens) if token in tokens[:index])
+        twice = Counter(tokens).most_common(1)[0][0]
         raise ValueError(checks.message(OWNER, "vocabulary", "hold each piece once", twice))
     return tokens
 

@@ -225,6 +225,25 @@ def test_tied_matrix(huggingface, tmp_path, place):
     assert task.tie_weights
 
 
+@pytest.mark.parametrize("architecture", ["BertForMaskedLM", "BertForPreTraining"])
+def test_the_bias_of_the_decoder_counts(huggingface, tmp_path, architecture):
+    """transformers takes it where a file has another bias beside it."""
+    head = {**ARCHITECTURES[architecture][1], "cls.predictions.decoder.bias": (VOCABULARY,)}
+    tensors = write(huggingface, tmp_path, architecture, {}, head, True)
+    task = load_task(tmp_path, preprocessor=None)
+    found = task.get_layer("masked_lm_head").bias
+    np.testing.assert_array_equal(np.asarray(found.value), tensors["cls.predictions.decoder.bias"])
+
+
+def test_settings_without_modules_are_not_read(huggingface, tmp_path):
+    """sentence-transformers does not read `config_sentence_transformers.json` without `modules.json`."""
+    write(huggingface, tmp_path, "BertForSequenceClassification", labels("score"), classifier(1), True)
+    identity = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"}
+    huggingface.write_json(tmp_path / "config_sentence_transformers.json", identity)
+    assert type(load_task(tmp_path)).__name__ == "BertClassifier"
+    assert load_task(tmp_path, "cross_encoder").activation == "sigmoid"
+
+
 def test_options_that_contradict_the_head(huggingface, tmp_path):
     config, head, pooler, _, _ = ARCHITECTURES["BertForTokenClassification"]
     write(huggingface, tmp_path, "BertForTokenClassification", config, head, pooler)

@@ -7,6 +7,7 @@ import pytest
 
 import keras_bert_layers as kbl
 from keras_bert_layers import load_tokenizer
+from keras_bert_layers._internal.files.wire_format import field
 from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import write_sentence_piece_tokenizer
 from keras_bert_layers.preprocessing import SentencePieceTokenizer
@@ -205,6 +206,22 @@ def test_damaged_model(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "xlm-roberta"}))
     (tmp_path / "sentencepiece.bpe.model").write_bytes(b"\x0a\xff\xff")
     with pytest.raises(CheckpointError, match="must be a SentencePiece model"):
+        load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"", "must hold at least 4 pieces. Received: 0"),
+        (b"\x0a\x00" * 1_100_000, "more than 1000000 fields"),
+        (field(1, field(1, b"x" * 300_000)) * 4, r"sentencepiece.bpe.model|at most 10,000 characters"),
+    ],
+    ids=["empty", "a million pieces", "a long piece"],
+)
+def test_hostile_models(tmp_path, content, text):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "xlm-roberta"}))
+    (tmp_path / "sentencepiece.bpe.model").write_bytes(content)
+    with pytest.raises(CheckpointError, match=text):
         load_tokenizer(tmp_path)
 
 
