@@ -49,13 +49,18 @@ def read_json(path: Path) -> Any:
     check_not_pointer(path)
     with naming(path):
         content = path.read_bytes()
-    if content.count(b"{") + content.count(b"[") > MAX_JSON_PARTS:
-        raise CheckpointError(f"{path}: must hold at most {MAX_JSON_PARTS:,} objects and lists.")
+    check_parts(path, content)
     with damaged(f"{path}: must be valid JSON. Received", (ValueError, RecursionError)):
         value = json.loads(content)
     if _is_deep(value):
         raise CheckpointError(f"{path}: must be valid JSON of at most {MAX_JSON_DEPTH} levels.")
     return value
+
+
+def check_parts(path: object, content: bytes) -> None:
+    """CheckpointError for JSON with more objects and lists than `MAX_JSON_PARTS`, before it is parsed."""
+    if content.count(b"{") + content.count(b"[") > MAX_JSON_PARTS:
+        raise CheckpointError(f"{path}: must hold at most {MAX_JSON_PARTS:,} objects and lists.")
 
 
 def read_json_object(path: Path) -> dict[str, Any]:

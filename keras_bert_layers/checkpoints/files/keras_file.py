@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
-from keras_bert_layers.checkpoints.files.json_file import MAX_JSON_BYTES
+from keras_bert_layers.checkpoints.files.json_file import MAX_JSON_BYTES, check_parts
 
 if TYPE_CHECKING:
     import keras
@@ -85,6 +85,9 @@ def _check_config(path: Path) -> None:
     """Refuses programs, which a Lambda or a pickled module of torch is, and a model larger than its weights."""
     what, kinds = f"{path}: must hold a config.json that can be read", (zipfile.BadZipFile, ValueError, RecursionError)
     with damaged(what, (*kinds, KeyError)), zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if name.endswith(".json"):  # Keras reads metadata.json too
+                check_parts(f"{path}: {name}", archive.read(name))
         left: list[Any] = [json.loads(archive.read("config.json"))]
         sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
     stored = sizes.get(_WEIGHTS, 0)

@@ -1,15 +1,17 @@
 """Reads the tensors of a `pytorch_model.bin`, or of a training loop's checkpoint, without running code from it."""
 
+import contextlib
 import pickle
+import pickletools
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, first_names
-from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo, check_not_pointer, stored_dtype
+from keras_bert_layers.checkpoints.files.tensor_file import DAMAGED_CURE, TensorInfo, check_not_pointer, stored_dtype
 
 # The depth of {"checkpoint": {"model": {...}}}.
 _MAX_DEPTH = 3
@@ -32,6 +34,10 @@ _SAVE_AGAIN = (
 
 _DTYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64", "int64": "I64"}
 _NAMES_IN_A_NOTE = 8
+# BERT-large with its optimizer's state takes some 60,000; torch runs them in Python, 400,000 in a second.
+_MAX_OPERATIONS = 1_000_000
+# A file of torch before 1.6: a mark, a version, the system, the tensors and the order of their values.
+_NUM_PICKLES = 5
 
 
 class WeightsEntry(NamedTuple):
@@ -137,12 +143,34 @@ def _info(tensor: Any) -> TensorInfo:
 def _load(path: Path) -> Any:
     """The pickled dictionary."""
     torch = _safe_torch(path)
+    if not path.stat().st_size:
+        raise CheckpointError(f"{path}: the file is empty. {DAMAGED_CURE}")
+    if _num_operations(path) > _MAX_OPERATIONS:
+        raise CheckpointError(f"{path}: its pickle must have at most {_MAX_OPERATIONS:,} operations. {_SAVE_AGAIN}")
     # Mapped if the format allows it (a zip, since torch 1.6): the checkpoint is not in memory twice.
     mapped = zipfile.is_zipfile(path)
     what = f"{path}: torch.load(weights_only=True) refuses this file: it is damaged or holds objects of other classes"
     kinds = (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, AttributeError)
     with damaged(what, kinds, _SAVE_AGAIN):
         return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+
+
+def _num_operations(path: Path) -> int:
+    """The operations of a file's pickles, counted without running them, up to the largest number and one."""
+    count = 0
+    with contextlib.suppress(Exception), contextlib.ExitStack() as stack:  # torch reports what is damaged
+        streams: list[IO[bytes]] = []
+        if zipfile.is_zipfile(path):
+            archive = stack.enter_context(zipfile.ZipFile(path))
+            streams += [archive.open(name) for name in archive.namelist() if name.endswith("data.pkl")]
+        else:
+            streams += [stack.enter_context(path.open("rb"))] * _NUM_PICKLES
+        for stream in streams:
+            for _ in pickletools.genops(stream):
+                count += 1
+                if count > _MAX_OPERATIONS:
+                    return count
+    return count
 
 
 def _safe_torch(path: Path) -> Any:

@@ -251,3 +251,10 @@ def test_files_that_are_not_archives(tmp_path, saved, files_stay):
     refused(
         write(path, [("metadata.json", b"{}")]), "must hold a config.json that can be read: .There is no item named"
     )
+
+
+@pytest.mark.parametrize("name", ["config.json", "metadata.json"])
+def test_more_objects_than_any_model_has(tmp_path, saved, files_stay, name):
+    content = b"[" + b"{}," * 1_100_000 + b"{}]"
+    path = write(tmp_path / "x.keras", {**saved, name: content}.items(), zipfile.ZIP_STORED)
+    refused(path, rf"{name}: must hold at most 1,000,000 objects and lists")

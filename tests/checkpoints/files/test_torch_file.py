@@ -1,6 +1,7 @@
 import pickle
 import sys
 import types
+import zipfile
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ def test_a_hostile_file_runs_nothing(hostile):
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("content", [b"", b"not a pickle", b"PK\x03\x04 not a zip"])
+@pytest.mark.parametrize("content", [b"not a pickle", b"PK\x03\x04 not a zip"])
 def test_damaged(tmp_path, content):
     pytest.importorskip("torch")
     (tmp_path / "pytorch_model.bin").write_bytes(content)
@@ -183,3 +184,26 @@ def test_several_models():
 def test_no_tensors(content, message):
     with pytest.raises(CheckpointError, match=message):
         found(content)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("is_zip", [False, True])
+def test_a_pickle_of_a_million_marks(tmp_path, is_zip):
+    """torch runs each in Python."""
+    pytest.importorskip("torch")
+    path, marks = tmp_path / "pytorch_model.bin", b"\x80\x02" + b"(" * 1_100_000
+    if is_zip:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("archive/data.pkl", marks)
+    else:
+        path.write_bytes(marks)
+    with pytest.raises(CheckpointError, match=r"must have at most 1,000,000 operations"):
+        TorchFile(path)
+
+
+@pytest.mark.peers
+def test_an_empty_file(tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(CheckpointError, match=r"the file is empty\. Download or copy"):
+        TorchFile(tmp_path / "pytorch_model.bin")
