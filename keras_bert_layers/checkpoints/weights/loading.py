@@ -141,7 +141,8 @@ def _matches(
     if absent:
         raise CheckpointError(
             f"{checkpoint}: the model needs {len(absent)} tensors that the weights file lacks: "
-            f"{first_names([name for _, name in absent], _NAMES_IN_AN_ERROR)}. {_CURE}."
+            f"{first_names([name for _, name in absent], _NAMES_IN_AN_ERROR)}. It holds "
+            f"{first_names(list(names.values()), _NAMES_IN_AN_ERROR)}. {_CURE}."
         )
     return matches, new_rows
 
