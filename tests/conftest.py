@@ -37,8 +37,8 @@ LONGEST = (
     "tests/serving_http/test_operations.py",
     "tests/tasks/test_fresh_process.py",
     "tests/test_doctests.py::test_examples_in_docstrings[keras_bert_layers.tasks]",
-    "tests/preprocessing/word_piece/test_vocabulary_trainer.py",
-    "tests/tasks/test_memory.py",
+    "tests/layers/test_encoder_parts.py",
+    "tests/tasks/test_classifier.py",
 )
 
 

@@ -109,6 +109,7 @@ def ask_all(ask_texts, count, seed, *, context=None):
     return refused, late - early
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["classifier", pytest.param("token_classifier", marks=pytest.mark.exhaustive)])
 def test_a_thousand_texts(name, ask):
     refused, _ = ask_all(ask(name), NUM_TEXTS, SEED)

@@ -29,6 +29,7 @@ def use(kind, folder, rematerialize=False):
     task.export(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*FEW, *(pytest.param(kind, marks=pytest.mark.exhaustive) for kind in MANY)])
 def test_graphs_go_with_their_model(kind, tmp_path):
     use(kind, tmp_path / "first")

@@ -76,6 +76,7 @@ tokens = train_vocabulary(texts[::{step}], 260)
 """
 
 
+@pytest.mark.slow
 def test_same_words_give_the_same_tokens_in_two_processes():
     here = {}
     exec(PROGRAM.format(step=1), here)
