@@ -28,6 +28,7 @@ class OnnxAnswerer:
 
     Attributes:
         inputs: each input's name -> its number of axes.
+        outputs: the names of the answers.
 
     Raises:
         ModuleNotFoundError: ONNX Runtime or its operations of text are not installed.
@@ -54,16 +55,20 @@ class OnnxAnswerer:
         if inputs != [_TEXT]:
             rule = f"must take {_TEXT!r} alone, as a file of `convert` and `export` does"
             raise ValueError(f"`{owner}`: {path} {rule}. Received: {inputs}.")
-        self._names = [put.name for put in self._session.get_outputs() if put.name != _NUM_TOKENS]
+        self.outputs = [put.name for put in self._session.get_outputs() if put.name != _NUM_TOKENS]
         self._owner, self.inputs = owner, {_TEXT: 1}
 
     def answer(self, rows: Sequence[TextRow]) -> dict[str, np.ndarray]:
         """The answers to some rows: name -> array, rows first, strings as `str`."""
-        texts = np.array([row.texts[0] for row in rows], object)
+        return self.run([row.texts[0] for row in rows])
+
+    def run(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
+        """The answers to some texts, as `answer`."""
         try:
-            return dict(zip(self._names, self._session.run(self._names, {_TEXT: texts}), strict=True))
+            values = self._session.run(self.outputs, {_TEXT: np.array(texts, object)})
         except Exception as error:
             raise ValueError(f"`{self._owner}`: {error}") from error
+        return dict(zip(self.outputs, values, strict=True))
 
 
 def onnx_facts(path: Path, *, owner: str) -> dict[str, Any]:

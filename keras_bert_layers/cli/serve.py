@@ -4,7 +4,8 @@ For trying a model, and for programs on this machine. It listens on 127.0.0.1 on
 encryption, and answers one request at a time, of at most 1,024 rows and 10 seconds. In production, run TensorFlow
 Serving on the same directory.
 
-DIR is what train wrote, a directory of versions (1, 2 and so on, of which the highest is served), or a SavedModel.
+DIR is what train wrote, a directory of versions (1, 2 and so on, of which the highest is served), a SavedModel, or an
+.onnx file.
 
 - POST /v1/models/NAME:predict   {"inputs": {"text": [...]}} or {"instances": [{"text": "..."}]}
 - GET /v1/models/NAME            the version and its state
@@ -12,14 +13,16 @@ DIR is what train wrote, a directory of versions (1, 2 and so on, of which the h
 
 Examples:
   keras-bert-layers serve sentiment
+  keras-bert-layers serve sentiment.onnx --name sentiment
   curl http://127.0.0.1:8501/v1/models/sentiment:predict --data '{"inputs": {"text": ["A warm, funny film."]}}'
 """
 
+import abc
 import argparse
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +30,10 @@ import numpy as np
 
 from keras_bert_layers.cli.local_server import Answer, error_answer, serve_until_interrupted
 from keras_bert_layers.cli.models import PROGRAM_FILE, load_saved_model
+from keras_bert_layers.cli.onnx_file import SUFFIX, OnnxAnswerer
 from keras_bert_layers.cli.train import EXPORT
 from keras_bert_layers.export.json_request import (
+    DEFAULT_SIGNATURE,
     SECONDS,
     Inputs,
     RequestError,
@@ -59,9 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serves until Ctrl-C, and returns 0."""
-    path, version = find_export(arguments.folder)
     name = arguments.name or arguments.folder.absolute().name
-    model = RestModel(path, name=name, version=version)
+    if arguments.folder.suffix == SUFFIX:
+        model: RestModel = OnnxRestModel(arguments.folder, name=name)
+    else:
+        path, version = find_export(arguments.folder)
+        model = SavedModelRestModel(path, name=name, version=version)
 
     def announce(address: str) -> str:
         return f"{address}/v1/models/{name}:predict; Ctrl-C stops it"
@@ -87,8 +95,8 @@ def find_export(folder: Path) -> tuple[Path, int]:
     raise FileNotFoundError(f"`{OWNER}`: DIR must hold a SavedModel, {PROGRAM_FILE}. Received: {folder}. {cure}")
 
 
-class RestModel:
-    """Answers HTTP requests with a SavedModel, as TensorFlow Serving does.
+class RestModel(abc.ABC):
+    """Answers HTTP requests with an exported model, as TensorFlow Serving does.
 
     - `POST /v1/models/NAME:predict` takes `{"inputs": ...}` or `{"instances": ...}`, and `"signature_name"`.
     - `GET /v1/models/NAME` has the version, `GET /v1/models/NAME/metadata` the signatures.
@@ -96,32 +104,25 @@ class RestModel:
     Rows run in blocks, so that neither the memory nor the time of a request grows with what it sends.
 
     Args:
-        path: the SavedModel.
         name: the model's name in addresses.
         version: its version.
-
-    Raises:
-        ValueError: it cannot be read.
+        inputs: shapes and dtypes of the inputs of each signature.
+        splits: the signatures whose rows do not depend on each other.
 
     References:
         https://www.tensorflow.org/tfx/serving/api_rest
     """
 
-    def __init__(self, path: Path, *, name: str, version: int):
-        cure = "Serve it on another machine, or try its `.keras` file with `demo`."
-        self._module = load_saved_model(path, owner=OWNER, cure=cure)
-        import tensorflow as tf
+    def __init__(self, *, name: str, version: int, inputs: dict[str, Inputs], splits: Collection[str]):
+        self.name, self.version, self._inputs, self._splits = name, version, inputs, splits
 
-        self._tf, self.name, self.version, self._path = tf, name, version, path
-        self._signatures = dict(self._module.signatures)
-        specs = {key: function.structured_input_signature[1] for key, function in self._signatures.items()}
-        self._inputs: dict[str, Inputs] = {
-            key: {name: (tuple(spec.shape), spec.dtype.name) for name, spec in found.items()}
-            for key, found in specs.items()
-        }
-        card = path / _CARD_FILE
-        is_task = card.is_file() and "task" in json.loads(card.read_bytes())  # its rows do not depend on each other
-        self._splits = {key for key in specs if is_task and not key.endswith("tokenize")}
+    @abc.abstractmethod
+    def step(self, signature: str, block: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs of a signature for a few rows; strings are bytes. RequestError for what the model refuses."""
+
+    @abc.abstractmethod
+    def signatures(self) -> dict[str, Any]:
+        """Inputs and outputs of each signature, as of `SignatureDef` in JSON."""
 
     def answer(self, method: str, path: str, body: bytes) -> Answer:
         """The answer to a request."""
@@ -136,9 +137,9 @@ class RestModel:
             return error_answer(f"no such address: {method} {path[:200]}; this server has POST {address}:predict", 404)
         try:
             return Answer(json.dumps(self._predict(parsed(body)), ensure_ascii=False))
-        except (RequestError, self._tf.errors.OpError) as error:
+        except RequestError as error:
             logger.warning("%s: %s", path, reason(error))
-            return error_answer(reason(error), error.status if isinstance(error, RequestError) else 400)
+            return error_answer(reason(error), error.status)
 
     def _predict(self, body: dict[str, Any]) -> dict[str, Any]:
         request = predict_request(body)
@@ -152,26 +153,101 @@ class RestModel:
         return {"predictions": rows if only is None else only}
 
     def _run(self, signature: str, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs of a signature; a step of TensorFlow cannot be stopped, so the time is checked between steps."""
+        """The outputs of a signature; a step cannot be stopped, so the time is checked between steps."""
         end, found = time.monotonic() + SECONDS, []
         for rows in _blocks(given) if signature in self._splits else [...]:
             if time.monotonic() > end:
                 rule = f"a request must be answered within {SECONDS:g} seconds, and was not; send fewer rows"
                 raise RequestError(rule, status=504, code="timeout")
-            block = {name: self._tf.constant(array[rows]) for name, array in given.items()}
-            found.append({name: tensor.numpy() for name, tensor in self._signatures[signature](**block).items()})
+            found.append(self.step(signature, {name: array[rows] for name, array in given.items()}))
         return {name: _joined([outputs[name] for outputs in found]) for name in found[0]}
 
     def _metadata(self) -> dict[str, Any]:
+        spec = {"name": self.name, "signature_name": "", "version": str(self.version)}
+        return {"model_spec": spec, "metadata": {"signature_def": {"signature_def": self.signatures()}}}
+
+
+class SavedModelRestModel(RestModel):
+    """A SavedModel in this process.
+
+    Args:
+        path: its directory.
+        name: the model's name in addresses.
+        version: its version.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+
+    def __init__(self, path: Path, *, name: str, version: int):
+        cure = "Serve it on another machine, or try its `.keras` file with `demo`."
+        self._module = load_saved_model(path, owner=OWNER, cure=cure)
+        self._path = path
+        specs = {key: function.structured_input_signature[1] for key, function in self._module.signatures.items()}
+        inputs: dict[str, Inputs] = {
+            key: {name: (tuple(spec.shape), spec.dtype.name) for name, spec in found.items()}
+            for key, found in specs.items()
+        }
+        card = path / _CARD_FILE
+        is_task = card.is_file() and "task" in json.loads(card.read_bytes())
+        splits = {key for key in specs if is_task and not key.endswith("tokenize")}
+        super().__init__(name=name, version=version, inputs=inputs, splits=splits)
+
+    def step(self, signature: str, block: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs of a signature for a few rows."""
+        import tensorflow as tf
+
+        try:
+            found = self._module.signatures[signature](**{name: tf.constant(array) for name, array in block.items()})
+        except tf.errors.OpError as error:
+            raise RequestError(reason(error)) from error
+        return {name: tensor.numpy() for name, tensor in found.items()}
+
+    def signatures(self) -> dict[str, Any]:
+        """What the SavedModel states."""
         from google.protobuf.json_format import MessageToDict
         from tensorflow.core.protobuf import saved_model_pb2
 
         stored = saved_model_pb2.SavedModel.FromString((self._path / PROGRAM_FILE).read_bytes())
         signatures = stored.meta_graphs[0].signature_def
         options = {"preserving_proto_field_name": True, "always_print_fields_with_no_presence": True}
-        found = {name: MessageToDict(signatures[name], **options) for name in sorted(signatures)}
-        spec = {"name": self.name, "signature_name": "", "version": str(self.version)}
-        return {"model_spec": spec, "metadata": {"signature_def": {"signature_def": found}}}
+        return {name: MessageToDict(signatures[name], **options) for name in sorted(signatures)}
+
+
+class OnnxRestModel(RestModel):
+    """An ONNX file of this package in ONNX Runtime, without TensorFlow.
+
+    Args:
+        path: the file.
+        name: the model's name in addresses.
+
+    Raises:
+        ModuleNotFoundError, ValueError: as of `OnnxAnswerer`.
+    """
+
+    def __init__(self, path: Path, *, name: str):
+        self._answerer = OnnxAnswerer(path, owner=OWNER)
+        inputs: dict[str, Inputs] = {DEFAULT_SIGNATURE: dict.fromkeys(self._answerer.inputs, ((None,), "string"))}
+        super().__init__(name=name, version=1, inputs=inputs, splits=[DEFAULT_SIGNATURE])
+
+    def step(self, signature: str, block: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The answers to a few texts."""
+        (texts,) = block.values()
+        try:
+            found = self._answerer.run([text.decode() for text in texts])
+        except ValueError as error:
+            raise RequestError(reason(error)) from error
+        return {name: _as_bytes(values) for name, values in found.items()}
+
+    def signatures(self) -> dict[str, Any]:
+        """The inputs and outputs by name."""
+        outputs = {name: {"name": name} for name in self._answerer.outputs}
+        inputs = {name: {"name": name} for name in self._answerer.inputs}
+        return {DEFAULT_SIGNATURE: {"inputs": inputs, "outputs": outputs}}
+
+
+def _as_bytes(values: np.ndarray) -> np.ndarray:
+    return np.vectorize(str.encode, otypes=[object])(values) if values.dtype == object else values
 
 
 def _blocks(given: dict[str, np.ndarray]) -> Iterator[slice]:

@@ -27,7 +27,7 @@ _MAX_PARTS = 250_000
 _MAX_DEPTH = 32
 # The numbers of a row: 128 choices of 512 ids. Vectors of so many ids still fit into memory.
 _MAX_ROW_NUMBERS = 65_536
-_DEFAULT_SIGNATURE = "serving_default"
+DEFAULT_SIGNATURE = "serving_default"
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 # The beginnings of lines in which TensorFlow reports where an error happened.
 _NOISE = ("Graph execution error", "Detected at node", "<stack traces", "[[{{node", "(0)", "(1)", "Stack trace for op")
@@ -144,7 +144,7 @@ def predict_request(body: Mapping[str, Any]) -> PredictRequest:
     if ("inputs" in body) == ("instances" in body):
         raise RequestError("send either inputs or instances")
     values = body["inputs"] if "inputs" in body else _columns(body["instances"])
-    return PredictRequest(name or _DEFAULT_SIGNATURE, values, "inputs" in body)
+    return PredictRequest(name or DEFAULT_SIGNATURE, values, "inputs" in body)
 
 
 def _columns(instances: Any) -> Any:

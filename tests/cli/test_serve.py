@@ -1,18 +1,21 @@
-"""`RestModel`: its answers, its refusals and its blocks."""
+"""The models that `serve` asks: their answers, its refusals and its blocks."""
 
+import importlib.util
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from keras_bert_layers.cli.serve import RestModel, _joined, find_export
+from keras_bert_layers.cli.serve import SavedModelRestModel, _joined, find_export
 
 PREDICT = "/v1/models/films:predict"
 
 
 @pytest.fixture(scope="module")
 def model(saved_model):
-    return RestModel(saved_model, name="films", version=3)
+    return SavedModelRestModel(saved_model, name="films", version=3)
 
 
 def ask(model, body, status=200):
@@ -77,8 +80,8 @@ def test_rows_run_in_blocks(model, monkeypatch):
     texts = ["a good film", "bad", "", "a " * 90] * 3
     whole = ask(model, {"inputs": texts})["outputs"]
     steps = []
-    function = model._signatures["serving_default"]
-    monkeypatch.setitem(model._signatures, "serving_default", lambda **block: steps.append(block) or function(**block))
+    step = model.step
+    monkeypatch.setattr(model, "step", lambda signature, block: steps.append(block) or step(signature, block))
     monkeypatch.setattr("keras_bert_layers.cli.serve._STEP_TOKENS", 12)
     parts = ask(model, {"inputs": texts})["outputs"]
     assert [len(step["text"]) for step in steps] == [3, 1] * 3
@@ -105,3 +108,36 @@ def test_where_the_model_is(saved_model, tmp_path, run, error_line):
     assert "`serve`: DIR must hold a SavedModel" in error_line()
     assert run("serve", tmp_path) == 2
     assert "is not a complete SavedModel" in error_line()
+
+
+# In a process of its own: ONNX Runtime reads no text where TensorFlow was loaded first.
+SERVE_ONNX = """
+import json, sys
+from pathlib import Path
+from keras_bert_layers.cli import serve
+serve._STEP_TOKENS = 4  # several blocks
+model = serve.OnnxRestModel(Path(sys.argv[1]), name="films")
+answers = [model.answer("POST", "/v1/models/films:predict", body.encode()) for body in sys.argv[2:]]
+answers.append(model.answer("GET", "/v1/models/films/metadata", b""))
+print(json.dumps([[answer.status, json.loads(answer.body)] for answer in answers] + ["tensorflow" in sys.modules]))
+"""
+
+
+def test_an_onnx_file(run, classifier, model, tmp_path):
+    for package in ("onnx", "onnxruntime", "onnxruntime_extensions"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"needs the package {package}, which the extra `onnx` installs")
+    path, good = tmp_path / "films.onnx", {"inputs": ["a good film", "bad, bad night", ""]}
+    assert run("convert", classifier, path, "--to", "onnx") == 0
+    command = [sys.executable, "-c", SERVE_ONNX, path, json.dumps(good), '{"inputs": {"words": ["a"]}}']
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    found, refused, metadata, has_tensorflow = json.loads(finished.stdout)
+    expected = ask(model, good)["outputs"]
+    assert found[0] == 200
+    assert found[1]["outputs"]["label"] == expected["label"]
+    np.testing.assert_allclose(found[1]["outputs"]["probabilities"], expected["probabilities"], atol=1e-5, rtol=0)
+    assert refused[0] == 400
+    assert "takes the inputs ['text']" in refused[1]["error"]
+    assert list(metadata[1]["metadata"]["signature_def"]["signature_def"]) == ["serving_default"]
+    assert not has_tensorflow
