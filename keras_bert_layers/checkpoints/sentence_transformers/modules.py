@@ -18,7 +18,7 @@ MODEL_FILE = "config_sentence_transformers.json"
 # A class is written as its import path, which changed between releases: sentence_transformers.models.Pooling up to
 # 5.3, sentence_transformers.sentence_transformer.modules.pooling.Pooling from 5.4. Only its last part is stable.
 _PACKAGE = "sentence_transformers."
-_CHAIN = "Transformer, Pooling, any number of Dense, and at most one Normalize at the end"
+_CHAIN = "Transformer, Pooling, any number of Dense, and Normalize or nothing at the end"
 _CURE = "Load the encoder alone with `load_backbone`, and add the rest in Keras."
 
 # sentence_transformer/modules/pooling.py: one flag for each mode up to 5.3, the key `pooling_mode` from 5.4. Several
@@ -82,15 +82,17 @@ def sentence_encoder_options(root: Path, *, hidden_dim: int) -> dict[str, Any]:
     # Dropout does nothing outside training.
     modules = [(kind, folder) for kind, folder in read_modules(root) if kind != "Dropout"]
     kinds, folders = [kind for kind, _ in modules], [root / folder for _, folder in modules]
-    inner = kinds[2:-1] if kinds[-1:] == ["Normalize"] else kinds[2:]
+    inner = [*kinds[2:]]
+    while inner[-1:] == ["Normalize"]:  # the second of two changes nothing
+        inner.pop()
     if kinds[:2] != ["Transformer", "Pooling"] or set(inner) - {"Dense"}:
         raise _other_chain(root, kinds)
     _check_encoder(folders[0] / "sentence_bert_config.json")
     prompts = read_prompts(root)
     pooling = _pooling(folders[1] / "config.json", hidden_dim, prompts)
     options: dict[str, Any] = {"pooling": pooling, "normalize": kinds[-1] == "Normalize"}
-    if options["normalize"]:
-        _check_names(folders[-1] / "config.json")
+    for folder in folders[2 + len(inner) :]:
+        _check_names(folder / "config.json")
     width = hidden_dim if isinstance(pooling, str) else hidden_dim * len(pooling)
     layers = []
     for folder in folders[2 : 2 + len(inner)]:

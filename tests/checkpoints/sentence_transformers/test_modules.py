@@ -91,7 +91,6 @@ def test_pooling_without_its_file(modules):
         ("Transformer", "Pooling", "Normalize", "Dense"),
         ("Transformer",),
         ("Router",),
-        ("Transformer", "Pooling", "Normalize", "Normalize"),
         ("Transformer", "WeightedLayerPooling"),
         ("WordEmbeddings", "Pooling"),
         ("Transformer", "CNN"),
@@ -102,6 +101,10 @@ def test_pooling_without_its_file(modules):
 def test_other_chains_are_refused(modules, kinds):
     with pytest.raises(CheckpointError, match=rf"modules\.json: the modules must be .*Received: .*'{kinds[-1]}'\]"):
         settings(modules(kinds=kinds))
+
+
+def test_vectors_may_be_normalized_twice(modules):
+    assert settings(modules(kinds=("Transformer", "Pooling", "Normalize", "Normalize"))) == settings(modules())
 
 
 def test_normalize_of_something_else(modules, huggingface):
