@@ -175,6 +175,7 @@ def answer(method, path, body):
     return Answer("{}")
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started these tests with it ignored
 serve_until_interrupted(0, answer, str, owner="serve")
 """
 
@@ -183,12 +184,15 @@ serve_until_interrupted(0, answer, str, owner="serve")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 0)])
 def test_the_end_answers_what_was_accepted(number, code):
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True) as process:
-        port = int(process.stdout.readline().rpartition(":")[2])
-        with ThreadPoolExecutor(1) as pool:
-            accepted = pool.submit(send, port, GOOD)
-            assert process.stdout.readline() == "running\n"
-            process.send_signal(number)
-            time.sleep(0.1)
-            assert send(port, GOOD) == (503, {"error": "the server is shutting down"})
-            assert accepted.result(10) == (200, {})
-        assert process.wait(10) == code
+        try:
+            port = int(process.stdout.readline().rpartition(":")[2])
+            with ThreadPoolExecutor(1) as pool:
+                accepted = pool.submit(send, port, GOOD)
+                assert process.stdout.readline() == "running\n"
+                process.send_signal(number)
+                time.sleep(0.1)
+                assert send(port, GOOD) == (503, {"error": "the server is shutting down"})
+                assert accepted.result(10) == (200, {})
+            assert process.wait(10) == code
+        finally:
+            process.kill()

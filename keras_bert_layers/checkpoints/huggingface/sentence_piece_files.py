@@ -19,8 +19,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer_json import (
     template,
 )
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
-from keras_bert_layers.preprocessing.sentence_piece.sentence_piece_tokenizer import MAX_PIECES
-from keras_bert_layers.preprocessing.tokens.markers import MARKER
+from keras_bert_layers.preprocessing.tokens.markers import MARKER, MAX_PIECES
 
 MODEL_FILES = ("sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "sentencepiece.model")
 XLM_ROBERTA = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")

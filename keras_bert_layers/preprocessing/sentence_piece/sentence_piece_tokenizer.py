@@ -16,12 +16,10 @@ from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.sentence_piece.normalizer import CharacterNormalizer, read_character_map
 from keras_bert_layers.preprocessing.sentence_piece.text_encoder import SentencePieceTextEncoder
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
-from keras_bert_layers.preprocessing.tokens.markers import MARKER
+from keras_bert_layers.preprocessing.tokens.markers import MARKER, MAX_PIECES
 from keras_bert_layers.preprocessing.tokens.token_ids import TokenIds
 
 OWNER = "SentencePieceTokenizer"
-# LaBSE, the largest vocabulary of a BERT, has 501,153 tokens.
-MAX_PIECES = 1_000_000
 # SentencePiece trains pieces of up to 512 characters; tensorflow-text ends the process on one of 300,000.
 MAX_PIECE_CHARACTERS = 10_000
 

@@ -21,6 +21,9 @@ SUFFIX = "##"
 #: Begins a SentencePiece token that begins a word.
 MARKER = "▁"
 
+#: Of a SentencePiece model that is read; LaBSE, the largest vocabulary of a BERT, has 501,153 tokens.
+MAX_PIECES = 1_000_000
+
 # The characters of Unicode's property White_Space, which `\s` is not in RE2; `str.rstrip` strips four more.
 WHITESPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
