@@ -118,8 +118,7 @@ def traces_nothing():
 
     Not around `fit` and `evaluate`: tf.data then warns.
     """
-    import tensorflow as tf
-
+    tf = pytest.importorskip("tensorflow")
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
