@@ -10,8 +10,12 @@ from typing import Any
 from keras_bert_layers._internal import checks, keys
 from keras_bert_layers._internal.hints import hint_transformers_names, unavailable
 
-ACTIVATIONS = ("gelu_erf", "gelu_tanh", "relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear")
-"""Names of the activations; `layers.activations` has a function for each."""
+ACTIVATIONS = (
+    *("gelu_erf", "gelu_tanh", "relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear"),
+    *("quick_gelu", "gelu_10", "elu", "leaky_relu", "softplus"),
+)
+"""Names of the activations, as torch and transformers compute them: `leaky_relu` has the slope 0.01 below 0,
+`quick_gelu` is `x * sigmoid(1.702 * x)`, and `gelu_10` is `gelu_erf` between -10 and 10."""
 
 _TWO_GELUS = (
     'Use "gelu_erf" (what HuggingFace calls "gelu") or "gelu_tanh" '

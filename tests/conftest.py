@@ -112,6 +112,14 @@ def host_engine(monkeypatch):
     return host
 
 
+@pytest.fixture(scope="session")
+def numpy_bert():
+    """The NumPy BERT, as a module."""
+    import numpy_bert
+
+    return numpy_bert
+
+
 @pytest.fixture
 def traces_nothing():
     """Within the test, functions run eagerly: for a few rows, far less work than a trace.
@@ -222,10 +230,9 @@ def chromium() -> str:
 @pytest.fixture(scope="session")
 def chromium_frames():
     """The module `chromium_frames.py`, which opens pages in it."""
-    spec = importlib.util.spec_from_file_location("chromium_frames", ROOT / "tests" / "chromium_frames.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    import chromium_frames
+
+    return chromium_frames
 
 
 @pytest.fixture(scope="session")

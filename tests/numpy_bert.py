@@ -31,6 +31,11 @@ ACTIVATIONS = {
     "tanh": np.tanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "linear": lambda x: x,
+    "quick_gelu": lambda x: x / (1 + np.exp(-1.702 * x)),
+    "gelu_10": lambda x: np.clip(gelu_erf(x), -10, 10),
+    "elu": lambda x: np.where(x > 0, x, np.exp(np.minimum(x, 0)) - 1),
+    "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
+    "softplus": lambda x: np.log1p(np.exp(x)),
 }
 
 

@@ -1,8 +1,6 @@
-import importlib.util
 import inspect
 import json
 import re
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -35,16 +33,6 @@ ROBERTA = BertConfig.from_dict({**CONFIG.to_dict(), "position_offset": 2})
 ELECTRA = BertConfig.from_dict({**FACTORISED.to_dict(), "pooler_activation": "gelu_erf"})
 RELATIVES = {"distilbert": DISTILBERT, "roberta": ROBERTA, "electra": ELECTRA}
 MASK = np.array([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0]], "int32")
-
-
-@pytest.fixture(scope="module")
-def numpy_bert():
-    spec = importlib.util.spec_from_file_location(
-        "keras_bert_layers_tests_numpy", Path(__file__).parent / "numpy_bert.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture

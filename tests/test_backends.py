@@ -20,13 +20,6 @@ MASK = np.array([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0
 REAL = {"sequence_output": MASK.astype(bool), "pooled_output": MASK.any(axis=1)}
 
 
-def _module(name):
-    spec = importlib.util.spec_from_file_location(f"keras_bert_layers_tests_{name}", ROOT / "tests" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 # On TensorFlow the tests of each layer show the same, so there this one, which takes half a minute, is slow.
 @pytest.fixture(
     scope="module",
@@ -52,11 +45,6 @@ def inputs():
         "segment_ids": generator.integers(0, 4, (3, 7)),
         "padding_mask": MASK,
     }
-
-
-@pytest.fixture(scope="module")
-def numpy_bert():
-    return _module("numpy_bert")
 
 
 def test_backbone(found, inputs, numpy_bert):

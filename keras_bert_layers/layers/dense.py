@@ -41,10 +41,27 @@ def gelu_tanh(inputs: Any) -> Any:
     return keras.ops.gelu(inputs, approximate=True)
 
 
+def quick_gelu(inputs: Any) -> Any:
+    """The logistic form of GELU, as in CLIP: `x * sigmoid(1.702 * x)`, of floats of any shape."""
+    return inputs * keras.ops.sigmoid(1.702 * inputs)
+
+
+def gelu_10(inputs: Any) -> Any:
+    """GELU between -10 and 10, for quantized models (https://arxiv.org/abs/2004.09602), of floats of any shape."""
+    return keras.ops.clip(gelu_erf(inputs), -10, 10)
+
+
+def leaky_relu(inputs: Any) -> Any:
+    """`max(x, 0.01 * x)`, with torch's slope where Keras's own default is 0.2, of floats of any shape."""
+    return keras.ops.leaky_relu(inputs, negative_slope=0.01)
+
+
+_OWN = {function.__name__: function for function in (gelu_erf, gelu_tanh, quick_gelu, gelu_10, leaky_relu)}
+
+
 def activation_function(owner: str, name: str) -> Callable[[Any], Any]:
     """The function of a name in `config.ACTIVATIONS`; ValueError for others, and for "gelu", which has two forms."""
-    gelus = {"gelu_erf": gelu_erf, "gelu_tanh": gelu_tanh}
-    return gelus.get(check_activation(owner, name)) or keras.activations.get(name)
+    return _OWN.get(check_activation(owner, name)) or keras.activations.get(name)
 
 
 def dense(units: int, initializer_range: float, *, name: str = "dense", **kwargs: Any) -> keras.layers.Dense:

@@ -4,10 +4,7 @@
 """
 
 import importlib.metadata
-import importlib.util
-import sys
 import zipfile
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -41,16 +38,6 @@ def arrays(simbert):
     """Every variable, read by TensorFlow."""
     reader = tf.train.load_checkpoint(str(simbert / "bert_model.ckpt"))
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-
-
-@pytest.fixture(scope="module")
-def numpy_bert():
-    path = Path(__file__).parents[1] / "numpy_bert.py"
-    spec = importlib.util.spec_from_file_location("simbert_numpy_bert", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_outputs_are_those_of_the_reference(simbert, arrays, google, numpy_bert):

@@ -1,32 +1,14 @@
-"""Fixtures of the layer tests: the contract that every layer keeps, and the NumPy reference."""
-
-import importlib.util
-import sys
-from pathlib import Path
+"""Fixtures of the layer tests: the contract that every layer keeps."""
 
 import pytest
-
-FOLDER = Path(__file__).parent
-
-
-def _load(path):
-    spec = importlib.util.spec_from_file_location(f"keras_bert_layers_tests_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="session")
 def check_layer():
     """`layer_contract.check_layer`."""
-    return _load(FOLDER / "layer_contract.py").check_layer
+    import layer_contract
 
-
-@pytest.fixture(scope="session")
-def numpy_bert():
-    """The NumPy BERT, as a module."""
-    return _load(FOLDER.parent / "numpy_bert.py")
+    return layer_contract.check_layer
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from keras_bert_layers.config import ACTIVATIONS
 from keras_bert_layers.layers.dense import activation_function, gelu_erf, gelu_tanh
 
-# One rounding of float32 values up to about 6.
+# One rounding of float32 values up to 12.
 FLOAT32 = 2e-6
-POINTS = np.linspace(-7, 7, 141).astype("float32")
+POINTS = np.linspace(-12, 12, 241).astype("float32")
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)

@@ -31,7 +31,12 @@ _PREFIX = "base_model.model."
 # What PEFT puts into the names of the modules that it wraps.
 _WRAPPERS = re.compile(r"\.(?:base_layer|modules_to_save(?:\.default)?)(?=\.)")
 _PART = re.compile(r"(?P<module>.+)\.lora_(?P<kind>embedding_[AB]|[AB])(?:\.default)?(?:\.(?P<last>weight|bias))?")
-_PATTERN = re.compile(r"\^?(?:[\w-]|\\?\.)+")
+# PEFT takes any regular expression, and a hostile one could take for ever. These match in one pass: names, one `.*`,
+# classes of characters, alternatives of names, and numbers between dots.
+_LITERAL = r"(?:[\w-]|\\?\.)"
+_PIECES = rf"(?:\\?\.(?:\\d|\[0-9\])\+(?=\\?\.)|{_LITERAL}|\[[\w-]+\]|\({_LITERAL}+(?:\|{_LITERAL}+)*\))*"
+_PATTERN = re.compile(rf"\^?{_PIECES}(?:\.\*{_PIECES})?\$?")
+_LONGEST_PATTERN = 200
 _CLASSES = {
     "SEQ_CLS": "AutoPeftModelForSequenceClassification",
     "TOKEN_CLS": "AutoPeftModelForTokenClassification",
@@ -195,9 +200,8 @@ def _of_module(pattern: Any, module: str, default: float) -> float:
     """The value for a module: that of the first pattern that matches the end of its name, at a dot."""
     if not isinstance(pattern or {}, dict):
         raise TypeError(f"patterns must be an object. Received: {shown(pattern)}")
-    # PEFT takes any regular expression; a hostile one could take for ever.
-    if not all(_PATTERN.fullmatch(key) for key in pattern or {}):
-        raise ValueError(f"patterns must be names of modules. Received: {shown(list(pattern))}")
+    if not all(len(key) <= _LONGEST_PATTERN and _PATTERN.fullmatch(key) for key in pattern or {}):
+        raise ValueError(f"patterns must be names of modules, or simple expressions. Received: {shown(list(pattern))}")
     found = (value for key, value in (pattern or {}).items() if re.match(rf"(.*\.)?({key})$", module))
     return float(next(found, default))
 

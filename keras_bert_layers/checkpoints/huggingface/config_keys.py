@@ -9,12 +9,11 @@ from keras_bert_layers._internal.hints import TRANSFORMERS_NAMES
 from keras_bert_layers.checkpoints.huggingface.families import FAMILIES, family_of, stated_family
 from keras_bert_layers.checkpoints.huggingface.family import Family
 from keras_bert_layers.checkpoints.weights.reports import UNKNOWN
-from keras_bert_layers.config import BertConfig
+from keras_bert_layers.config import ACTIVATIONS, BertConfig
 
-_SAME_NAME = ("relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear")
+_SAME_NAME = tuple(name for name in ACTIVATIONS if name not in ("gelu_erf", "gelu_tanh", "elu", "softplus"))
 
-# transformers 5, activations.py: which of the two forms of GELU each name means there. "quick_gelu", "gelu_10" and
-# "leaky_relu" (slope 0.01 there, another in Keras) are other functions and are refused.
+# transformers 5, activations.py: which of the two forms of GELU each name means there.
 _ACTIVATIONS = {
     **dict.fromkeys(("gelu", "gelu_python"), "gelu_erf"),
     **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh", "gelu_python_tanh"), "gelu_tanh"),
@@ -36,7 +35,7 @@ _ONLY: dict[str, tuple[Any, ...]] = {
     "position_embedding_type": ("absolute",),
     "pruned_heads": ({}, None),
     **dict.fromkeys(("is_decoder", "is_encoder_decoder", "add_cross_attention"), (False,)),
-    **dict.fromkeys(("cross_attention_hidden_size", "auto_map", "quantization_config", "per_layer_config"), (None,)),
+    **dict.fromkeys(("cross_attention_hidden_size", "quantization_config", "per_layer_config"), (None,)),
     **SHARED_ONLY,
 }
 
@@ -51,7 +50,6 @@ _OTHER_TYPES = {
 }
 # Why a value of these keys is refused.
 _REASONS = {
-    "auto_map": "It names code of the checkpoint's own, which is never run; what that computes is not known here.",
     "quantization_config": "The weights are quantized, which is not implemented.",
     **dict.fromkeys(
         ("is_decoder", "is_encoder_decoder", "add_cross_attention"),
@@ -96,7 +94,7 @@ _IGNORED = GOOGLE_IGNORED | {
 _NOT_READ = {
     **dict.fromkeys(("cell", "structure", "pre_trained", "training", "emb_size"), "of TinyBERT's distillation"),
     **dict.fromkeys(("language", "name", "split", "transformers.js_config", "binary_labels"), "a description"),
-    "trust_remote_code": "a checkpoint's own code is never run",
+    **dict.fromkeys(("auto_map", "trust_remote_code"), "a checkpoint's own code is never run"),
     "num_rnn_layer": "of a layer after the encoder",
 }
 _NOT_READ_BEGINNINGS = {"rnn": "of a layer after the encoder", "summary_": "of a head that BERT does not have"}
@@ -142,7 +140,8 @@ def config_to_huggingface(config: BertConfig) -> dict[str, Any]:
     `config_from_huggingface` reads it back without loss.
 
     Raises:
-        ValueError: if `embedding_dim` is set: transformers' BERT has no narrower embedding.
+        ValueError: if `embedding_dim` is set, as transformers' BERT has no narrower embedding; if it does not have the
+            activation.
 
     Examples:
         >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=7)
@@ -150,6 +149,7 @@ def config_to_huggingface(config: BertConfig) -> dict[str, Any]:
         >>> values["hidden_act"], config_from_huggingface(values) == config
         ('gelu', True)
     """
+    checks.one_of("config_to_huggingface", "config.activation", config.activation, list(_WRITTEN_ACTIVATIONS))
     values = {key: getattr(config, name) for key, name in TRANSFORMERS_NAMES.items()}
     values["hidden_act"] = _WRITTEN_ACTIVATIONS[config.activation]
     return family_of(config).own_values("config_to_huggingface", values, config)
@@ -161,6 +161,13 @@ def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     family = _checked_family(values)
     bert_values = family.bert_values(_READER, values)
     keys.check_only(_READER, bert_values, _ONLY, _REASONS)
+    if values.get("auto_map") is not None:
+        warnings.warn(
+            f"`{_READER}`: `auto_map` names code of the checkpoint's own, which is never run. The model is read as the "
+            f"{family.title} that `model_type` states, as transformers does without `trust_remote_code`. Compare its "
+            "outputs with those of that code once.",
+            stacklevel=2,
+        )
     return {
         **named_fields(_READER, bert_values, TRANSFORMERS_NAMES, _ACTIVATIONS),
         "position_offset": family.position_offset(_READER, values),

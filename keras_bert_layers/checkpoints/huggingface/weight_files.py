@@ -1,7 +1,8 @@
 """Finds and opens the file of a HuggingFace directory that holds the weights."""
 
+import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_names, missing, naming
@@ -16,6 +17,10 @@ from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, mi
 _FIRST = ("module", "model")
 # torch.compile, FSDP and activation checkpointing wrap any module, so theirs are anywhere in a name.
 _ANYWHERE = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+# Attributes that hold an encoder in the modules of sentence-transformers and of users. They are wrappers only before
+# the tensor that every encoder has: some are BERT's own names further in.
+_HOLDERS = frozenset(("0", "auto_model", "backbone", "encoder", "model", "net", "text_encoder", "transformer"))
+_EVERYWHERE = "embeddings.word_embeddings.weight"
 _PREFIXES_IN_A_LINE = 3
 
 # The first of these files that exists is read. Pickles, which can hold programs, are after safetensors.
@@ -77,8 +82,9 @@ def unwrapped(file: TensorFile, where: object) -> tuple[TensorFile, list[str]]:
         CheckpointError: without the wrappers, two tensors have the same name.
     """
     names: dict[str, str] = {}
+    holder = _holder(unwrapped_name(stored) for stored in file.infos)
     for stored in file.infos:
-        name = unwrapped_name(stored)
+        name = unwrapped_name(stored).removeprefix(holder)
         if name in names:
             raise CheckpointError(
                 f"{where}: must hold one model. Found: the tensors {names[name]!r} and {stored!r}, which are the same "
@@ -92,6 +98,13 @@ def unwrapped(file: TensorFile, where: object) -> tuple[TensorFile, list[str]]:
     prefixes = first_names(sorted(removed), _PREFIXES_IN_A_LINE)
     view = TensorView({name: (file, stored) for name, stored in names.items()})
     return view, [f"{prefixes} was removed from the names of {len(changed)} tensors"]
+
+
+def _holder(names: Iterable[str]) -> str:
+    """What is before the names of the only encoder in a file, such as `"net."`; "" for several encoders."""
+    found = [name.removesuffix(_EVERYWHERE) for name in names if name.endswith(_EVERYWHERE)]
+    parts = found[0].split(".")[:-1] if len(found) == 1 else []
+    return "".join(f"{part}." for part in itertools.takewhile(_HOLDERS.__contains__, parts))
 
 
 def find_weights(folder: Path, *, owner: str) -> tuple[Path, str | None]:

@@ -60,7 +60,7 @@ def config_to_kerashub(config: BertConfig) -> dict[str, Any]:
     check_plain_bert(owner, config, "KerasHub")
     if config.embedding_dim is not None:
         raise ValueError(checks.message(owner, "embedding_dim", "be None for KerasHub", config.embedding_dim))
-    if not config.activation.startswith("gelu"):
+    if config.activation not in ("gelu_erf", "gelu_tanh"):
         raise ValueError(checks.message(owner, "activation", "be a GELU for KerasHub", config.activation))
     return keras_object("BertBackbone", {name: getattr(config, name) for name in _NAMES})
 

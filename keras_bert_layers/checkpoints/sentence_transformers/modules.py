@@ -37,8 +37,8 @@ _ENCODER = {"transformer_task": "feature-extraction", "module_output_name": "tok
 
 # Dense and CrossEncoder of sentence-transformers write the import path of a class of torch.nn; these are its last part.
 ACTIVATIONS = {
-    **{name: name.lower() for name in ("Tanh", "ReLU", "ReLU6", "SiLU", "Mish", "Sigmoid")},
-    **{"Identity": "linear", "GELU": "gelu_erf"},
+    **{name: name.lower() for name in ("Tanh", "ReLU", "ReLU6", "SiLU", "Mish", "Sigmoid", "ELU", "Softplus")},
+    **{"Identity": "linear", "GELU": "gelu_erf", "LeakyReLU": "leaky_relu"},
 }
 _SIDES = ("query", "document")
 

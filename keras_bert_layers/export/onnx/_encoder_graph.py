@@ -27,7 +27,8 @@ _CURE = "Export a SavedModel."
 _ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "gelu_erf": ("Gelu", {"approximate": "none"}),
     "gelu_tanh": ("Gelu", {"approximate": "tanh"}),
-    **{name: (name.capitalize(), {}) for name in ("relu", "mish", "tanh", "sigmoid")},
+    **{name: (name.capitalize(), {}) for name in ("relu", "mish", "tanh", "sigmoid", "elu", "softplus")},
+    "leaky_relu": ("LeakyRelu", {"alpha": 0.01}),
 }
 
 # Activations that ONNX Runtime fuses with the bias before them.
@@ -132,8 +133,13 @@ def activation(graph: Graph, inputs: str, name: str) -> str:
         return inputs
     if name == "silu":
         return graph.add("Mul", inputs, graph.add("Sigmoid", inputs))
-    if name == "relu6":
-        return graph.add("Clip", inputs, graph.constant(np.float32(0)), graph.constant(np.float32(6)))
+    if name == "quick_gelu":
+        slope = graph.constant(np.float32(1.702))
+        return graph.add("Mul", inputs, graph.add("Sigmoid", graph.add("Mul", inputs, slope)))
+    if name in ("relu6", "gelu_10"):
+        least, most = (0, 6) if name == "relu6" else (-10, 10)
+        clipped = inputs if name == "relu6" else graph.add("Gelu", inputs, approximate="none")
+        return graph.add("Clip", clipped, graph.constant(np.float32(least)), graph.constant(np.float32(most)))
     operation, options = _ACTIVATIONS[name]
     return graph.add(operation, inputs, **options)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -76,16 +76,21 @@ class Regression(Classes):
 _CROSS_ENCODER = "BertCrossEncoder"
 
 
+# Activations of `config.ACTIVATIONS` that `tf.nn` does not have, or with another slope.
+_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "linear": lambda x: x + 0,
+    "gelu_erf": lambda x: tf.nn.gelu(x, approximate=False),
+    "gelu_tanh": lambda x: tf.nn.gelu(x, approximate=True),
+    "gelu_10": lambda x: tf.clip_by_value(tf.nn.gelu(x, approximate=False), -10, 10),
+    "quick_gelu": lambda x: x * tf.sigmoid(1.702 * x),
+    "leaky_relu": lambda x: tf.nn.leaky_relu(x, alpha=0.01),
+    "mish": lambda x: x * tf.tanh(tf.math.softplus(x)),
+}
+
+
 def _activate(activation: str, logits: Any) -> Any:
     """An activation of `config.ACTIVATIONS`, of TensorFlow tensors: answers are, under every backend of Keras."""
-    match activation:
-        case "linear":
-            return tf.identity(logits)
-        case "gelu_erf" | "gelu_tanh":
-            return tf.nn.gelu(logits, approximate=activation == "gelu_tanh")
-        case "mish":
-            return logits * tf.tanh(tf.math.softplus(logits))
-    return getattr(tf.nn, activation)(logits)
+    return (_ACTIVATIONS.get(activation) or getattr(tf.nn, activation))(logits)
 
 
 class Relevance:

@@ -90,6 +90,25 @@ def test_against_numpy(parts, rslora):
         np.testing.assert_allclose(found.read(name), value, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^bert\.encoder\.layer\.1\.output\.dense$",
+        r"encoder\.layer\.[12]\.output\.dense",
+        r"layer.\d+.output.(dense|LayerNorm)",
+        r"bert.*output\.dense",
+        r".*\.dense",
+    ],
+)
+def test_patterns_that_are_expressions(parts, pattern):
+    r"""As PEFT matches them: `re.match(rf"(.*\.)?({pattern})$", module)`."""
+    directory, _, adapter = parts
+    write_adapter(directory, adapter, rank_pattern={"dense": 4})
+    expected = opened(directory).read(f"{DENSE}.weight")
+    write_adapter(directory, adapter, rank_pattern={r"layer\.0\.output\.dense": 9, pattern: 4})
+    np.testing.assert_array_equal(opened(directory).read(f"{DENSE}.weight"), expected)
+
+
 def test_the_report_states_it(parts):
     directory, _, adapter = parts
     write_adapter(directory, adapter, rank_pattern={"dense": 4})
@@ -117,7 +136,9 @@ def test_a_base_of_another_name(parts):
         ({"use_dora": True}, r"be plain LoRA\. Received: use_dora=True"),
         ({"init_lora_weights": "pissa"}, r"be plain LoRA\. Received: init_lora_weights='pissa'"),
         ({"layer_replication": [[0, 1]], "new": 1}, r"Received: layer_replication=\[\[0, 1\]\], new=1"),
-        ({"rank_pattern": {"(a+)+b": 1}}, r"patterns must be names of modules\. Received: \['\(a\+\)\+b'\]"),
+        ({"rank_pattern": {"(a+)+b": 1}}, r"patterns must be names of modules, or .* Received: \['\(a\+\)\+b'\]"),
+        ({"rank_pattern": {".*a.*b": 1}}, r"patterns must be names of modules, or simple expressions\."),
+        ({"rank_pattern": {"a" * 201: 1}}, r"patterns must be names of modules, or simple expressions\."),
         ({"r": 0}, r"not an adapter's config: float division by zero"),
         ({"lora_alpha": "x"}, r"not an adapter's config: could not convert"),
     ],

@@ -175,7 +175,10 @@ def test_two_models_in_one_file(in_memory):
         unwrapped(file, "x.bin")
 
 
-@pytest.mark.parametrize("prefix", ["module.bert.", "_orig_mod.model.", "model."])
+HOLDERS = ["0.auto_model.", "net.bert.", "transformer.", "model.encoder.", "_orig_mod.module.backbone."]
+
+
+@pytest.mark.parametrize("prefix", ["module.bert.", "_orig_mod.model.", "model.", *HOLDERS])
 def test_a_wrapped_checkpoint(huggingface, tmp_path, prefix):
     plain = load_backbone(huggingface.write(tmp_path / "plain"))
     tensors = huggingface.random_tensors(prefix=prefix)

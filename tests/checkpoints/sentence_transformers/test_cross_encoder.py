@@ -65,8 +65,8 @@ def test_several_labels(newest):
 
 
 def test_an_unknown_activation_is_named(tmp_path):
-    config = {"sbert_ce_default_activation_function": "torch.nn.modules.activation.Softplus"}
-    with pytest.raises(CheckpointError, match=r"`sbert_ce_default_activation_function` must .*activation\.Softplus'"):
+    config = {"sbert_ce_default_activation_function": "torch.nn.modules.activation.Hardswish"}
+    with pytest.raises(CheckpointError, match=r"`sbert_ce_default_activation_function` must .*activation\.Hardswish'"):
         cross_encoder_heads(tmp_path, config, ONE_LABEL)
 
 

@@ -17,7 +17,7 @@ TEXTS = ["a good film", "unhappy night, BAD film!", "", "film [MASK] " * 9, "Ün
 def test_every_activation(ask):
     """All in one graph."""
     pytest.importorskip("onnx")
-    values = np.linspace(-9, 9, 181, dtype=np.float32)
+    values = np.linspace(-12, 12, 241, dtype=np.float32)
     graph = Graph()
     constant = graph.constant(values)
     answers = {name: Answer(activation(graph, constant, name), FLOAT, (None,)) for name in ACTIVATIONS}
