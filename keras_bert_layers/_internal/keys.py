@@ -1,11 +1,14 @@
 """Checks of the keys of a dictionary that came from a file."""
 
 import difflib
+import itertools
 import reprlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from keras_bert_layers._internal import checks
+
+_MOST_DESCRIBED = 20  # each is compared with all known keys
 
 OTHER_MODEL = "This package has BERT's own encoder only; such a model computes something else."
 
@@ -18,7 +21,7 @@ def check_mapping(owner: str, values: Any) -> None:
 
 
 def check_known(owner: str, values: Mapping[str, Any], known: Collection[str]) -> None:
-    """ValueError for keys that are not among `known`: it names them all, each with the closest known one."""
+    """ValueError for keys that are not among `known`: it names them, each with the closest known one."""
     unknown = {key: value for key, value in values.items() if key not in known}
     if unknown:
         raise ValueError(
@@ -28,16 +31,18 @@ def check_known(owner: str, values: Mapping[str, Any], known: Collection[str]) -
 
 
 def described(unknown: Mapping[str, Any], known: Collection[str]) -> str:
-    """Unknown keys with their values, and the known key that each may be meant for.
+    """Unknown keys with their values, the first of them, and the known key that each may be meant for.
 
     Examples:
         >>> described({"num_layer": 2, "language": "de"}, ["num_layers", "num_heads"])
         "num_layer=2 (did you mean 'num_layers'?), language='de'"
     """
     words = []
-    for key, value in unknown.items():
+    for key, value in itertools.islice(unknown.items(), _MOST_DESCRIBED):
         close = difflib.get_close_matches(str(key), sorted(known), n=1)
         words.append(f"{key}={reprlib.repr(value)}" + (f" (did you mean {close[0]!r}?)" if close else ""))
+    if len(unknown) > _MOST_DESCRIBED:
+        words.append(f"and {len(unknown) - _MOST_DESCRIBED} more")
     return ", ".join(words)
 
 

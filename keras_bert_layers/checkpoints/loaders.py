@@ -7,6 +7,7 @@ from typing import Any
 
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
+from keras_bert_layers.checkpoints.checkpoint_error import first_names
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.weights.loading import check_num_layers, check_sizes, load_weights
 from keras_bert_layers.checkpoints.weights.reports import LoadReport, load_report
@@ -14,6 +15,8 @@ from keras_bert_layers.checkpoints.weights.table import WeightRow, backbone_rows
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.layers.initializers import replaced_weights
 from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer, SentencePieceTokenizer
+
+_NAMES_IN_A_WARNING = 20
 
 
 def load_backbone(source: str | os.PathLike[str], *, strict: bool = False, **options: Any) -> BertBackbone:
@@ -109,8 +112,8 @@ def warn_of_gaps(report: LoadReport, *, pooled: bool) -> None:
     if report.unknown:
         warnings.warn(
             f"{report.source}: every weight of the model was found, and these keys and tensors are unknown and were "
-            f"not read: {', '.join(report.unknown)}. If the model was trained with them, its outputs were different. "
-            "strict=True makes this an error.",
+            f"not read: {first_names(report.unknown, _NAMES_IN_A_WARNING)}. If the model was trained with them, its "
+            "outputs were different. strict=True makes this an error.",
             stacklevel=3,
         )
 

@@ -36,7 +36,7 @@ _PART = re.compile(r"(?P<module>.+)\.lora_(?P<kind>embedding_[AB]|[AB])(?:\.defa
 _LITERAL = r"(?:[\w-]|\\?\.)"
 _PIECES = rf"(?:\\?\.(?:\\d|\[0-9\])\+(?=\\?\.)|{_LITERAL}|\[[\w-]+\]|\({_LITERAL}+(?:\|{_LITERAL}+)*\))*"
 _PATTERN = re.compile(rf"\^?{_PIECES}(?:\.\*{_PIECES})?\$?")
-_LONGEST_PATTERN = 200
+_LONGEST_PATTERN, _MOST_PATTERNS = 200, 1000
 _CLASSES = {
     "SEQ_CLS": "AutoPeftModelForSequenceClassification",
     "TOKEN_CLS": "AutoPeftModelForTokenClassification",
@@ -200,6 +200,8 @@ def _of_module(pattern: Any, module: str, default: float) -> float:
     """The value for a module: that of the first pattern that matches the end of its name, at a dot."""
     if not isinstance(pattern or {}, dict):
         raise TypeError(f"patterns must be an object. Received: {shown(pattern)}")
+    if len(pattern or {}) > _MOST_PATTERNS:
+        raise ValueError(f"there must be at most {_MOST_PATTERNS} patterns. Received: {len(pattern)}")
     if not all(len(key) <= _LONGEST_PATTERN and _PATTERN.fullmatch(key) for key in pattern or {}):
         raise ValueError(f"patterns must be names of modules, or simple expressions. Received: {shown(list(pattern))}")
     found = (value for key, value in (pattern or {}).items() if re.match(rf"(.*\.)?({key})$", module))

@@ -17,7 +17,7 @@ from keras_bert_layers.layers.initializers import aligned_zeros, shared_tensor, 
 
 logger = logging.getLogger("keras_bert_layers.checkpoints")
 
-_NAMES_IN_AN_ERROR = 5
+_NAMES_IN_AN_ERROR, _UNKNOWN_NAMES_IN_AN_ERROR = 5, 20
 _CURE = "Check that the config and the weights belong together"
 
 
@@ -171,8 +171,8 @@ def _check_known(ignored: Mapping[str, str], checkpoint: Checkpoint) -> None:
     unknown = LoadReport(str(checkpoint), ignored=dict(ignored), ignored_keys=checkpoint.ignored_keys()).unknown
     if unknown:
         raise CheckpointError(
-            f"{checkpoint}: strict=True allows no unknown keys and tensors. Received: {', '.join(unknown)}. "
-            "If they change nothing, load with strict=False."
+            f"{checkpoint}: strict=True allows no unknown keys and tensors. Received: "
+            f"{first_names(unknown, _UNKNOWN_NAMES_IN_AN_ERROR)}. If they change nothing, load with strict=False."
         )
 
 
