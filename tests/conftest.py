@@ -28,11 +28,14 @@ def pytest_sessionstart(session):
 # Files whose tests share no fixture that takes long: each test goes to a free process. Other files run in one process.
 APART = ("tests/checkpoints/families/test_families.py", "tests/test_docs.py", "tests/test_doctests.py")
 # What takes minutes, or half a minute in the default run, the longest first; the rest goes by the number of tests.
+LONGEST_PAGES = (
+    *("tutorials/serving", "tutorials/fast-and-small", "guides/write-a-task", "tutorials/sentiment"),
+    *("tutorials/masked-words", "tutorials/question-answering", "guides/search", "tutorials/similarity-and-search"),
+    *("guides/resume-training", "tutorials/entities", "tutorials/coming-from", "guides/pretrain"),
+)
 LONGEST = (
-    "tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/tutorials/masked-words.md]",
-    "tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/tutorials/similarity-and-search.md]",
-    "tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/tutorials/question-answering.md]",
-    "tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/tutorials/entities.md]",
+    "tests/test_docs.py::test_shell_commands_of_the_command_line_run",
+    *(f"tests/test_docs.py::test_blocks_run_and_print_what_the_page_shows[docs/{page}.md]" for page in LONGEST_PAGES),
     "tests/test_notebooks.py",
     "tests/serving_http/test_operations.py",
     "tests/tasks/test_fresh_process.py",
