@@ -11,6 +11,18 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+# Names of transformers, sentence-transformers, KerasHub and Keras -> what is here instead.
+OTHER_LIBRARIES = {
+    "AutoModel": "load_backbone",
+    "AutoTokenizer": "load_tokenizer",
+    "BertForSequenceClassification": "BertClassifier",
+    "BertModel": "BertBackbone",
+    "BertTextClassifier": "BertClassifier",
+    "CrossEncoder": "BertCrossEncoder",
+    "SentenceTransformer": "BertSentenceEncoder",
+    "load_model": "load_task",
+}
+
 
 class LazyModule(ModuleType):
     """A module that is imported when one of its names is first used.
@@ -62,7 +74,7 @@ class _LazyPackage(ModuleType):
         except ModuleNotFoundError as error:
             if error.name != own:
                 raise
-        near = difflib.get_close_matches(name, dir(self), n=1)
+        near = [OTHER_LIBRARIES[name]] if name in OTHER_LIBRARIES else difflib.get_close_matches(name, dir(self), n=1)
         hint = f" Did you mean `{near[0]}`?" if near else ""
         # Without an object, as Python would add a second hint; its own does not reach notebooks.
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}.{hint}", name=name, obj=None)

@@ -164,7 +164,7 @@ def _with_labels(stated: dict[str, Any], task: str, options: dict[str, Any]) -> 
         options = {**stated, **options}
     has_classes = "num_classes" in options or "class_names" in options or options.get("problem_type") == "regression"
     if task == "classifier" and not has_classes:
-        cure = "The checkpoint has no classification head, so give the number of classes of a new one, or their names."
+        cure = "The checkpoint has no classification head, so give `num_classes` or `class_names` for a new one."
         raise ValueError(checks.message(OWNER, "num_classes", "be given", None, cure))
     if task == "token_classifier" and options.get("tag_names") is None:
         cure = 'The checkpoint has no head of tags, so give the tags of a new one, such as ["O", "B-PER", "I-PER"].'

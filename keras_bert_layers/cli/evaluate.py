@@ -44,6 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Measures, and returns 0."""
     checks.positive_integer(OWNER, "--batch-size", arguments.batch_size)
     check_file(arguments.file, owner=OWNER)
+    if Path(arguments.model).suffix == ".onnx":
+        cure = "An ONNX file has answers and no loss. Give the .keras file or the checkpoint that it was made from."
+        raise ValueError(f"`{OWNER}`: MODEL must be a task. Received: {arguments.model}. {cure}")
     loaded = load_task_of_texts(arguments.model, arguments.task, owner=OWNER, argument="MODEL")
     model, task = loaded.model, str(loaded.task)
     if task not in TRAINED:

@@ -28,6 +28,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,7 +40,7 @@ from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli import text_rows
 from keras_bert_layers.cli.models import PROGRAM_FILE, input_axes, load_saved_model, load_task_of_texts
 from keras_bert_layers.cli.onnx_file import SUFFIX, OnnxAnswerer
-from keras_bert_layers.cli.terminal import progress
+from keras_bert_layers.cli.terminal import progress, report
 from keras_bert_layers.cli.text_rows import TextRow, columns_of
 
 OWNER = "predict"
@@ -69,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.texts and arguments.file is not None:
         raise ValueError(f"`{OWNER}`: texts must come from TEXT or from --file, not from both.")
     text_rows.check_arguments(OWNER, arguments, arguments.file)
+    _warn_of_files(arguments)
     answerer = open_answerer(arguments.model, arguments.task)
     if arguments.texts and arguments.texts != ["-"]:
         rows = text_rows.rows_of_words(arguments.texts, answerer.inputs, owner=OWNER)
@@ -86,6 +88,18 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stdout.flush()
             advance(len(batch))
     return 0
+
+
+def _warn_of_files(arguments: argparse.Namespace) -> None:
+    """Warns of files that are read otherwise than one may expect."""
+    if found := [text for text in arguments.texts if os.path.isfile(text)]:
+        report("warning", f"{found[0]!r} is taken as a text, and a file has this name. `--file` reads the lines of it.")
+    if arguments.file is not None and arguments.format is None and text_rows.suffix_of(arguments.file.name) == ".csv":
+        report(
+            "warning",
+            f"each line of {arguments.file}, the first too, is taken as one text with all of its columns. Write the "
+            'column of texts alone, or JSON lines such as {"text": "..."} in a file that ends in .jsonl.',
+        )
 
 
 def open_answerer(source: str, task: str | None) -> TaskAnswerer | SavedModelAnswerer | OnnxAnswerer:

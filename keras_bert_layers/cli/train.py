@@ -34,6 +34,7 @@ from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
+from keras_bert_layers.checkpoints.checkpoint_error import first_names
 from keras_bert_layers.cli import training_rows
 from keras_bert_layers.cli.convert import check_destination
 from keras_bert_layers.cli.models import MODEL, keras_file, source_of
@@ -50,6 +51,8 @@ _HIGHEST_RATE = 1e-3
 
 #: Where `serve` looks in DIR.
 EXPORT = "saved_model"
+
+_NAMES_IN_A_LINE = 10
 
 # Of the windows of a context, in tokens, as in google-research/bert `run_squad.py`.
 _WINDOW, _STRIDE = 384, 128
@@ -83,14 +86,16 @@ def run(arguments: argparse.Namespace) -> int:
     report(OWNER, f"trains a {task}, because {reason}")
     _check(arguments)
     check_destination(arguments.to, replace=arguments.force, owner=OWNER, argument="DIR")
+    training, validation = _rows(task, arguments)  # first, as Keras takes seconds to be imported
     with quiet_start():
         import keras
 
         import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and the backend
     keras.utils.set_random_seed(arguments.seed)
-    training, validation = _rows(task, arguments)
     model = new_task(arguments.source, task, (training, validation), arguments)
     report(OWNER, f"{counted(training.num_rows, 'row')} to train on, {validation.num_rows} to validate on")
+    if names := getattr(model, "class_names", None):
+        report(OWNER, f"{len(names)} classes: {first_names(names, _NAMES_IN_A_LINE)}")
     history = _fit(model, training, validation, arguments)
     metrics = measured(model, validation, arguments.batch_size)
     with atomic_write(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
@@ -263,7 +268,7 @@ def report_of(model: Any, rows: TrainingRows) -> Any:
     try:
         return model.report(rows.x, rows.y)
     except ModuleNotFoundError as error:
-        report("warning", f"no report of each class: {error}")
+        report("warning", f"no report of each class, and no report.html: {error} `evaluate` then shows the classes.")
         return None
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keras_bert_layers.cli.terminal import counted
 from keras_bert_layers.cli.text_rows import JSON_SUFFIXES, check_file, rows_of_file, suffix_of
 
 OWNER = "train"
@@ -136,14 +137,16 @@ def _table_rows(path: Path, task: str, arguments: argparse.Namespace, owner: str
     if task == "masked_lm":
         pair = label = None
     elif label is None and task != "sentence_encoder":
-        raise ValueError(f"`{owner}`: --label must name the column of labels for --task {task}.")
+        found = ", ".join(map(str, next(_table(path, owner), (0, {}))[1]))
+        rule = f"--label must name the column of labels for --task {task}"
+        raise ValueError(f"`{owner}`: {rule}. The columns of {path} are: {found}.")
     names = [arguments.text, *filter(None, (pair, label))]
-    columns = read_table(path, names, owner=owner)
+    kind = arguments.labels if task == "classifier" else "number"
+    columns = read_table(path, names, owner=owner, may_be_empty=label if kind == "several" else None)
     num_texts = len(names) - (label is not None)
     texts = tuple([str(cell) for cell in column] for column in columns[:num_texts])
     if label is None:
         return TrainingRows(texts, ())
-    kind = arguments.labels if task == "classifier" else "number"
     labels = [_label(cell, kind, arguments.separator) for cell in columns[-1]]
     if None in labels:
         cell = columns[-1][labels.index(None)]
@@ -154,7 +157,7 @@ def _table_rows(path: Path, task: str, arguments: argparse.Namespace, owner: str
 def _label(cell: Any, kind: str, separator: str) -> Any:
     """The label in a cell; None where it is not a number and must be."""
     if kind == "one":
-        return str(cell)
+        return str(cell).strip()
     if kind == "several":
         names = cell if isinstance(cell, list) else str(cell).split(separator)
         return [str(name).strip() for name in names if str(name).strip()]
@@ -172,13 +175,18 @@ def _lines(path: Path, owner: str) -> list[str]:
     return found
 
 
-def read_table(path: Path, names: Sequence[str], *, owner: str = OWNER) -> list[list[Any]]:
+def read_table(
+    path: Path, names: Sequence[str], *, owner: str = OWNER, may_be_empty: str | None = None
+) -> list[list[Any]]:
     """The columns with these names.
 
     Args:
-        path: a UTF-8 file, plain or gzip: `.csv`, `.tsv` (separated by tabs), or `.jsonl` with an object on each line.
+        path: a UTF-8 file, plain or gzip: `.csv` (separated by commas, or by semicolons where its first line has no
+            comma, as spreadsheets write it in some countries), `.tsv` (by tabs), or `.jsonl` with an object on each
+            line.
         names: the columns to read.
         owner: the command, for errors.
+        may_be_empty: the name of a column whose cells may be empty.
 
     Returns:
         One list per column. Cells of a CSV or TSV file are strings, those of JSON lines are JSON values.
@@ -187,16 +195,13 @@ def read_table(path: Path, names: Sequence[str], *, owner: str = OWNER) -> list[
         ValueError: there is no such column, a row lacks a cell, or the file has no row.
         OSError: the file cannot be read.
     """
-    suffix = suffix_of(path.name)
-    rows = _json_rows(path, owner) if suffix in JSON_SUFFIXES else _csv_rows(path, suffix, owner)
     columns: list[list[Any]] = [[] for _ in names]
-    for line, row in rows:
+    for line, row in _table(path, owner):
         for name, column in zip(names, columns, strict=True):
             if name not in row:
                 found = ", ".join(str(key) for key in row if key is not None)
-                cure = " A .csv file has commas between its columns, and a .tsv file tabs." if ";" in found else ""
-                raise ValueError(f"`{owner}`: {path} must have a column {name!r}. The columns are: {found}.{cure}")
-            if row[name] is None or row[name] == "":
+                raise ValueError(f"`{owner}`: {path} must have a column {name!r}. The columns are: {found}.")
+            if row[name] is None or (name != may_be_empty and not str(row[name]).strip()):
                 raise ValueError(f"`{owner}`: {path}, line {line}: column {name!r} is empty. Fill or remove the row.")
             column.append(row[name])
     if names and not columns[0]:
@@ -204,16 +209,26 @@ def read_table(path: Path, names: Sequence[str], *, owner: str = OWNER) -> list[
     return columns
 
 
+def _table(path: Path, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a table with their lines, as dictionaries."""
+    suffix = suffix_of(path.name)
+    return _json_rows(path, owner) if suffix in JSON_SUFFIXES else _csv_rows(path, suffix, owner)
+
+
 def _csv_rows(path: Path, suffix: str, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
     from keras_bert_layers.data.text_file import RowError, check_utf8, open_text
 
     csv.field_size_limit(_LONGEST_CELL)
     with open_text(path) as file:
-        reader = csv.DictReader(file, delimiter="\t" if suffix == ".tsv" else ",")
+        header = file.readline()
+        file.seek(0)
+        delimiter = "\t" if suffix == ".tsv" else ";" if ";" in header and "," not in header else ","
+        reader = csv.DictReader(file, delimiter=delimiter)
         try:
             for row in reader:
                 if None in row:
-                    raise RowError(f"{len(row[None])} cells more than columns. Quote cells that contain the separator.")
+                    more = counted(len(row[None]), "cell")
+                    raise RowError(f"{more} more than columns. Quote cells that contain the separator {delimiter!r}.")
                 check_utf8("".join(cell for cell in row.values() if cell))
                 yield reader.line_num, row
         except (csv.Error, RowError) as error:

@@ -142,7 +142,7 @@ def predict_request(body: Mapping[str, Any]) -> PredictRequest:
     if not isinstance(name, str):
         raise RequestError(f"signature_name must be a string. Received: {_shown.repr(name)}")
     if ("inputs" in body) == ("instances" in body):
-        raise RequestError("send either inputs or instances")
+        raise RequestError('send either inputs or instances, such as {"instances": ["A text."]}')
     values = body["inputs"] if "inputs" in body else _columns(body["instances"])
     return PredictRequest(name or DEFAULT_SIGNATURE, values, "inputs" in body)
 

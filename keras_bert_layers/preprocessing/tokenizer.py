@@ -39,6 +39,7 @@ class Tokenizer(ABC):
     _encoder: Any
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_tokenizer(source)`.")
+    encode, decode = unavailable("Use `tokenize`, `detokenize`, or a `BertPreprocessor`, which adds special tokens.")
 
     def __init__(self, ids: TokenIds, roles: Mapping[str, str]):
         self._ids = ids

@@ -70,7 +70,7 @@ def no_model(monkeypatch):
             terabytes_of_header,
             r"not a complete safetensors file: .*Received: a header of 4398046511104 bytes, a file of 10",
         ),
-        (config(hidden_act="quick_gelu"), r"config\.json: .*`hidden_act` must be one of .*Received: .*'quick_gelu'"),
+        (config(hidden_act="relu2"), r"config\.json: .*`hidden_act` must be one of .*Received: .*'relu2'"),
         (config(hidden_act=["gelu"]), r"config\.json: .*hidden_act"),
         (
             config(position_embedding_type="relative_key_query"),
@@ -146,3 +146,11 @@ def test_a_folder_in_the_place_of_a_file(checkpoint, name):
     (checkpoint / name).mkdir()
     with pytest.raises(CheckpointError, match=rf"must hold .*Found: config\.json, {WEIGHTS}, vocab\.txt"):
         load_backbone(checkpoint)
+
+
+@pytest.mark.parametrize("place", [".", "1"])
+def test_a_saved_model(tmp_path, place):
+    (tmp_path / place).mkdir(exist_ok=True)
+    (tmp_path / place / "saved_model.pb").touch()
+    with pytest.raises(CheckpointError, match=r"A SavedModel is a program and not a checkpoint\. Load the `\.keras`"):
+        load_task(tmp_path)

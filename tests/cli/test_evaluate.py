@@ -58,3 +58,8 @@ def test_refuses(run, capsys, keras_file, rows, words, message):
 def test_an_encoder(run, error_line, encoder, rows):
     assert run("evaluate", encoder, rows(ROWS)) == 2
     assert "`evaluate`: MODEL must have a task and a tokenizer" in error_line()
+
+
+def test_an_onnx_file(run, error_line, rows):
+    assert run("evaluate", "model.onnx", rows(ROWS)) == 2
+    assert "MODEL must be a task. Received: model.onnx. An ONNX file has answers and no loss." in error_line()

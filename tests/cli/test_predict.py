@@ -214,3 +214,15 @@ def test_an_unknown_option_is_not_a_text(run, error_line, saved_model):
     with pytest.raises(SystemExit):
         run("predict", saved_model, "--bach-size", "8", "a")
     assert "unrecognized arguments: --bach-size" in error_line()
+
+
+@pytest.mark.parametrize("words", [["texts.csv"], ["--file", "texts.csv"]], ids=["text", "file"])
+def test_warns_of_a_file_that_is_read_otherwise_than_expected(run, saved_model, capsys, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts.csv").write_text("text,label\na,x\n")
+    assert run("predict", saved_model, *words) == 0
+    expected = {
+        1: "'texts.csv' is taken as a text, and a file",
+        2: "each line of texts.csv, the first too, is taken as",
+    }
+    assert expected[len(words)] in capsys.readouterr().err

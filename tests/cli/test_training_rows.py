@@ -101,6 +101,7 @@ def write(path, content):
     [
         ("a.csv", 'id,text,label\n1,"A film, a ""good"" one\nof two lines",x\n2,b,y\n'),
         ("a.csv.gz", '\ufefftext,label\r\n"A film, a ""good"" one\nof two lines",x\r\nb,y\r\n'),
+        ("a.csv", '\ufefftext;label\r\n"A film, a ""good"" one\nof two lines";x\r\nb;y\r\n'),
         ("a.tsv", 'label\ttext\nx\t"A film, a ""good"" one\nof two lines"\ny\tb\n'),
         ("a.jsonl", '{"text": "A film, a \\"good\\" one\\nof two lines", "label": "x"}\n{"label": "y", "text": "b"}\n'),
     ],
@@ -119,9 +120,18 @@ def test_a_cell_longer_than_pythons_limit(tmp_path):
     ("name", "content", "message"),
     [
         ("a.csv", "txt,label\na,b\n", "must have a column 'text'. The columns are: txt, label"),
-        ("a.csv", "text;label\na;b\n", "The columns are: text;label. A .csv file has commas between its columns"),
         ("a.csv", "text,label\na\n", "line 2: column 'label' is empty"),
-        ("a.csv", "text,label\na,b,c\n", "line 2: 1 cells more than columns"),
+        (
+            "a.csv",
+            "text,label\na,b,c\n",
+            "line 2: 1 cell more than columns. Quote cells that contain the separator ','",
+        ),
+        (
+            "a.csv",
+            "text;label\na;b;c\n",
+            "line 2: 1 cell more than columns. Quote cells that contain the separator ';'",
+        ),
+        ("a.csv", "text,label\na, \n", "line 2: column 'label' is empty"),
         ("a.csv", "text,label\n", "must have at least one row"),
         ("a.jsonl", '{"text": \n', "line 1 must be JSON"),
         ("a.jsonl", "[1]\n", "line 1 must be a JSON object"),
@@ -136,3 +146,18 @@ def test_bytes_that_are_not_utf8(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"text\na\nb\xff\n")
     with pytest.raises(ValueError, match="line 3: byte 0xff is not UTF-8"):
         read_table(tmp_path / "a.csv", ["text"])
+
+
+def test_labels_lose_the_blanks_around_them(tmp_path):
+    rows = read(tmp_path / "a.csv", "classifier", "text,label\na,bad\nb,bad \nc, good\n")
+    assert rows.labels == (["bad", "bad", "good"],)
+
+
+def test_no_label_among_several(tmp_path):
+    rows = read(tmp_path / "a.csv", "classifier", "text,label\na,\nb,x; y\n", labels="several")
+    assert rows.labels == ([[], ["x", "y"]],)
+
+
+def test_the_columns_are_listed_where_none_is_chosen(tmp_path):
+    with pytest.raises(ValueError, match=r"--label must name .* The columns of .*a\.csv are: review, stars\."):
+        read(tmp_path / "a.csv", "classifier", "review,stars\na,1\n", label=None)

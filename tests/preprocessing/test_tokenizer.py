@@ -48,6 +48,8 @@ def test_errors_name_the_class(tokenizer):
         tokenizer.token_to_id("zz")
     with pytest.raises(AttributeError, match=f"`{name}` has no `from_pretrained`.*load_tokenizer"):
         type(tokenizer).from_pretrained("x")
+    with pytest.raises(AttributeError, match=f"`{name}` has no `encode`. Use `tokenize`"):
+        tokenizer.encode("x")
 
 
 @pytest.mark.parametrize(

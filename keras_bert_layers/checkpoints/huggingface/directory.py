@@ -129,6 +129,8 @@ class HuggingFaceDirectory(Checkpoint):
         if (self.folder / ADAPTER_CONFIG).is_file() and not (self.folder / "config.json").is_file():
             raise missing_base(self.folder)
         cure = "Give the directory that `save_pretrained` wrote."
+        if [*self.folder.glob("saved_model.pb"), *self.folder.glob("*/saved_model.pb")]:
+            cure = "A SavedModel is a program and not a checkpoint. Load the `.keras` file, or what it was made from."
         return read_json_object(self.existing(self.folder, "config.json", cure))
 
     @cached_property

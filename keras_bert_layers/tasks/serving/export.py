@@ -20,6 +20,10 @@ from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 
 _BACKBONE = "BertBackbone"
+_OTHER_FORMATS = {
+    ".onnx": 'For an ONNX file, give format="onnx".',
+    ".keras": "A .keras file, which trains on, is written by `save`.",
+}
 
 
 def copy_in_dtype(model: Any, dtype: str) -> Any:
@@ -100,6 +104,8 @@ def export_task(
         facts = _facts(task, None) | {"parameters": task.count_params()}
         path = write_onnx(filepath, task, dtype=dtype or "float32", facts=facts)
     else:
+        if (suffix := Path(filepath).suffix) in _OTHER_FORMATS:
+            raise ValueError(checks.message(owner, "filepath", "name a folder", str(filepath), _OTHER_FORMATS[suffix]))
         path = _export_saved_model(task, filepath, dtype=dtype, version=version, max_bytes=max_bytes, warm_up=warm_up)
     if verbose:
         sys.stdout.write(f"Saved the model at {path}\n")

@@ -145,6 +145,7 @@ class Trainer:
         """Trains the task; see `Task.fit`."""
         task = self._task
         self._check_batch_sizes(batch_size=batch_size, validation_batch_size=validation_batch_size)
+        checks.whole_number(type(task).__name__, "epochs", options["epochs"])
         x, y = task.pipeline.from_table(x, y)
         x, is_raw = as_dataset(task.pipeline, x, shuffle=shuffle)
         first, steps = options["initial_epoch"], options["steps_per_epoch"]

@@ -197,6 +197,10 @@ def test_errors_leave_nothing(backbone, preprocessor, tmp_path):
         task.export(tmp_path / "model", dtype="int8")
     with pytest.raises(ValueError, match=rf"{options}'float16'\. On a CPU float16 is no faster than float32"):
         task.export(tmp_path / "model", dtype="float16")
+    with pytest.raises(ValueError, match=r"`filepath` must name a folder\. .*For an ONNX file, give format=\"onnx\"\."):
+        task.export(tmp_path / "model.onnx")
+    with pytest.raises(ValueError, match=r"`filepath` must name a folder\. .*is written by `save`"):
+        task.export(tmp_path / "model.keras")
     with pytest.raises(TypeError, match="unexpected keyword argument 'opset_version'"):
         task.export(tmp_path / "model", dtype="bfloat16", opset_version=18)
     (tmp_path / "notes.txt").write_text("mine")
