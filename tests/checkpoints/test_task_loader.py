@@ -116,7 +116,7 @@ def test_fresh_classifier_without_a_pooler_warns(checkpoint, huggingface):
 
 
 def test_fresh_classifier_needs_a_number_of_classes(checkpoint):
-    with pytest.raises(ValueError, match=r"`load_task`: `num_classes` must be given.*or their names"):
+    with pytest.raises(ValueError, match=r"`load_task`: `num_classes` must be given.*or `class_names`"):
         load_task(checkpoint, "classifier")
 
 
