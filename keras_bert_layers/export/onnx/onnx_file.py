@@ -70,6 +70,9 @@ def _check(task: Any) -> None:
     if names != [_TEXT] or not isinstance(task.preprocessor.tokenizer, BertTokenizer):
         rule = f"take {_TEXT!r} alone, by a BertPreprocessor of a BertTokenizer, in an ONNX file"
         raise ValueError(checks.message("export", "task", rule, names, cure))
+    if (side := task.preprocessor.truncation_side) != "right":
+        rule = "be 'right' in an ONNX file, which cuts long texts at their end"
+        raise ValueError(checks.message("export", "preprocessor.truncation_side", rule, side, cure))
     if task.onnx_answers is None:
         rule = "be a classifier or a sentence encoder in an ONNX file with strings"
         raise ValueError(checks.message("export", "task", rule, type(task).__name__, cure))

@@ -104,6 +104,11 @@ class TestRefused:
         task = kbl.BertClassifier(backbone, 2, preprocessor=preprocessor)
         self.refused(task, tmp_path, next(iter(options)), **options)
 
+    def test_texts_cut_at_their_beginning(self, backbone, tokenizer, tmp_path):
+        preprocessor = kbl.BertPreprocessor(tokenizer, max_length=9, truncation_side="left")
+        task = kbl.BertClassifier(backbone, 2, preprocessor=preprocessor)
+        self.refused(task, tmp_path, r"`preprocessor\.truncation_side` must be 'right' in an ONNX file")
+
     def test_another_suffix(self, backbone, preprocessor, tmp_path):
         with pytest.raises(ValueError, match=r"end with '\.onnx'"):
             kbl.BertClassifier(backbone, 2, preprocessor=preprocessor).export(tmp_path / "model", format="onnx")
