@@ -126,10 +126,11 @@ class HuggingFaceDirectory(Checkpoint):
     @cached_property
     def config_values(self) -> dict[str, Any]:
         """The content of `config.json`."""
-        if (self.folder / ADAPTER_CONFIG).is_file() and not (self.folder / "config.json").is_file():
+        is_there = (self.folder / "config.json").is_file()
+        if not is_there and (self.folder / ADAPTER_CONFIG).is_file():
             raise missing_base(self.folder)
         cure = "Give the directory that `save_pretrained` wrote."
-        if [*self.folder.glob("saved_model.pb"), *self.folder.glob("*/saved_model.pb")]:
+        if not is_there and [*self.folder.glob("saved_model.pb"), *self.folder.glob("*/saved_model.pb")]:
             cure = "A SavedModel is a program and not a checkpoint. Load the `.keras` file, or what it was made from."
         return read_json_object(self.existing(self.folder, "config.json", cure))
 

@@ -82,9 +82,10 @@ def unwrapped(file: TensorFile, where: object) -> tuple[TensorFile, list[str]]:
         CheckpointError: without the wrappers, two tensors have the same name.
     """
     names: dict[str, str] = {}
-    holder = _holder(unwrapped_name(stored) for stored in file.infos)
-    for stored in file.infos:
-        name = unwrapped_name(stored).removeprefix(holder)
+    plain = {stored: unwrapped_name(stored) for stored in file.infos}
+    holder = _holder(plain.values())
+    for stored, held in plain.items():
+        name = held.removeprefix(holder)
         if name in names:
             raise CheckpointError(
                 f"{where}: must hold one model. Found: the tensors {names[name]!r} and {stored!r}, which are the same "

@@ -137,9 +137,8 @@ def activation(graph: Graph, inputs: str, name: str) -> str:
         slope = graph.constant(np.float32(1.702))
         return graph.add("Mul", inputs, graph.add("Sigmoid", graph.add("Mul", inputs, slope)))
     if name in ("relu6", "gelu_10"):
-        least, most = (0, 6) if name == "relu6" else (-10, 10)
-        clipped = inputs if name == "relu6" else graph.add("Gelu", inputs, approximate="none")
-        return graph.add("Clip", clipped, graph.constant(np.float32(least)), graph.constant(np.float32(most)))
+        unclipped, least, most = (inputs, 0, 6) if name == "relu6" else (activation(graph, inputs, "gelu_erf"), -10, 10)
+        return graph.add("Clip", unclipped, graph.constant(np.float32(least)), graph.constant(np.float32(most)))
     operation, options = _ACTIVATIONS[name]
     return graph.add(operation, inputs, **options)
 
