@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -330,6 +330,7 @@ class Task(keras.Model):
         version: int | str | None = None,
         max_bytes: int | None = DEFAULT_MAX_BYTES,
         warm_up: bool = True,
+        signatures: Sequence[str] = (),
     ) -> Path:
         """Writes a TensorFlow SavedModel that takes strings, with the vocabulary inside; the task stays unchanged.
 
@@ -348,6 +349,7 @@ class Task(keras.Model):
                 output. None sets no bound: time and memory then grow with the text.
             warm_up: whether to write requests that TensorFlow Serving runs before it serves the model: a few texts, one
                 long and one empty, for each signature. A model that fails one is not served.
+            signatures: names of signatures to write beside the standing ones. Not for an ONNX file.
 
         Returns:
             The folder that holds the model: `filepath`, or the one of its version.
@@ -355,10 +357,10 @@ class Task(keras.Model):
         Raises:
             RuntimeError: Keras runs on another backend than TensorFlow; texts need tensorflow-text, which is missing.
             FileExistsError: the folder holds something that is not a SavedModel; the version exists.
-            ValueError: another format or dtype; `max_bytes` is too small.
+            ValueError: another format, dtype or signature; `max_bytes` is too small.
         """
         options: dict[str, Any] = {"dtype": dtype, "version": version, "max_bytes": max_bytes, "warm_up": warm_up}
-        return export_task(self, filepath, format, verbose=bool(verbose), **options)
+        return export_task(self, filepath, format, signatures=signatures, verbose=bool(verbose), **options)
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_task(source, task)`.")
     _run_through_graph = keras_models.run_through_graph

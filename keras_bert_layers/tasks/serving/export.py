@@ -18,6 +18,7 @@ from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES, check_max_byte
 from keras_bert_layers.layers.initializers import replaced_weights
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.tasks.graphs.parts import backbones_of
+from keras_bert_layers.tasks.serving.signatures import requested_signatures
 
 _BACKBONE = "BertBackbone"
 _OTHER_FORMATS = {
@@ -91,12 +92,14 @@ def export_task(
     version: int | str | None,
     max_bytes: int | None,
     warm_up: bool,
+    signatures: Sequence[str],
     verbose: bool,
 ) -> Path:
     """Writes a task as a SavedModel or as an ONNX file; see `Task.export`."""
     owner = type(task).__name__
     if checks.one_of(owner, "format", format, ["tf_saved_model", "onnx"]) == "onnx":
         given = {"version": version is not None, "max_bytes": max_bytes != DEFAULT_MAX_BYTES}
+        given["signatures"] = bool(signatures)
         if any(given.values()):
             rule = 'have only `filepath`, `format`, `dtype` and `verbose` with format="onnx"'
             received = [name for name, is_given in given.items() if is_given]
@@ -106,7 +109,8 @@ def export_task(
     else:
         if (suffix := Path(filepath).suffix) in _OTHER_FORMATS:
             raise ValueError(checks.message(owner, "filepath", "name a folder", str(filepath), _OTHER_FORMATS[suffix]))
-        path = _export_saved_model(task, filepath, dtype=dtype, version=version, max_bytes=max_bytes, warm_up=warm_up)
+        options: dict[str, Any] = {"dtype": dtype, "version": version, "max_bytes": max_bytes, "warm_up": warm_up}
+        path = _export_saved_model(task, filepath, requested=signatures, **options)
     if verbose:
         sys.stdout.write(f"Saved the model at {path}\n")
     return path
@@ -116,6 +120,7 @@ def _export_saved_model(
     task: Any,
     filepath: str | PathLike[str],
     *,
+    requested: Sequence[str],
     dtype: str | None,
     version: int | str | None,
     max_bytes: int | None,
@@ -131,7 +136,8 @@ def _export_saved_model(
         check_strings()
     model = task if dtype is None else copy_in_dtype(task, dtype)
     with _set_for_serving(model):
-        signatures = [with_bound(signature, max_bytes) for signature in model.signatures()]
+        all_signatures = [*model.signatures(), *requested_signatures(model, requested)]
+        signatures = [with_bound(signature, max_bytes) for signature in all_signatures]
         requests = _requests(model, signatures) if warm_up else None
         facts = _facts(model, max_bytes)
         return write_saved_model(filepath, signatures, version=version, warm_up=requests, facts=facts)

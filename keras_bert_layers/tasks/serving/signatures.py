@@ -1,7 +1,9 @@
-"""The signatures that every task exports: ids in, outputs out."""
+"""The signatures that every task exports, ids in and outputs out, and those that `export` writes on request."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export.batching import refuse_foreign_padding
 
@@ -26,3 +28,19 @@ def signature_of_ids(task: Any, name: str = "token_ids", part: str | None = None
         return outputs if isinstance(outputs, dict) else {task.output_name: outputs}
 
     return Signature(name, serve, {key: (tuple(model_inputs[key].shape), "int32") for key in names})
+
+
+#: The signatures on request, by the name that `Task.export(signatures=...)` takes: task -> signature.
+OPTIONAL_SIGNATURES: dict[str, Callable[[Any], Signature]] = {}
+
+
+def requested_signatures(task: Any, names: Sequence[str]) -> list[Signature]:
+    """The signatures that `export` writes on request.
+
+    Raises:
+        TypeError, ValueError: not a sequence of names; an unknown name; the task cannot give that signature.
+    """
+    owner = type(task).__name__
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise TypeError(checks.message(owner, "signatures", "be a list of names", names))
+    return [OPTIONAL_SIGNATURES[checks.one_of(owner, "signatures", name, OPTIONAL_SIGNATURES)](task) for name in names]
