@@ -114,6 +114,8 @@ class Features:
         self.combine, self.pooling = combine, pooling
         self._model = feature_model(backbone, self.layers, combine, pooling if per == "text" else None)
         self._predictor = Predictor(self._model)
+        # What an export reads of a task.
+        self.dtype_policy, self._flatten_layers = backbone.dtype_policy, backbone._flatten_layers
         self._inputs = Inputs(owner, preprocessor, most_texts=1)
         if per != "text":
             size = int(np.prod(self._model.output.shape[2:]))
@@ -212,14 +214,6 @@ class Features:
         """What the vectors are, for the model card."""
         combine = self.combine if isinstance(self.combine, str) else type(self.combine).__name__
         return {"layers": list(self.layers), "combine": combine, "per": self.per, "pooling": self.pooling}
-
-    @property
-    def dtype_policy(self) -> Any:
-        """The dtype policy of the backbone."""
-        return self.backbone.dtype_policy
-
-    def _flatten_layers(self) -> list[Any]:
-        return [self.backbone]
 
     def _bytes(self, texts: Any) -> list[bytes]:
         columns = as_columns("Features", texts, most=1)

@@ -7,15 +7,13 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.export import Signature
-from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import padded_width
 from keras_bert_layers.tasks.graphs.hidden_states import feature_model
 from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
 from keras_bert_layers.tasks.inputs.features import single_texts
 from keras_bert_layers.tasks.inputs.inputs import TEXT
-from keras_bert_layers.tasks.prediction.parts import in_parts
+from keras_bert_layers.tasks.prediction.parts import outputs_of_windows
 
 
 def signature_of_features(task: Any) -> Signature:
@@ -39,19 +37,6 @@ def served(inputs: Inputs, model: keras.Model) -> Callable[[Any], dict[str, Any]
     """
     run = functools.partial(traced_once, model, training=False)
     if isinstance(inputs, FeatureInputs):
-        return functools.partial(inputs.serve, functools.partial(_run_windows, run, inputs, model.output.shape[2:]))
+        preprocessor, axes = inputs.preprocessor, model.output.shape[2:]
+        return lambda texts: inputs.serve(lambda ids: outputs_of_windows(run, ids, preprocessor, axes), texts)
     return lambda texts: {"features": run(inputs.tokens(texts))}
-
-
-def _run_windows(run: Callable[..., Any], inputs: Inputs, axes: tuple[int, ...], windows: dict[str, Any]) -> Any:
-    """The features of any number of windows, `(windows, sequence, ...)`."""
-    sequence = tf.shape(windows["token_ids"])[1]
-
-    def run_part(part: dict[str, Any]) -> tuple[Any]:
-        states = run(part)
-        missing = sequence - tf.shape(states)[1]
-        return (tf.pad(states, [[0, 0], [0, missing], *([0, 0] for _ in axes)]),)
-
-    preprocessor = inputs.preprocessor
-    width = functools.partial(padded_width, padding=preprocessor.padding, max_length=preprocessor.max_length)
-    return in_parts(run_part, windows, width=width, sizes=((tf.float32, (None, *axes)),))[0]
