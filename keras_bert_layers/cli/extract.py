@@ -11,7 +11,7 @@ or is a table: .csv, .tsv or .jsonl, with a column of texts. Both are UTF-8, pla
 Examples:
   keras-bert-layers extract hf://owner/name lines.txt --to last.parquet
   keras-bert-layers extract my-bert reviews.csv --text review --to four.parquet --layers -1 -2 -3 -4
-  keras-bert-layers extract my-bert lines.txt --to words.parquet --layers all --combine mean --per word
+  keras-bert-layers extract my-bert lines.txt --to words.parquet --layers -1 -2 --combine mean --per word
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.cli.models import load_model
 from keras_bert_layers.cli.terminal import counted, progress
 from keras_bert_layers.cli.text_rows import check_file, rows_of_file, suffix_of
-from keras_bert_layers.cli.training_rows import TABLES, table_rows
+from keras_bert_layers.cli.training_rows import TABLES, table_cells
 
 OWNER = "extract"
 #: Rows per part of the file; each is computed on its own, so that an interruption changes no batch.
@@ -46,13 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("file", metavar="FILE", type=Path, help="the texts")
     add("--to", required=True, type=Path, metavar="OUT", help="the Parquet file to write")
     add("--text", default="text", metavar="COLUMN", help="the column of texts in a table (default: text)")
-    add(
-        "--layers",
-        nargs="+",
-        default=["-1"],
-        metavar="N",
-        help="hidden states: 0 to the last, -1; or all (default: -1)",
-    )
+    add("--layers", type=int, nargs="+", default=[-1], metavar="N", help="hidden states, -1 the last (default: -1)")
     add("--combine", default="concat", choices=("concat", "sum", "mean"), help="what several layers become")
     add("--per", default="text", choices=ROWS, help="what gets a vector (default: text)")
 
@@ -68,12 +63,12 @@ def run(arguments: argparse.Namespace) -> int:
     loaded = load_model(arguments.model, None, owner=OWNER)
     from keras_bert_layers.tasks import Features
 
-    layers = "all" if arguments.layers == ["all"] else [int(layer) for layer in arguments.layers]
-    options = {"layers": layers, "combine": arguments.combine, "per": arguments.per}
+    options = {"layers": arguments.layers, "combine": arguments.combine, "per": arguments.per}
     features = Features(loaded.model, loaded.preprocessor, **options)
     folder = arguments.to.with_name(f"{arguments.to.name}.parts")
     _claim(folder, _contents(features, arguments))
-    parts, texts, num_rows = [], _texts(arguments.file, arguments.text), 0
+    parts: list[Path] = []
+    texts, num_rows = _texts(arguments.file, arguments.text), 0
     with progress("Extracting", None, unit="rows") as advance:
         while rows := list(itertools.islice(texts, ROWS[features.per])):
             parts.append(folder / f"{len(parts):08}.parquet")
@@ -84,10 +79,12 @@ def run(arguments: argparse.Namespace) -> int:
             advance(len(rows))
     if not parts:
         raise ValueError(f"`{OWNER}`: {arguments.file} must hold at least one text.")
-    with atomic_write(arguments.to, owner=OWNER, argument="--to") as unfinished:
-        with parquet.ParquetWriter(unfinished, parquet.read_schema(parts[0])) as writer:
-            for part in parts:
-                writer.write_table(parquet.read_table(part))
+    with (
+        atomic_write(arguments.to, owner=OWNER, argument="--to") as unfinished,
+        parquet.ParquetWriter(unfinished, parquet.read_schema(parts[0])) as writer,
+    ):
+        for part in parts:
+            writer.write_table(parquet.read_table(part))
     shutil.rmtree(folder)
     sys.stdout.write(f"{arguments.to}: {counted(num_rows, 'row')} of features with {features.dim} numbers\n")
     return 0
@@ -97,59 +94,44 @@ def _contents(features: Any, arguments: argparse.Namespace) -> str:
     """A line of JSON that differs for other weights, tokenizers, texts and options."""
     from keras_bert_layers import __version__
 
-    digest = hashlib.sha256(json.dumps(features.preprocessor.get_config(), default=str).encode())
+    with arguments.file.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    digest.update(json.dumps(features.preprocessor.get_config(), default=str).encode())
     for weight in features.backbone.weights:
         digest.update(np.asarray(weight).tobytes())
-    with arguments.file.open("rb") as file:
-        while block := file.read(2**20):
-            digest.update(block)
-    return json.dumps(
-        {**features.get_config(), "text": arguments.text, "version": __version__, "sha256": digest.hexdigest()}
-    )
+    options = {**features.get_config(), "column": arguments.text, "version": __version__}
+    return json.dumps({**options, "sha256": digest.hexdigest()})
 
 
 def _claim(folder: Path, contents: str) -> None:
     """Makes the folder of parts; ValueError if it has parts with other contents."""
     path = folder / "contents.json"
-    if not path.is_file():
-        with atomic_write(path, owner=OWNER, argument="--to") as unfinished:
-            unfinished.write_text(contents)
-    elif path.read_text() != contents:
-        rule = "hold parts of the same model, texts and options"
-        cure = "Run that command again, remove the folder, or give another --to."
-        raise ValueError(f"`{OWNER}`: {folder} must {rule}. Received: {path.read_text()}. {cure}")
+    if path.is_file() and (found := path.read_text()) != contents:
+        cure = "Repeat that command, remove the folder, or give another --to."
+        raise ValueError(checks.message(OWNER, str(folder), "hold parts of this model, file and options", found, cure))
+    with atomic_write(path, owner=OWNER, argument="--to") as unfinished:
+        unfinished.write_text(contents)
 
 
 def _texts(path: Path, column: str) -> Iterator[str]:
     """The texts of a file, one by one."""
-    if suffix_of(path.name) not in TABLES:
-        yield from (row.texts[0] for row in rows_of_file(path, {"text": 1}, form="lines", owner=OWNER))
-        return
-    for line, row in table_rows(path, OWNER):
-        if not isinstance(row.get(column), str):
-            found = ", ".join(str(key) for key in row if key is not None)
-            raise ValueError(f"`{OWNER}`: {path}, line {line} must have a text {column!r}. The columns are: {found}.")
-        yield row[column]
+    if suffix_of(path.name) in TABLES:
+        return (str(cell) for (cell,) in table_cells(path, [column], owner=OWNER))
+    return (row.texts[0] for row in rows_of_file(path, {"text": 1}, form="lines", owner=OWNER))
 
 
 def _table(features: Any, texts: list[str]) -> Any:
     """A table of texts and their features."""
     import pyarrow
 
-    vectors, columns = features.predict(texts, verbose=0), {"text": pyarrow.array(texts, pyarrow.string())}
-    if features.per == "text":
-        return pyarrow.table({**columns, "features": _vectors(vectors)})
-    units = getattr(features, f"{features.per}s")(texts)
-    for index, name in enumerate((f"{features.per}s", "start", "end")):
-        kind = pyarrow.list_(pyarrow.int32() if index else pyarrow.string())
-        columns[name] = pyarrow.array([[unit[index] for unit in row] for row in units], kind)
-    ends = np.cumsum([0, *map(len, vectors)]).astype(np.int32)
-    return pyarrow.table(
-        {**columns, "features": pyarrow.ListArray.from_arrays(ends, _vectors(np.concatenate(vectors)))}
-    )
-
-
-def _vectors(vectors: np.ndarray) -> Any:
-    import pyarrow
-
-    return pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.ravel()), vectors.shape[1])
+    vectors, columns = features.predict(texts, verbose=0), {"text": pyarrow.array(texts)}
+    matrix = vectors if features.per == "text" else np.concatenate(vectors)
+    found = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(matrix.ravel()), features.dim)
+    if features.per != "text":
+        units = getattr(features, f"{features.per}s")(texts)
+        for index, name in enumerate((f"{features.per}s", "start", "end")):
+            kind = pyarrow.list_(pyarrow.int32() if index else pyarrow.string())
+            columns[name] = pyarrow.array([[unit[index] for unit in row] for row in units], kind)
+        ends = np.cumsum([0, *map(len, vectors)], dtype=np.int32)
+        found = pyarrow.ListArray.from_arrays(ends, found)
+    return pyarrow.table({**columns, "features": found})

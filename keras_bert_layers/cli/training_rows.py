@@ -137,7 +137,7 @@ def _table_rows(path: Path, task: str, arguments: argparse.Namespace, owner: str
     if task == "masked_lm":
         pair = label = None
     elif label is None and task != "sentence_encoder":
-        found = ", ".join(map(str, next(table_rows(path, owner), (0, {}))[1]))
+        found = ", ".join(map(str, next(_table(path, owner), (0, {}))[1]))
         rule = f"--label must name the column of labels for --task {task}"
         raise ValueError(f"`{owner}`: {rule}. The columns of {path} are: {found}.")
     names = [arguments.text, *filter(None, (pair, label))]
@@ -195,21 +195,27 @@ def read_table(
         ValueError: there is no such column, a row lacks a cell, or the file has no row.
         OSError: the file cannot be read.
     """
-    columns: list[list[Any]] = [[] for _ in names]
-    for line, row in table_rows(path, owner):
-        for name, column in zip(names, columns, strict=True):
+    rows = list(table_cells(path, names, owner=owner, may_be_empty=may_be_empty))
+    if names and not rows:
+        raise ValueError(f"`{owner}`: {path} must have at least one row.")
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def table_cells(
+    path: Path, names: Sequence[str], *, owner: str, may_be_empty: str | None = None
+) -> Iterator[list[Any]]:
+    """The cells of `read_table` row by row; arguments and errors as there."""
+    for line, row in _table(path, owner):
+        for name in names:
             if name not in row:
                 found = ", ".join(str(key) for key in row if key is not None)
                 raise ValueError(f"`{owner}`: {path} must have a column {name!r}. The columns are: {found}.")
             if row[name] is None or (name != may_be_empty and not str(row[name]).strip()):
                 raise ValueError(f"`{owner}`: {path}, line {line}: column {name!r} is empty. Fill or remove the row.")
-            column.append(row[name])
-    if names and not columns[0]:
-        raise ValueError(f"`{owner}`: {path} must have at least one row.")
-    return columns
+        yield [row[name] for name in names]
 
 
-def table_rows(path: Path, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _table(path: Path, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of a table with their lines, as dictionaries."""
     suffix = suffix_of(path.name)
     return _json_rows(path, owner) if suffix in JSON_SUFFIXES else _csv_rows(path, suffix, owner)

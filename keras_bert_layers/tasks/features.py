@@ -21,7 +21,7 @@ from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
 from keras_bert_layers.tasks.inputs.columns import as_columns
 from keras_bert_layers.tasks.inputs.features import single_texts
 from keras_bert_layers.tasks.prediction import Predictor
-from keras_bert_layers.tasks.serving.features import served
+from keras_bert_layers.tasks.serving.signatures import signature_of_vectors
 from keras_bert_layers.tasks.task import Task
 
 
@@ -186,7 +186,7 @@ class Features:
 
     def signatures(self) -> list[Signature]:
         """The signature of the exported model, `serving_default`."""
-        return [Signature("serving_default", served(self._inputs, self._model), self.text_inputs())]
+        return [signature_of_vectors("serving_default", self._inputs, self._model)]
 
     def get_config(self) -> dict[str, Any]:
         """What the vectors are, for the model card."""
