@@ -96,8 +96,9 @@ def _contents(features: Any, arguments: argparse.Namespace) -> str:
 
     with arguments.file.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
-    digest.update(json.dumps(features.preprocessor.get_config(), default=str).encode())
-    for weight in features.backbone.weights:
+    preprocessing = {**features.preprocessor.get_config(), "name": None}  # Keras numbers names
+    digest.update(json.dumps(preprocessing, default=str).encode())
+    for weight in features.network.weights:
         digest.update(np.asarray(weight).tobytes())
     options = {**features.get_config(), "column": arguments.text, "version": __version__}
     return json.dumps({**options, "sha256": digest.hexdigest()})

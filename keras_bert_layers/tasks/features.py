@@ -69,6 +69,10 @@ class Features:
         pooling: a mode of `layers.SequencePooling`, such as `"mean"` or `"cls"`, over all tokens, special ones
             included; for `per="text"` alone.
 
+    Attributes:
+        network: the `keras.Model` from ids to features.
+        dim: the size of a vector.
+
     Raises:
         TypeError: an argument of the wrong type.
         ValueError: an argument out of range; a preprocessor that the backbone is too small for.
@@ -114,15 +118,15 @@ class Features:
         self.backbone, self.preprocessor = backbone, preprocessor
         self.layers = checked_layers(owner, layers, backbone.config.num_layers)
         self.combine, self.pooling = combine, pooling
-        self._model = feature_model(backbone, self.layers, combine, pooling if per == "text" else None)
-        self.dim = int(self._model.output.shape[-1])
-        self._predictor = Predictor(self._model)
+        self.network = feature_model(backbone, self.layers, combine, pooling if per == "text" else None)
+        self.dim = int(self.network.output.shape[-1])
+        self._predictor = Predictor(self.network)
         # What an export reads of a task.
         self.dtype_policy, self.count_params = backbone.dtype_policy, backbone.count_params
         self._flatten_layers = backbone._flatten_layers
         self._inputs = Inputs(owner, preprocessor, most_texts=1)
         if per != "text":
-            size = int(np.prod(self._model.output.shape[2:]))
+            size = int(np.prod(self.network.output.shape[2:]))
             self._inputs = FeatureInputs(owner, preprocessor, per=per, size=size)
 
     def predict(self, texts: Any, batch_size: int | None = None, verbose: Any = "auto") -> Any:
@@ -186,7 +190,7 @@ class Features:
 
     def signatures(self) -> list[Signature]:
         """The signature of the exported model, `serving_default`."""
-        return [signature_of_vectors("serving_default", self._inputs, self._model)]
+        return [signature_of_vectors("serving_default", self._inputs, self.network)]
 
     def get_config(self) -> dict[str, Any]:
         """What the vectors are, for the model card."""
