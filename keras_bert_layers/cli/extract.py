@@ -17,10 +17,10 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import itertools
 import json
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +37,7 @@ from keras_bert_layers.cli.training_rows import TABLES, table_cells
 
 OWNER = "extract"
 #: Rows per part of the file; each is computed on its own, so that an interruption changes no batch.
+CONTENTS = "contents.json"
 ROWS = {"text": 4096, "word": 256, "token": 256}
 
 
@@ -85,7 +86,10 @@ def run(arguments: argparse.Namespace) -> int:
     ):
         for part in parts:
             writer.write_table(parquet.read_table(part))
-    shutil.rmtree(folder)
+    for path in (*parts, folder / CONTENTS):
+        path.unlink()
+    with contextlib.suppress(OSError):  # what is not ours stays
+        folder.rmdir()
     sys.stdout.write(f"{arguments.to}: {counted(num_rows, 'row')} of features with {features.dim} numbers\n")
     return 0
 
@@ -99,14 +103,14 @@ def _contents(features: Any, arguments: argparse.Namespace) -> str:
     preprocessing = {**features.preprocessor.get_config(), "name": None}  # Keras numbers names
     digest.update(json.dumps(preprocessing, default=str).encode())
     for weight in features.network.weights:
-        digest.update(np.asarray(weight).tobytes())
+        digest.update(weight.numpy().tobytes())
     options = {**features.get_config(), "column": arguments.text, "version": __version__}
     return json.dumps({**options, "sha256": digest.hexdigest()})
 
 
 def _claim(folder: Path, contents: str) -> None:
     """Makes the folder of parts; ValueError if it has parts with other contents."""
-    path = folder / "contents.json"
+    path = folder / CONTENTS
     if path.is_file() and (found := path.read_text()) != contents:
         cure = "Repeat that command, remove the folder, or give another --to."
         raise ValueError(checks.message(OWNER, str(folder), "hold parts of this model, file and options", found, cure))

@@ -24,6 +24,11 @@ def network(new_backbone):
     return new_backbone(num_layers=2)
 
 
+@pytest.fixture(scope="module")
+def by_word(network, preprocessor):
+    return Features(network, preprocessor, per="word")
+
+
 def states_of(network, preprocessor, text):
     """The hidden states of a text that fits, float32 `(layers, tokens, hidden_dim)`, without special tokens."""
     ids = preprocessor([text])
@@ -35,7 +40,7 @@ def states_of(network, preprocessor, text):
     return np.stack([np.asarray(state)[0, 1:-1] for state in states])
 
 
-def test_tokens_and_words_of_texts(network, preprocessor):
+def test_tokens_and_words_of_texts(network, preprocessor, by_word):
     features = Features(network, preprocessor, layers=[-1, 0])
     found = features.predict(TEXTS, verbose=0)
     assert [row.shape for row in found] == [(5, 30), (12, 30), (0, 30), (1, 30)]
@@ -47,7 +52,6 @@ def test_tokens_and_words_of_texts(network, preprocessor):
     ]  # fmt: skip
     assert [len(row) for row in features.tokens(TEXTS)] == [5, 12, 0, 1]
 
-    by_word = Features(network, preprocessor, per="word")
     found = by_word.predict(TEXTS, verbose=0)
     assert [row.shape for row in found] == [(3, 15), (12, 15), (0, 15), (1, 15)]
     pieces = [[0, 1], [2, 3], [4]]
@@ -56,13 +60,12 @@ def test_tokens_and_words_of_texts(network, preprocessor):
     assert [len(row) for row in by_word.words(TEXTS)] == [3, 12, 0, 1]
 
 
-def test_given_words(network, preprocessor):
-    features = Features(network, preprocessor, per="word")
-    found = features.predict(WORDS, verbose=0)
+def test_given_words(network, preprocessor, by_word):
+    found = by_word.predict(WORDS, verbose=0)
     assert [row.shape for row in found] == [(2, 15), (0, 15), (2, 15)]
     states = states_of(network, preprocessor, "unhappy films!")[2]
     np.testing.assert_allclose(found[0], [states[:2].mean(axis=0), states[2:].mean(axis=0)], atol=ROUNDING)
-    for row, expected in zip(features.predict_stream(iter(WORDS)), found, strict=True):
+    for row, expected in zip(by_word.predict_stream(iter(WORDS)), found, strict=True):
         np.testing.assert_allclose(row, expected, atol=ROUNDING)
 
 
@@ -109,11 +112,10 @@ def test_blocks_are_small_where_vectors_are_large(preprocessor):
     assert sizes == [4096, 2**27 // 60_000 // 9, 32]
 
 
-def test_no_rows_and_streams(network, preprocessor):
-    features = Features(network, preprocessor)
-    assert features.predict([], verbose=0) == []
-    together = features.predict(TEXTS, verbose=0)
-    for row, expected in zip(features.predict_stream(text for text in TEXTS), together, strict=True):
+def test_no_rows_and_streams(by_word):
+    assert by_word.predict([], verbose=0) == []
+    together = by_word.predict(TEXTS, verbose=0)
+    for row, expected in zip(by_word.predict_stream(text for text in TEXTS), together, strict=True):
         np.testing.assert_allclose(row, expected, atol=ROUNDING)
 
 
@@ -121,8 +123,8 @@ def test_no_rows_and_streams(network, preprocessor):
     "options",
     [
         pytest.param({"layers": [0, -1]}, marks=pytest.mark.slow, id="token"),
-        pytest.param({"per": "word", "layers": "all", "combine": "stack"}, id="word"),
-        pytest.param({"per": "text"}, marks=pytest.mark.slow, id="text"),
+        pytest.param({"per": "word", "layers": "all", "combine": "stack"}, marks=pytest.mark.slow, id="word"),
+        pytest.param({"per": "text"}, id="text"),
     ],
 )
 def test_export(network, preprocessor, options, tmp_path):
