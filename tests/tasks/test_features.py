@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers import BertClassifier, BertPreprocessor, BertQuestionAnswerer
+from keras_bert_layers import BertClassifier, BertPreprocessor, BertQuestionAnswerer, load_backbone, load_preprocessor
 from keras_bert_layers.layers import ScalarMix
 from keras_bert_layers.preprocessing import SpanPreprocessor
 from keras_bert_layers.tasks import Features
@@ -12,6 +12,8 @@ from keras_bert_layers.tasks.inputs import FeatureInputs
 
 # The same float32 sums in a graph that skips padding, or over other rows of a batch.
 ROUNDING = 2e-6
+# Float32 through six blocks, whose states are up to about 5.
+OTHER_LIBRARY = 2e-5
 
 # "unhappy" is the two pieces un ##happy, and "films" film ##s; the second text is longer than `max_length=9`.
 TEXTS = ["Unhappy films!", "a good bad night , a bad good film . a night", "", "a"]
@@ -186,3 +188,25 @@ def test_errors(network, preprocessor, tokenizer, tmp_path):
         features.export(tmp_path / "model", dtype="bfloat16")
     with pytest.raises(TypeError, match="`BertClassifier`: `preprocessor` must be a BertPreprocessor"):
         BertClassifier(network, num_classes=2).export(tmp_path / "ids", signatures=["features"])
+
+
+@pytest.mark.peers
+def test_against_transformers(minilm):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    texts = ["Marie Curie didn't rest in Newark-upon-Trent.", "It rained cats & dogs, unbelievably."]
+    features = Features(load_backbone(minilm), load_preprocessor(minilm), layers=[-1, -2, -3, -4], per="word")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(minilm)
+    model = transformers.BertModel.from_pretrained(minilm).eval()
+    for text, vectors, words in zip(texts, features.predict(texts, verbose=0), features.words(texts), strict=True):
+        batch = tokenizer([text], return_tensors="pt")
+        with torch.inference_mode():
+            states = model(**batch, output_hidden_states=True).hidden_states
+        states = torch.cat(states[:-5:-1], dim=-1)[0].numpy()
+        word_ids = batch.word_ids()
+        expected = [
+            np.mean([state for state, word in zip(states, word_ids, strict=True) if word == index], axis=0)
+            for index in range(len(words))
+        ]
+        np.testing.assert_allclose(vectors, expected, atol=OTHER_LIBRARY)
+        spans = [batch.word_to_chars(index) for index in range(len(words))]
+        assert [word.text for word in words] == [text[span.start : span.end] for span in spans]
