@@ -5,6 +5,7 @@ from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder as BertCrossE
 from keras_bert_layers.tasks.dual_encoder import BertDualEncoder as BertDualEncoder
 from keras_bert_layers.tasks.masked_lm import BertMaskedLM as BertMaskedLM
 from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice as BertMultipleChoice
+from keras_bert_layers.tasks.nearest_words import nearest_words as nearest_words
 from keras_bert_layers.tasks.pretrainer import BertPretrainer as BertPretrainer
 from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer as BertQuestionAnswerer
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder as BertSentenceEncoder
