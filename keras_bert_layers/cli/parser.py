@@ -16,11 +16,24 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from keras_bert_layers import __version__
-from keras_bert_layers.cli import compare, convert, demo, evaluate, inspect, predict, serve, shards, train, vocabulary
+from keras_bert_layers.cli import (
+    cluster,
+    compare,
+    convert,
+    demo,
+    evaluate,
+    inspect,
+    predict,
+    serve,
+    shards,
+    similar,
+    train,
+    vocabulary,
+)
 from keras_bert_layers.cli.terminal import PROGRAM, report
 
 ERROR = 2
-_COMMANDS = (convert, inspect, predict, compare, train, evaluate, vocabulary, shards, serve, demo)
+_COMMANDS = (convert, inspect, predict, compare, similar, cluster, train, evaluate, vocabulary, shards, serve, demo)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -41,6 +41,7 @@ class HiddenStateMap(Picture):
         labels: the label of each point.
         vectors: float `(points, hidden_dim)`.
         groups: the group of each point; points of a group share color and shape. None for one group.
+        num_labels: how many of the first points have their label in the drawing; all if None. The table has them all.
         title: heading.
         note: what the picture shows.
 
@@ -62,6 +63,7 @@ class HiddenStateMap(Picture):
         vectors: Any,
         *,
         groups: Sequence[str] | None = None,
+        num_labels: int | None = None,
         title: str = "Hidden states",
         note: str = "",
     ):
@@ -75,6 +77,7 @@ class HiddenStateMap(Picture):
         if len(self.groups) != len(self.labels):
             rule = f"be as many as the labels ({len(self.labels)})"
             raise ValueError(checks.message(type(self).__name__, "groups", rule, len(self.groups)))
+        self.num_labels = checks.optional(checks.whole_number, type(self).__name__, "num_labels", num_labels)
         self.coordinates, self.shares = _project(vectors)
 
     @classmethod
@@ -134,7 +137,7 @@ class HiddenStateMap(Picture):
         ]
         points = self._pixels().tolist()
         parts += [_point(groups[group], x, y) for (x, y), group in zip(points, self.groups, strict=True)]
-        names = [_shortened(name) for name in self.labels]
+        names = [_shortened(name) for name in self.labels[: self.num_labels]]
         positions = zip(names, _label_positions(points, names), strict=True)
         return parts + [html.label(x, y + 4, name, size=12, class_="token") for name, (x, y) in positions]
 
@@ -162,7 +165,7 @@ def _label_positions(points: list[list[float]], names: list[str]) -> list[tuple[
     """The left end and the height of each label: beside its point, where it covers no point and no other label."""
     taken: list[Box] = [(x - _RADIUS, x + _RADIUS, y - _RADIUS, y + _RADIUS) for x, y in points]
     places = []
-    for (x, y), name in zip(points, names, strict=True):
+    for (x, y), name in zip(points, names, strict=False):
         width = _LETTER * len(name)
         possible = [
             (left, height, (left, left + width, height - _LINE / 2, height + _LINE / 2))
