@@ -1,0 +1,1 @@
+"""Signatures of features: strings in, vectors of tokens, words or texts out."""
