@@ -43,9 +43,7 @@ class ScalarMix(keras.layers.Layer):
             raise ValueError(checks.message(type(self).__name__, "hidden_states", rule, checks.Shown(str(input_shape))))
         num_layers = input_shape[-2]
         options = {"dtype": "float32", "autocast": False}
-        self.layer_weights = self.add_weight(
-            shape=(num_layers,), initializer="zeros", name="layer_weights", **options
-        )
+        self.layer_weights = self.add_weight(shape=(num_layers,), initializer="zeros", name="layer_weights", **options)
         self.gamma = self.add_weight(shape=(), initializer="ones", name="gamma", **options)
         self.input_spec = keras.layers.InputSpec(min_ndim=2, axes={-2: num_layers})
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +10,6 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.export import Signature
-from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
 from keras_bert_layers.layers import ScalarMix
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks.graphs.hidden_states import COMBINATIONS, checked_layers, feature_model
@@ -21,8 +17,6 @@ from keras_bert_layers.tasks.graphs.parts import check_parts
 from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
 from keras_bert_layers.tasks.inputs.columns import as_columns
 from keras_bert_layers.tasks.prediction import Predictor
-from keras_bert_layers.tasks.serving.export import export_task
-from keras_bert_layers.tasks.serving.features import serve_features
 
 
 class TextUnit(NamedTuple):
