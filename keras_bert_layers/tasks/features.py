@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,13 +12,20 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.export import Signature
+from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
 from keras_bert_layers.layers import ScalarMix
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.word_aligner import WordAligner
 from keras_bert_layers.tasks.graphs.hidden_states import COMBINATIONS, checked_layers, feature_model
 from keras_bert_layers.tasks.graphs.parts import check_parts
 from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
 from keras_bert_layers.tasks.inputs.columns import as_columns
+from keras_bert_layers.tasks.inputs.features import single_texts
+from keras_bert_layers.tasks.inputs.inputs import TEXT
 from keras_bert_layers.tasks.prediction import Predictor
+from keras_bert_layers.tasks.serving.export import export_task
+from keras_bert_layers.tasks.serving.features import served
 
 
 class TextUnit(NamedTuple):
@@ -103,16 +112,17 @@ class Features:
         self.backbone, self.preprocessor = backbone, preprocessor
         self.layers = checked_layers(owner, layers, backbone.config.num_layers)
         self.combine, self.pooling = combine, pooling
-        network = feature_model(backbone, self.layers, combine, pooling if per == "text" else None)
-        self._predictor = Predictor(network)
+        self._model = feature_model(backbone, self.layers, combine, pooling if per == "text" else None)
+        self._predictor = Predictor(self._model)
         self._inputs = Inputs(owner, preprocessor, most_texts=1)
         if per != "text":
-            self._inputs = FeatureInputs(owner, preprocessor, per=per, output=network.output)
+            size = int(np.prod(self._model.output.shape[2:]))
+            self._inputs = FeatureInputs(owner, preprocessor, per=per, size=size)
 
     @property
     def dim(self) -> int:
         """The size of a vector."""
-        return self._predictor.part(None).output.shape[-1]
+        return self._model.output.shape[-1]
 
     def predict(
         self,
@@ -171,12 +181,45 @@ class Features:
             One list per text, of `(text, start, end)`, with the word as in the text and its bytes there.
         """
         texts = self._bytes(texts)
-        aligner = FeatureInputs("Features", self.preprocessor, per="word", size=1).aligner()
-        found = aligner.align(tf.constant(texts, tf.string))
+        found = self._inputs.made_once(WordAligner, self.preprocessor).align(tf.constant(texts, tf.string))
         return [
             [TextUnit(text[start:end].decode("utf-8", "replace"), start, end) for start, end in spans if start >= 0]
             for text, spans in zip(texts, np.stack([found.starts, found.ends], axis=-1).tolist(), strict=True)
         ]
+
+    def signatures(self) -> list[Signature]:
+        """The signature of the exported model, `serving_default`."""
+        return [Signature("serving_default", served(self._inputs, self._model), {"text": TEXT})]
+
+    def export(
+        self,
+        filepath: str | PathLike[str],
+        *,
+        version: int | str | None = None,
+        max_bytes: int | None = DEFAULT_MAX_BYTES,
+        warm_up: bool = True,
+    ) -> Path:
+        """Writes a TensorFlow SavedModel that takes strings; arguments, errors and value as in `Task.export`.
+
+        Its answers are `features`, float32 `(batch, dim)` per text. Per token and word they are `features`, float32
+        `(batch, tokens or words, dim)`, 0 after the last one of a row; and `start` and `end`, int32 `(batch, tokens or
+        words)`, bytes of the text, -1 after the last one.
+        """
+        options: dict[str, Any] = {"dtype": None, "version": version, "max_bytes": max_bytes, "warm_up": warm_up}
+        return export_task(self, filepath, "tf_saved_model", signatures=(), verbose=False, **options)
+
+    def get_config(self) -> dict[str, Any]:
+        """What the vectors are, for the model card."""
+        combine = self.combine if isinstance(self.combine, str) else type(self.combine).__name__
+        return {"layers": list(self.layers), "combine": combine, "per": self.per, "pooling": self.pooling}
+
+    @property
+    def dtype_policy(self) -> Any:
+        """The dtype policy of the backbone."""
+        return self.backbone.dtype_policy
+
+    def _flatten_layers(self) -> list[Any]:
+        return [self.backbone]
 
     def _bytes(self, texts: Any) -> list[bytes]:
         columns = as_columns("Features", texts, most=1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords, WordAligner
 from keras_bert_layers.tasks.inputs.columns import as_columns, on_host
 from keras_bert_layers.tasks.inputs.inputs import Inputs
@@ -16,6 +16,13 @@ from keras_bert_layers.tasks.inputs.tags import as_words, begins_given_word, end
 
 # Padded, they take 512 MB in float32.
 NUMBERS_PER_BLOCK = 2**27
+
+
+def single_texts(preprocessor: Any) -> BertPreprocessor | None:
+    """A preprocessor as it is if it takes single texts; else one that does, with the same tokenizer and length."""
+    if preprocessor is None or getattr(preprocessor, "truncation", "only_second") != "only_second":
+        return preprocessor
+    return BertPreprocessor(preprocessor.tokenizer, preprocessor.max_length, padding=preprocessor.padding)
 
 
 class FeatureInputs(Inputs):
@@ -27,15 +34,15 @@ class FeatureInputs(Inputs):
         owner: the class that asks, for errors.
         preprocessor: a `BertPreprocessor`.
         per: `"token"`, or `"word"` for the means over the pieces of words.
-        output: the symbolic output of the model, `(windows, sequence, ...)`.
+        size: how many numbers the model returns for a token.
     """
 
-    def __init__(self, owner: str, preprocessor: Any, *, per: str, output: keras.KerasTensor):
+    def __init__(self, owner: str, preprocessor: Any, *, per: str, size: int):
         super().__init__(owner, preprocessor, most_texts=1)
         self._per = per
-        size = NUMBERS_PER_BLOCK // int(np.prod(output.shape[2:]))
-        self.block_rows = max(32, min(self.block_rows, size // preprocessor.max_length))
-        self.block_characters = min(self.block_characters, size)
+        num_tokens = NUMBERS_PER_BLOCK // size
+        self.block_rows = max(32, min(self.block_rows, num_tokens // preprocessor.max_length))
+        self.block_characters = min(self.block_characters, num_tokens)
 
     def columns(self, x: Any, *, first_row: int = 0) -> Any:
         """Rows of words as ragged strings, or texts as an array, checked row by row."""
@@ -77,9 +84,8 @@ class FeatureInputs(Inputs):
         width = tf.maximum(tf.reduce_max(sizes), 1)
 
         def by_row(values: Any, fill: Any) -> Any:
-            return tf.RaggedTensor.from_row_lengths(values, sizes, validate=False).to_tensor(
-                fill, shape=[None, width, *values.shape[1:]]
-            )
+            ragged = tf.RaggedTensor.from_row_lengths(values, sizes, validate=False)
+            return ragged.to_tensor(fill, shape=tf.stack([-1, width, *values.shape[1:]]))
 
         begins, ends = self._bounds(pieces)
         starts, ends = tf.boolean_mask(pieces.starts, begins), tf.boolean_mask(pieces.ends, ends)
