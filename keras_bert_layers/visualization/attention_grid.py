@@ -28,7 +28,7 @@ class AttentionGrid(Picture):
     The pattern is the kind of position that gets most of the head's attention, averaged over the text: the token
     before, the token after, the token itself, the first token `[CLS]`, or the last one `[SEP]`; "spread" if none of
     these gets a quarter. Then follow the entropy of the head, the mean over the tokens in nats (0 if each token attends
-    to one position, the logarithm of the length if to all alike), and the mean distance that it attends over, in tokens.
+    to one position, the logarithm of the length if to all alike), and the mean distance of its attention in tokens.
 
     Args:
         tokens: the tokens.
@@ -60,7 +60,7 @@ class AttentionGrid(Picture):
         self.weights = check_weights(type(self).__name__, self.tokens, weights, num_axes=4)
         self.habits = [[_habit(head) for head in layer] for layer in self.weights]
         logarithms = np.log(np.where(self.weights > 0, self.weights, 1))
-        self.entropies = -(self.weights * logarithms).sum(axis=-1).mean(axis=-1)
+        self.entropies = 0.0 - (self.weights * logarithms).sum(axis=-1).mean(axis=-1)
         positions = np.arange(len(self.tokens))
         self.distances = (self.weights * np.abs(positions[:, None] - positions)).sum(axis=-1).mean(axis=-1)
 

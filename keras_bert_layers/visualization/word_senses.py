@@ -127,8 +127,10 @@ class WordSenses(Picture):
         return body + [self._matrix(layer, numbers) for layer in sorted({0, last // 2, last})]
 
     def _matrix(self, layer: int, numbers: list[str]) -> html.Element:
+        low = self.cosines.min()  # has the lightest shade, in all layers
+        shares = (self.cosines[layer] - low) / (1 - low or 1)
         rows = [
-            [number, *(html.number(f"{cosine:.2f}", f"s{colors.step_of(cosine)}") for cosine in cosines)]
-            for number, cosines in zip(numbers, self.cosines[layer].tolist(), strict=True)
+            [number, *(html.number(f"{c:.2f}", f"s{colors.step_of(share)}") for c, share in zip(*row, strict=True))]
+            for number, *row in zip(numbers, self.cosines[layer].tolist(), shares.tolist(), strict=True)
         ]
         return html.table(f"Layer {layer}: the cosine of each pair of sentences.", ["", *numbers], rows)
