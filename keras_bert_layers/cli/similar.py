@@ -24,7 +24,7 @@ from keras_bert_layers.cli.terminal import counted, progress, report
 OWNER = "similar"
 MOST_PAIRS = 1_000_000
 _BLOCK = 2**24  # cosines at a time, 64 MiB
-_ROUNDING = 1e-6  # of float32; equal texts are at 1
+_ROUNDING = 1e-5  # of float32, as equal texts must reach 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

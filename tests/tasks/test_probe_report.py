@@ -16,6 +16,15 @@ WORDS = [text.split() for text in TEXTS]
 TAGS = [[word if word in ("good", "bad") else "other" for word in words] for words in WORDS]
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """The solver of a small problem is faster so, above all where other programs run."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        yield
+
+
 def states_of(backbone, preprocessor, texts):
     """The hidden states of each text, `(layers, tokens, hidden_dim)`."""
     speaking = BertBackbone(backbone.config, return_hidden_states=True)
@@ -85,7 +94,7 @@ def test_words(backbone, preprocessor, x):
     ],
 )
 def test_errors(backbone, preprocessor, x, labels, options, message):
-    with pytest.raises(ValueError, match=f"`probe`: .*{message}|{message}"):
+    with pytest.raises(ValueError, match=f"`probe`: .*{message}"):
         probe(backbone, x, labels, preprocessor=preprocessor, **options)
 
 
