@@ -32,7 +32,7 @@ from keras_bert_layers.cli.terminal import counted
 
 OWNER = "cluster"
 NUMBERS = (2, 3, 5, 8, 13, 21, 34, 55)
-_NUM_WORDS, _SHOWN, _MOST_MEASURED, _MOST_DRAWN = 4, 60, 2000, 600
+_SEED, _NUM_WORDS, _SHOWN, _MOST_MEASURED, _MOST_DRAWN = 0, 4, 60, 2000, 600
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,43 +40,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     encoded_rows.add_arguments(parser)
     parser.add_argument("--clusters", type=int, metavar="N", help="how many clusters (default: by the silhouette)")
     parser.add_argument("--picture", type=Path, metavar="OUT.html", help="the picture to write")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the start of k-means (default: 0)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes the clusters, and returns 0."""
     check_scikit_learn("keras-bert-layers", OWNER)
-    least = 3
-    if arguments.clusters is not None:
-        least = checks.integer(OWNER, "--clusters", arguments.clusters, smallest=2)
-    encoded_rows.check_output(arguments.picture, "--picture", arguments.file, owner=OWNER)
-    if arguments.picture is not None and arguments.picture.suffix.lower() != ".html":
-        raise ValueError(checks.message(OWNER, "--picture", "end in .html", str(arguments.picture)))
+    least = 3 if arguments.clusters is None else checks.integer(OWNER, "--clusters", arguments.clusters, smallest=2)
+    encoded_rows.check_output(arguments.picture, "--picture", ".html", arguments, owner=OWNER)
     rows = encoded_rows.encode(arguments, least=least, owner=OWNER)
-    labels, centers, facts = clusters_of(rows.vectors, arguments.clusters, arguments.seed)
-    topics = topic_words(rows.texts, labels)
-    lines = [facts]
+    texts = [text for _, text in rows.numbered]
+    labels, centers, facts = clusters_of(rows.vectors, arguments.clusters)
+    topics = topic_words(texts, labels)
+    sys.stdout.write(f"{facts}\n")
     for cluster, center in enumerate(centers):
         members = np.flatnonzero(labels == cluster)
-        text = rows.texts[members[(rows.vectors[members] @ center).argmax()]]
-        lines.append(f"{cluster:3} {len(members):9,}  {topics[cluster]}: {text[:_SHOWN]}")
+        central = texts[members[(rows.vectors[members] @ center).argmax()]]
+        sys.stdout.write(f"{cluster:3} {len(members):9,}  {topics[cluster]}: {' '.join(central.split())[:_SHOWN]}\n")
     if arguments.to is not None:
-        columns = zip(rows.numbers, labels.tolist(), rows.texts, strict=True)
-        found = ((number, cluster, topics[cluster], text) for number, cluster, text in columns)
-        encoded_rows.write_csv(arguments.to, ["row", "cluster", "words", "text"], found, owner=OWNER)
+        found = zip(rows.numbered, labels.tolist(), strict=True)
+        written = [[number, cluster, topics[cluster], text] for (number, text), cluster in found]
+        encoded_rows.write_csv(arguments.to, [["row", "cluster", "words", "text"], *written], owner=OWNER)
     if arguments.picture is not None:
-        _picture(rows, labels, centers, topics, arguments.seed).save(arguments.picture)
-    sys.stdout.writelines(f"{line}\n" for line in lines)
+        _picture(texts, rows.vectors, labels, centers, topics).save(arguments.picture)
     return 0
 
 
-def clusters_of(vectors: np.ndarray, number: int | None, seed: int) -> tuple[np.ndarray, np.ndarray, str]:
+def clusters_of(vectors: np.ndarray, number: int | None) -> tuple[np.ndarray, np.ndarray, str]:
     """Clusters of vectors by k-means, the largest first.
 
     Args:
         vectors: float32 `(rows, vector_dim)`.
         number: how many clusters; None for the one of `NUMBERS` with the best silhouette.
-        seed: of the first centers.
 
     Returns:
         The cluster of each row, int `(rows,)`; the centers, float32 `(clusters, vector_dim)`; and a line that states
@@ -87,15 +81,15 @@ def clusters_of(vectors: np.ndarray, number: int | None, seed: int) -> tuple[np.
 
     reason = "as asked"
     if number is None:
-        sample = np.random.default_rng(seed).permutation(vectors)[:_MOST_MEASURED]
+        sample = np.random.default_rng(_SEED).permutation(vectors)[:_MOST_MEASURED]
         scores = {
-            number: silhouette_score(sample, KMeans(number, random_state=seed).fit_predict(sample))
+            number: silhouette_score(sample, KMeans(number, random_state=_SEED).fit_predict(sample))
             for number in NUMBERS
             if number < len(sample)
         }
         number = max(scores, key=lambda number: scores[number])
         reason = f"with the best silhouette of {', '.join(map(str, scores))}: {scores[number]:.3f}"
-    found = KMeans(number, random_state=seed).fit(vectors)
+    found = KMeans(number, random_state=_SEED).fit(vectors)
     kept, labels, sizes = np.unique(found.labels_, return_inverse=True, return_counts=True)
     order = np.argsort(-sizes, kind="stable")
     facts = f"{counted(len(kept), 'cluster')} of {len(vectors):,} rows, {reason}"
@@ -118,18 +112,19 @@ def topic_words(texts: Sequence[str], labels: np.ndarray) -> list[str]:
     return topics
 
 
-def _picture(
-    rows: encoded_rows.EncodedRows, labels: np.ndarray, centers: np.ndarray, topics: list[str], seed: int
-) -> Any:
+def _picture(texts: list[str], vectors: np.ndarray, labels: np.ndarray, centers: np.ndarray, topics: list[str]) -> Any:
+    """Some of the texts as points, and the center of each cluster as one with the words of the cluster."""
     from keras_bert_layers.visualization import HiddenStateMap
 
-    drawn = np.sort(np.random.default_rng(seed).permutation(len(labels))[:_MOST_DRAWN])
+    drawn = np.sort(np.random.default_rng(_SEED).permutation(len(texts))[:_MOST_DRAWN])
     names = [f"{cluster}: {words}" for cluster, words in enumerate(topics)]
-    return HiddenStateMap(
-        [*names, *(rows.texts[index] for index in drawn)],
-        np.concatenate([centers, rows.vectors[drawn]]),
-        groups=[*names, *(names[labels[index]] for index in drawn)],
-        num_labels=len(names),
-        title=f"{len(names)} clusters",
-        note=f"{len(drawn):,} of {len(labels):,} texts, and the center of each cluster with its words.",
-    )
+    points = [*names, *(texts[index] for index in drawn)]
+    groups = [*names, *(names[labels[index]] for index in drawn)]
+    note = f"{len(drawn):,} of {len(texts):,} texts, and the center of each cluster with its words."
+    options: dict[str, Any] = {
+        "groups": groups,
+        "num_labels": len(names),
+        "title": f"{len(names)} clusters",
+        "note": note,
+    }
+    return HiddenStateMap(points, np.concatenate([centers, vectors[drawn]]), **options)

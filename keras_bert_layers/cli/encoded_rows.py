@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import io
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,13 +24,12 @@ class EncodedRows(NamedTuple):
     """The rows of a file that are not blank.
 
     Args:
-        numbers: where each row is in the file: of a table its number without the header, otherwise its line; from 1.
-        texts: their texts.
+        numbered: of each row, where it is in the file, and its text. In a table that is the number of the row without
+            the header, otherwise the line; from 1.
         vectors: float32 `(rows, vector_dim)`, of length 1.
     """
 
-    numbers: list[int]
-    texts: list[str]
+    numbered: list[tuple[int, str]]
     vectors: np.ndarray
 
 
@@ -43,10 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--batch-size", type=int, default=32, metavar="N", help="rows per step (default: 32)")
 
 
-def check_output(path: Path | None, argument: str, source: Path, *, owner: str) -> None:
-    """Raises a ValueError for a path that is a directory or the file that is read."""
-    if path is not None and (path.is_dir() or path.resolve() == source.resolve()):
-        raise ValueError(checks.message(owner, argument, "be a file, and not FILE", str(path)))
+def check_output(path: Path | None, argument: str, suffix: str, arguments: argparse.Namespace, *, owner: str) -> None:
+    """Raises a ValueError for a path to write with another suffix, a directory, or the file that is read."""
+    is_wrong = path and (path.suffix != suffix or path.is_dir() or path.resolve() == arguments.file.resolve())
+    if is_wrong:
+        raise ValueError(checks.message(owner, argument, f"be a file that ends in {suffix}, and not FILE", str(path)))
 
 
 def encode(arguments: argparse.Namespace, *, least: int = 2, owner: str) -> EncodedRows:
@@ -62,12 +63,11 @@ def encode(arguments: argparse.Namespace, *, least: int = 2, owner: str) -> Enco
     """
     checks.positive_integer(owner, "--batch-size", arguments.batch_size)
     check_file(arguments.file, owner=owner)
-    check_output(arguments.to, "--to", arguments.file, owner=owner)
-    column: Iterable[Any]
+    check_output(arguments.to, "--to", ".csv", arguments, owner=owner)
     if suffix_of(arguments.file.name) in TABLES:
-        column = read_table(arguments.file, [arguments.text], owner=owner, may_be_empty=arguments.text)[0]
+        (column,) = read_table(arguments.file, [arguments.text], owner=owner, may_be_empty=arguments.text)
     else:
-        column = (row.texts[0] for row in rows_of_file(arguments.file, {"text": 1}, form="lines", owner=owner))
+        column = [row.texts[0] for row in rows_of_file(arguments.file, {"text": 1}, form="lines", owner=owner)]
     rows = [(number, text) for number, cell in enumerate(column, start=1) if (text := str(cell).strip())]
     if len(rows) < least:
         raise ValueError(f"`{owner}`: {arguments.file} must have at least {least} rows of text. Found: {len(rows)}.")
@@ -75,23 +75,22 @@ def encode(arguments: argparse.Namespace, *, least: int = 2, owner: str) -> Enco
     loaded = load_task_of_texts(arguments.model, task, owner=owner, argument="--model")
     if loaded.task != _TASK:
         raise ValueError(checks.message(owner, "--model", "be a sentence encoder", checks.Shown(loaded.task)))
-    numbers, texts = map(list, zip(*rows, strict=True))
+    vectors_of = loaded.model.predict_stream([text for _, text in rows], arguments.batch_size)
     vectors = np.empty((len(rows), loaded.model.output.shape[-1]), np.float32)
     with progress("Encoding", len(rows), unit="rows") as advance:
-        for index, vector in enumerate(loaded.model.predict_stream(texts, arguments.batch_size)):
+        for index, vector in enumerate(vectors_of):
             vectors[index] = vector
             advance(1)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    return EncodedRows(numbers, texts, vectors)
+    return EncodedRows(rows, vectors)
 
 
-def write_csv(path: Path | None, header: Sequence[str], rows: Iterable[Sequence[Any]], *, owner: str) -> None:
+def write_csv(path: Path | None, rows: Iterable[Sequence[Any]], *, owner: str) -> None:
     """Writes a CSV file, completely or not at all; to stdout if there is no path."""
     if path is None:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([header, *rows])
+        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
         return
-    with (
-        atomic_write(path, owner=owner, argument="--to") as unfinished,
-        unfinished.open("w", encoding="utf-8", newline="") as file,
-    ):
-        csv.writer(file, lineterminator="\n").writerows([header, *rows])
+    content = io.StringIO(newline="")
+    csv.writer(content, lineterminator="\n").writerows(rows)
+    with atomic_write(path, owner=owner, argument="--to") as unfinished:
+        unfinished.write_text(content.getvalue(), encoding="utf-8", newline="")

@@ -14,6 +14,7 @@ Examples:
 
 import argparse
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -39,28 +40,27 @@ def run(arguments: argparse.Namespace) -> int:
     if not -1 <= arguments.threshold <= 1:
         raise ValueError(checks.message(OWNER, "--threshold", "be in [-1, 1]", arguments.threshold))
     rows = encoded_rows.encode(arguments, owner=OWNER)
-    pairs, cosines = similar_pairs(rows.vectors, arguments.threshold)
-    numbers, texts = rows.numbers, rows.texts
-    found = (
-        (numbers[one], numbers[other], f"{cosine:.4f}", texts[one], texts[other])
-        for (one, other), cosine in zip(pairs.tolist(), cosines.tolist(), strict=True)
-    )
-    encoded_rows.write_csv(arguments.to, ["row", "other_row", "cosine", "text", "other_text"], found, owner=OWNER)
+    pairs = similar_pairs(rows.vectors, arguments.threshold)
+    written: list[list[Any]] = [["row", "other_row", "cosine", "text", "other_text"]]
+    for one, other, cosine in pairs:
+        numbers, texts = zip(*(rows.numbered[index] for index in (one, other)), strict=True)
+        written.append([*numbers, f"{cosine:.4f}", *texts])
+    encoded_rows.write_csv(arguments.to, written, owner=OWNER)
     if arguments.to is not None:
-        sys.stdout.write(f"{arguments.to}: {counted(len(pairs), 'pair')} of {len(texts):,} rows\n")
+        sys.stdout.write(f"{arguments.to}: {counted(len(pairs), 'pair')} of {counted(len(rows.vectors), 'row')}\n")
     return 0
 
 
-def similar_pairs(vectors: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs of unit vectors whose cosine reaches a threshold, the largest first.
+def similar_pairs(vectors: np.ndarray, threshold: float) -> list[tuple[int, int, float]]:
+    """The pairs of unit vectors whose cosine reaches a threshold, the largest cosine first.
 
     Args:
         vectors: float32 `(rows, vector_dim)`.
         threshold: the least cosine.
 
     Returns:
-        int64 `(pairs, 2)`, the lower index first; and the cosines, float32 `(pairs,)`. At most `MOST_PAIRS`, with a
-        warning if that leaves some out.
+        The two indices, the lower one first, and the cosine of each pair. At most `MOST_PAIRS`, with a warning if that
+        leaves some out.
     """
     size = max(1, _BLOCK // len(vectors))
     pairs, cosines, is_cut = np.empty((0, 2), np.int64), np.empty(0, np.float32), False
@@ -68,11 +68,11 @@ def similar_pairs(vectors: np.ndarray, threshold: float) -> tuple[np.ndarray, np
         for start in range(0, len(vectors), size):
             block = vectors[start : start + size] @ vectors[start:].T
             found = np.argwhere(np.triu(block >= threshold - _ROUNDING, k=1))
-            cosines = np.concatenate([cosines, block[tuple(found.T)]])
-            order = np.argsort(-cosines, kind="stable")[:MOST_PAIRS]
-            pairs, is_cut = np.concatenate([pairs, found + start])[order], is_cut or len(cosines) > MOST_PAIRS
-            cosines = cosines[order]
+            pairs, cosines = np.concatenate([pairs, found + start]), np.concatenate([cosines, block[tuple(found.T)]])
+            order = np.argsort(-cosines, kind="stable")
+            is_cut |= len(order) > MOST_PAIRS
+            pairs, cosines = pairs[order[:MOST_PAIRS]], cosines[order[:MOST_PAIRS]]
             advance(len(block))
     if is_cut:
         report("warning", f"more than {MOST_PAIRS:,} pairs; the most similar are kept. Raise --threshold for fewer.")
-    return pairs, cosines
+    return [(one, other, cosine) for (one, other), cosine in zip(pairs.tolist(), cosines.tolist(), strict=True)]

@@ -89,27 +89,23 @@ def probe(
     texts = np.arange(len(states))
     if per == "word":
         for row, (vectors, tags) in enumerate(zip(states, labels, strict=True)):
-            received = checks.Shown(f"{len(tags)} labels for {len(vectors)} words in row {row}")
             if len(tags) != len(vectors):
+                received = checks.Shown(f"{len(tags)} labels for {len(vectors)} words in row {row}")
                 raise ValueError(checks.message(OWNER, "labels", "hold one label per word", received))
         texts = np.repeat(texts, [len(vectors) for vectors in states])
         states, labels = np.concatenate(states), [label for tags in labels for label in tags]
     names, y, counts = np.unique(np.asarray(labels), return_inverse=True, return_counts=True)
-    num_texts = [len(np.unique(texts[y == index])) for index in range(len(names))]  # that have each label
-    num_folds = min(_FOLDS, *num_texts) if len(names) > 1 else 0
+    num_texts = {name: len(np.unique(texts[y == index])) for index, name in enumerate(names.tolist())}
+    num_folds = min(_FOLDS, *num_texts.values()) if len(names) > 1 else 0
     if num_folds < 2:
-        rule, received = (
-            "hold two labels or more, each in at least two texts",
-            dict(zip(names.tolist(), num_texts, strict=True)),
+        raise ValueError(
+            checks.message(OWNER, "labels", "hold two labels or more, each in two texts or more", num_texts)
         )
-        raise ValueError(checks.message(OWNER, "labels", rule, received))
     folds = StratifiedGroupKFold(num_folds, shuffle=True, random_state=seed)
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=_STEPS))
-    accuracies = [
-        [
-            cross_val_score(classifier, layer, target, groups=texts, cv=folds).mean()
-            for layer in np.moveaxis(states, 1, 0)
-        ]
-        for target in (y, np.random.default_rng(seed).permutation(y))
-    ]
-    return ProbeReport(*np.array(accuracies), float(counts.max() / len(y)), len(y), num_folds)
+    layers, shuffled = np.moveaxis(states, 1, 0), np.random.default_rng(seed).permutation(y)
+    accuracies, controls = (
+        np.array([cross_val_score(classifier, layer, target, groups=texts, cv=folds).mean() for layer in layers])
+        for target in (y, shuffled)
+    )
+    return ProbeReport(accuracies, controls, float(counts.max() / len(y)), len(y), num_folds)

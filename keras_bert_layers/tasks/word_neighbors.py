@@ -14,15 +14,11 @@ from keras_bert_layers.preprocessing.tokenizer import check_is_tokenizer
 from keras_bert_layers.preprocessing.tokens.markers import MARKER
 
 OWNER = "nearest_words"
+Words = str | Sequence[str]
 
 
 def nearest_words(
-    model: Any,
-    positive: str | Sequence[str],
-    negative: str | Sequence[str] = (),
-    *,
-    tokenizer: Any = None,
-    top_k: int = 10,
+    model: Any, positive: Words, negative: Words = (), *, tokenizer: Any = None, top_k: int = 10
 ) -> list[tuple[str, float]]:
     """The words whose rows of the token embedding have the largest cosine with the given words.
 
@@ -87,7 +83,7 @@ def nearest_words(
     return found[:top_k]
 
 
-def _ids(tokenizer: Any, argument: str, words: str | Sequence[str]) -> list[int]:
+def _ids(tokenizer: Any, argument: str, words: Words) -> list[int]:
     """The id of each word, which must be one token."""
     words = [words] if isinstance(words, str) else list(words)
     for word in words:

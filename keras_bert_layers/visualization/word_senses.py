@@ -81,13 +81,7 @@ class WordSenses(Picture):
 
     @classmethod
     def from_model(
-        cls,
-        model: Any,
-        word: str,
-        sentences: Sequence[str],
-        *,
-        senses: Sequence[str] | None = None,
-        preprocessor: Any = None,
+        cls, model: Any, word: str, sentences: Sequence[str], *, senses: Any = None, preprocessor: Any = None
     ) -> WordSenses:
         """Computes the hidden states of a word in each sentence, the mean of its pieces if it has several.
 

@@ -34,7 +34,7 @@ def blobs(sizes, dim=6):
 
 def test_clusters_are_the_groups_the_largest_first():
     vectors, groups = blobs([5, 11, 8])
-    labels, centers, facts = cluster.clusters_of(vectors, 3, seed=0)
+    labels, centers, facts = cluster.clusters_of(vectors, 3)
     assert labels.tolist() == np.array([2, 0, 1])[groups].tolist()
     for label, center in enumerate(centers):
         assert center == pytest.approx(vectors[labels == label].mean(axis=0), abs=1e-6)
@@ -43,16 +43,16 @@ def test_clusters_are_the_groups_the_largest_first():
 
 def test_number_of_clusters_by_the_silhouette(monkeypatch):
     vectors, _ = blobs([9, 8, 7, 9, 8])
-    labels, _, facts = cluster.clusters_of(vectors, None, seed=0)
+    labels, _, facts = cluster.clusters_of(vectors, None)
     assert labels.max() == 4
     assert re.fullmatch(r"5 clusters of 41 rows, with the best silhouette of 2, 3, 5, 8, 13, 21, 34: 0\.9\d\d", facts)
     monkeypatch.setattr(cluster, "_MOST_MEASURED", 6)
-    assert "silhouette of 2, 3, 5: " in cluster.clusters_of(vectors, None, seed=0)[2]
+    assert "silhouette of 2, 3, 5: " in cluster.clusters_of(vectors, None)[2]
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 def test_fewer_distinct_rows_than_clusters():
-    labels, centers, facts = cluster.clusters_of(np.eye(2, dtype=np.float32)[[0, 1, 0]], 3, seed=0)
+    labels, centers, facts = cluster.clusters_of(np.eye(2, dtype=np.float32)[[0, 1, 0]], 3)
     assert (labels.tolist(), len(centers), facts) == ([0, 1, 0], 2, "2 clusters of 3 rows, as asked")
 
 
@@ -100,7 +100,7 @@ def test_files(run, encoder, table, tmp_path, capsys):
     [
         (["--clusters", "10"], "rows.csv must have at least 10 rows of text. Found: 9."),
         (["--clusters", "1"], "`cluster`: `--clusters` must be"),
-        (["--picture", "out.png"], "`cluster`: `--picture` must end in .html"),
+        (["--picture", "out.png"], "`cluster`: `--picture` must be a file that ends in .html"),
         (["--text", "title"], "must have a column 'title'"),
     ],
 )

@@ -30,11 +30,11 @@ def test_pairs_in_blocks(monkeypatch, block):
     vectors = np.random.default_rng(3).normal(size=(23, 5)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     monkeypatch.setattr(similar, "_BLOCK", block)
-    pairs, cosines = similar.similar_pairs(vectors, 0.5)
+    pairs = similar.similar_pairs(vectors, 0.5)
     wanted = expected_pairs(vectors, 0.5)
     assert len(wanted) > 20
-    assert pairs.tolist() == [[one, other] for _, one, other in wanted]
-    assert cosines == pytest.approx([cosine for cosine, *_ in wanted], abs=TOLERANCE)
+    assert [pair[:2] for pair in pairs] == [(one, other) for _, one, other in wanted]
+    assert [cosine for *_, cosine in pairs] == pytest.approx([cosine for cosine, *_ in wanted], abs=TOLERANCE)
 
 
 def test_most_pairs_are_the_most_similar(monkeypatch, capsys):
@@ -42,15 +42,15 @@ def test_most_pairs_are_the_most_similar(monkeypatch, capsys):
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     monkeypatch.setattr(similar, "_BLOCK", 60)
     monkeypatch.setattr(similar, "MOST_PAIRS", 7)
-    pairs, _ = similar.similar_pairs(vectors, -1)
-    assert pairs.tolist() == [[one, other] for _, one, other in expected_pairs(vectors, -1)][:7]
+    pairs = similar.similar_pairs(vectors, -1)
+    assert [pair[:2] for pair in pairs] == [(one, other) for _, one, other in expected_pairs(vectors, -1)][:7]
     assert "warning: more than 7 pairs" in capsys.readouterr().err
 
 
-def test_equal_texts_reach_one(capsys):
+def test_equal_texts_reach_one():
     vectors = np.full((2, 384), 1 / np.sqrt(384), np.float32)
-    assert similar.similar_pairs(vectors, 1)[0].tolist() == [[0, 1]]
-    assert similar.similar_pairs(vectors[:1], 1)[0].shape == (0, 2)
+    assert [pair[:2] for pair in similar.similar_pairs(vectors, 1)] == [(0, 1)]
+    assert similar.similar_pairs(vectors[:1], 1) == []
 
 
 def rows_of(text):
@@ -93,8 +93,8 @@ def test_a_table_to_a_file(run, encoder, tmp_path, capsys):
         ("a\nb", ["--threshold", "1.5"], r"`similar`: `--threshold` must be in \[-1, 1\]. Received: --threshold=1.5"),
         ("a\nb", ["--batch-size", "0"], "`--batch-size` must be"),
         ("a\n\n", [], "rows.txt must have at least 2 rows of text. Found: 1."),
-        ("a\nb", ["--to", "rows.txt"], "`--to` must be a file, and not FILE"),
-        ("a\nb", ["--to", "."], "`--to` must be a file, and not FILE"),
+        ("a\nb", ["--to", "rows.txt"], "`--to` must be a file that ends in .csv, and not FILE"),
+        ("a\nb", ["--to", "."], "`--to` must be a file that ends in .csv, and not FILE"),
     ],
 )
 def test_errors(run, encoder, error_line, tmp_path, monkeypatch, content, words, message):
@@ -112,5 +112,7 @@ def test_wrong_sources(run, encoder, keras_file, error_line, tmp_path, capsys):
     assert "must have a column 'text'. The columns are: id, review." in error_line()
     assert run("similar", tmp_path / "absent.csv", "--model", encoder) == 2
     assert "no such file" in error_line()
+    assert run("similar", table, "--text", "review", "--model", encoder, "--to", table) == 2
+    assert "and not FILE" in error_line()
     assert run("similar", table, "--text", "review", "--model", keras_file) == 2
     assert "`similar`: `--model` must be a sentence encoder. Received: --model=classifier." in error_line()

@@ -82,8 +82,8 @@ def test_words(backbone, preprocessor, x):
     ("x", "labels", "options", "message"),
     [
         (TEXTS, LABELS[1:], {}, "`labels` must hold one label for each text.*12 labels"),
-        (TEXTS, ["+"] * 13, {}, r"`labels` must hold two labels or more, each in at least two texts.*\{'\+': 13\}"),
-        (TEXTS, ["+"] * 12 + ["-"], {}, r"each in at least two texts.*'-': 1\}"),
+        (TEXTS, ["+"] * 13, {}, r"`labels` must hold two labels or more, each in two texts or more.*\{'\+': 13\}"),
+        (TEXTS, ["+"] * 12 + ["-"], {}, r"each in two texts or more.*'-': 1\}"),
         (
             WORDS,
             [["x"] * 3] * 13,
