@@ -121,10 +121,5 @@ def _picture(texts: list[str], vectors: np.ndarray, labels: np.ndarray, centers:
     points = [*names, *(texts[index] for index in drawn)]
     groups = [*names, *(names[labels[index]] for index in drawn)]
     note = f"{len(drawn):,} of {len(texts):,} texts, and the center of each cluster with its words."
-    options: dict[str, Any] = {
-        "groups": groups,
-        "num_labels": len(names),
-        "title": f"{len(names)} clusters",
-        "note": note,
-    }
-    return HiddenStateMap(points, np.concatenate([centers, vectors[drawn]]), **options)
+    places, title = np.concatenate([centers, vectors[drawn]]), f"{len(names)} clusters"
+    return HiddenStateMap(points, places, groups=groups, num_labels=len(names), title=title, note=note)

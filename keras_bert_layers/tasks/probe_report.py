@@ -98,9 +98,8 @@ def probe(
     num_texts = {name: len(np.unique(texts[y == index])) for index, name in enumerate(names.tolist())}
     num_folds = min(_FOLDS, *num_texts.values()) if len(names) > 1 else 0
     if num_folds < 2:
-        raise ValueError(
-            checks.message(OWNER, "labels", "hold two labels or more, each in two texts or more", num_texts)
-        )
+        rule = "hold two labels or more, each in two texts or more"
+        raise ValueError(checks.message(OWNER, "labels", rule, num_texts))
     folds = StratifiedGroupKFold(num_folds, shuffle=True, random_state=seed)
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=_STEPS))
     layers, shuffled = np.moveaxis(states, 1, 0), np.random.default_rng(seed).permutation(y)
