@@ -81,6 +81,7 @@ def probe(
     from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
+    from threadpoolctl import threadpool_limits  # a dependency of scikit-learn
 
     checks.one_of(OWNER, "per", per, ("text", "word"))
     states = Features(model, preprocessor, layers="all", combine="stack", per=per).predict(x, verbose=0)
@@ -103,8 +104,9 @@ def probe(
     folds = StratifiedGroupKFold(num_folds, shuffle=True, random_state=seed)
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=_STEPS))
     layers, shuffled = np.moveaxis(states, 1, 0), np.random.default_rng(seed).permutation(y)
-    accuracies, controls = (
-        np.array([cross_val_score(classifier, layer, target, groups=texts, cv=folds).mean() for layer in layers])
-        for target in (y, shuffled)
-    )
+    with threadpool_limits(1):  # threads that wait for each other take most of the time of so small products
+        accuracies, controls = (
+            np.array([cross_val_score(classifier, layer, target, groups=texts, cv=folds).mean() for layer in layers])
+            for target in (y, shuffled)
+        )
     return ProbeReport(accuracies, controls, float(counts.max() / len(y)), len(y), num_folds)
