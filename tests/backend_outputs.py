@@ -107,6 +107,7 @@ def layer_outputs(found):
     found["block"] = to_numpy(block(hidden, MASK))
     for mode in ("cls", "mean", "max"):
         found[f"pooling:{mode}"] = to_numpy(layers.SequencePooling(mode)(hidden, MASK))
+    found["scalar_mix"] = to_numpy(layers.ScalarMix()(hidden))
     for name in ("gelu_erf", "gelu_tanh"):
         found[name] = to_numpy(getattr(layers, name)(hidden))
 

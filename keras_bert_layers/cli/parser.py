@@ -22,6 +22,7 @@ from keras_bert_layers.cli import (
     convert,
     demo,
     evaluate,
+    extract,
     inspect,
     predict,
     serve,
@@ -33,7 +34,8 @@ from keras_bert_layers.cli import (
 from keras_bert_layers.cli.terminal import PROGRAM, report
 
 ERROR = 2
-_COMMANDS = (convert, inspect, predict, compare, similar, cluster, train, evaluate, vocabulary, shards, serve, demo)
+_OF_MODELS = (convert, inspect, predict, compare, train, evaluate, extract)
+_COMMANDS = (*_OF_MODELS, similar, cluster, vocabulary, shards, serve, demo)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -195,18 +195,24 @@ def read_table(
         ValueError: there is no such column, a row lacks a cell, or the file has no row.
         OSError: the file cannot be read.
     """
-    columns: list[list[Any]] = [[] for _ in names]
+    rows = list(table_cells(path, names, owner=owner, may_be_empty=may_be_empty))
+    if names and not rows:
+        raise ValueError(f"`{owner}`: {path} must have at least one row.")
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def table_cells(
+    path: Path, names: Sequence[str], *, owner: str, may_be_empty: str | None = None
+) -> Iterator[list[Any]]:
+    """The cells of `read_table` row by row; arguments and errors as there."""
     for line, row in _table(path, owner):
-        for name, column in zip(names, columns, strict=True):
+        for name in names:
             if name not in row:
                 found = ", ".join(str(key) for key in row if key is not None)
                 raise ValueError(f"`{owner}`: {path} must have a column {name!r}. The columns are: {found}.")
             if row[name] is None or (name != may_be_empty and not str(row[name]).strip()):
                 raise ValueError(f"`{owner}`: {path}, line {line}: column {name!r} is empty. Fill or remove the row.")
-            column.append(row[name])
-    if names and not columns[0]:
-        raise ValueError(f"`{owner}`: {path} must have at least one row.")
-    return columns
+        yield [row[name] for name in names]
 
 
 def _table(path: Path, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -14,9 +14,7 @@ class ScalarMix(keras.layers.Layer):
     """Adds up the hidden states of several layers with learnt weights, as ELMo does.
 
     `gamma * sum_j softmax(w)_j h_j`. The weights `w` start at 0 and `gamma` at 1, so that a new layer gives the mean.
-
-    Args:
-        **kwargs: `name`, `dtype`, `trainable`.
+    The constructor takes `name`, `dtype` and `trainable`, as every layer does.
 
     Call arguments:
         hidden_states: float `(..., layers, hidden_dim)`, such as what `tasks.Features(..., combine="stack")` returns.

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
-from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
 from keras_bert_layers.layers import ScalarMix
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import WordAligner
 from keras_bert_layers.tasks.graphs.hidden_states import COMBINATIONS, checked_layers, feature_model
-from keras_bert_layers.tasks.graphs.parts import check_parts
+from keras_bert_layers.tasks.graphs.parts import check_sizes
 from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
 from keras_bert_layers.tasks.inputs.columns import as_columns
 from keras_bert_layers.tasks.inputs.features import single_texts
-from keras_bert_layers.tasks.inputs.inputs import TEXT
 from keras_bert_layers.tasks.prediction import Predictor
-from keras_bert_layers.tasks.serving.export import export_task
-from keras_bert_layers.tasks.serving.features import served
+from keras_bert_layers.tasks.serving.signatures import signature_of_vectors
+from keras_bert_layers.tasks.task import Task
 
 
 class TextUnit(NamedTuple):
@@ -56,6 +53,11 @@ class Features:
     each token gets its vector from the window in which it has most context. Nothing is cut. Per text, longer texts are
     cut, with one warning.
 
+    **Export.** `export` writes a SavedModel that takes strings, with the arguments of `Task.export`, except `dtype` and
+    ONNX. It returns `features`, float32 `(batch, dim)` per text. Per token and word, `features` are float32 `(batch,
+    tokens or words, dim)`, 0 after the last one of a row; with `start` and `end`, int32 `(batch, tokens or words)`,
+    bytes of the text, -1 after the last one.
+
     Args:
         model: a `BertBackbone`, or any task.
         preprocessor: a `BertPreprocessor`; None for the task's own. Prompts of a task are not read.
@@ -66,6 +68,10 @@ class Features:
         per: `"token"`, without special tokens; `"word"`; or `"text"`.
         pooling: a mode of `layers.SequencePooling`, such as `"mean"` or `"cls"`, over all tokens, special ones
             included; for `per="text"` alone.
+
+    Attributes:
+        network: the `keras.Model` from ids to features.
+        dim: the size of a vector.
 
     Raises:
         TypeError: an argument of the wrong type.
@@ -86,6 +92,10 @@ class Features:
         google-research/bert.
     """
 
+    export = Task.export
+    onnx_answers = None
+    (from_config,) = unavailable("An export has the dtype of the backbone: load it in another one.", 1)
+
     def __init__(
         self,
         model: Any,
@@ -97,64 +107,51 @@ class Features:
         pooling: str = "mean",
     ):
         owner = "Features"
-        backbone = model if isinstance(model, BertBackbone) else getattr(model, "backbone", None)
-        if not isinstance(backbone, BertBackbone):
-            raise TypeError(checks.message(owner, "model", "be a BertBackbone or a task", model))
-        if preprocessor is None:
-            preprocessor = single_texts(getattr(model, "preprocessor", None))
-        if preprocessor is None:
-            cure = "Make one with `BertPreprocessor(tokenizer)` or `load_preprocessor(source)`."
-            raise ValueError(checks.message(owner, "preprocessor", "be given with this model", None, cure))
-        check_parts(owner, backbone, preprocessor)
+        cure = "Or give a task."
+        backbone = checks.instance(owner, "model", getattr(model, "backbone", model), BertBackbone, cure)
+        own = getattr(model, "preprocessor", None)
+        preprocessor = single_texts(owner, own if preprocessor is None else preprocessor)
+        check_sizes(owner, backbone.config, preprocessor)
         if not isinstance(combine, ScalarMix):
             checks.one_of(owner, "combine", combine, COMBINATIONS, "Or give a `layers.ScalarMix()`.")
         self.per = checks.one_of(owner, "per", per, ("token", "word", "text"))
         self.backbone, self.preprocessor = backbone, preprocessor
         self.layers = checked_layers(owner, layers, backbone.config.num_layers)
         self.combine, self.pooling = combine, pooling
-        self._model = feature_model(backbone, self.layers, combine, pooling if per == "text" else None)
-        self._predictor = Predictor(self._model)
+        self.network = feature_model(backbone, self.layers, combine, pooling if per == "text" else None)
+        self.dim = int(self.network.output.shape[-1])
+        self._predictor = Predictor(self.network)
+        # What an export reads of a task.
+        self.dtype_policy, self.count_params = backbone.dtype_policy, backbone.count_params
+        self._flatten_layers = backbone._flatten_layers
         self._inputs = Inputs(owner, preprocessor, most_texts=1)
         if per != "text":
-            size = int(np.prod(self._model.output.shape[2:]))
+            size = int(np.prod(self.network.output.shape[2:]))
             self._inputs = FeatureInputs(owner, preprocessor, per=per, size=size)
 
-    @property
-    def dim(self) -> int:
-        """The size of a vector."""
-        return self._model.output.shape[-1]
-
-    def predict(
-        self,
-        texts: Any,
-        batch_size: int | None = None,
-        verbose: Any = "auto",
-        *,
-        max_tokens_per_batch: int | None = None,
-    ) -> Any:
+    def predict(self, texts: Any, batch_size: int | None = None, verbose: Any = "auto") -> Any:
         """The features of all texts.
+
+        Texts of similar length are computed together, as in `Task.predict`.
 
         Args:
             texts: a list, array, tensor or pandas column of strings, a dataset of batches of them, or an iterable that
                 yields one text at a time. Per token and per word, also lists of words.
-            batch_size: as in `Task.predict`, as are `verbose` and `max_tokens_per_batch`.
-            verbose: see there.
-            max_tokens_per_batch: see there.
+            batch_size: the most texts, or windows of long ones, per step; None for as many as suit the device.
+            verbose: Keras's progress bar: 0 shows nothing, 1 and "auto" show it.
 
         Returns:
             Per text, float32 `(texts, dim)`. Per token or word, a list of float32 arrays `(tokens or words, dim)`, one
-            for each text, in order. With `combine="stack"`, `dim` is two axes, `layers, hidden_dim`.
+            for each text, in order. With `combine="stack"`, two axes `layers, hidden_dim` stand for `dim`.
 
         Raises:
-            TypeError: what is not text; the message names the row.
+            TypeError, ValueError: what is not text; the message names the row.
         """
-        return self._predictor.predict(self._inputs, texts, batch_size, max_tokens_per_batch, verbose=verbose)
+        return self._predictor.predict(self._inputs, texts, batch_size, verbose=verbose)
 
-    def predict_stream(
-        self, texts: Any, batch_size: int | None = None, *, max_tokens_per_batch: int | None = None, verbose: Any = 0
-    ) -> Iterator[np.ndarray]:
+    def predict_stream(self, texts: Any, batch_size: int | None = None, verbose: Any = 0) -> Iterator[np.ndarray]:
         """The features of each text one by one, for more texts than fit into memory; arguments as in `predict`."""
-        return self._predictor.stream(self._inputs, texts, batch_size, max_tokens_per_batch, verbose=verbose)
+        return self._predictor.stream(self._inputs, texts, batch_size, None, verbose=verbose)
 
     def tokens(self, texts: Any) -> list[list[TextUnit]]:
         """The tokens of each text, those that `per="token"` gives vectors of.
@@ -187,39 +184,18 @@ class Features:
             for text, spans in zip(texts, np.stack([found.starts, found.ends], axis=-1).tolist(), strict=True)
         ]
 
+    def text_inputs(self) -> dict[str, Any]:
+        """The string inputs of the exported model: name -> `(shape, dtype)`."""
+        return dict(self._inputs.text_inputs)
+
     def signatures(self) -> list[Signature]:
         """The signature of the exported model, `serving_default`."""
-        return [Signature("serving_default", served(self._inputs, self._model), {"text": TEXT})]
-
-    def export(
-        self,
-        filepath: str | PathLike[str],
-        *,
-        version: int | str | None = None,
-        max_bytes: int | None = DEFAULT_MAX_BYTES,
-        warm_up: bool = True,
-    ) -> Path:
-        """Writes a TensorFlow SavedModel that takes strings; arguments, errors and value as in `Task.export`.
-
-        Its answers are `features`, float32 `(batch, dim)` per text. Per token and word they are `features`, float32
-        `(batch, tokens or words, dim)`, 0 after the last one of a row; and `start` and `end`, int32 `(batch, tokens or
-        words)`, bytes of the text, -1 after the last one.
-        """
-        options: dict[str, Any] = {"dtype": None, "version": version, "max_bytes": max_bytes, "warm_up": warm_up}
-        return export_task(self, filepath, "tf_saved_model", signatures=(), verbose=False, **options)
+        return [signature_of_vectors("serving_default", self._inputs, self.network)]
 
     def get_config(self) -> dict[str, Any]:
         """What the vectors are, for the model card."""
         combine = self.combine if isinstance(self.combine, str) else type(self.combine).__name__
         return {"layers": list(self.layers), "combine": combine, "per": self.per, "pooling": self.pooling}
-
-    @property
-    def dtype_policy(self) -> Any:
-        """The dtype policy of the backbone."""
-        return self.backbone.dtype_policy
-
-    def _flatten_layers(self) -> list[Any]:
-        return [self.backbone]
 
     def _bytes(self, texts: Any) -> list[bytes]:
         columns = as_columns("Features", texts, most=1)

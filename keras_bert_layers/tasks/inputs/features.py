@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import SpanPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords, WordAligner
 from keras_bert_layers.tasks.inputs.columns import as_columns, on_host
 from keras_bert_layers.tasks.inputs.inputs import Inputs
@@ -18,11 +20,12 @@ from keras_bert_layers.tasks.inputs.tags import as_words, begins_given_word, end
 NUMBERS_PER_BLOCK = 2**27
 
 
-def single_texts(preprocessor: Any) -> BertPreprocessor | None:
+def single_texts(owner: str, preprocessor: Any) -> BertPreprocessor:
     """A preprocessor as it is if it takes single texts; else one that does, with the same tokenizer and length."""
-    if preprocessor is None or getattr(preprocessor, "truncation", "only_second") != "only_second":
-        return preprocessor
-    return BertPreprocessor(preprocessor.tokenizer, preprocessor.max_length, padding=preprocessor.padding)
+    if isinstance(preprocessor, SpanPreprocessor) or getattr(preprocessor, "truncation", "") == "only_second":
+        return BertPreprocessor(preprocessor.tokenizer, preprocessor.max_length, padding=preprocessor.padding)
+    cure = "Make one with `BertPreprocessor(tokenizer)` or `load_preprocessor(source)`."
+    return checks.instance(owner, "preprocessor", preprocessor, BertPreprocessor, cure)
 
 
 class FeatureInputs(Inputs):

@@ -1,12 +1,19 @@
 """The signatures that every task exports, ids in and outputs out, and those that `export` writes on request."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import keras
+
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export.batching import refuse_foreign_padding
-from keras_bert_layers.tasks.serving.features import signature_of_features
+from keras_bert_layers.tasks.graphs.hidden_states import feature_model
+from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
+from keras_bert_layers.tasks.inputs.features import single_texts
+from keras_bert_layers.tasks.prediction.parts import outputs_of_windows
 
 
 def signature_of_ids(task: Any, name: str = "token_ids", part: str | None = None) -> Signature:
@@ -29,6 +36,31 @@ def signature_of_ids(task: Any, name: str = "token_ids", part: str | None = None
         return outputs if isinstance(outputs, dict) else {task.output_name: outputs}
 
     return Signature(name, serve, {key: (tuple(model_inputs[key].shape), "int32") for key in names})
+
+
+def signature_of_vectors(name: str, inputs: Inputs, model: keras.Model) -> Signature:
+    """A signature from strings to the features of tokens, words or texts.
+
+    Args:
+        name: the signature's name.
+        inputs: `FeatureInputs` for tokens or words; else for texts.
+        model: from ids to features.
+    """
+    run, axes = functools.partial(traced_once, model, training=False), model.output.shape[2:]
+
+    def serve(texts: Any) -> dict[str, Any]:
+        if not isinstance(inputs, FeatureInputs):
+            return {"features": run(inputs.tokens(texts))}
+        return inputs.serve(lambda ids: outputs_of_windows(run, ids, inputs.preprocessor, axes), texts)
+
+    return Signature(name, serve, dict(inputs.text_inputs))
+
+
+def signature_of_features(task: Any) -> Signature:
+    """The signature `features` of a task: the last hidden states of the tokens of single texts, and their bytes."""
+    owner, config = type(task).__name__, task.backbone.config
+    inputs = FeatureInputs(owner, single_texts(owner, task.preprocessor), per="token", size=config.hidden_dim)
+    return signature_of_vectors("features", inputs, feature_model(task.backbone, [config.num_layers], "concat"))
 
 
 #: The signatures on request, by the name that `Task.export(signatures=...)` takes: task -> signature.

@@ -84,6 +84,16 @@ def test_given_words(tokenizer):
     assert words.ends is None
 
 
+@pytest.mark.parametrize("max_length", [12, 5])
+def test_pieces_of_given_words(tokenizer, max_length):
+    words = tf.ragged.constant([["Newark's", "in"], [], ["", "efef", "zzz"]])
+    pieces = aligner_of(tokenizer, max_length).align_pieces(words)
+    assert at_places(pieces) == [["new", "##ark", "'", "s", "in"], [], ["[UNK]", "e", "##f", "##e", "##f", "[UNK]"]]
+    assert pieces.word_ids.numpy().tolist()[0] == [0, 0, 0, 0, 1, -1]
+    assert pieces.word_ids.numpy().tolist()[2] == [0, 1, 1, 1, 1, 2]
+    assert pieces.starts is None
+
+
 def test_a_given_word_without_tokens_is_unknown(tokenizer):
     words = aligner_of(tokenizer).align(tf.ragged.constant([["", "new", "\ufe0f"], ["\x00"]]))
     assert at_places(words) == [["[UNK]", "new", "[UNK]"], ["[UNK]"]]
