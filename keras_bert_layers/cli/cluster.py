@@ -118,7 +118,7 @@ def _picture(texts: list[str], vectors: np.ndarray, labels: np.ndarray, centers:
 
     drawn = np.sort(np.random.default_rng(_SEED).permutation(len(texts))[:_MOST_DRAWN])
     names = [f"{cluster}: {words}" for cluster, words in enumerate(topics)]
-    points = [*names, *(texts[index] for index in drawn)]
+    points = [*(name.replace(":", "").partition(",")[0] for name in names), *(texts[index] for index in drawn)]
     groups = [*names, *(names[labels[index]] for index in drawn)]
     note = f"{len(drawn):,} of {len(texts):,} texts, and the center of each cluster with its words."
     places, title = np.concatenate([centers, vectors[drawn]]), f"{len(names)} clusters"

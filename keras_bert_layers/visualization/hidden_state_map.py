@@ -15,6 +15,7 @@ from keras_bert_layers.visualization.picture import Picture
 
 _WIDTH, _HEIGHT, _MARGIN = 600, 400, 48  # pixels
 _LETTER, _LINE, _LONGEST = 7.3, 13, 44  # width and height of a letter, in pixels; letters of a label
+_HALO = "paint-order: stroke; stroke: var(--surface); stroke-width: 4px"
 _RADIUS = 8  # around a point, in pixels, where no label is
 Box = tuple[float, float, float, float]  # left, right, top, bottom
 # What float32 leaves between equal vectors, relative to their largest value.
@@ -138,8 +139,9 @@ class HiddenStateMap(Picture):
         points = self._pixels().tolist()
         parts += [_point(groups[group], x, y) for (x, y), group in zip(points, self.groups, strict=True)]
         names = [_shortened(name) for name in self.labels[: self.num_labels]]
-        positions = zip(names, _label_positions(points, names), strict=True)
-        return parts + [html.label(x, y + 4, name, size=12, class_="token") for name, (x, y) in positions]
+        positions = zip(names, _label_positions(points[: len(names)], names), strict=True)
+        halo = {} if self.num_labels is None else {"style": _HALO}  # they may cover points without a label
+        return parts + [html.label(x, y + 4, name, size=12, class_="token", **halo) for name, (x, y) in positions]
 
     def _pixels(self) -> np.ndarray:
         """The points in the drawing, `(points, 2)`."""
@@ -165,7 +167,7 @@ def _label_positions(points: list[list[float]], names: list[str]) -> list[tuple[
     """The left end and the height of each label: beside its point, where it covers no point and no other label."""
     taken: list[Box] = [(x - _RADIUS, x + _RADIUS, y - _RADIUS, y + _RADIUS) for x, y in points]
     places = []
-    for (x, y), name in zip(points, names, strict=False):
+    for (x, y), name in zip(points, names, strict=True):
         width = _LETTER * len(name)
         possible = [
             (left, height, (left, left + width, height - _LINE / 2, height + _LINE / 2))
