@@ -47,21 +47,20 @@ def run(arguments: argparse.Namespace) -> int:
     check_scikit_learn("keras-bert-layers", OWNER)
     least = 3 if arguments.clusters is None else checks.integer(OWNER, "--clusters", arguments.clusters, smallest=2)
     encoded_rows.check_output(arguments.picture, "--picture", ".html", arguments, owner=OWNER)
-    rows = encoded_rows.encode(arguments, least=least, owner=OWNER)
-    texts = [text for _, text in rows.numbered]
-    labels, centers, facts = clusters_of(rows.vectors, arguments.clusters)
+    numbers, texts, vectors = encoded_rows.encode(arguments, least=least, owner=OWNER)
+    labels, centers, facts = clusters_of(vectors, arguments.clusters)
     topics = topic_words(texts, labels)
     sys.stdout.write(f"{facts}\n")
     for cluster, center in enumerate(centers):
         members = np.flatnonzero(labels == cluster)
-        central = texts[members[(rows.vectors[members] @ center).argmax()]]
+        central = texts[members[(vectors[members] @ center).argmax()]]
         sys.stdout.write(f"{cluster:3} {len(members):9,}  {topics[cluster]}: {' '.join(central.split())[:_SHOWN]}\n")
     if arguments.to is not None:
-        found = zip(rows.numbered, labels.tolist(), strict=True)
-        written = [[number, cluster, topics[cluster], text] for (number, text), cluster in found]
-        encoded_rows.write_csv(arguments.to, [["row", "cluster", "words", "text"], *written], owner=OWNER)
+        columns = zip(numbers, labels.tolist(), texts, strict=True)
+        found = [[number, cluster, topics[cluster], text] for number, cluster, text in columns]
+        encoded_rows.write_csv(arguments.to, [["row", "cluster", "words", "text"], *found], owner=OWNER)
     if arguments.picture is not None:
-        _picture(texts, rows.vectors, labels, centers, topics).save(arguments.picture)
+        _picture(texts, vectors, labels, centers, topics).save(arguments.picture)
     return 0
 
 

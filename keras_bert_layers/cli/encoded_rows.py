@@ -6,31 +6,18 @@ import io
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.cli.models import keras_file, load_task_of_texts, source_of
-from keras_bert_layers.cli.terminal import progress
+from keras_bert_layers.cli.terminal import counted, progress
 from keras_bert_layers.cli.text_rows import check_file, rows_of_file, suffix_of
 from keras_bert_layers.cli.training_rows import TABLES, read_table
 
 _TASK = "sentence_encoder"
-
-
-class EncodedRows(NamedTuple):
-    """The rows of a file that are not blank.
-
-    Args:
-        numbered: of each row, where it is in the file, and its text. In a table that is the number of the row without
-            the header, otherwise the line; from 1.
-        vectors: float32 `(rows, vector_dim)`, of length 1.
-    """
-
-    numbered: list[tuple[int, str]]
-    vectors: np.ndarray
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,16 +37,20 @@ def check_output(path: Path | None, argument: str, suffix: str, arguments: argpa
         raise ValueError(checks.message(owner, argument, f"be a file that ends in {suffix}, and not FILE", str(path)))
 
 
-def encode(arguments: argparse.Namespace, *, least: int = 2, owner: str) -> EncodedRows:
-    """Reads the file and encodes its rows; a progress bar shows how far it is.
+def encode(arguments: argparse.Namespace, *, least: int = 1, owner: str) -> tuple[list[int], list[str], np.ndarray]:
+    """Reads the rows of a file that are not blank, and encodes them; a progress bar shows how far it is.
 
     Args:
         arguments: those of the command.
-        least: how many rows there must be.
+        least: how many different texts there must be.
         owner: the command, for errors.
 
+    Returns:
+        Where each row is in the file: its number in a table without the header, otherwise its line, from 1. Their
+        texts. And their vectors, float32 `(rows, vector_dim)`, of length 1.
+
     Raises:
-        ValueError, OSError: the file or the model cannot be read or has the wrong kind; there are too few rows.
+        ValueError, OSError: the file or the model cannot be read or has the wrong kind; there are too few texts.
     """
     checks.positive_integer(owner, "--batch-size", arguments.batch_size)
     check_file(arguments.file, owner=owner)
@@ -68,21 +59,22 @@ def encode(arguments: argparse.Namespace, *, least: int = 2, owner: str) -> Enco
         (column,) = read_table(arguments.file, [arguments.text], owner=owner, may_be_empty=arguments.text)
     else:
         column = [row.texts[0] for row in rows_of_file(arguments.file, {"text": 1}, form="lines", owner=owner)]
-    rows = [(number, text) for number, cell in enumerate(column, start=1) if (text := str(cell).strip())]
-    if len(rows) < least:
-        raise ValueError(f"`{owner}`: {arguments.file} must have at least {least} rows of text. Found: {len(rows)}.")
+    rows = {number: text for number, cell in enumerate(column, start=1) if (text := str(cell).strip())}
+    texts = list(rows.values())
+    if (found := len(set(texts))) < least:
+        rule = f"must have at least {counted(least, 'different text')}. Found: {found}."
+        raise ValueError(f"`{owner}`: {arguments.file} {rule}")
     task = None if keras_file(source_of(arguments.model)) else _TASK
     loaded = load_task_of_texts(arguments.model, task, owner=owner, argument="--model")
     if loaded.task != _TASK:
         raise ValueError(checks.message(owner, "--model", "be a sentence encoder", checks.Shown(loaded.task)))
-    vectors_of = loaded.model.predict_stream([text for _, text in rows], arguments.batch_size)
-    vectors = np.empty((len(rows), loaded.model.output.shape[-1]), np.float32)
-    with progress("Encoding", len(rows), unit="rows") as advance:
-        for index, vector in enumerate(vectors_of):
+    vectors = np.empty((len(texts), loaded.model.output.shape[-1]), np.float32)
+    with progress("Encoding", len(texts), unit="rows") as advance:
+        for index, vector in enumerate(loaded.model.predict_stream(texts, arguments.batch_size)):
             vectors[index] = vector
             advance(1)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    return EncodedRows(rows, vectors)
+    return list(rows), texts, vectors
 
 
 def write_csv(path: Path | None, rows: Iterable[Sequence[Any]], *, owner: str) -> None:

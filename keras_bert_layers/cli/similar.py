@@ -14,7 +14,6 @@ Examples:
 
 import argparse
 import sys
-from typing import Any
 
 import numpy as np
 
@@ -39,15 +38,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Writes the pairs, and returns 0."""
     if not -1 <= arguments.threshold <= 1:
         raise ValueError(checks.message(OWNER, "--threshold", "be in [-1, 1]", arguments.threshold))
-    rows = encoded_rows.encode(arguments, owner=OWNER)
-    pairs = similar_pairs(rows.vectors, arguments.threshold)
-    written: list[list[Any]] = [["row", "other_row", "cosine", "text", "other_text"]]
-    for one, other, cosine in pairs:
-        numbers, texts = zip(*(rows.numbered[index] for index in (one, other)), strict=True)
-        written.append([*numbers, f"{cosine:.4f}", *texts])
-    encoded_rows.write_csv(arguments.to, written, owner=OWNER)
+    numbers, texts, vectors = encoded_rows.encode(arguments, owner=OWNER)
+    pairs = similar_pairs(vectors, arguments.threshold)
+    found = [[numbers[one], numbers[other], f"{cosine:.4f}", texts[one], texts[other]] for one, other, cosine in pairs]
+    header = ["row", "other_row", "cosine", "text", "other_text"]
+    encoded_rows.write_csv(arguments.to, [header, *found], owner=OWNER)
     if arguments.to is not None:
-        sys.stdout.write(f"{arguments.to}: {counted(len(pairs), 'pair')} of {counted(len(rows.vectors), 'row')}\n")
+        sys.stdout.write(f"{arguments.to}: {counted(len(pairs), 'pair')} of {counted(len(texts), 'row')}\n")
     return 0
 
 

@@ -51,7 +51,7 @@ def nearest_words(
         >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cat", "dog", "##s"])
         >>> backbone = kbl.BertBackbone(config)
         >>> rows = [[1, 0], [1, 0], [1, 0], [1, 0], [0, 1], [3, 4], [0, 1]]
-        >>> backbone.get_layer("embedding").token_embedding.assign(rows)
+        >>> _ = backbone.get_layer("embedding").token_embedding.assign(rows)
         >>> [(word, round(cosine, 3)) for word, cosine in nearest_words(backbone, "cat", tokenizer=tokenizer)]
         [('dog', 0.8)]
 

@@ -98,7 +98,8 @@ def test_files(run, encoder, table, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--clusters", "10"], "rows.csv must have at least 10 rows of text. Found: 9."),
+        (["--clusters", "10"], "rows.csv must have at least 10 different texts. Found: 2."),
+        ([], "rows.csv must have at least 3 different texts. Found: 2."),
         (["--clusters", "1"], "`cluster`: `--clusters` must be"),
         (["--picture", "out.png"], "`cluster`: `--picture` must be a file that ends in .html"),
         (["--text", "title"], "must have a column 'title'"),

@@ -92,7 +92,7 @@ def test_a_table_to_a_file(run, encoder, tmp_path, capsys):
     [
         ("a\nb", ["--threshold", "1.5"], r"`similar`: `--threshold` must be in \[-1, 1\]. Received: --threshold=1.5"),
         ("a\nb", ["--batch-size", "0"], "`--batch-size` must be"),
-        ("a\n\n", [], "rows.txt must have at least 2 rows of text. Found: 1."),
+        ("\n \n", [], "rows.txt must have at least 1 different text. Found: 0."),
         ("a\nb", ["--to", "rows.txt"], "`--to` must be a file that ends in .csv, and not FILE"),
         ("a\nb", ["--to", "."], "`--to` must be a file that ends in .csv, and not FILE"),
     ],
