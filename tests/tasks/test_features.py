@@ -151,6 +151,15 @@ def test_export(network, preprocessor, options, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("padding", ["bucket", "max_length"])
+def test_padding_changes_nothing(network, tokenizer, by_word, padding):
+    padded = Features(network, BertPreprocessor(tokenizer, 9, padding=padding), per="word")
+    for rows in (TEXTS, WORDS):
+        for vectors, expected in zip(padded.predict(rows, verbose=0), by_word.predict(rows, verbose=0), strict=True):
+            np.testing.assert_allclose(vectors, expected, atol=ROUNDING)
+
+
+@pytest.mark.slow
 def test_the_signature_of_a_task(network, preprocessor, tokenizer, tmp_path):
     classifier = BertClassifier(network, num_classes=3, preprocessor=preprocessor)
     answerer = BertQuestionAnswerer(network, preprocessor=SpanPreprocessor(tokenizer, 13, stride=2))
