@@ -93,9 +93,10 @@ class WordSenses(Picture):
             preprocessor: a `BertPreprocessor`; the task's own if None.
 
         Raises:
-            TypeError: `model` is not a backbone or a task.
+            TypeError: `model` is not a backbone or a task; `word` is not a string.
             ValueError: a sentence does not have the word; the message names it.
         """
+        checks.instance(cls.__name__, "word", word, str)
         features = Features(model, preprocessor, layers="all", combine="stack", per="word")
         positions = []
         for sentence, words in zip(sentences, features.words(sentences), strict=True):

@@ -6,6 +6,7 @@ import pytest
 from keras_bert_layers import BertBackbone
 from keras_bert_layers.visualization import WordSenses
 
+pytestmark = pytest.mark.usefixtures("traces_nothing")
 TOLERANCE = 1e-5  # two ways through the same layers in float32
 
 
@@ -13,11 +14,8 @@ def cosine(one, other):
     return one @ other / np.linalg.norm(one) / np.linalg.norm(other)
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_from_model(backbone, preprocessor):
-    sentences = ["A good film", "bad unhappily. bad", "night BAD", "Bad good bad"]
-    word, positions = "bad", [[], [1], [2], [1]]
-    sentences[0], positions[0] = "Unhappily a bad", None
+    sentences = ["Unhappily a bad", "bad unhappily. bad", "night BAD", "Bad good bad"]
     speaking = BertBackbone(backbone.config, return_hidden_states=True)
     speaking.set_weights(backbone.get_weights())
     tokens = preprocessor.tokenizer
@@ -26,7 +24,7 @@ def test_from_model(backbone, preprocessor):
         ids = preprocessor([sentence])
         first = [tokens.id_to_token(int(token)) for token in np.asarray(ids["token_ids"])[0]].index("bad")
         vectors.append([np.asarray(state)[0, first] for state in speaking(ids)["hidden_states"]])
-    picture = WordSenses.from_model(backbone, word, sentences, senses="xyxy", preprocessor=preprocessor)
+    picture = WordSenses.from_model(backbone, "bad", sentences, senses="xyxy", preprocessor=preprocessor)
     expected = [[[cosine(a[layer], b[layer]) for b in vectors] for a in vectors] for layer in range(3)]
     assert picture.cosines == pytest.approx(np.array(expected), abs=TOLERANCE)
     assert picture.title == "“bad” in 4 sentences"
@@ -79,5 +77,7 @@ def test_errors(backbone, preprocessor):
             WordSenses("x", ["a"] if len(vectors) == 1 else ["a", "b"], vectors)
     with pytest.raises(ValueError, match="`senses` must hold one sense for each of 2 sentences"):
         WordSenses("x", ["a", "b"], np.ones((2, 2, 3)), senses=["s"])
-    with pytest.raises(TypeError, match="`model` must be a BertBackbone or a task"):
+    with pytest.raises(TypeError, match="`model` must be a BertBackbone"):
         WordSenses.from_model("bert", "bad", ["bad"])
+    with pytest.raises(TypeError, match="`WordSenses`: `word` must be a str"):
+        WordSenses.from_model(backbone, 5, ["bad"], preprocessor=preprocessor)
