@@ -69,7 +69,7 @@ SHARED_HOMES = {
     "classification_head": {"FlattenChoices", "MultipleChoiceHead", "TokenClassificationHead"},
     "classification_report": {"ClassificationError"},
     "correlations": {"PearsonCorrelation", "SpearmanCorrelation"},
-    "curves": {"LearningRateCurve", "TrainingCurves"},
+    "curves": {"LearningRateCurve", "ProbeCurve", "TrainingCurves"},
     "entities": {"EntityF1"},
     "feed_forward": {"GatedFeedForward"},
     "full_sentences": {"DocumentSentences"},

@@ -1,4 +1,4 @@
-"""Errors for names of other libraries, which state the name in this package."""
+"""Errors for names of other libraries, which state the name in this package, and for a library that is missing."""
 
 import functools
 import inspect
@@ -68,3 +68,15 @@ def hint_transformers_names(cls: Class) -> Class:
 
     cls.__init__ = checked  # type: ignore[misc]
     return cls
+
+
+def check_scikit_learn(owner: str, user: str) -> None:
+    """Raises a ModuleNotFoundError that names the owner and the user of scikit-learn if it is not installed."""
+    try:
+        import sklearn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"`{owner}`: `{user}` needs scikit-learn, which is not installed here. Install it with "
+            "`pip install scikit-learn`.",
+            name="sklearn",
+        ) from error

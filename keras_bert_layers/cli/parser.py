@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from keras_bert_layers import __version__
 from keras_bert_layers.cli import (
+    cluster,
     compare,
     convert,
     demo,
@@ -26,13 +27,15 @@ from keras_bert_layers.cli import (
     predict,
     serve,
     shards,
+    similar,
     train,
     vocabulary,
 )
 from keras_bert_layers.cli.terminal import PROGRAM, report
 
 ERROR = 2
-_COMMANDS = (convert, inspect, predict, compare, train, evaluate, extract, vocabulary, shards, serve, demo)
+_OF_MODELS = (convert, inspect, predict, compare, train, evaluate, extract)
+_COMMANDS = (*_OF_MODELS, similar, cluster, vocabulary, shards, serve, demo)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -7,6 +7,8 @@ from keras_bert_layers.tasks.features import Features as Features
 from keras_bert_layers.tasks.masked_lm import BertMaskedLM as BertMaskedLM
 from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice as BertMultipleChoice
 from keras_bert_layers.tasks.pretrainer import BertPretrainer as BertPretrainer
+from keras_bert_layers.tasks.probe_report import ProbeReport as ProbeReport
+from keras_bert_layers.tasks.probe_report import probe as probe
 from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer as BertQuestionAnswerer
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder as BertSentenceEncoder
 from keras_bert_layers.tasks.surgery.position_extender import extend_positions as extend_positions
@@ -16,3 +18,4 @@ from keras_bert_layers.tasks.surgery.vocabulary_pruner import prune_vocabulary a
 from keras_bert_layers.tasks.task import Task as Task
 from keras_bert_layers.tasks.token_classifier import BertTokenClassifier as BertTokenClassifier
 from keras_bert_layers.tasks.token_rate import TokenRate as TokenRate
+from keras_bert_layers.tasks.word_neighbors import nearest_words as nearest_words

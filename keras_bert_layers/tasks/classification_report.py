@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.hints import check_scikit_learn
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.inputs.cut_texts import num_special_tokens, token_counts
 from keras_bert_layers.tasks.serving.answers import check_takes_text
@@ -92,7 +93,9 @@ def report_of(classifier: Any, x: Any, y: Any, *, num_errors: int, batch_size: i
         raise ValueError(checks.message(owner, "problem_type", rule, classifier.problem_type, cure))
     check_takes_text(classifier)
     checks.whole_number(owner, "num_errors", num_errors)
-    metrics = _scikit_learn(owner)
+    check_scikit_learn(owner, "report")
+    from sklearn import metrics
+
     columns = classifier.pipeline.columns(x)
     columns = columns if isinstance(columns, tuple) else (columns,)
     num_texts = len(columns[0])
@@ -125,18 +128,6 @@ def report_of(classifier: Any, x: Any, y: Any, *, num_errors: int, batch_size: i
         share_cut=_share_cut(classifier.preprocessor, columns),
         max_length=classifier.preprocessor.max_length,
     )
-
-
-def _scikit_learn(owner: str) -> Any:
-    try:
-        from sklearn import metrics
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"`{owner}`: `report` needs scikit-learn, which is not installed here. Install it with "
-            "`pip install scikit-learn`.",
-            name="sklearn",
-        ) from error
-    return metrics
 
 
 def _error(

@@ -3,6 +3,7 @@ from keras_bert_layers.visualization.attention_grid import AttentionGrid as Atte
 from keras_bert_layers.visualization.attention_lines import AttentionLines as AttentionLines
 from keras_bert_layers.visualization.attention_map import AttentionMap as AttentionMap
 from keras_bert_layers.visualization.curves import LearningRateCurve as LearningRateCurve
+from keras_bert_layers.visualization.curves import ProbeCurve as ProbeCurve
 from keras_bert_layers.visualization.curves import TrainingCurves as TrainingCurves
 from keras_bert_layers.visualization.hidden_state_map import HiddenStateMap as HiddenStateMap
 from keras_bert_layers.visualization.input_picture import InputPicture as InputPicture
@@ -10,3 +11,4 @@ from keras_bert_layers.visualization.masked_tokens import MaskedTokens as Masked
 from keras_bert_layers.visualization.picture import Picture as Picture
 from keras_bert_layers.visualization.report_picture import ReportPicture as ReportPicture
 from keras_bert_layers.visualization.text_highlights import TextHighlights as TextHighlights
+from keras_bert_layers.visualization.word_senses import WordSenses as WordSenses

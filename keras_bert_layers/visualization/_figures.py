@@ -219,8 +219,8 @@ class _Canvas:
 
 
 def _pieces(node: Element, parents: tuple[Element, ...] = ()) -> Iterator[tuple[str | Element, tuple[Element, ...]]]:
-    """The texts and SVGs in an element, each with the elements around it, the innermost first."""
-    if node.tag == "svg":
+    """The texts, SVGs and line breaks in an element, each with the elements around it, the innermost first."""
+    if node.tag in ("svg", "br"):
         yield node, parents
         return
     parents = (node, *parents)

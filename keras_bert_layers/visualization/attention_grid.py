@@ -27,13 +27,18 @@ class AttentionGrid(Picture):
 
     The pattern is the kind of position that gets most of the head's attention, averaged over the text: the token
     before, the token after, the token itself, the first token `[CLS]`, or the last one `[SEP]`; "spread" if none of
-    these gets a quarter.
+    these gets a quarter. Then follow the entropy of the head, the mean over the tokens in nats (0 if each token attends
+    to one position, the logarithm of the length if to all alike), and the mean distance of its attention in tokens.
 
     Args:
         tokens: the tokens.
         weights: float `(num_layers, num_heads, sequence, sequence)`, in [0, 1].
         title: heading.
         note: what the picture shows.
+
+    Attributes:
+        entropies: float `(num_layers, num_heads)`, in nats.
+        distances: float `(num_layers, num_heads)`, in tokens.
 
     Raises:
         ValueError: the shapes do not match, or a weight is out of range.
@@ -45,7 +50,8 @@ class AttentionGrid(Picture):
         ('itself', 0.5)
 
     References:
-        Clark et al. 2019, arXiv:1906.04341, section 3: heads that attend to the next token, the previous one, or [SEP].
+        Clark et al. 2019, arXiv:1906.04341, section 3: heads that attend to the next token, the previous one, or [SEP],
+        and the entropy of heads; Vig and Belinkov 2019, arXiv:1906.04284, section 4.2, distances.
     """
 
     def __init__(self, tokens: Sequence[str], weights: Any, *, title: str = "All heads", note: str = ""):
@@ -53,6 +59,10 @@ class AttentionGrid(Picture):
         self.tokens = list(tokens)
         self.weights = check_weights(type(self).__name__, self.tokens, weights, num_axes=4)
         self.habits = [[_habit(head) for head in layer] for layer in self.weights]
+        logarithms = np.log(np.where(self.weights > 0, self.weights, 1))
+        self.entropies = 0.0 - (self.weights * logarithms).sum(axis=-1).mean(axis=-1)
+        positions = np.arange(len(self.tokens))
+        self.distances = (self.weights * np.abs(positions[:, None] - positions)).sum(axis=-1).mean(axis=-1)
 
     @classmethod
     def from_model(
@@ -89,10 +99,16 @@ class AttentionGrid(Picture):
         # All maps of a row fit into the width of the page, if they can be seen at all then.
         drawn.set("style", f"width: clamp(40px, calc(100cqi / {self.weights.shape[1] + 1} - 10px), {_SIZE}px)")
         unbroken = html.percent(share).replace(" ", "\N{NO-BREAK SPACE}")
-        return html.element("td", drawn, name if name == _SPREAD else f"{name} {unbroken}", class_="map")
+        habit = name if name == _SPREAD else f"{name} {unbroken}"
+        facts = f"{self.entropies[layer, head]:.1f} nats", f"{self.distances[layer, head]:.1f} away"
+        lines = [part for fact in facts for part in (html.element("br"), fact)]
+        return html.element("td", drawn, habit, *lines, class_="map")
 
 
-_NOTE = "Each small map is one head: rows attend to columns. The text below names where most of the attention goes."
+_NOTE = (
+    "Each small map is one head: rows attend to columns. The text below names where most of the attention goes, with "
+)
+_NOTE += "the entropy of the head and the mean distance of its attention in tokens."
 _CAPTION = "One map per head, one row per layer, the first layer on top."
 
 

@@ -1,4 +1,4 @@
-"""Curves of training: loss and metrics over epochs, and the loss over learning rates."""
+"""Curves: loss and metrics over epochs, the loss over learning rates, and the accuracy of probes over layers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.optimizers import LearningRateFinder
+from keras_bert_layers.tasks import ProbeReport
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization.picture import Picture
 
@@ -156,7 +157,7 @@ class TrainingCurves(Picture):
     def _body(self) -> list[html.Element]:
         if self.num_epochs == 1:  # a curve of one point shows nothing
             return [self._only_epoch()]
-        charts = [_chart(metric, curves) for metric, curves in self._charts().items()]
+        charts = [chart(metric, curves) for metric, curves in self._charts().items()]
         rows = [
             [str(epoch + 1), *(html.number(f"{values[epoch]:.4g}") for values in self.history.values())]
             for epoch in range(self.num_epochs)
@@ -173,12 +174,54 @@ class TrainingCurves(Picture):
         return html.table("The values of the only epoch; two or more are drawn as curves.", ["", *names], rows)
 
 
-def _chart(metric: str, curves: Mapping[str, Sequence[float]]) -> html.Element:
-    """A chart of one metric, in training and validation; the table has its values."""
+class ProbeCurve(Picture):
+    """The accuracy of a linear probe by layer, beside that of the control with shuffled labels.
+
+    Args:
+        report: what `tasks.probe` returned.
+        title: heading.
+        note: what the picture shows; the majority and the number of labels if None.
+
+    Raises:
+        TypeError: `report` is something else.
+
+    Examples:
+        >>> import numpy as np
+        >>> report = ProbeReport(np.array([0.5, 0.75]), np.array([0.5, 0.25]), 0.5, 8, 4)
+        >>> "The most frequent label is right for 50 % of 8" in ProbeCurve(report).html()
+        True
+    """
+
+    def __init__(self, report: ProbeReport, *, title: str = "A linear probe by layer", note: str | None = None):
+        self.report = checks.instance(type(self).__name__, "report", report, ProbeReport)
+        folds = f"Accuracy in {report.num_folds} folds; layer 0 is the output of the embedding."
+        found = (
+            f"{folds} The most frequent label is right for {html.percent(report.majority)} of {report.num_labeled:,}."
+        )
+        super().__init__(title=title, note=found if note is None else note)
+
+    def _body(self) -> list[html.Element]:
+        curves = {"labels": self.report.accuracies.tolist(), "control": self.report.controls.tolist()}
+        return layer_curves("accuracy", curves)
+
+
+def layer_curves(metric: str, curves: Mapping[str, Sequence[float]]) -> list[html.Element]:
+    """A chart with one or two values for each layer, from layer 0, and the table of its values."""
+    drawn = chart(metric, curves, axis="layer", first=0)
+    rows = [
+        [str(layer), *(html.number(f"{value:.3f}") for value in values)]
+        for layer, values in enumerate(zip(*curves.values(), strict=True))
+    ]
+    return [html.scroll(metric, drawn), html.folded(html.table(f"{metric} of each layer.", ["layer", *curves], rows))]
+
+
+def chart(metric: str, curves: Mapping[str, Sequence[float]], *, axis: str = "epoch", first: int = 1) -> html.Element:
+    """A chart of one metric with one or two curves; a table beside it has their values."""
     finite = [value for values in curves.values() for value in values if math.isfinite(value)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
     num_epochs, axes = len(next(iter(curves.values()))), _EPOCH_AXES
-    ticks = {_LEFT: "1", axes.right: str(num_epochs) if num_epochs > 1 else "", (_LEFT + axes.right) / 2: "epoch"}
+    last = str(num_epochs - 1 + first) if num_epochs > 1 else ""
+    ticks = {_LEFT: str(first), axes.right: last, (_LEFT + axes.right) / 2: axis}
     parts = axes.parts(metric, _short(high), _short(low) if high > low else "")
     parts += [html.label(x, axes.height - 16, text, anchor="middle") for x, text in ticks.items()]
     names = sorted(curves, key=lambda name: curves[name][-1])

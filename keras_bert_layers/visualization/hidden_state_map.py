@@ -15,6 +15,7 @@ from keras_bert_layers.visualization.picture import Picture
 
 _WIDTH, _HEIGHT, _MARGIN = 600, 400, 48  # pixels
 _LETTER, _LINE, _LONGEST = 7.3, 13, 44  # width and height of a letter, in pixels; letters of a label
+_HALO = "paint-order: stroke; stroke: var(--surface); stroke-width: 4px"
 _RADIUS = 8  # around a point, in pixels, where no label is
 Box = tuple[float, float, float, float]  # left, right, top, bottom
 # What float32 leaves between equal vectors, relative to their largest value.
@@ -41,6 +42,7 @@ class HiddenStateMap(Picture):
         labels: the label of each point.
         vectors: float `(points, hidden_dim)`.
         groups: the group of each point; points of a group share color and shape. None for one group.
+        num_labels: how many of the first points have their label in the drawing; all if None. The table has them all.
         title: heading.
         note: what the picture shows.
 
@@ -62,6 +64,7 @@ class HiddenStateMap(Picture):
         vectors: Any,
         *,
         groups: Sequence[str] | None = None,
+        num_labels: int | None = None,
         title: str = "Hidden states",
         note: str = "",
     ):
@@ -75,6 +78,7 @@ class HiddenStateMap(Picture):
         if len(self.groups) != len(self.labels):
             rule = f"be as many as the labels ({len(self.labels)})"
             raise ValueError(checks.message(type(self).__name__, "groups", rule, len(self.groups)))
+        self.num_labels = checks.optional(checks.whole_number, type(self).__name__, "num_labels", num_labels)
         self.coordinates, self.shares = _project(vectors)
 
     @classmethod
@@ -134,9 +138,10 @@ class HiddenStateMap(Picture):
         ]
         points = self._pixels().tolist()
         parts += [_point(groups[group], x, y) for (x, y), group in zip(points, self.groups, strict=True)]
-        names = [_shortened(name) for name in self.labels]
-        positions = zip(names, _label_positions(points, names), strict=True)
-        return parts + [html.label(x, y + 4, name, size=12, class_="token") for name, (x, y) in positions]
+        names = [_shortened(name) for name in self.labels[: self.num_labels]]
+        positions = zip(names, _label_positions(points[: len(names)], names), strict=True)
+        halo = {} if self.num_labels is None else {"style": _HALO}  # they may cover points without a label
+        return parts + [html.label(x, y + 4, name, size=12, class_="token", **halo) for name, (x, y) in positions]
 
     def _pixels(self) -> np.ndarray:
         """The points in the drawing, `(points, 2)`."""

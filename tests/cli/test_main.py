@@ -11,14 +11,10 @@ import pytest
 
 from keras_bert_layers import cli
 
+COMMANDS = "convert inspect predict compare train evaluate extract similar cluster vocabulary shards serve demo".split()
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        [],
-        *([name] for name in "convert inspect predict compare train evaluate vocabulary shards serve demo".split()),
-    ],
-)
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 def test_help_has_examples(run, command, capsys):
     with pytest.raises(SystemExit) as end:
         run(*command, "--help")

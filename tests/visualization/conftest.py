@@ -26,6 +26,7 @@ def pictures():
         "masked_tokens": lambda kind: kind.MaskedTokens(
             f"[MASK] {HOSTILE} [MASK]", [TOKENS, []], [[0.5, 0.3, 0.1, 0.01, 0.0001], []]
         ),
+        "probe_curve": probe_curve,
         "report_picture": report_picture,
         "text_highlights": lambda kind: kind.TextHighlights(
             HOSTILE, [(0, 8, "<label>", 0.9), (46, 52, "b", None)], title=HOSTILE
@@ -33,6 +34,9 @@ def pictures():
         "training_curves": lambda kind: kind.TrainingCurves(
             {"loss": [3.0, float("nan"), 0.5], "val_loss": [3.0, 2.0, 1.0], "<accuracy>": [0.1, 0.1, 0.1]},
             title=HOSTILE,
+        ),
+        "word_senses": lambda kind: kind.WordSenses(
+            HOSTILE, [HOSTILE, "b", "<i>"], np.arange(24).reshape(3, 4, 2) % 5 - 1, senses=[HOSTILE, "<b>", "<b>"]
         ),
     }
 
@@ -50,6 +54,12 @@ def learning_rate_curve(kind):
     finder = LearningRateFinder()
     finder.rates, finder.losses = [1e-5, 1e-4, 1e-3, 1e-2], [0.75, 0.625, 0.5, 40.0]
     return kind.LearningRateCurve(finder, title=HOSTILE)
+
+
+def probe_curve(kind):
+    from keras_bert_layers.tasks import ProbeReport
+
+    return kind.ProbeCurve(ProbeReport(np.array([0.5, 0.75]), np.array([0.5, 0.25]), 0.5, 8, 4), title=HOSTILE)
 
 
 def report_picture(kind):

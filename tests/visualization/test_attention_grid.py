@@ -8,6 +8,8 @@ import pytest
 
 from keras_bert_layers.visualization import AttentionGrid
 
+TOLERANCE = 1e-6  # the weights are float32
+
 
 def attention_to(positions):
     """The attention of a head in which each token attends to one position."""
@@ -26,6 +28,23 @@ def test_habits():
     assert page.count("<filter") == 1, "all maps have the accent of the page by one filter"
     assert "spread<" in page
     assert 'aria-label="Map of layer 0, head 5"' in page
+
+
+def test_entropies_and_distances():
+    rows = np.random.default_rng(3).dirichlet(np.ones(5), size=(2, 3, 5))
+    rows[0, 0] = attention_to([0, 2, 0, 3, 1])  # distances 0, 1, 2, 0, 3
+    rows[0, 1] = 1 / 5
+    grid = AttentionGrid("abcde", rows)
+    entropies = [[np.mean([-sum(p * np.log(p) for p in row if p) for row in head]) for head in layer] for layer in rows]
+    distances = [
+        [np.mean([sum(p * abs(i - j) for j, p in enumerate(row)) for i, row in enumerate(head)]) for head in layer]
+        for layer in rows
+    ]
+    assert grid.entropies == pytest.approx(np.array(entropies), abs=TOLERANCE)
+    assert grid.distances == pytest.approx(np.array(distances), abs=TOLERANCE)
+    assert grid.entropies[0, :2] == pytest.approx([0, np.log(5)], abs=TOLERANCE)
+    assert grid.distances[0, 0] == pytest.approx(1.2, abs=TOLERANCE)
+    assert "<br>0.0 nats<br>1.2 away</td>" in grid.html()
 
 
 def test_one_token_looks_at_itself():

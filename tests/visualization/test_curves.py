@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from keras_bert_layers.optimizers import LearningRateFinder
-from keras_bert_layers.visualization import LearningRateCurve, TrainingCurves
+from keras_bert_layers.tasks import ProbeReport
+from keras_bert_layers.visualization import LearningRateCurve, ProbeCurve, TrainingCurves
 
 
 def finder(rates, losses):
@@ -98,3 +99,17 @@ def test_each_chart_has_a_size_of_its_own():
     rates = LearningRateCurve(finder([1e-5, 1e-4], [0.75, 0.5])).html()
     epochs = TrainingCurves({"loss": [0.7, 0.4]}).html()
     assert ('viewBox="0 0 460 240"' in rates, 'viewBox="0 0 318 210"' in epochs) == (True, True)
+
+
+def test_probe_curve():
+    report = ProbeReport(np.array([0.5, 0.75, 0.7]), np.array([0.25, 0.5, 0.3]), 0.55, 1234, 5)
+    page = ProbeCurve(report).html()
+    assert "Accuracy in 5 folds" in page
+    assert "is right for 55 % of 1,234" in page
+    assert page.count("<circle") == 6
+    assert re.findall(r'text-anchor="middle"[^>]*>([^<]*)<', page) == ["0", "2", "layer"]
+    assert 'aria-label="accuracy: labels from 0.5 to 0.7, control from 0.25 to 0.3"' in page
+    assert '<th scope="row">1</th><td class="number">0.750</td><td class="number">0.500</td>' in page
+    assert ProbeCurve(report, note="mine").note == "mine"
+    with pytest.raises(TypeError, match="`ProbeCurve`: `report` must be a ProbeReport"):
+        ProbeCurve([0.5, 0.75])

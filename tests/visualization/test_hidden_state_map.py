@@ -113,3 +113,13 @@ def test_wrong_arguments(backbone, preprocessor):
         HiddenStateMap.from_model(backbone, ["film"], points="words", preprocessor=preprocessor)
     with pytest.raises(ValueError, match="`layer` must be at least -3 and less than 3"):
         HiddenStateMap.from_model(backbone, ["film"], layer=3, preprocessor=preprocessor)
+
+
+def test_labels_of_the_first_points_only():
+    picture = HiddenStateMap(list("abcd"), np.eye(4), num_labels=2)
+    drawn, table = picture.html().split("<details>")
+    assert [name for name in "abcd" if f">{name}</text>" in drawn] == ["a", "b"]
+    assert all(f">{name}</bdi>" in table for name in "abcd")
+    assert drawn.count("<circle") == 4
+    with pytest.raises(ValueError, match="`HiddenStateMap`: `num_labels` must be"):
+        HiddenStateMap(["a"], [[1.0]], num_labels=-1)

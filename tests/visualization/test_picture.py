@@ -8,7 +8,7 @@ import pytest
 
 from keras_bert_layers import visualization
 
-VOID = {"meta", "img", "input"}
+VOID = {"br", "meta", "img", "input"}
 DRAWN = {"rect", "line", "path", "circle", "polyline", "polygon"}
 
 
