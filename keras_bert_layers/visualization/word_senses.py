@@ -108,8 +108,8 @@ class WordSenses(Picture):
         numbers = [str(number) for number in range(1, len(self.sentences) + 1)]
         columns = [self.sentences] if self.senses is None else [self.senses, self.sentences]
         rows = [
-            [number, *(html.element("td", html.isolated(cell), class_="wrap") for cell in cells)]
-            for number, *cells in zip(numbers, *columns, strict=True)
+            [number, *map(html.isolated, sense), html.element("td", html.isolated(sentence), class_="wrap")]
+            for number, *sense, sentence in zip(numbers, *columns, strict=True)
         ]
         header = ["", "sentence"] if self.senses is None else ["", "sense", "sentence"]
         body = [html.table("The sentences.", header, rows), *layer_curves("mean cosine", self.curves)]
