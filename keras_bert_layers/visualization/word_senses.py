@@ -14,6 +14,8 @@ from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization.curves import layer_curves
 from keras_bert_layers.visualization.picture import Picture
 
+_NOTE = "Cosines between the hidden states of the word: 1 for the same direction."
+
 
 class WordSenses(Picture):
     """The hidden states of one word in several sentences: their cosines in each layer, and within senses and between.
@@ -52,16 +54,9 @@ class WordSenses(Picture):
     """
 
     def __init__(
-        self,
-        word: str,
-        sentences: Sequence[str],
-        vectors: Any,
-        *,
-        senses: Sequence[str] | None = None,
-        title: str = "",
-        note: str = "Cosines between the hidden states of the word: 1 for the same direction.",
+        self, word: str, sentences: Sequence[str], vectors: Any, *, senses: Any = None, title: str = "", note: str = ""
     ):
-        super().__init__(title=title or f"“{word}” in {len(sentences)} sentences", note=note)
+        super().__init__(title=title or f"“{word}” in {len(sentences)} sentences", note=note or _NOTE)
         self.word, self.sentences, owner = word, list(sentences), type(self).__name__
         self.senses = None if senses is None else list(map(str, senses))
         vectors = np.asarray(vectors, np.float64)
@@ -113,8 +108,8 @@ class WordSenses(Picture):
         numbers = [str(number) for number in range(1, len(self.sentences) + 1)]
         columns = [self.sentences] if self.senses is None else [self.senses, self.sentences]
         rows = [
-            [number, *(html.element("td", html.isolated(cell), class_="wrap") for cell in cells)]
-            for number, *cells in zip(numbers, *columns, strict=True)
+            [number, *map(html.isolated, sense), html.element("td", html.isolated(sentence), class_="wrap")]
+            for number, *sense, sentence in zip(numbers, *columns, strict=True)
         ]
         header = ["", "sentence"] if self.senses is None else ["", "sense", "sentence"]
         body = [html.table("The sentences.", header, rows), *layer_curves("mean cosine", self.curves)]
