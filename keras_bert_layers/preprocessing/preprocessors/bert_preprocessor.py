@@ -12,6 +12,7 @@ from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
+from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 PADDINGS = ("longest", "max_length", "bucket")
@@ -98,6 +99,38 @@ class BertPreprocessor(TextLayer):
             return {key: value[0] for key, value in self.call(pair).items()}
         return self._framed(self._truncated(first, second))
 
+    def with_offsets(self, text: Any, *, prompt: str = "") -> dict[str, Any]:
+        """The outputs of a call on a batch, and where in its text each token stands.
+
+        Args:
+            text: strings `(batch,)`, or a pair of them.
+            prompt: a string that is put before every text; before the first one of a pair.
+
+        Returns:
+            What a call returns, with `"starts"` and `"ends"`, int32 `(batch, sequence)`: bytes of the text, or of that
+            text of a pair which the token is from; -1 for special tokens, padding and the prompt.
+
+        Raises:
+            TypeError, ValueError, tf.errors.InvalidArgumentError: as for a call.
+        """
+        texts = [as_strings("BertPreprocessor", part) for part in split_pair(text) if part is not None]
+        texts[0] = tf.strings.join([prompt, texts[0]])
+        segments = self._truncated(texts[0], texts[1] if len(texts) > 1 else None)
+        row = self._framed(segments)
+        size = len(prompt.encode())
+        places: tuple[list[tf.RaggedTensor], ...] = ([], [])
+        for part, segment, before in zip(texts, segments, (size, 0), strict=False):
+            _, starts, ends = (
+                _keep(values, tf.cast(segment.row_lengths(), tf.int32), self.truncation_side)
+                for values in self.tokenizer.tokenize_with_offsets(part)
+            )
+            for found, values in zip(places, (starts, ends), strict=True):
+                is_text = starts.flat_values >= before
+                found.append(values.with_flat_values(tf.where(is_text, values.flat_values - before, NO_OFFSET)))
+        shape = tf.shape(row["token_ids"])
+        joined = (self._joined(found, NO_OFFSET, NO_OFFSET).to_tensor(NO_OFFSET, shape=shape) for found in places)
+        return {**row, **dict(zip(("starts", "ends"), joined, strict=True))}
+
     def _truncated(self, first: tf.Tensor, second: tf.Tensor | None) -> list[tf.RaggedTensor]:
         """Tokenizes one or two texts and shortens them to fit, ragged int32 `(batch, tokens)` each."""
         first_ids = self.tokenizer.tokenize(first)
@@ -119,13 +152,7 @@ class BertPreprocessor(TextLayer):
 
     def _framed(self, segments: list[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         """Adds special tokens and padding to one or two ragged `(batch, tokens)`."""
-        num_rows = segments[0].nrows()
-        start = tf.fill([num_rows, 1], tf.constant(self.tokenizer.start_id, tf.int32))
-        separator = tf.fill([num_rows, 1], tf.constant(self.tokenizer.separator_id, tf.int32))
-        parts = [start, segments[0], separator]
-        for segment in segments[1:]:
-            parts += [separator] * (self.tokenizer.num_pair_separators - 1) + [segment, separator]
-        row_ids = tf.concat(parts, axis=1)  # ragged [B, (S)]
+        row_ids = self._joined(segments, self.tokenizer.start_id, self.tokenizer.separator_id)  # ragged [B, (S)]
         lengths = tf.cast(row_ids.row_lengths(), tf.int32)  # [B]
         width = padded_width(lengths, padding=self.padding, max_length=self.max_length)
         # [B, S]
@@ -139,6 +166,14 @@ class BertPreprocessor(TextLayer):
             first_lengths = tf.cast(segments[0].row_lengths(), tf.int32) + 2
             segment_ids = padding_mask - tf.sequence_mask(first_lengths, width, dtype=tf.int32)
         return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
+
+    def _joined(self, segments: list[tf.RaggedTensor], start: int, separator: int) -> tf.RaggedTensor:
+        """One or two ragged int32 `(batch, tokens)` as rows, with what stands at the start and between them."""
+        first, last = (tf.fill([segments[0].nrows(), 1], tf.constant(value, tf.int32)) for value in (start, separator))
+        parts = [first, segments[0], last]
+        for segment in segments[1:]:
+            parts += [last] * (self.tokenizer.num_pair_separators - 1) + [segment, last]
+        return tf.concat(parts, axis=1)
 
     def compute_output_spec(self, text: Any) -> dict[str, keras.KerasTensor]:
         """Shapes and dtypes for a functional model: `(batch, None)`, or `(batch, max_length)`."""
