@@ -6,34 +6,34 @@ Axes: R rows, S sequence, H hidden, P points of a path, N = P * R rows at points
 from __future__ import annotations
 
 import functools
+import itertools
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.custom_gradients import freed_with
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import BertEmbedding
 from keras_bert_layers.tasks.inputs.columns import num_rows, on_host
-from keras_bert_layers.tasks.prediction.length_batches import IDS, plan
 from keras_bert_layers.tasks.serving.answers import as_rows, check_takes_text, is_single_row
 
 #: How many points the first quadrature has.
 FIRST_STEPS = 32
 # Of all rows and points that are computed at once: gradients take some 60 kB for a token and a layer of BERT-base.
 TOKENS_AT_ONCE = 2048
-_BACKENDS = ("tensorflow", "jax", "torch")
-_OUTSIDE = "O"
 
-#: The model's inputs with `"starts"` and `"ends"`, int32 `[R, S]` each; the targets, as in `integral`; their names.
-Rows = tuple[dict[str, Any], Any, list[str]]
+IDS = ("token_ids", "segment_ids", "padding_mask")
+OFFSETS = ("starts", "ends")
+#: `IDS` and `OFFSETS`, int32 `[R, S]` each; the targets, as in `integral`; and what they stand for.
+Rows = tuple[dict[str, Any], list[list[int]], list[str]]
 
 
 @dataclass(frozen=True)
@@ -41,18 +41,18 @@ class Attribution:
     """The scores of the tokens of a text for one logit; `attribute` of four tasks computes them.
 
     A score is the integrated gradient of the logit over the output of the embedding layer, on the straight path from a
-    baseline: the same row with [PAD] (or [MASK]) in place of the text's tokens. Above 0, the token raised the logit. The
-    scores add up to the difference of the logit between the text and the baseline. `visualization.AttributionPicture`
-    draws them.
+    baseline: the same row with [PAD] (or [MASK]) in place of the text's tokens. Above 0, the token raised the logit.
+    The scores add up to the difference of the logit between the text and the baseline.
+    `visualization.AttributionPicture` draws them.
 
     Args:
         target: what the logit stands for: a class, an answer, or a tag and its word.
         tokens: the tokens that the model read, special ones included.
-        scores: float64 `(tokens,)`; 0 for special tokens, which the baseline has too.
+        scores: float32 `(tokens,)`; 0 for special tokens, which the baseline has too.
         words: the words of the text as the model reads them (in lower case, for example), without special tokens.
         word_scores: float64 `(words,)`, the sums over the tokens of each word.
         starts: int32 `(tokens,)`, the byte of its text at which a token starts; -1 for special tokens, prompts and
-            questions, and where two windows share a token for the one in which it has less context.
+            questions, and for a token that another window of a token classifier shows with more context.
         ends: int32 `(tokens,)`, the byte after its last; -1 as above.
         difference: the logit of the text minus that of the baseline.
         error: how far the sum of the scores is from `difference`.
@@ -75,13 +75,7 @@ class Attribution:
 
 
 def attribute(
-    task: Any,
-    texts: Any,
-    target: Any = None,
-    *,
-    baseline: str = "pad",
-    tolerance: float = 1e-3,
-    max_steps: int = 256,
+    task: Any, texts: Any, target: Any = None, *, baseline: str = "pad", tolerance: float = 1e-3, max_steps: int = 256
 ) -> Any:
     """Scores the tokens of texts by how much each raised the logit of an answer, with integrated gradients.
 
@@ -90,16 +84,16 @@ def attribute(
     - `BertClassifier` and `BertCrossEncoder`: a class, or the number or score;
     - `BertQuestionAnswerer`: the best span, its start logit plus its end logit in the window in which it is best. The
       span is explained also where "no answer" is more probable;
-    - `BertTokenClassifier`: the tag of a word, the logit of its first piece in the window in which it has most context.
+    - `BertTokenClassifier`: a tag of a word, the logit of its first piece in the window in which it has most context.
       With a `crf` it is the word's own score (emission), without those of the tags beside it.
 
     Args:
         task: the task; this function is a method of it.
         texts: as in `answer`: a list, array or column of strings, or a tuple of two; or a single row.
-        target: what to explain, or a list with one for each text. None is the highest logit of a classifier, the best
-            span, or the word whose tag is most probable, among those with another tag than "O" if there are any.
-            Otherwise a class, by its name or index; or a word, by its index among the words of the tokenizer, or a
-            tuple of the index and the name of a tag. A question answerer takes none.
+        target: what to explain, or a list with one for each text: a class, by its name or index; or a tuple of the
+            index of a word, counted by the tokenizer, and the name of a tag. None is the highest logit of a classifier,
+            the best span of a question answerer, which takes nothing else, or the tag other than "O" that is most
+            probable for a word of the text.
         baseline: what stands in place of the text's tokens at the start of the path: `"pad"`, [PAD], or `"mask"`,
             [MASK]. Positions and segments stay.
         tolerance: the error that is accepted, as a share of the difference, or of 1 if that is smaller. Texts that
@@ -112,45 +106,34 @@ def attribute(
     Raises:
         TypeError, ValueError: what `answer` refuses; an unknown target or baseline; a text without words for a tag; no
             [MASK] in the vocabulary; the task has no preprocessor.
-        RuntimeError: Keras runs on a backend without gradients.
+        RuntimeError: Keras runs on another backend than TensorFlow.
     """
-    owner = type(task).__name__
+    owner, tokenizer = type(task).__name__, getattr(task.preprocessor, "tokenizer", None)
     check_takes_text(task)
     checks.one_of(owner, "baseline", baseline, ["pad", "mask"])
     checks.positive_number(owner, "tolerance", tolerance)
     checks.positive_integer(owner, "max_steps", max_steps)
-    if keras.backend.backend() not in _BACKENDS:
-        raise RuntimeError(f"`{owner}`: `attribute` needs gradients. Received: backend {keras.backend.backend()!r}.")
+    if keras.backend.backend() != "tensorflow":
+        cure = "Save the task, and load it with KERAS_BACKEND=tensorflow."
+        raise RuntimeError(f"`{owner}`: `attribute` needs the backend tensorflow. {cure}")
+    fill = tokenizer.pad_id if baseline == "pad" else tokenizer.mask_id
     is_one = is_single_row(texts)
     columns = task.pipeline.columns(as_rows(texts) if is_one else task.pipeline.from_table(texts)[0])
     wanted = target if isinstance(target, list) else [target] * num_rows(columns)
     checks.length(owner, "target", wanted, num_rows(columns), rule="hold one for each text", unit="targets")
-    if not wanted:
-        return []
-    inputs, targets, names = task._rows_to_attribute(columns, wanted)
-    inputs = {name: np.asarray(values, np.int32) for name, values in inputs.items()}
-    offsets = inputs.pop("starts"), inputs.pop("ends")
-    tokenizer, ids = task.preprocessor.tokenizer, inputs["token_ids"]
-    is_text = ~np.isin(ids, special_ids(tokenizer))
-    baseline_ids = np.where(is_text, tokenizer.pad_id if baseline == "pad" else tokenizer.mask_id, ids)
-    found = _integrated(task, inputs, baseline_ids, np.asarray(targets, np.int32), tolerance, max_steps)
-    errors, is_open = found[-2:]
-    if is_open.any():
-        cure = "Raise `max_steps`, or read `error` of each row."
-        received = f"errors of up to {errors.max():.2g}, in rows {np.flatnonzero(is_open)[:10].tolist()} and so on"
-        rule = f"`attribute` must reach tolerance={tolerance:g} within max_steps={max_steps}"
-        warnings.warn(checks.row_message(owner, rule, received, cure), UserWarning, stacklevel=2)
-    made = [
-        _attribution(
-            tokenizer,
-            names[row],
-            is_text[row, :length],
-            ids[row, :length],
-            *(part[row] for part in (*offsets, *found[:-1])),
-        )
-        for row, length in enumerate(inputs["padding_mask"].sum(axis=1))
-    ]
+    made = (
+        list(_explained(task, task._rows_to_attribute(columns, wanted), fill, tolerance, max_steps)) if wanted else []
+    )
+    missed = [row for row, found in enumerate(made) if found.error > _largest_error(found.difference, tolerance)]
+    if missed:
+        received = f"rows {missed[:10]}{' and more' if len(missed) > 10 else ''} with a larger error"
+        rule = f"the scores of every row must reach tolerance={tolerance:g} with max_steps={max_steps}"
+        warnings.warn(checks.row_message(owner, rule, received, "Raise `max_steps`."), UserWarning, stacklevel=2)
     return made[0] if is_one else made
+
+
+def _largest_error(difference: float, tolerance: float) -> float:
+    return tolerance * max(1.0, abs(difference))
 
 
 def special_ids(tokenizer: Any) -> list[int]:
@@ -158,35 +141,36 @@ def special_ids(tokenizer: Any) -> list[int]:
     return [tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id]
 
 
-def _attribution(
-    tokenizer: Any,
-    name: str,
-    is_text: Any,
-    ids: Any,
-    starts: Any,
-    ends: Any,
-    scores: Any,
-    difference: Any,
-    steps: Any,
-    error: Any,
-) -> Attribution:
-    """The attribution of a row, with the tokens joined to words."""
-    size = len(ids)
-    scores = scores[:size]
-    continues = np.array(tokenizer.continues_word())[ids] & np.roll(is_text, 1)
-    numbers = np.cumsum(is_text & ~continues)[is_text] - 1
-    words = tokenizer.detokenize(tf.RaggedTensor.from_value_rowids(ids[is_text], numbers)).numpy()
-    sums = np.bincount(numbers, scores[is_text], minlength=len(words))
-    tokens = [tokenizer.id_to_token(int(token_id)) for token_id in ids]
-    words, numbers = [word.decode() for word in words], (float(difference), float(error), int(steps))
-    return Attribution(name, tokens, scores, words, sums, starts[:size], ends[:size], *numbers)
+def _explained(task: Any, rows: Rows, fill: int, tolerance: float, max_steps: int) -> Iterator[Attribution]:
+    """The attribution of each row, with twice the points as long as the error is too large."""
+    tokenizer, ids = task.preprocessor.tokenizer, tf.TensorSpec([None, None], tf.int32)
+    signature = (dict.fromkeys(IDS, ids), ids, ids, tf.TensorSpec([None, 3], tf.float32))
+    run = task._predictor.traced_once(types.MethodType(integral, task), signature)
+    all_continue = np.array(tokenizer.continues_word())
+    lengths = np.asarray(rows[0]["padding_mask"]).sum(axis=1)
+    for row, (length, target, name) in enumerate(zip(lengths, *rows[1:], strict=True)):
+        one = {key: np.asarray(values)[row : row + 1, :length].astype(np.int32) for key, values in rows[0].items()}
+        (starts, ends), (ids,) = (one.pop(side)[0] for side in OFFSETS), one["token_ids"]
+        is_text = ~np.isin(ids, special_ids(tokenizer))
+        steps, baseline_ids = min(FIRST_STEPS, max_steps), np.where(is_text, fill, ids)[None]
+        while True:
+            (scores,), (difference,) = (found.numpy() for found in run(one, baseline_ids, [target], path(steps)))
+            error = abs(float(scores.sum(dtype=np.float64)) - float(difference))
+            if steps == max_steps or error <= _largest_error(difference, tolerance):
+                break
+            steps = min(2 * steps, max_steps)
+        numbers = np.cumsum(is_text & ~(all_continue[ids] & np.roll(is_text, 1)))[is_text] - 1
+        words = tokenizer.detokenize(tf.RaggedTensor.from_value_rowids(ids[is_text], numbers)).numpy()
+        sums = np.bincount(numbers, scores[is_text], minlength=len(words))
+        tokens, words = [tokenizer.id_to_token(int(token_id)) for token_id in ids], [word.decode() for word in words]
+        yield Attribution(name, tokens, scores, words, sums, starts, ends, float(difference), error, steps)
 
 
-# What each task explains: columns of texts and a target for each row to `Rows`.
+# What a task explains, from columns of texts and a target for each row.
 
 
 def class_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
-    """The rows of a classifier or a cross encoder, and a class of each."""
+    """The rows of a classifier or a cross encoder."""
     task.pipeline.look_for_cuts(columns)
     inputs = on_host(functools.partial(task.preprocessor.with_offsets, prompt=task.pipeline.prompt), columns)
     names = class_names(task)
@@ -203,7 +187,7 @@ def class_names(task: Any) -> list[str]:
 
 
 def span_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
-    """The windows of a question answerer that hold the best spans, and these."""
+    """The windows of a question answerer that hold the best spans."""
     windows = {name: np.asarray(values) for name, values in on_host(task.preprocessor, columns).items()}
     chosen, targets, names = [], [], []
     for row, logits in enumerate(task.predict_stream(columns)):
@@ -211,81 +195,46 @@ def span_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
         start, end = logits["start_logits"], logits["end_logits"]
         of_row, width = np.flatnonzero(windows["rows"] == row), start.shape[1]
         is_context = windows["starts"][of_row, :width] >= 0
-        length = np.arange(width) - np.arange(width)[:, None]  # of a span from a token (row) to a token (column)
+        length = np.arange(width) - np.arange(width)[:, None]  # from a start (rows) to an end (columns)
         is_span = is_context[:, :, None] & is_context[:, None] & (length >= 0) & (length < task.max_answer_length)
         spans = np.where(is_span, start[:, :, None] + end[:, None], -np.inf)
         window, first, last = np.unravel_index(spans.argmax(), spans.shape)  # [CLS] in a context without tokens
         chosen.append(of_row[window])
         targets.append([last, first])  # the end's logits come first
-        place = (max(windows[side][of_row[window], at], 0) for side, at in (("starts", first), ("ends", last)))
+        place = (max(windows[side][of_row[window], at], 0) for side, at in zip(OFFSETS, (first, last), strict=True))
         names.append(_part(columns[1][row], *place))
-    return {name: windows[name][chosen] for name in (*IDS, "starts", "ends")}, targets, names
+    return {name: windows[name][chosen] for name in (*IDS, *OFFSETS)}, targets, names
 
 
 def tag_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
-    """The windows of a token classifier in which words have most context, and a tag of each word."""
-    owner, tag_names = type(task).__name__, np.array(task.tag_names)
+    """The windows of a token classifier in which words have most context."""
     pieces = on_host(task.pipeline.aligner().align_pieces, *task.pipeline.answer_columns(columns))
     places, word_ids, *offsets = (part.numpy() for part in pieces[1:])
-    logits = task.predict(columns, verbose=0)
-    tags, shares = map(
-        ops.convert_to_numpy, task._decode(logits, np.arange(logits.shape[1]) <= word_ids.max(axis=1)[:, None])
-    )
     inputs = {name: values.numpy() for name, values in pieces.inputs.items()}
-    for name, values in zip(("starts", "ends"), offsets, strict=True):
-        inputs[name] = np.full(inputs["token_ids"].shape, -1)
-        inputs[name].flat[places[places >= 0]] = values[places >= 0]
+    for side, values in zip(OFFSETS, offsets, strict=True):
+        inputs[side] = np.full_like(inputs["token_ids"], -1)
+        inputs[side].flat[places[places >= 0]] = values[places >= 0]
+    shares = np.array(keras.ops.softmax(task.predict(columns, verbose=0)))
+    shares[..., [name == "O" for name in task.tag_names]] = 0
     chosen, targets, names = [], [], []
-    for row, target in enumerate(wanted):
+    for row, given in enumerate(wanted):
         count = word_ids[row].max() + 1
-        is_entity = tag_names[tags[row, :count]] != _OUTSIDE
-        best = np.where(is_entity | ~is_entity.any(), shares[row, :count], -1).argmax() if count else 0
-        word, *tag = target if isinstance(target, tuple) else [int(best) if target is None else target]
-        checks.one_of(owner, f"target of row {row}", word, range(count), "It is the index of a word.")
-        tag = checks.one_of(owner, "target", *tag, task.tag_names) if tag else tag_names[tags[row, word]]
-        of_word = np.flatnonzero(word_ids[row] == word)
+        pairs = list(itertools.product(range(count), task.tag_names))
+        target = pairs[shares[row, :count].argmax()] if given is None and pairs else given
+        if target not in pairs:
+            rule = f"be the index of one of the {count} words of row {row}, and one of {task.tag_names}"
+            raise ValueError(checks.message(type(task).__name__, "target", rule, target))
+        of_word = np.flatnonzero(word_ids[row] == target[0])
         window, position = divmod(places[row, of_word[0]], inputs["token_ids"].shape[1])
         chosen.append(window)
-        targets.append([position * len(tag_names) + task.tag_names.index(tag)])
-        names.append(f"{tag} of {_part(columns[row], offsets[0][row, of_word[0]], offsets[1][row, of_word[-1]])!r}")
+        targets.append([position * len(task.tag_names) + task.tag_names.index(target[1])])
+        names.append(f"{target[1]}: {_part(columns[row], offsets[0][row, of_word[0]], offsets[1][row, of_word[-1]])}")
     return {name: values[chosen] for name, values in inputs.items()}, targets, names
 
 
 def _part(text: Any, start: int, end: int) -> str:
     """The part of a text between two bytes."""
     return (text if isinstance(text, bytes) else str(text).encode())[start:end].decode(errors="replace")
-
-
-def _integrated(
-    task: Any, inputs: dict[str, np.ndarray], baseline_ids: np.ndarray, targets: np.ndarray, tolerance: float, most: int
-) -> tuple[np.ndarray, ...]:
-    """Integrates rows, those of similar length together, and again with twice the points while errors are too large.
-
-    Returns:
-        The scores, float64 `[R, S]`; the differences, float64 `[R]`; the numbers of points; the errors; and whether the
-        error is too large.
-    """
-    ids = tf.TensorSpec([None, None], tf.int32)
-    signature = (dict.fromkeys(IDS, ids), ids, ids, tf.TensorSpec([None, 3], tf.float32))
-    run = task._predictor.traced_once(types.MethodType(integral, task), signature)
-    lengths, steps = inputs["padding_mask"].sum(axis=1), min(FIRST_STEPS, most)
-    scores, differences, counts = np.zeros(baseline_ids.shape), np.zeros(len(lengths)), np.zeros(len(lengths), int)
-    is_open = np.ones(len(lengths), bool)
-    while True:
-        rows = np.flatnonzero(is_open)
-        for order in plan(lengths[rows], width=int, max_rows=None, max_tokens=TOKENS_AT_ONCE // steps):
-            chosen = rows[order]
-            width = lengths[chosen].max()
-            of_ids = keras.tree.map_structure(lambda ids: ids[chosen, :width], (inputs, baseline_ids))  # noqa: B023
-            given = keras.tree.map_structure(ops.convert_to_tensor, (*of_ids, targets[chosen], path(steps)))
-            found = map(ops.convert_to_numpy, run(*given))
-            scores[chosen, :width], differences[chosen] = found
-            counts[chosen] = steps
-        errors = np.abs(scores.sum(axis=1) - differences)
-        is_open = errors > tolerance * np.maximum(1, np.abs(differences))
-        if steps == most or not is_open.any():
-            return scores, differences, counts, errors, is_open
-        steps = min(2 * steps, most)
 
 
 def path(steps: int) -> np.ndarray:
@@ -301,7 +250,7 @@ def path(steps: int) -> np.ndarray:
 
 
 def integral(task: Any, inputs: dict[str, Any], baseline_ids: Any, targets: Any, path: Any) -> tuple[Any, Any]:
-    """Integrated gradients of rows, a few points at a time; in TensorFlow's graphs, or eagerly.
+    """Integrated gradients of rows, a few points at a time, in TensorFlow's graph.
 
     Args:
         task: the task.
@@ -314,50 +263,41 @@ def integral(task: Any, inputs: dict[str, Any], baseline_ids: Any, targets: Any,
     Returns:
         The scores, float32 `[R, S]`, 0 at padding, and the differences, float32 `[R]`.
     """
-    num_points, (num_rows, length) = ops.shape(path)[0], ops.shape(baseline_ids)
-    at_once = ops.maximum(1, TOKENS_AT_ONCE // ops.maximum(1, num_rows * length))
+    num_rows, length = tf.unstack(tf.shape(baseline_ids))
+    at_once = tf.maximum(1, TOKENS_AT_ONCE // tf.maximum(1, num_rows * length))
 
     def add(start: Any, scores: Any, differences: Any) -> tuple[Any, Any, Any]:
         points = path[start : start + at_once]  # [P, 3]
-        number = ops.shape(points)[0]
-        rows = keras.tree.map_structure(lambda ids: ops.tile(ids, (number, 1)), (inputs, baseline_ids, targets))
-        products, logits = _at_points(task, *rows, ops.repeat(points[:, 0], num_rows))
-        scores += ops.tensordot(points[:, 1], ops.reshape(products, (number, num_rows, length)), 1)
-        differences += ops.tensordot(points[:, 2], ops.reshape(logits, (number, num_rows)), 1)
+        number = tf.shape(points)[0]
+        rows = tf.nest.map_structure(lambda ids: tf.tile(ids, [number, 1]), (inputs, baseline_ids, targets))
+        products, logits = _at_points(task, *rows, tf.repeat(points[:, 0], num_rows))
+        scores += tf.tensordot(points[:, 1], tf.reshape(products, [number, num_rows, length]), 1)
+        differences += tf.tensordot(points[:, 2], tf.reshape(logits, [number, num_rows]), 1)
         return start + at_once, scores, differences
 
-    state = (ops.zeros((), "int32"), ops.zeros((num_rows, length)), ops.zeros((num_rows,)))
-    if keras.backend.backend() == "tensorflow":
-        return tf.while_loop(lambda start, *_: start < num_points, add, state, parallel_iterations=1)[1:]
-    while state[0] < num_points:
-        state = add(*state)
-    return state[1:]
+    state = (tf.constant(0), tf.zeros([num_rows, length]), tf.zeros([num_rows]))
+    return tf.while_loop(lambda start, *_: start < tf.shape(path)[0], add, state, parallel_iterations=1)[1:]
 
 
 def _at_points(task: Any, inputs: dict[str, Any], baseline_ids: Any, targets: Any, shares: Any) -> tuple[Any, Any]:
-    """Gradients at points of the path, float32 `[N, S]`: sums over H of gradient times change; and the targets `[N]`."""
+    """Gradients times changes at points of paths, summed over H, float32 `[N, S]`; and the targets `[N]`."""
+    found: list[Any] = []
 
-    def target_at(offset: Any) -> tuple[Any, tuple[Any, Any]]:
-        changes = []
+    def embed(layer: BertEmbedding, token_ids: Any, segment_ids: Any, padding_mask: Any) -> Any:
+        # [PAD] has a position of its own in RoBERTa. The baseline has the positions of the text.
+        positions = layer._counted_positions(token_ids, None) if layer.position_offset else None
+        both = (layer(ids, segment_ids, positions, padding_mask) for ids in (baseline_ids, token_ids))
+        start, end = (tf.cast(hidden, tf.float32) for hidden in both)
+        found.extend([start + shares[:, None, None] * (end - start), end - start])  # [N, S, H]
+        tape.watch(found[0])
+        return found[0]
 
-        def embed(layer: BertEmbedding, token_ids: Any, segment_ids: Any, padding_mask: Any) -> Any:
-            # [PAD] has a position of its own in RoBERTa. The baseline has the positions of the text.
-            positions = layer._counted_positions(token_ids, None) if layer.position_offset else None
-            given = ((ids, segment_ids, positions, padding_mask) for ids in (baseline_ids, token_ids))
-            start, end = (ops.cast(layer(*arguments), "float32") for arguments in given)
-            changes.append(end - start)
-            return start + shares[:, None, None] * changes[0] + offset  # [N, S, H]
-
-        outputs = keras.tree.flatten(_outputs(task, inputs, embed))
-        logits = [ops.reshape(output, (ops.shape(targets)[0], -1)) for output in outputs]
-        chosen = [ops.take_along_axis(row, targets[:, i : i + 1], axis=1)[:, 0] for i, row in enumerate(logits)]
-        target = functools.reduce(ops.add, chosen)
-        return ops.sum(target), (target, changes[0])
-
-    with freed_with(task):
-        offset = ops.zeros((*ops.shape(baseline_ids), task.backbone.config.hidden_dim))
-        gradient, (target, change) = _gradient(target_at, offset)
-        return ops.where(inputs["padding_mask"] > 0, ops.sum(gradient * change, axis=-1), 0.0), target
+    with freed_with(task), tf.GradientTape(watch_accessed_variables=False) as tape:
+        outputs = tf.nest.flatten(_outputs(task, inputs, embed))
+        rows = [tf.reshape(output, [tf.shape(targets)[0], -1]) for output in outputs]
+        logits = tf.add_n([tf.gather(row, targets[:, i], batch_dims=1) for i, row in enumerate(rows)])
+    products = tf.reduce_sum(tape.gradient(logits, found[0]) * found[1], axis=-1)
+    return tf.where(inputs["padding_mask"] > 0, products, 0.0), logits
 
 
 def _outputs(model: Any, inputs: Any, embed: Callable[..., Any]) -> Any:
@@ -371,14 +311,37 @@ def _outputs(model: Any, inputs: Any, embed: Callable[..., Any]) -> Any:
     return model._run_through_graph(inputs, operation_fn=operation)
 
 
-def _gradient(function: Callable[[Any], tuple[Any, Any]], point: Any) -> tuple[Any, Any]:
-    """The gradient of a function's first result at a point, and its second result."""
-    if keras.backend.backend() == "jax":
-        return __import__("jax").grad(function, has_aux=True)(point)
-    if keras.backend.backend() == "torch":
-        value, other = function(point.requires_grad_())
-        return __import__("torch").autograd.grad(value, point)[0], other
-    with tf.GradientTape(watch_accessed_variables=False) as tape:
-        tape.watch(point)
-        value, other = function(point)
-    return tape.gradient(value, point), other
+def attribution_signature(task: Any) -> Signature:
+    """The signature of what `attribute(texts, max_steps=32)` returns, in graph.
+
+    Returns:
+        A signature with the outputs `"target"`, the highest logit's class; `"token"`, `"score"`, `"start"` and `"end"`,
+        `(batch, sequence)`, padded with `""`, 0, -1 and -1; and `"difference"` and `"error"`, `(batch,)`.
+
+    Raises:
+        ValueError: the task is neither a classifier nor a cross encoder; it has no preprocessor.
+    """
+    if getattr(task, "_rows_to_attribute", None) != types.MethodType(class_rows, task):
+        rule = "name 'attributions' for a BertClassifier or a BertCrossEncoder only"
+        raise ValueError(checks.message(type(task).__name__, "signatures", rule, ["attributions"]))
+    check_takes_text(task)
+    return Signature("attributions", types.MethodType(_serve, task), task.text_inputs())
+
+
+def _serve(task: Any, *texts: Any) -> dict[str, Any]:
+    tokenizer = task.preprocessor.tokenizer
+    row = task.preprocessor.with_offsets(texts if len(texts) > 1 else texts[0], prompt=task.pipeline.prompt)
+    inputs, ids = {name: row[name] for name in IDS}, row["token_ids"]
+    is_special = tf.reduce_any(ids[:, :, None] == special_ids(tokenizer), axis=-1)
+    baseline_ids = tf.where(is_special, ids, tokenizer.pad_id)
+    highest = tf.argmax(task.run(inputs), axis=-1, output_type=tf.int32)
+    scores, differences = integral(task, inputs, baseline_ids, highest[:, None], tf.constant(path(FIRST_STEPS)))
+    return {
+        "target": tf.gather(class_names(task), highest),
+        "token": tf.where(row["padding_mask"] > 0, tf.gather(tokenizer._tokens, ids), ""),
+        "score": scores,
+        "start": row["starts"],
+        "end": row["ends"],
+        "difference": differences,
+        "error": tf.abs(tf.reduce_sum(scores, axis=1) - differences),
+    }

@@ -116,20 +116,17 @@ class BertPreprocessor(TextLayer):
         texts = [as_strings("BertPreprocessor", part) for part in split_pair(text) if part is not None]
         texts[0] = tf.strings.join([prompt, texts[0]])
         segments = self._truncated(texts[0], texts[1] if len(texts) > 1 else None)
-        row = self._framed(segments)
-        size = len(prompt.encode())
-        places: tuple[list[tf.RaggedTensor], ...] = ([], [])
-        for part, segment, before in zip(texts, segments, (size, 0), strict=False):
-            _, starts, ends = (
-                _keep(values, tf.cast(segment.row_lengths(), tf.int32), self.truncation_side)
-                for values in self.tokenizer.tokenize_with_offsets(part)
-            )
-            for found, values in zip(places, (starts, ends), strict=True):
-                is_text = starts.flat_values >= before
-                found.append(values.with_flat_values(tf.where(is_text, values.flat_values - before, NO_OFFSET)))
-        shape = tf.shape(row["token_ids"])
-        joined = (self._joined(found, NO_OFFSET, NO_OFFSET).to_tensor(NO_OFFSET, shape=shape) for found in places)
-        return {**row, **dict(zip(("starts", "ends"), joined, strict=True))}
+        row, places, size = self._framed(segments), [], len(prompt.encode())
+        for part, segment in zip(texts, segments, strict=True):
+            _, starts, ends = self.tokenizer.tokenize_with_offsets(part)
+            both = tf.stack([starts.flat_values, ends.flat_values], axis=1) - size  # [T, 2]
+            both = starts.with_flat_values(tf.where(both[:, :1] < 0, NO_OFFSET, both))
+            places.append(_keep(both, tf.cast(segment.row_lengths(), tf.int32), self.truncation_side))
+            size = 0
+        none = tf.fill([segments[0].nrows(), 1, 2], NO_OFFSET)
+        width = tf.shape(row["token_ids"])[1]
+        joined = self._joined(places, none, none).to_tensor(NO_OFFSET, shape=tf.stack([-1, width, 2]))
+        return {**row, "starts": joined[..., 0], "ends": joined[..., 1]}
 
     def _truncated(self, first: tf.Tensor, second: tf.Tensor | None) -> list[tf.RaggedTensor]:
         """Tokenizes one or two texts and shortens them to fit, ragged int32 `(batch, tokens)` each."""
@@ -152,7 +149,8 @@ class BertPreprocessor(TextLayer):
 
     def _framed(self, segments: list[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         """Adds special tokens and padding to one or two ragged `(batch, tokens)`."""
-        row_ids = self._joined(segments, self.tokenizer.start_id, self.tokenizer.separator_id)  # ragged [B, (S)]
+        special = (self.tokenizer.start_id, self.tokenizer.separator_id)
+        row_ids = self._joined(segments, *(tf.fill([segments[0].nrows(), 1], value) for value in special))
         lengths = tf.cast(row_ids.row_lengths(), tf.int32)  # [B]
         width = padded_width(lengths, padding=self.padding, max_length=self.max_length)
         # [B, S]
@@ -167,13 +165,12 @@ class BertPreprocessor(TextLayer):
             segment_ids = padding_mask - tf.sequence_mask(first_lengths, width, dtype=tf.int32)
         return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
 
-    def _joined(self, segments: list[tf.RaggedTensor], start: int, separator: int) -> tf.RaggedTensor:
-        """One or two ragged int32 `(batch, tokens)` as rows, with what stands at the start and between them."""
-        first, last = (tf.fill([segments[0].nrows(), 1], tf.constant(value, tf.int32)) for value in (start, separator))
-        parts = [first, segments[0], last]
+    def _joined(self, segments: list[tf.RaggedTensor], start: tf.Tensor, separator: tf.Tensor) -> tf.RaggedTensor:
+        """One or two ragged `(batch, tokens, ...)` as rows, with what stands before and after them."""
+        parts = [start, segments[0], separator]
         for segment in segments[1:]:
-            parts += [last] * (self.tokenizer.num_pair_separators - 1) + [segment, last]
-        return tf.concat(parts, axis=1)
+            parts += [separator] * (self.tokenizer.num_pair_separators - 1) + [segment, separator]
+        return tf.concat(parts, axis=1)  # ragged [B, (S), ...]
 
     def compute_output_spec(self, text: Any) -> dict[str, keras.KerasTensor]:
         """Shapes and dtypes for a functional model: `(batch, None)`, or `(batch, max_length)`."""

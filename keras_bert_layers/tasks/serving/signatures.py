@@ -6,7 +6,7 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export.batching import refuse_foreign_padding
-from keras_bert_layers.tasks.serving.attributions import attribution_signature
+from keras_bert_layers.tasks.attribution import attribution_signature
 
 
 def signature_of_ids(task: Any, name: str = "token_ids", part: str | None = None) -> Signature:
