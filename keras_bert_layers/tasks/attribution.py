@@ -33,7 +33,7 @@ TOKENS_AT_ONCE = 2048
 IDS = ("token_ids", "segment_ids", "padding_mask")
 OFFSETS = ("starts", "ends")
 #: `IDS` and `OFFSETS`, int32 `[R, S]` each; the targets, as in `integral`; and what they stand for.
-Rows = tuple[dict[str, Any], list[list[int]], list[str]]
+Rows = tuple[dict[str, Any], list[Any], list[str]]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def attribute(
             [MASK] in the vocabulary; the task has no preprocessor.
         RuntimeError: Keras runs on another backend than TensorFlow.
     """
-    owner, tokenizer = type(task).__name__, getattr(task.preprocessor, "tokenizer", None)
+    owner = type(task).__name__
     check_takes_text(task)
     checks.one_of(owner, "baseline", baseline, ["pad", "mask"])
     checks.positive_number(owner, "tolerance", tolerance)
@@ -116,6 +116,7 @@ def attribute(
     if keras.backend.backend() != "tensorflow":
         cure = "Save the task, and load it with KERAS_BACKEND=tensorflow."
         raise RuntimeError(f"`{owner}`: `attribute` needs the backend tensorflow. {cure}")
+    tokenizer = task.preprocessor.tokenizer
     fill = tokenizer.pad_id if baseline == "pad" else tokenizer.mask_id
     is_one = is_single_row(texts)
     columns = task.pipeline.columns(as_rows(texts) if is_one else task.pipeline.from_table(texts)[0])
@@ -154,7 +155,9 @@ def _explained(task: Any, rows: Rows, fill: int, tolerance: float, max_steps: in
         is_text = ~np.isin(ids, special_ids(tokenizer))
         steps, baseline_ids = min(FIRST_STEPS, max_steps), np.where(is_text, fill, ids)[None]
         while True:
-            (scores,), (difference,) = (found.numpy() for found in run(one, baseline_ids, [target], path(steps)))
+            (scores,), (difference,) = (
+                found.numpy() for found in run(one, baseline_ids, np.array([target], np.int32), path(steps))
+            )
             error = abs(float(scores.sum(dtype=np.float64)) - float(difference))
             if steps == max_steps or error <= _largest_error(difference, tolerance):
                 break
@@ -270,7 +273,7 @@ def integral(task: Any, inputs: dict[str, Any], baseline_ids: Any, targets: Any,
         points = path[start : start + at_once]  # [P, 3]
         number = tf.shape(points)[0]
         rows = tf.nest.map_structure(lambda ids: tf.tile(ids, [number, 1]), (inputs, baseline_ids, targets))
-        products, logits = _at_points(task, *rows, tf.repeat(points[:, 0], num_rows))
+        products, logits = _at_points(task, tf.repeat(points[:, 0], num_rows), *rows)
         scores += tf.tensordot(points[:, 1], tf.reshape(products, [number, num_rows, length]), 1)
         differences += tf.tensordot(points[:, 2], tf.reshape(logits, [number, num_rows]), 1)
         return start + at_once, scores, differences
@@ -279,7 +282,7 @@ def integral(task: Any, inputs: dict[str, Any], baseline_ids: Any, targets: Any,
     return tf.while_loop(lambda start, *_: start < tf.shape(path)[0], add, state, parallel_iterations=1)[1:]
 
 
-def _at_points(task: Any, inputs: dict[str, Any], baseline_ids: Any, targets: Any, shares: Any) -> tuple[Any, Any]:
+def _at_points(task: Any, shares: Any, inputs: dict[str, Any], baseline_ids: Any, targets: Any) -> tuple[Any, Any]:
     """Gradients times changes at points of paths, summed over H, float32 `[N, S]`; and the targets `[N]`."""
     found: list[Any] = []
 
