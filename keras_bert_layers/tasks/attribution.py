@@ -31,9 +31,8 @@ FIRST_STEPS = 32
 TOKENS_AT_ONCE = 2048
 
 IDS = ("token_ids", "segment_ids", "padding_mask")
-OFFSETS = ("starts", "ends")
-#: `IDS` and `OFFSETS`, int32 `[R, S]` each; the targets, as in `integral`; and what they stand for.
-Rows = tuple[dict[str, Any], list[Any], list[str]]
+#: For each row, the arrays `IDS`, `"starts"` and `"ends"`, int `[S]`; the targets, as in `integral`; and their name.
+Rows = Iterator[tuple[dict[str, np.ndarray], list[Any], str]]
 
 
 @dataclass(frozen=True)
@@ -144,20 +143,18 @@ def special_ids(tokenizer: Any) -> list[int]:
 
 def _explained(task: Any, rows: Rows, fill: int, tolerance: float, max_steps: int) -> Iterator[Attribution]:
     """The attribution of each row, with twice the points as long as the error is too large."""
-    tokenizer, ids = task.preprocessor.tokenizer, tf.TensorSpec([None, None], tf.int32)
-    signature = (dict.fromkeys(IDS, ids), ids, ids, tf.TensorSpec([None, 3], tf.float32))
+    tokenizer, spec = task.preprocessor.tokenizer, tf.TensorSpec([None, None], tf.int32)
+    signature = (dict.fromkeys(IDS, spec), spec, spec, tf.TensorSpec([None, 3], tf.float32))
     run = task._predictor.traced_once(types.MethodType(integral, task), signature)
     all_continue = np.array(tokenizer.continues_word())
-    lengths = np.asarray(rows[0]["padding_mask"]).sum(axis=1)
-    for row, (length, target, name) in enumerate(zip(lengths, *rows[1:], strict=True)):
-        one = {key: np.asarray(values)[row : row + 1, :length].astype(np.int32) for key, values in rows[0].items()}
-        (starts, ends), (ids,) = (one.pop(side)[0] for side in OFFSETS), one["token_ids"]
+    for row, target, name in rows:
+        one = {key: np.asarray(values[: row["padding_mask"].sum()], np.int32) for key, values in row.items()}
+        starts, ends, ids = one.pop("starts"), one.pop("ends"), one["token_ids"]
         is_text = ~np.isin(ids, special_ids(tokenizer))
-        steps, baseline_ids = min(FIRST_STEPS, max_steps), np.where(is_text, fill, ids)[None]
+        steps, inputs = min(FIRST_STEPS, max_steps), {key: values[None] for key, values in one.items()}
+        others = np.where(is_text, fill, ids)[None], np.array([target], np.int32)
         while True:
-            (scores,), (difference,) = (
-                found.numpy() for found in run(one, baseline_ids, np.array([target], np.int32), path(steps))
-            )
+            (scores,), (difference,) = (found.numpy() for found in run(inputs, *others, path(steps)))
             error = abs(float(scores.sum(dtype=np.float64)) - float(difference))
             if steps == max_steps or error <= _largest_error(difference, tolerance):
                 break
@@ -177,11 +174,12 @@ def class_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
     task.pipeline.look_for_cuts(columns)
     inputs = on_host(functools.partial(task.preprocessor.with_offsets, prompt=task.pipeline.prompt), columns)
     names = class_names(task)
-    highest = task.predict(columns, verbose=0).argmax(axis=-1) if None in wanted else wanted
     indices = {key: index for index, name in enumerate(names) for key in (name, index)}
-    given = [int(best) if one is None else one for one, best in zip(wanted, highest, strict=True)]
-    found = [indices[checks.one_of(type(task).__name__, "target", one, indices)] for one in given]
-    return inputs, [[index] for index in found], [names[index] for index in found]
+    highest = task.predict(columns, verbose=0).argmax(axis=-1).tolist() if None in wanted else wanted
+    for row, target in enumerate(wanted):
+        given = highest[row] if target is None else target
+        index = indices[checks.one_of(type(task).__name__, "target", given, indices)]
+        yield {name: values[row].numpy() for name, values in inputs.items()}, [index], names[index]
 
 
 def class_names(task: Any) -> list[str]:
@@ -192,34 +190,31 @@ def class_names(task: Any) -> list[str]:
 def span_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
     """The windows of a question answerer that hold the best spans."""
     windows = {name: np.asarray(values) for name, values in on_host(task.preprocessor, columns).items()}
-    chosen, targets, names = [], [], []
+    of_window = windows.pop("rows")
     for row, logits in enumerate(task.predict_stream(columns)):
         checks.one_of(type(task).__name__, "target", wanted[row], [None])
         start, end = logits["start_logits"], logits["end_logits"]
-        of_row, width = np.flatnonzero(windows["rows"] == row), start.shape[1]
+        of_row, width = np.flatnonzero(of_window == row), start.shape[1]
         is_context = windows["starts"][of_row, :width] >= 0
         length = np.arange(width) - np.arange(width)[:, None]  # from a start (rows) to an end (columns)
         is_span = is_context[:, :, None] & is_context[:, None] & (length >= 0) & (length < task.max_answer_length)
         spans = np.where(is_span, start[:, :, None] + end[:, None], -np.inf)
         window, first, last = np.unravel_index(spans.argmax(), spans.shape)  # [CLS] in a context without tokens
-        chosen.append(of_row[window])
-        targets.append([last, first])  # the end's logits come first
-        place = (max(windows[side][of_row[window], at], 0) for side, at in zip(OFFSETS, (first, last), strict=True))
-        names.append(_part(columns[1][row], *place))
-    return {name: windows[name][chosen] for name in (*IDS, *OFFSETS)}, targets, names
+        one = {name: values[of_row[window]] for name, values in windows.items()}
+        # The end's logits come first.
+        yield one, [last, first], _part(columns[1][row], max(one["starts"][first], 0), max(one["ends"][last], 0))
 
 
 def tag_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
     """The windows of a token classifier in which words have most context."""
     pieces = on_host(task.pipeline.aligner().align_pieces, *task.pipeline.answer_columns(columns))
-    places, word_ids, *offsets = (part.numpy() for part in pieces[1:])
+    places, word_ids, starts, ends = (part.numpy() for part in pieces[1:])
     inputs = {name: values.numpy() for name, values in pieces.inputs.items()}
-    for side, values in zip(OFFSETS, offsets, strict=True):
+    for side, values in (("starts", starts), ("ends", ends)):
         inputs[side] = np.full_like(inputs["token_ids"], -1)
         inputs[side].flat[places[places >= 0]] = values[places >= 0]
     shares = np.array(keras.ops.softmax(task.predict(columns, verbose=0)))
     shares[..., [name == "O" for name in task.tag_names]] = 0
-    chosen, targets, names = [], [], []
     for row, given in enumerate(wanted):
         count = word_ids[row].max() + 1
         pairs = list(itertools.product(range(count), task.tag_names))
@@ -229,10 +224,9 @@ def tag_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
             raise ValueError(checks.message(type(task).__name__, "target", rule, target))
         of_word = np.flatnonzero(word_ids[row] == target[0])
         window, position = divmod(places[row, of_word[0]], inputs["token_ids"].shape[1])
-        chosen.append(window)
-        targets.append([position * len(task.tag_names) + task.tag_names.index(target[1])])
-        names.append(f"{target[1]}: {_part(columns[row], offsets[0][row, of_word[0]], offsets[1][row, of_word[-1]])}")
-    return {name: values[chosen] for name, values in inputs.items()}, targets, names
+        word = _part(columns[row], starts[row, of_word[0]], ends[row, of_word[-1]])
+        index = position * len(task.tag_names) + task.tag_names.index(target[1])
+        yield {name: values[window] for name, values in inputs.items()}, [index], f"{target[1]}: {word}"
 
 
 def _part(text: Any, start: int, end: int) -> str:
