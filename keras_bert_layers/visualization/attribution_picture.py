@@ -1,6 +1,6 @@
 """`AttributionPicture`: the words of texts, marked by how much each raised or lowered a logit."""
 
-from collections.abc import Sequence
+from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.tasks import Attribution
@@ -10,7 +10,6 @@ from keras_bert_layers.visualization.picture import Picture
 
 # Of the largest score of a text; a word below it is not marked.
 _LEAST = 0.1
-_BAR_WIDTH = 128  # pixels, of the largest score
 _NOTE = "A word with a score above 0 raised the logit, one below 0 lowered it. The scores add up to the difference."
 
 
@@ -18,7 +17,7 @@ class AttributionPicture(Picture):
     """The words of texts with their scores, marked by sign and strength, and a table of all scores.
 
     Args:
-        attributions: what `attribute` of a task returned, for one text or for several.
+        attributions: what `attribute` of a task returned: an `Attribution`, or a list of them.
         title: heading.
         note: what the picture shows.
 
@@ -34,13 +33,7 @@ class AttributionPicture(Picture):
         2
     """
 
-    def __init__(
-        self,
-        attributions: Attribution | Sequence[Attribution],
-        *,
-        title: str = "Which words decided",
-        note: str = _NOTE,
-    ):
+    def __init__(self, attributions: Any, *, title: str = "Which words decided", note: str = _NOTE):
         super().__init__(title=title, note=note)
         self.attributions = [attributions] if isinstance(attributions, Attribution) else list(attributions)
         for found in self.attributions:
@@ -55,21 +48,13 @@ def _described(found: Attribution) -> list[html.Element]:
     sums = f"scores add up to {found.word_scores.sum():+.3f}, difference {found.difference:+.3f}"
     facts = html.element("p", html.isolated(found.target), f": {sums}, error {found.error:.1e}, {found.steps} points")
     largest = max(map(abs, found.word_scores.tolist()), default=0.0) or 1.0
-    pieces: list[html.Element | str] = []
-    rows = []
+    pieces, rows = [], []
     for word, score in zip(found.words, found.word_scores.tolist(), strict=True):
         share, index = abs(score) / largest, 0 if score > 0 else 1
         shade = f"background: color-mix(in srgb, {colors.tint(index).css()} {share:.0%}, var(--surface))"
         label = [html.isolated(word), " ", html.element("small", f"{score:+.2f}")]
-        marked = (
-            html.element("mark", *label, class_=f"c{index}", style=shade) if share >= _LEAST else html.isolated(word)
-        )
-        pieces += [marked, " "]
-        bar = html.bar(0, 0, max(1, _BAR_WIDTH * share), 12, f"c{index}")
-        rows.append([html.isolated(word), html.number(f"{score:+.3f}"), html.drawing(_BAR_WIDTH, 12, [bar])])
+        is_marked = share >= _LEAST
+        pieces += [html.element("mark", *label, class_=f"c{index}", style=shade) if is_marked else label[0], " "]
+        rows.append([html.isolated(word), html.number(f"{score:+.3f}")])
     text = html.element("p", *pieces, class_="text", dir="auto", translate="no")
-    return [
-        facts,
-        text,
-        html.table("The score of each word, in the order of the text.", ["word", "score", "as a bar"], rows),
-    ]
+    return [facts, text, html.table("The score of each word, in the order of the text.", ["word", "score"], rows)]
