@@ -97,7 +97,8 @@ def attribute(
             [MASK]. Positions and segments stay.
         tolerance: the error that is accepted, as a share of the difference, or of 1 if that is smaller. Texts that
             exceed it are computed again with twice the points, 32 at first.
-        max_steps: the most points. A text that is still above the tolerance is named in a warning.
+        max_steps: the most points. A text that is still above the tolerance, as may be in half precision, is named in
+            a warning.
 
     Returns:
         One `tasks.Attribution` for each text; for a single row, its own.
@@ -106,6 +107,17 @@ def attribute(
         TypeError, ValueError: what `answer` refuses; an unknown target or baseline; a text without words for a tag; no
             [MASK] in the vocabulary; the task has no preprocessor.
         RuntimeError: Keras runs on another backend than TensorFlow.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> config = kbl.BertConfig(vocabulary_size=7, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+        >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "##ness", "film"])
+        >>> classifier = kbl.BertClassifier(kbl.BertBackbone(config), 2, preprocessor=kbl.BertPreprocessor(tokenizer))
+        >>> found = classifier.attribute("goodness film", target=1)
+        >>> found.tokens, found.words
+        (['[CLS]', 'good', '##ness', 'film', '[SEP]'], ['goodness', 'film'])
+        >>> bool(abs(found.scores.sum() - found.difference) <= found.error + 1e-6)
+        True
     """
     owner = type(task).__name__
     check_takes_text(task)
@@ -119,7 +131,7 @@ def attribute(
     fill = tokenizer.pad_id if baseline == "pad" else tokenizer.mask_id
     is_one = is_single_row(texts)
     columns = task.pipeline.columns(as_rows(texts) if is_one else task.pipeline.from_table(texts)[0])
-    wanted = target if isinstance(target, list) else [target] * num_rows(columns)
+    wanted = list(target) if isinstance(target, list | np.ndarray) else [target] * num_rows(columns)
     checks.length(owner, "target", wanted, num_rows(columns), rule="hold one for each text", unit="targets")
     made = (
         list(_explained(task, task._rows_to_attribute(columns, wanted), fill, tolerance, max_steps)) if wanted else []

@@ -151,6 +151,8 @@ def test_targets(classifier):
     assert [one.target for one in by_name] == ["so"] * 3
     assert by_index[0].difference == by_name[0].difference
     highest = classifier.predict(TEXTS[2:], verbose=0)[0].argmax()
+    by_labels = classifier.attribute(TEXTS, np.array([2, 0, 1]))
+    assert [one.target for one in by_labels] == ["so", "bad", "good"]
     assert [one.target for one in by_index] == ["so", "bad", NAMES[highest]]
 
 
