@@ -13,7 +13,7 @@ from keras import ops
 
 import keras_bert_layers as kbl
 from keras_bert_layers.layers import EncoderParts, RotaryPositions
-from keras_bert_layers.preprocessing import SpanPreprocessor
+from keras_bert_layers.preprocessing import SentencePieceTokenizer, SpanPreprocessor
 
 TEXTS = ["a good film", "unhappy night , good night !", "film"]
 NAMES = ["bad", "good", "so"]
@@ -144,6 +144,20 @@ def test_pairs(classifier, preprocessor):
     ids = preprocessor((TEXTS[:1], TEXTS[2:]))
     before = classifier(with_baseline(ids, preprocessor.tokenizer.pad_id))
     assert found.difference == pytest.approx(float((classifier(ids) - before)[0, 1]), abs=SUM_TOLERANCE)
+
+
+def test_sentence_pieces_and_positions_of_roberta(new_backbone):
+    """`<pad>`, which is the baseline, has a position of its own in RoBERTa; the path keeps the positions of the text."""
+    vocabulary = ["<s>", "<pad>", "</s>", "<unk>", "▁", "▁good", "night", "▁n", "ight", "<mask>"]
+    tokenizer = SentencePieceTokenizer(vocabulary, [0, 0, 0, 0, -2, -3, -4, -5, -6, 0])
+    backbone = new_backbone(vocabulary_size=10, position_offset=2, num_segments=1, num_layers=2)
+    task = kbl.BertClassifier(backbone, class_names=NAMES, preprocessor=kbl.BertPreprocessor(tokenizer, max_length=9))
+    found = task.attribute(["good night", "night"], 1)[0]
+    assert (found.words, found.tokens[1:4]) == (["good", "night"], ["▁good", "▁", "night"])
+    assert found.word_scores[1] == pytest.approx(found.scores[2:4].sum())
+    ids = {name: np.array(values) for name, values in task.preprocessor(["good night"]).items()}
+    expected = midpoint_scores(backbone, task.get_layer("classification_head"), ids, 1, tokenizer.pad_id)
+    np.testing.assert_allclose(found.scores, expected, atol=MIDPOINT_TOLERANCE)
 
 
 def test_targets(classifier):
