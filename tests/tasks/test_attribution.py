@@ -147,7 +147,7 @@ def test_pairs(classifier, preprocessor):
 
 
 def test_sentence_pieces_and_positions_of_roberta(new_backbone):
-    """`<pad>`, which is the baseline, has a position of its own in RoBERTa; the path keeps the positions of the text."""
+    """`<pad>`, the baseline, has a position of its own in RoBERTa; the path keeps the positions of the text."""
     vocabulary = ["<s>", "<pad>", "</s>", "<unk>", "▁", "▁good", "night", "▁n", "ight", "<mask>"]
     tokenizer = SentencePieceTokenizer(vocabulary, [0, 0, 0, 0, -2, -3, -4, -5, -6, 0])
     backbone = new_backbone(vocabulary_size=10, position_offset=2, num_segments=1, num_layers=2)
