@@ -7,7 +7,7 @@ Fine-tunes all-MiniLM-L6-v2 for 300 steps of 32 training sentences (AdamW, a lin
 
 - Completeness: how far the scores of a text are from adding up to the difference of the logit.
 - Captum: `LayerIntegratedGradients` on the same weights in transformers, with the same [PAD] baseline and as many
-  Gauss-Legendre points. It needs the extra `peers` and captum; without it, the rest is measured.
+  Gauss-Legendre points. It needs the extra `peers`; without it, the rest is measured.
 - Deletion: the mean probability of the predicted class after 1 to 5 words were removed: those with the highest scores,
   those whose removal alone lowers the logit most (occlusion), and random ones.
 - Rank correlation: Spearman's between the scores of a text's words and their occlusion, the mean over the texts.
@@ -135,7 +135,7 @@ def main() -> None:
         classifier = train(options)
         if options.model is not None:
             classifier.save(options.model)
-    from scipy.stats import spearmanr
+    from scipy.stats import spearmanr  # of the extra `peers`
 
     from keras_bert_layers.data import read_glue
 
