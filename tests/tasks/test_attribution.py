@@ -82,18 +82,17 @@ def midpoint_scores(backbone, head, ids, target, fill):
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("baseline", "options"),
     [
-        {},
-        {"position_offset": 2, "max_sequence_length": 15},
-        {"embedding_dim": 5, "activation": "silu"},
-        {"num_segments": 1, "parts": EncoderParts(normalize_first=True)},
-        {"hidden_dim": 12, "parts": EncoderParts(positions=RotaryPositions())},
+        ("pad", {}),
+        ("mask", {"position_offset": 2, "max_sequence_length": 15}),
+        ("pad", {"embedding_dim": 5, "activation": "silu"}),
+        ("mask", {"num_segments": 1, "parts": EncoderParts(normalize_first=True)}),
+        ("pad", {"hidden_dim": 12, "parts": EncoderParts(positions=RotaryPositions())}),
     ],
-    ids=str,
+    ids=["bert", "offset", "projected", "norm first", "rotary"],
 )
-@pytest.mark.parametrize("baseline", ["pad", "mask"])
-def test_scores_are_those_of_the_midpoint_rule(options, baseline, new_backbone, preprocessor):
+def test_scores_are_those_of_the_midpoint_rule(baseline, options, new_backbone, preprocessor):
     tokenizer, sizes = preprocessor.tokenizer, {**new_backbone().config.to_dict(), "num_layers": 2, **options}
     parts = sizes.pop("parts", None)
     backbone = kbl.BertBackbone(kbl.BertConfig.from_dict(sizes), parts=parts)
