@@ -30,6 +30,9 @@ GRAPH, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
 
 NEXT = "next"
 
+# Attributes that change no value, of operations that old servers have without them.
+_MARKS = ("debug_name", "grad_a", "grad_b", "grad_x", "grad_y")
+
 _REQUESTS = Path("assets.extra") / "tf_serving_warmup_requests"
 
 #: Signature -> requests, each a dictionary of input -> array.
@@ -189,15 +192,16 @@ def _variables(graphs: Sequence[Any]) -> list[Any]:
 def finish_graph(folder: Path) -> Any:
     """Removes what old servers cannot read from the graph that `save_functions` wrote.
 
-    TensorFlow Serving before 2.15 does not know `debug_name`, the name that a variable has for a debugger.
+    TensorFlow Serving before 2.15 does not know `debug_name`, the name that a variable has for a debugger; before 2.16
+    it does not know the marks that matrix products of gradients have for XLA.
 
     Returns:
         The `SavedModel` message, as it is in the folder now.
     """
     saved = saved_model_pb2.SavedModel.FromString((folder / GRAPH).read_bytes())
     for node in nodes_of(saved):
-        if node.op == "VarHandleOp":
-            node.attr.pop("debug_name", None)
+        for mark in _MARKS if node.op == "VarHandleOp" or "MatMul" in node.op else ():
+            node.attr.pop(mark, None)
     (folder / GRAPH).write_bytes(saved.SerializeToString(deterministic=True))
     (folder / FINGERPRINT).unlink(missing_ok=True)
     # No public function writes the fingerprint of a changed graph; it is optional.

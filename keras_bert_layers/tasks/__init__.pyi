@@ -1,3 +1,4 @@
+from keras_bert_layers.tasks.attribution import Attribution as Attribution
 from keras_bert_layers.tasks.classification_report import ClassificationError as ClassificationError
 from keras_bert_layers.tasks.classification_report import ClassificationReport as ClassificationReport
 from keras_bert_layers.tasks.classifier import BertClassifier as BertClassifier

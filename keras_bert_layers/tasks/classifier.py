@@ -12,6 +12,7 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import onnx
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.tasks.attribution import attribute, class_rows
 from keras_bert_layers.tasks.classification_report import ClassificationReport, report_of
 from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_options
 from keras_bert_layers.tasks.inputs import TextInputs
@@ -100,6 +101,7 @@ class BertClassifier(Task):
         self.compile()
 
     (predict_proba,) = unavailable('Use `answer(texts)["probabilities"]`.', 1)
+    attribute, _rows_to_attribute = attribute, class_rows
     class_names = Setting(holder="_labels", doc="One name per class, or None.")
     threshold = Setting(holder="_labels", doc="With several labels per text, a class is predicted above this.")
     pairs = Setting(holder="pipeline", doc="Whether a row is a pair of texts; None before the first `fit`.")

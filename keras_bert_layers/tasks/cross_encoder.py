@@ -12,6 +12,7 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.tasks.attribution import attribute, class_rows
 from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.inputs.columns import as_columns
@@ -93,6 +94,7 @@ class BertCrossEncoder(Task):
     prompts = prompts_by_name
     default_prompt = default_prompt
     predict = predict_with_prompt
+    attribute, _rows_to_attribute = attribute, class_rows
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the relevance and the logistic function of the logit."""

@@ -21,6 +21,7 @@ from keras_bert_layers.layers import SpanHead
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.metrics import best_no_answer_threshold
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
+from keras_bert_layers.tasks.attribution import attribute, span_rows
 from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_options
 from keras_bert_layers.tasks.inputs import QuestionInputs
 from keras_bert_layers.tasks.inputs.answer_spans import END, START
@@ -130,6 +131,8 @@ class BertQuestionAnswerer(Task):
         _check_threshold,
         doc="No answer is given if its score exceeds that of the best answer by more than this; None: always answer.",
     )
+
+    attribute, _rows_to_attribute = attribute, span_rows
 
     def default_loss(self) -> Any:
         """Cross entropy of the start and of the end, over [CLS] and the context; the default loss is their mean."""

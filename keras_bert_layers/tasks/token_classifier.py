@@ -21,6 +21,7 @@ from keras_bert_layers.layers import ConditionalRandomField, TokenClassification
 from keras_bert_layers.metrics import EntityF1
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords, check_stride
+from keras_bert_layers.tasks.attribution import attribute, tag_rows
 from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs import WordInputs
 from keras_bert_layers.tasks.inputs.tags import IGNORED
@@ -155,6 +156,8 @@ class BertTokenClassifier(Task):
             raise ValueError(checks.message("BertTokenClassifier", "aggregation", rule, aggregation))
         self._aggregation = aggregation
         self.forget_traces()
+
+    attribute, _rows_to_attribute = attribute, tag_rows
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the tags, the mean over the words; with `crf`, of whole rows, divided by the words."""

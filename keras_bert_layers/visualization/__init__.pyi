@@ -2,6 +2,7 @@ from keras_bert_layers.visualization.architecture import Architecture as Archite
 from keras_bert_layers.visualization.attention_grid import AttentionGrid as AttentionGrid
 from keras_bert_layers.visualization.attention_lines import AttentionLines as AttentionLines
 from keras_bert_layers.visualization.attention_map import AttentionMap as AttentionMap
+from keras_bert_layers.visualization.attribution_picture import AttributionPicture as AttributionPicture
 from keras_bert_layers.visualization.curves import LearningRateCurve as LearningRateCurve
 from keras_bert_layers.visualization.curves import ProbeCurve as ProbeCurve
 from keras_bert_layers.visualization.curves import TrainingCurves as TrainingCurves

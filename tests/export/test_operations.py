@@ -75,6 +75,24 @@ def test_an_attribute_that_servers_got_later(tmp_path):
     assert read_model_card(path)["oldest_tensorflow_serving"] == "2.17"
 
 
+def test_gradients_of_matrix_products_are_for_every_server(tmp_path):
+    weight = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+
+    def gradients(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            stacked = tf.matmul(tf.stack([x, x], axis=1), tf.tile(weight[None], [tf.shape(x)[0], 1, 1]))
+            total = tf.reduce_sum(tf.square(x @ weight)) + tf.reduce_sum(stacked)
+        return {"y": tape.gradient(total, x)}
+
+    path = write_saved_model(tmp_path / "model", [Signature("serve", gradients, NUMBERS)])
+    assert read_model_card(path)["oldest_tensorflow_serving"] == "2.13"
+    x = tf.constant([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+    found = tf.saved_model.load(str(path)).signatures["serve"](x=x)["y"]
+    expected = 2 * x @ weight @ tf.transpose(weight) + 2 * tf.reduce_sum(weight, axis=1)
+    tf.debugging.assert_near(found, expected)
+
+
 def test_an_unknown_server(tmp_path):
     match = r"`serving_version` must be one of \['2\.13', .*'2\.21'\]\. Received: serving_version='2\.12'"
     refused(tmp_path, lambda x: {"y": x}, NUMBERS, match, serving_version="2.12")

@@ -14,6 +14,7 @@ def pictures():
         "attention_grid": lambda kind: kind.AttentionGrid(TOKENS, np.full((2, 3, 5, 5), 0.2), title=HOSTILE),
         "attention_lines": lambda kind: kind.AttentionLines(TOKENS, np.full((5, 5), 0.2), title=HOSTILE),
         "attention_map": lambda kind: kind.AttentionMap(TOKENS, np.linspace(0, 1, 25).reshape(5, 5), note=HOSTILE),
+        "attribution_picture": attribution_picture,
         "hidden_state_map": lambda kind: kind.HiddenStateMap(
             [HOSTILE, *TOKENS], np.arange(18).reshape(6, 3) % 5, groups=[HOSTILE, "a", "b", "c", "d", "e"]
         ),
@@ -46,6 +47,16 @@ def architecture(kind):
 
     config = kbl.BertConfig(vocabulary_size=7, hidden_dim=6, num_layers=3, num_heads=2, intermediate_dim=10)
     return kind.Architecture(kbl.BertBackbone(config, name="bert_"), title=HOSTILE)
+
+
+def attribution_picture(kind):
+    from keras_bert_layers.tasks import Attribution
+
+    scores, none = np.array([0.0, 1.5, -0.75, 0.01, 0.0]), np.full(5, -1)
+    words = [HOSTILE, "<b>", "film"]
+    found = Attribution(HOSTILE, TOKENS, scores, words, scores[1:4], none, none, 0.76, 1e-6, 32)
+    empty = Attribution("<b>", TOKENS[:1], scores[:1], [], scores[:0], none[:1], none[:1], 0.0, 0.0, 32)
+    return kind.AttributionPicture([found, empty], title=HOSTILE)
 
 
 def learning_rate_curve(kind):

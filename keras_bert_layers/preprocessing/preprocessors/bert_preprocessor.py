@@ -12,6 +12,7 @@ from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
+from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 PADDINGS = ("longest", "max_length", "bucket")
@@ -98,6 +99,35 @@ class BertPreprocessor(TextLayer):
             return {key: value[0] for key, value in self.call(pair).items()}
         return self._framed(self._truncated(first, second))
 
+    def with_offsets(self, text: Any, *, prompt: str = "") -> dict[str, Any]:
+        """The outputs of a call on a batch, and where in its text each token stands.
+
+        Args:
+            text: strings `(batch,)`, or a pair of them.
+            prompt: a string that is put before every text; before the first one of a pair.
+
+        Returns:
+            What a call returns, with `"starts"` and `"ends"`, int32 `(batch, sequence)`: bytes of the text, or of that
+            text of a pair which the token is from; -1 for special tokens, padding and the prompt.
+
+        Raises:
+            TypeError, ValueError, tf.errors.InvalidArgumentError: as for a call.
+        """
+        texts = [as_strings("BertPreprocessor", part) for part in split_pair(text) if part is not None]
+        texts[0] = tf.strings.join([prompt, texts[0]])
+        segments = self._truncated(texts[0], texts[1] if len(texts) > 1 else None)
+        row, places, size = self._framed(segments), [], len(prompt.encode())
+        for part, segment in zip(texts, segments, strict=True):
+            _, starts, ends = self.tokenizer.tokenize_with_offsets(part)
+            both = tf.stack([starts.flat_values, ends.flat_values], axis=1) - size  # [T, 2]
+            both = starts.with_flat_values(tf.where(both[:, :1] < 0, NO_OFFSET, both))
+            places.append(_keep(both, tf.cast(segment.row_lengths(), tf.int32), self.truncation_side))
+            size = 0
+        none = tf.fill([segments[0].nrows(), 1, 2], NO_OFFSET)
+        width = tf.shape(row["token_ids"])[1]
+        joined = self._joined(places, none, none).to_tensor(NO_OFFSET, shape=tf.stack([-1, width, 2]))
+        return {**row, "starts": joined[..., 0], "ends": joined[..., 1]}
+
     def _truncated(self, first: tf.Tensor, second: tf.Tensor | None) -> list[tf.RaggedTensor]:
         """Tokenizes one or two texts and shortens them to fit, ragged int32 `(batch, tokens)` each."""
         first_ids = self.tokenizer.tokenize(first)
@@ -119,13 +149,8 @@ class BertPreprocessor(TextLayer):
 
     def _framed(self, segments: list[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         """Adds special tokens and padding to one or two ragged `(batch, tokens)`."""
-        num_rows = segments[0].nrows()
-        start = tf.fill([num_rows, 1], tf.constant(self.tokenizer.start_id, tf.int32))
-        separator = tf.fill([num_rows, 1], tf.constant(self.tokenizer.separator_id, tf.int32))
-        parts = [start, segments[0], separator]
-        for segment in segments[1:]:
-            parts += [separator] * (self.tokenizer.num_pair_separators - 1) + [segment, separator]
-        row_ids = tf.concat(parts, axis=1)  # ragged [B, (S)]
+        special = (self.tokenizer.start_id, self.tokenizer.separator_id)
+        row_ids = self._joined(segments, *(tf.fill([segments[0].nrows(), 1], value) for value in special))
         lengths = tf.cast(row_ids.row_lengths(), tf.int32)  # [B]
         width = padded_width(lengths, padding=self.padding, max_length=self.max_length)
         # [B, S]
@@ -139,6 +164,13 @@ class BertPreprocessor(TextLayer):
             first_lengths = tf.cast(segments[0].row_lengths(), tf.int32) + 2
             segment_ids = padding_mask - tf.sequence_mask(first_lengths, width, dtype=tf.int32)
         return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
+
+    def _joined(self, segments: list[tf.RaggedTensor], start: tf.Tensor, separator: tf.Tensor) -> tf.RaggedTensor:
+        """One or two ragged `(batch, tokens, ...)` as rows, with what stands before and after them."""
+        parts = [start, segments[0], separator]
+        for segment in segments[1:]:
+            parts += [separator] * (self.tokenizer.num_pair_separators - 1) + [segment, separator]
+        return tf.concat(parts, axis=1)  # ragged [B, (S), ...]
 
     def compute_output_spec(self, text: Any) -> dict[str, keras.KerasTensor]:
         """Shapes and dtypes for a functional model: `(batch, None)`, or `(batch, max_length)`."""

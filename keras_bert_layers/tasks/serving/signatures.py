@@ -10,6 +10,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export.batching import refuse_foreign_padding
+from keras_bert_layers.tasks.attribution import attribution_signature
 from keras_bert_layers.tasks.graphs.hidden_states import feature_model
 from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
 from keras_bert_layers.tasks.inputs.features import single_texts
@@ -64,7 +65,10 @@ def signature_of_features(task: Any) -> Signature:
 
 
 #: The signatures on request, by the name that `Task.export(signatures=...)` takes: task -> signature.
-OPTIONAL_SIGNATURES: dict[str, Callable[[Any], Signature]] = {"features": signature_of_features}
+OPTIONAL_SIGNATURES: dict[str, Callable[[Any], Signature]] = {
+    "features": signature_of_features,
+    "attributions": attribution_signature,
+}
 
 
 def requested_signatures(task: Any, names: Sequence[str]) -> list[Signature]:

@@ -225,3 +225,56 @@ class TestErrors:
     def test_single_text_under_only_second(self, tokenizer):
         with pytest.raises(ValueError, match='truncation="only_second" needs a pair'):
             BertPreprocessor(tokenizer, truncation="only_second")(["good"])
+
+
+def check_places(preprocessor, texts, outputs, prompt=""):
+    """The tokens are those of a call, and each stands where the offsets say."""
+    prompted = [prompt + text for text in (texts[0] if isinstance(texts, tuple) else texts)]
+    expected = preprocessor((prompted, *texts[1:]) if isinstance(texts, tuple) else prompted)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(outputs[name], values)
+    columns = texts if isinstance(texts, tuple) else (texts,)
+    names = preprocessor.tokenizer.all_tokens()
+    for row, ids in enumerate(outputs["token_ids"].numpy()):
+        text = 0
+        for position, token_id in enumerate(ids):
+            start, end = (int(outputs[side][row, position]) for side in ("starts", "ends"))
+            if token_id == SEPARATOR:
+                text += 1
+            if start >= 0:
+                assert columns[text][row].encode()[start:end].decode().lower() == names[token_id].removeprefix("##")
+            else:
+                assert end == -1
+
+
+def test_offsets_of_a_text_a_pair_and_a_text_that_is_cut(preprocessor):
+    texts = ["Unhappy films", "good é film", "", "a good film a good film a good film"]
+    outputs = preprocessor.with_offsets(texts)
+    check_places(preprocessor, texts[:1] + texts[2:], preprocessor.with_offsets(texts[:1] + texts[2:]))
+    assert rows(outputs, "starts")[0][:5] == [-1, 0, 2, 8, 12]
+    assert rows(outputs, "starts")[1][:5] == [-1, 0, 5, 8, -1]  # "é" has two bytes
+    assert rows(outputs, "ends")[1][:5] == [-1, 4, 7, 12, -1]
+    pair = (texts[:1] + texts[2:], ["film", "a night", "good bad good bad good bad"])
+    check_places(preprocessor, pair, preprocessor.with_offsets(pair))
+    assert preprocessor.with_offsets([])["starts"].shape[0] == 0
+
+
+def test_offsets_on_the_left_and_after_a_prompt(tokenizer):
+    left = BertPreprocessor(tokenizer, max_length=6, truncation_side="left", padding="max_length")
+    texts = ["a good bad film night", "film"]
+    check_places(left, texts, left.with_offsets(texts))
+    assert rows(left.with_offsets(texts), "starts")[0] == [-1, 2, 7, 11, 16, -1]
+    prompted = BertPreprocessor(tokenizer, max_length=9)
+    outputs = prompted.with_offsets((texts, ["good", "a"]), prompt="bad , ")
+    check_places(prompted, (texts, ["good", "a"]), outputs, prompt="bad , ")
+    assert rows(outputs, "starts")[1][:7] == [-1, -1, -1, 0, -1, 0, -1]
+
+
+def test_offsets_with_two_separators(tmp_path):
+    class TwoSeparators(BertTokenizer):
+        num_pair_separators, second_segment = 2, 0
+
+    tokenizer = TwoSeparators(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b"])
+    outputs = BertPreprocessor(tokenizer, max_length=9).with_offsets((["a a"], ["b"]))
+    assert rows(outputs) == [[2, 4, 4, 3, 3, 5, 3]]
+    assert rows(outputs, "starts") == [[-1, 0, 2, -1, -1, 0, -1]]

@@ -1,0 +1,356 @@
+"""`Attribution`: integrated gradients, a score for each token that says how much it raised or lowered a logit.
+
+Axes: R rows, S sequence, H hidden, P points of a path, N = P * R rows at points, K logits that a target is the sum of.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.custom_gradients import freed_with
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.export import Signature
+from keras_bert_layers.layers import BertEmbedding
+from keras_bert_layers.tasks.inputs.columns import num_rows, on_host
+from keras_bert_layers.tasks.serving.answers import as_rows, check_takes_text, is_single_row
+
+#: How many points the first quadrature has.
+FIRST_STEPS = 32
+# Of all rows and points that are computed at once: gradients take some 60 kB for a token and a layer of BERT-base.
+TOKENS_AT_ONCE = 2048
+
+IDS = ("token_ids", "segment_ids", "padding_mask")
+#: For each row, the arrays `IDS`, `"starts"` and `"ends"`, int `[S]`; the targets, as in `integral`; and their name.
+Rows = Iterator[tuple[dict[str, np.ndarray], list[Any], str]]
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """The scores of the tokens of a text for one logit; `attribute` of four tasks computes them.
+
+    A score is the integrated gradient of the logit over the output of the embedding layer, on the straight path from a
+    baseline: the same row with [PAD] (or [MASK]) in place of the text's tokens. Above 0, the token raised the logit.
+    The scores add up to the difference of the logit between the text and the baseline.
+    `visualization.AttributionPicture` draws them.
+
+    Args:
+        target: what the logit stands for: a class, an answer, or a tag and its word.
+        tokens: the tokens that the model read, special ones included.
+        scores: float32 `(tokens,)`; 0 for special tokens, which the baseline has too.
+        words: the words of the text as the model reads them (in lower case, for example), without special tokens.
+        word_scores: float64 `(words,)`, the sums over the tokens of each word.
+        starts: int32 `(tokens,)`, the byte of its text at which a token starts; -1 for special tokens, prompts and
+            questions, and for a token that another window of a token classifier shows with more context.
+        ends: int32 `(tokens,)`, the byte after its last; -1 as above.
+        difference: the logit of the text minus that of the baseline.
+        error: how far the sum of the scores is from `difference`.
+        steps: the number of points on the path at which gradients were computed.
+
+    References:
+        Sundararajan et al. 2017, arXiv:1703.01365, sections 3 and 5; the error is that of their axiom of completeness.
+    """
+
+    target: str
+    tokens: list[str]
+    scores: np.ndarray
+    words: list[str]
+    word_scores: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    difference: float
+    error: float
+    steps: int
+
+
+def attribute(
+    task: Any, texts: Any, target: Any = None, *, baseline: str = "pad", tolerance: float = 1e-3, max_steps: int = 256
+) -> Any:
+    """Scores the tokens of texts by how much each raised the logit of an answer, with integrated gradients.
+
+    The answer is, in a
+
+    - `BertClassifier` and `BertCrossEncoder`: a class, or the number or score;
+    - `BertQuestionAnswerer`: the best span, its start logit plus its end logit in the window in which it is best. The
+      span is explained also where "no answer" is more probable;
+    - `BertTokenClassifier`: a tag of a word, the logit of its first piece in the window in which it has most context.
+      With a `crf` it is the word's own score (emission), without those of the tags beside it.
+
+    Args:
+        task: the task; this function is a method of it.
+        texts: as in `answer`: a list, array or column of strings, or a tuple of two; or a single row.
+        target: what to explain, or a list with one for each text: a class, by its name or index; or a tuple of the
+            index of a word, counted by the tokenizer, and the name of a tag. None is the highest logit of a classifier,
+            the best span of a question answerer, which takes nothing else, or the tag other than "O" that is most
+            probable for a word of the text.
+        baseline: what stands in place of the text's tokens at the start of the path: `"pad"`, [PAD], or `"mask"`,
+            [MASK]. Positions and segments stay.
+        tolerance: the error that is accepted, as a share of the difference, or of 1 if that is smaller. Texts that
+            exceed it are computed again with twice the points, 32 at first.
+        max_steps: the most points. A text that is still above the tolerance, as may be in half precision, is named in
+            a warning.
+
+    Returns:
+        One `tasks.Attribution` for each text; for a single row, its own.
+
+    Raises:
+        TypeError, ValueError: what `answer` refuses; an unknown target or baseline; a text without words for a tag; no
+            [MASK] in the vocabulary; the task has no preprocessor.
+        RuntimeError: Keras runs on another backend than TensorFlow.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> config = kbl.BertConfig(vocabulary_size=7, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+        >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "##ness", "film"])
+        >>> classifier = kbl.BertClassifier(kbl.BertBackbone(config), 2, preprocessor=kbl.BertPreprocessor(tokenizer))
+        >>> found = classifier.attribute("goodness film", target=1)
+        >>> found.tokens, found.words
+        (['[CLS]', 'good', '##ness', 'film', '[SEP]'], ['goodness', 'film'])
+        >>> bool(abs(found.scores.sum() - found.difference) <= found.error + 1e-6)
+        True
+    """
+    owner = type(task).__name__
+    check_takes_text(task)
+    checks.one_of(owner, "baseline", baseline, ["pad", "mask"])
+    checks.positive_number(owner, "tolerance", tolerance)
+    checks.positive_integer(owner, "max_steps", max_steps)
+    if keras.backend.backend() != "tensorflow":
+        cure = "Save the task, and load it with KERAS_BACKEND=tensorflow."
+        raise RuntimeError(f"`{owner}`: `attribute` needs the backend tensorflow. {cure}")
+    tokenizer = task.preprocessor.tokenizer
+    fill = tokenizer.pad_id if baseline == "pad" else tokenizer.mask_id
+    is_one = is_single_row(texts)
+    columns = task.pipeline.columns(as_rows(texts) if is_one else task.pipeline.from_table(texts)[0])
+    wanted = list(target) if isinstance(target, list | np.ndarray) else [target] * num_rows(columns)
+    checks.length(owner, "target", wanted, num_rows(columns), rule="hold one for each text", unit="targets")
+    made = (
+        list(_explained(task, task._rows_to_attribute(columns, wanted), fill, tolerance, max_steps)) if wanted else []
+    )
+    missed = [row for row, found in enumerate(made) if found.error > _largest_error(found.difference, tolerance)]
+    if missed:
+        received = f"rows {missed[:10]}{' and more' if len(missed) > 10 else ''} with a larger error"
+        rule = f"the scores of every row must reach tolerance={tolerance:g} with max_steps={max_steps}"
+        warnings.warn(checks.row_message(owner, rule, received, "Raise `max_steps`."), UserWarning, stacklevel=2)
+    return made[0] if is_one else made
+
+
+def _largest_error(difference: float, tolerance: float) -> float:
+    return tolerance * max(1.0, abs(difference))
+
+
+def special_ids(tokenizer: Any) -> list[int]:
+    """The ids that a baseline keeps."""
+    return [tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id]
+
+
+def _explained(task: Any, rows: Rows, fill: int, tolerance: float, max_steps: int) -> Iterator[Attribution]:
+    """The attribution of each row, with twice the points as long as the error is too large."""
+    tokenizer, spec = task.preprocessor.tokenizer, tf.TensorSpec([None, None], tf.int32)
+    signature = (dict.fromkeys(IDS, spec), spec, spec, tf.TensorSpec([None, 3], tf.float32))
+    run = task._predictor.traced_once(types.MethodType(integral, task), signature)
+    all_continue = np.array(tokenizer.continues_word())
+    for row, target, name in rows:
+        one = {key: np.asarray(values[: row["padding_mask"].sum()], np.int32) for key, values in row.items()}
+        starts, ends, ids = one.pop("starts"), one.pop("ends"), one["token_ids"]
+        is_text = ~np.isin(ids, special_ids(tokenizer))
+        steps, inputs = min(FIRST_STEPS, max_steps), {key: values[None] for key, values in one.items()}
+        others = np.where(is_text, fill, ids)[None], np.array([target], np.int32)
+        while True:
+            (scores,), (difference,) = (found.numpy() for found in run(inputs, *others, path(steps)))
+            error = abs(float(scores.sum(dtype=np.float64)) - float(difference))
+            if steps == max_steps or error <= _largest_error(difference, tolerance):
+                break
+            steps = min(2 * steps, max_steps)
+        numbers = np.cumsum(is_text & ~(all_continue[ids] & np.roll(is_text, 1)))[is_text] - 1
+        words = tokenizer.detokenize(tf.RaggedTensor.from_value_rowids(ids[is_text], numbers)).numpy()
+        sums = np.bincount(numbers, scores[is_text], minlength=len(words))
+        tokens, words = [tokenizer.id_to_token(int(token_id)) for token_id in ids], [word.decode() for word in words]
+        yield Attribution(name, tokens, scores, words, sums, starts, ends, float(difference), error, steps)
+
+
+# What a task explains, from columns of texts and a target for each row.
+
+
+def class_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
+    """The rows of a classifier or a cross encoder."""
+    task.pipeline.look_for_cuts(columns)
+    inputs = on_host(functools.partial(task.preprocessor.with_offsets, prompt=task.pipeline.prompt), columns)
+    names = class_names(task)
+    indices = {key: index for index, name in enumerate(names) for key in (name, index)}
+    highest = task.predict(columns, verbose=0).argmax(axis=-1).tolist() if None in wanted else wanted
+    for row, target in enumerate(wanted):
+        given = highest[row] if target is None else target
+        index = indices[checks.one_of(type(task).__name__, "target", given, indices)]
+        yield {name: values[row].numpy() for name, values in inputs.items()}, [index], names[index]
+
+
+def class_names(task: Any) -> list[str]:
+    """A name for each logit of a classifier or a cross encoder."""
+    return task._labels.answers if task.output.shape[-1] > 1 else ["score"]
+
+
+def span_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
+    """The windows of a question answerer that hold the best spans."""
+    windows = {name: np.asarray(values) for name, values in on_host(task.preprocessor, columns).items()}
+    of_window = windows.pop("rows")
+    for row, logits in enumerate(task.predict_stream(columns)):
+        checks.one_of(type(task).__name__, "target", wanted[row], [None])
+        start, end = logits["start_logits"], logits["end_logits"]
+        of_row, width = np.flatnonzero(of_window == row), start.shape[1]
+        is_context = windows["starts"][of_row, :width] >= 0
+        length = np.arange(width) - np.arange(width)[:, None]  # from a start (rows) to an end (columns)
+        is_span = is_context[:, :, None] & is_context[:, None] & (length >= 0) & (length < task.max_answer_length)
+        spans = np.where(is_span, start[:, :, None] + end[:, None], -np.inf)
+        window, first, last = np.unravel_index(spans.argmax(), spans.shape)  # [CLS] in a context without tokens
+        one = {name: values[of_row[window]] for name, values in windows.items()}
+        # The end's logits come first.
+        yield one, [last, first], _part(columns[1][row], max(one["starts"][first], 0), max(one["ends"][last], 0))
+
+
+def tag_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
+    """The windows of a token classifier in which words have most context."""
+    pieces = on_host(task.pipeline.aligner().align_pieces, *task.pipeline.answer_columns(columns))
+    places, word_ids, starts, ends = (part.numpy() for part in pieces[1:])
+    inputs = {name: values.numpy() for name, values in pieces.inputs.items()}
+    for side, values in (("starts", starts), ("ends", ends)):
+        inputs[side] = np.full_like(inputs["token_ids"], -1)
+        inputs[side].flat[places[places >= 0]] = values[places >= 0]
+    shares = np.array(keras.ops.softmax(task.predict(columns, verbose=0)))
+    shares[..., [name == "O" for name in task.tag_names]] = 0
+    for row, given in enumerate(wanted):
+        count = word_ids[row].max() + 1
+        pairs = list(itertools.product(range(count), task.tag_names))
+        target = pairs[shares[row, :count].argmax()] if given is None and pairs else given
+        if target not in pairs:
+            rule = f"be the index of one of the {count} words of row {row}, and one of {task.tag_names}"
+            raise ValueError(checks.message(type(task).__name__, "target", rule, target))
+        of_word = np.flatnonzero(word_ids[row] == target[0])
+        window, position = divmod(places[row, of_word[0]], inputs["token_ids"].shape[1])
+        word = _part(columns[row], starts[row, of_word[0]], ends[row, of_word[-1]])
+        index = position * len(task.tag_names) + task.tag_names.index(target[1])
+        yield {name: values[window] for name, values in inputs.items()}, [index], f"{target[1]}: {word}"
+
+
+def _part(text: Any, start: int, end: int) -> str:
+    """The part of a text between two bytes."""
+    return (text if isinstance(text, bytes) else str(text).encode())[start:end].decode(errors="replace")
+
+
+def path(steps: int) -> np.ndarray:
+    """The points of Gauss-Legendre quadrature on [0, 1] between the two ends, float32 `(steps + 2, 3)`.
+
+    The columns are the points; their weights in the integral, 0 for the ends; and their weights in the difference
+    between the ends, 0 for the others.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(steps)
+    points = np.pad(np.stack([(nodes + 1) / 2, weights / 2, 0 * nodes], axis=1), [(1, 1), (0, 0)])
+    points[0, 2], points[-1, 0], points[-1, 2] = -1, 1, 1
+    return points.astype(np.float32)
+
+
+def integral(task: Any, inputs: dict[str, Any], baseline_ids: Any, targets: Any, path: Any) -> tuple[Any, Any]:
+    """Integrated gradients of rows, a few points at a time, in TensorFlow's graph.
+
+    Args:
+        task: the task.
+        inputs: the model's inputs, int32 `[R, S]` each.
+        baseline_ids: int32 `[R, S]`, the token ids at the start of the path.
+        targets: int32 `[R, K]`: for each output of the task, in the order of their names, the index of a logit in the
+            flattened logits of the row.
+        path: what `path` returns.
+
+    Returns:
+        The scores, float32 `[R, S]`, 0 at padding, and the differences, float32 `[R]`.
+    """
+    num_rows, length = tf.unstack(tf.shape(baseline_ids))
+    at_once = tf.maximum(1, TOKENS_AT_ONCE // tf.maximum(1, num_rows * length))
+
+    def add(start: Any, scores: Any, differences: Any) -> tuple[Any, Any, Any]:
+        points = path[start : start + at_once]  # [P, 3]
+        number = tf.shape(points)[0]
+        rows = tf.nest.map_structure(lambda ids: tf.tile(ids, [number, 1]), (inputs, baseline_ids, targets))
+        products, logits = _at_points(task, tf.repeat(points[:, 0], num_rows), *rows)
+        scores += tf.tensordot(points[:, 1], tf.reshape(products, [number, num_rows, length]), 1)
+        differences += tf.tensordot(points[:, 2], tf.reshape(logits, [number, num_rows]), 1)
+        return start + at_once, scores, differences
+
+    state = (tf.constant(0), tf.zeros([num_rows, length]), tf.zeros([num_rows]))
+    return tf.while_loop(lambda start, *_: start < tf.shape(path)[0], add, state, parallel_iterations=1)[1:]
+
+
+def _at_points(task: Any, shares: Any, inputs: dict[str, Any], baseline_ids: Any, targets: Any) -> tuple[Any, Any]:
+    """Gradients times changes at points of paths, summed over H, float32 `[N, S]`; and the targets `[N]`."""
+    found: list[Any] = []
+
+    def embed(layer: BertEmbedding, token_ids: Any, segment_ids: Any, padding_mask: Any) -> Any:
+        # [PAD] has a position of its own in RoBERTa. The baseline has the positions of the text.
+        positions = layer._counted_positions(token_ids, None) if layer.position_offset else None
+        both = (layer(ids, segment_ids, positions, padding_mask) for ids in (baseline_ids, token_ids))
+        start, end = (tf.cast(hidden, tf.float32) for hidden in both)
+        found.extend([start + shares[:, None, None] * (end - start), end - start])  # [N, S, H]
+        tape.watch(found[0])
+        return found[0]
+
+    with freed_with(task), tf.GradientTape(watch_accessed_variables=False) as tape:
+        outputs = tf.nest.flatten(_outputs(task, inputs, embed))
+        rows = [tf.reshape(output, [tf.shape(targets)[0], -1]) for output in outputs]
+        logits = tf.add_n([tf.gather(row, targets[:, i], batch_dims=1) for i, row in enumerate(rows)])
+    products = tf.reduce_sum(tape.gradient(logits, found[0]) * found[1], axis=-1)
+    return tf.where(inputs["padding_mask"] > 0, products, 0.0), logits
+
+
+def _outputs(model: Any, inputs: Any, embed: Callable[..., Any]) -> Any:
+    """The outputs of a functional model, with `embed` called in place of the embedding layer, which it gets first."""
+
+    def operation(layer: Any) -> Any:
+        if isinstance(layer, BertBackbone):
+            return lambda inputs, **_: _outputs(layer, inputs, embed)
+        return functools.partial(embed, layer) if isinstance(layer, BertEmbedding) else layer
+
+    return model._run_through_graph(inputs, operation_fn=operation)
+
+
+def attribution_signature(task: Any) -> Signature:
+    """The signature of what `attribute(texts, max_steps=32)` returns, in graph.
+
+    Returns:
+        A signature with the outputs `"target"`, the highest logit's class; `"token"`, `"score"`, `"start"` and `"end"`,
+        `(batch, sequence)`, padded with `""`, 0, -1 and -1; and `"difference"` and `"error"`, `(batch,)`.
+
+    Raises:
+        ValueError: the task is neither a classifier nor a cross encoder; it has no preprocessor.
+    """
+    if getattr(task, "_rows_to_attribute", None) != types.MethodType(class_rows, task):
+        rule = "name 'attributions' for a BertClassifier or a BertCrossEncoder only"
+        raise ValueError(checks.message(type(task).__name__, "signatures", rule, ["attributions"]))
+    check_takes_text(task)
+    return Signature("attributions", types.MethodType(_serve, task), task.text_inputs())
+
+
+def _serve(task: Any, *texts: Any) -> dict[str, Any]:
+    tokenizer = task.preprocessor.tokenizer
+    row = task.preprocessor.with_offsets(texts if len(texts) > 1 else texts[0], prompt=task.pipeline.prompt)
+    inputs, ids = {name: row[name] for name in IDS}, row["token_ids"]
+    is_special = tf.reduce_any(ids[:, :, None] == special_ids(tokenizer), axis=-1)
+    baseline_ids = tf.where(is_special, ids, tokenizer.pad_id)
+    highest = tf.argmax(task.run(inputs), axis=-1, output_type=tf.int32)
+    scores, differences = integral(task, inputs, baseline_ids, highest[:, None], tf.constant(path(FIRST_STEPS)))
+    return {
+        "target": tf.gather(class_names(task), highest),
+        "token": tf.where(row["padding_mask"] > 0, tf.gather(tokenizer._tokens, ids), ""),
+        "score": scores,
+        "start": row["starts"],
+        "end": row["ends"],
+        "difference": differences,
+        "error": tf.abs(tf.reduce_sum(scores, axis=1) - differences),
+    }
