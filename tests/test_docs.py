@@ -257,6 +257,9 @@ SEARCHED = {
     "KerasTuner": "guides/custom-training.md",
     "Trainer": "guides/from-transformers.md",
     "FAQ": "guides/faq.md",
+    "near duplicates": "guides/explore-a-file.md",
+    "topics": "guides/explore-a-file.md",
+    "Analogies": "tutorials/words-and-senses.md",
 }
 
 

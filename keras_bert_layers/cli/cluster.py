@@ -4,7 +4,8 @@ Prints a table: each cluster with its size, the words that name it, and its most
 with the cluster of each row, and --picture draws them. k-means sorts the unit vectors of the texts. The words are those
 with the largest class-based TF-IDF: frequent in the cluster and rare elsewhere, without English stop words.
 
-Without --clusters the number is 2, 3, 5, 8, 13, 21, 34 or 55: the one with the best silhouette on at most 2,000 rows.
+Without --clusters the number is 2, 3, 5, 8, 13, 21, 34 or 55: the one with the best silhouette on at most 2,000 rows,
+among those of at least a tenth of the square root of the rows. So 50,000 rows have 34 or 55 clusters.
 
 FILE is a table (.csv, .tsv, .jsonl) with a column of texts, or has one text per line. A row is its number in the table
 without the header, or its line, from 1; blank rows are left out. MODEL is a checkpoint that embeds sentences, any BERT
@@ -80,11 +81,12 @@ def clusters_of(vectors: np.ndarray, number: int | None) -> tuple[np.ndarray, np
 
     reason = "as asked"
     if number is None:
+        least = min(len(vectors) ** 0.5 / 10, NUMBERS[-2])  # the silhouette prefers few, whose words say little
         sample = np.random.default_rng(_SEED).permutation(vectors)[:_MOST_MEASURED]
         scores = {
             number: silhouette_score(sample, KMeans(number, random_state=_SEED).fit_predict(sample))
             for number in NUMBERS
-            if number < len(sample)
+            if least <= number < len(sample)
         }
         number = max(scores, key=lambda number: scores[number])
         reason = f"with the best silhouette of {', '.join(map(str, scores))}: {scores[number]:.3f}"

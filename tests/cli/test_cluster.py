@@ -48,6 +48,7 @@ def test_number_of_clusters_by_the_silhouette(monkeypatch):
     assert re.fullmatch(r"5 clusters of 41 rows, with the best silhouette of 2, 3, 5, 8, 13, 21, 34: 0\.9\d\d", facts)
     monkeypatch.setattr(cluster, "_MOST_MEASURED", 6)
     assert "silhouette of 2, 3, 5: " in cluster.clusters_of(vectors, None)[2]
+    assert "silhouette of 5: " in cluster.clusters_of(np.tile(vectors, (25, 1)), None)[2], "of 1,025 rows"
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
