@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -98,8 +99,11 @@ class BertPreprocessor(TextLayer):
             return {key: value[0] for key, value in self.call(pair).items()}
         return self._framed(self._truncated(first, second))
 
-    def _truncated(self, first: tf.Tensor, second: tf.Tensor | None) -> list[tf.RaggedTensor]:
-        """Tokenizes one or two texts and shortens them to fit, ragged int32 `(batch, tokens)` each."""
+    def _truncated(
+        self, first: tf.Tensor, second: tf.Tensor | None, *, keep: Callable[..., tf.RaggedTensor] | None = None
+    ) -> list[tf.RaggedTensor]:
+        """Tokenizes one or two texts and shortens them to fit, ragged int32 `(batch, tokens)` each, by `keep_tokens`."""
+        keep = keep or keep_tokens
         first_ids = self.tokenizer.tokenize(first)
         if second is None:
             if self.truncation == "only_second":
@@ -107,7 +111,7 @@ class BertPreprocessor(TextLayer):
                     '`BertPreprocessor`: truncation="only_second" needs a pair. Received: one text. '
                     'Give a tuple of two texts, or set truncation="longest_first".'
                 )
-            return [_keep(first_ids, self.max_length - 2, self.truncation_side)]
+            return [keep(first_ids, self.max_length - 2, self.truncation_side)]
         return _truncate_pair(
             first_ids,
             self.tokenizer.tokenize(second),
@@ -115,6 +119,7 @@ class BertPreprocessor(TextLayer):
             truncation=self.truncation,
             side=self.truncation_side,
             reference=self.tokenizer.reference,
+            keep=keep,
         )
 
     def _framed(self, segments: list[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
@@ -153,7 +158,14 @@ class BertPreprocessor(TextLayer):
 
 
 def _truncate_pair(
-    first_ids: tf.RaggedTensor, second_ids: tf.RaggedTensor, *, budget: int, truncation: str, side: str, reference: str
+    first_ids: tf.RaggedTensor,
+    second_ids: tf.RaggedTensor,
+    *,
+    budget: int,
+    truncation: str,
+    side: str,
+    reference: str,
+    keep: Callable[..., tf.RaggedTensor],
 ) -> list[tf.RaggedTensor]:
     """Shortens the two texts of each pair until they fit together.
 
@@ -166,6 +178,7 @@ def _truncate_pair(
         reference: whose rule applies to an odd budget under `"longest_first"`: `"google"` removes a token of the second
             text at equal lengths, so the first keeps one more; `"huggingface"` (its tokenizers library) leaves one more
             to the text that was longer, or to the second text if both were equally long.
+        keep: `keep(ids, kept, side)` shortens a text, as `keep_tokens` does.
 
     Returns:
         The two shortened ragged tensors.
@@ -182,10 +195,10 @@ def _truncate_pair(
     if truncation == "longest_first":
         first_kept, second_kept = _longest_first(first_length, second_length, budget, reference)
     elif truncation == "only_first":
-        first_kept, second_kept = _rest(second_length, budget, "only_first"), second_length
+        first_kept, second_kept = rest_of_budget(second_length, budget, "only_first"), second_length
     else:
-        first_kept, second_kept = first_length, _rest(first_length, budget, "only_second")
-    return [_keep(first_ids, first_kept, side), _keep(second_ids, second_kept, side)]
+        first_kept, second_kept = first_length, rest_of_budget(first_length, budget, "only_second")
+    return [keep(first_ids, first_kept, side), keep(second_ids, second_kept, side)]
 
 
 def _longest_first(
@@ -204,7 +217,7 @@ def _longest_first(
     return tf.minimum(first_length, first_kept), tf.minimum(second_length, second_kept)
 
 
-def _rest(whole_length: tf.Tensor, budget: int, truncation: str) -> tf.Tensor:
+def rest_of_budget(whole_length: tf.Tensor, budget: int, truncation: str) -> tf.Tensor:
     """What is left of the budget after the text that is not truncated."""
     other = "second" if truncation == "only_first" else "first"
     check = tf.debugging.assert_less_equal(
@@ -218,7 +231,7 @@ def _rest(whole_length: tf.Tensor, budget: int, truncation: str) -> tf.Tensor:
         return budget - whole_length
 
 
-def _keep(ids: tf.RaggedTensor, kept: tf.Tensor | int, side: str) -> tf.RaggedTensor:
+def keep_tokens(ids: tf.RaggedTensor, kept: tf.Tensor | int, side: str) -> tf.RaggedTensor:
     """The first `kept` tokens of each row, or with side `"left"` the last; shorter rows do not change."""
     starts = tf.cast(ids.row_starts(), tf.int32)
     lengths = tf.cast(ids.row_lengths(), tf.int32)
