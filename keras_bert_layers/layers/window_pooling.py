@@ -65,7 +65,9 @@ class WindowPooling(keras.layers.Layer):
             return self._pooling(windows, padding_mask=window_mask)
         real = ops.cast(window_mask, "bool")
         scores = ops.where(real, ops.sum(windows * self.query, axis=-1), _ABSENT_SCORE)
-        weights = ops.expand_dims(ops.softmax(scores, axis=-1), -1)  # [B, windows, 1]
+        # Keras's softmax warns of an axis of one window.
+        powers = ops.exp(scores - ops.max(scores, axis=-1, keepdims=True))
+        weights = ops.expand_dims(powers / ops.sum(powers, axis=-1, keepdims=True), -1)  # [B, windows, 1]
         return ops.sum(ops.where(ops.expand_dims(real, -1), windows, 0) * weights, axis=1)
 
     def compute_output_spec(self, windows: Any, window_mask: Any) -> Any:
