@@ -7,11 +7,8 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers.sequence_pooling import SequencePooling
 
 WINDOW_POOLINGS = ("mean", "max", "attention")
-# The score of an absent window: 0 after a softmax in float32.
-_ABSENT_SCORE = -1e9
 
 
 @register
@@ -50,25 +47,25 @@ class WindowPooling(keras.layers.Layer):
     def __init__(self, mode: str = "mean", **kwargs: Any):
         super().__init__(**kwargs)
         self.mode = checks.one_of(type(self).__name__, "mode", mode, WINDOW_POOLINGS)
-        self._pooling = None if mode == "attention" else SequencePooling(mode, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any) -> None:
         """Creates the query of `"attention"`."""
         self._num_features = input_shape[-1]  # a graph of all sizes does not know it
-        if self._pooling is None:
+        if self.mode == "attention":
             self.query = self.add_weight(shape=(self._num_features,), initializer="zeros", name="query")
 
     def call(self, windows: Any, window_mask: Any) -> Any:
         """Pools; see the class."""
         windows = ops.reshape(windows, (*ops.shape(window_mask), self._num_features))  # [B, windows, F]
-        if self._pooling is not None:
-            return self._pooling(windows, padding_mask=window_mask)
         real = ops.cast(window_mask, "bool")
-        scores = ops.where(real, ops.sum(windows * self.query, axis=-1), _ABSENT_SCORE)
-        # Keras's softmax warns of an axis of one window.
-        powers = ops.exp(scores - ops.max(scores, axis=-1, keepdims=True))
-        weights = ops.expand_dims(powers / ops.sum(powers, axis=-1, keepdims=True), -1)  # [B, windows, 1]
-        return ops.sum(ops.where(ops.expand_dims(real, -1), windows, 0) * weights, axis=1)
+        if self.mode == "max":
+            return ops.max(ops.where(real[..., None], windows, -float("inf")), axis=1)
+        weights = ops.cast(real, windows.dtype)
+        if self.mode == "attention":
+            scores = ops.where(real, ops.sum(windows * self.query, axis=-1), -float("inf"))
+            weights = ops.exp(scores - ops.max(scores, axis=-1, keepdims=True))
+        total = ops.sum(ops.where(real[..., None], windows, 0) * weights[..., None], axis=1)
+        return total / ops.sum(weights, axis=-1, keepdims=True)
 
     def compute_output_spec(self, windows: Any, window_mask: Any) -> Any:
         """Shape and dtype of the output."""

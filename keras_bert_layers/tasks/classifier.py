@@ -97,9 +97,9 @@ class BertClassifier(Task):
         dropout = backbone.config.dropout if dropout is None else dropout
         head = ClassificationHead(labels.num_classes, dropout=dropout, **head_options(backbone, "classification_head"))
         long_texts = as_long_texts("BertClassifier", long_texts, preprocessor, pooling="mean", pairs=pairs)
-        graph = text_graph(backbone, long_texts, lambda ids: backbone(ids)["pooled_output"], head)
+        graph = text_graph(backbone, lambda ids: backbone(ids)["pooled_output"], head, long_texts=long_texts)
         pipeline = TextInputs("BertClassifier", preprocessor, labels, pairs=pairs)
-        super().__init__(backbone, pipeline, **graph._asdict(), long_texts=long_texts, name=name)
+        super().__init__(backbone, pipeline, **graph, long_texts=long_texts, name=name)
         self._labels = labels
         self.num_classes = labels.num_classes
         self.problem_type = problem_type

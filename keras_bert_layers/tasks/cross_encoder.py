@@ -84,10 +84,10 @@ class BertCrossEncoder(Task):
         dropout = backbone.config.dropout if dropout is None else dropout
         head = ClassificationHead(1, dropout=dropout, **head_options(backbone, "classification_head"))
         long_texts = as_long_texts("BertCrossEncoder", long_texts, preprocessor, pooling="max", pairs=True)
-        graph = text_graph(backbone, long_texts, lambda ids: head(backbone(ids)["pooled_output"]))
+        graph = text_graph(backbone, lambda ids: head(backbone(ids)["pooled_output"]), long_texts=long_texts)
         labels, all_prompts = Relevance(activation), Prompts("BertCrossEncoder", prompts, default_prompt)
         pipeline = TextInputs("BertCrossEncoder", preprocessor, labels, pairs=True).prompted(all_prompts.text())
-        super().__init__(backbone, pipeline, **graph._asdict(), long_texts=long_texts, name=name)
+        super().__init__(backbone, pipeline, **graph, long_texts=long_texts, name=name)
         self._labels, self._prompts = labels, all_prompts
         self.dropout = dropout
         self.compile()

@@ -112,9 +112,7 @@ class BertDualEncoder(Task):
         checks.boolean(owner, "symmetric", symmetric)
         checks.optional(checks.positive_number, owner, "temperature", temperature)
         document_backbone = None if document_backbone is backbone else document_backbone
-        long_texts = as_long_texts(owner, long_texts, preprocessor, pooling="mean")
-        if document_preprocessor is not None and long_texts is not None:
-            long_texts.check(document_preprocessor)
+        long_texts = as_long_texts(owner, long_texts, preprocessor, document_preprocessor, pooling="mean")
         make = functools.partial(text_encoder, pooling=pooling, normalize=normalize, long_texts=long_texts)
         encoder, parts = make(backbone, part=QUERY)
         encoders = {QUERY: encoder, DOCUMENT: encoder}

@@ -114,9 +114,9 @@ class BertSentenceEncoder(Task):
         long_texts = as_long_texts("BertSentenceEncoder", long_texts, preprocessor, pooling="mean")
         finish = functools.partial(_cut, truncate_dim=truncate_dim)
         graph = pooled_vectors(backbone, pooling, normalize, layers, finish=finish, long_texts=long_texts)
-        all_prompts, width = Prompts("BertSentenceEncoder", prompts, default_prompt), graph.outputs.shape[-1]
+        all_prompts, width = Prompts("BertSentenceEncoder", prompts, default_prompt), graph["outputs"].shape[-1]
         pipeline = ComparedInputs("BertSentenceEncoder", preprocessor, width).prompted(all_prompts.text())
-        super().__init__(backbone, pipeline, **graph._asdict(), long_texts=long_texts, name=name)
+        super().__init__(backbone, pipeline, **graph, long_texts=long_texts, name=name)
         self._prompts = all_prompts
         self.pooling = as_given(pooling)
         self.normalize = normalize

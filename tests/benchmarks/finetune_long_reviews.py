@@ -56,9 +56,8 @@ def long_reviews(reviews: Reviews, tokenizer: Any, count: int) -> Reviews:
     random.Random(DATA_SEED).shuffle(reviews)
     found: dict[int, Reviews] = {0: [], 1: []}
     for text, label in reviews:
-        if len(found[label]) < count // 2 and len(text) > MAX_LENGTH:
-            if int(tokenizer.tokenize([text]).row_lengths()[0]) > MAX_LENGTH - 2:
-                found[label].append((text, label))
+        if len(found[label]) < count // 2 and int(tokenizer.tokenize([text]).row_lengths()[0]) > MAX_LENGTH - 2:
+            found[label].append((text, label))
         if all(len(part) == count // 2 for part in found.values()):
             break
     return [row for pair in zip(*found.values(), strict=True) for row in pair]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -99,11 +98,8 @@ class BertPreprocessor(TextLayer):
             return {key: value[0] for key, value in self.call(pair).items()}
         return self._framed(self._truncated(first, second))
 
-    def _truncated(
-        self, first: tf.Tensor, second: tf.Tensor | None, *, keep: Callable[..., tf.RaggedTensor] | None = None
-    ) -> list[tf.RaggedTensor]:
-        """Tokenizes one or two texts and shortens them to fit, ragged int32 `(batch, tokens)` each, by `keep_tokens`."""
-        keep = keep or keep_tokens
+    def _truncated(self, first: tf.Tensor, second: tf.Tensor | None) -> list[tf.RaggedTensor]:
+        """Tokenizes one or two texts and shortens them to fit, ragged int32 `(batch, tokens)` each."""
         first_ids = self.tokenizer.tokenize(first)
         if second is None:
             if self.truncation == "only_second":
@@ -111,7 +107,7 @@ class BertPreprocessor(TextLayer):
                     '`BertPreprocessor`: truncation="only_second" needs a pair. Received: one text. '
                     'Give a tuple of two texts, or set truncation="longest_first".'
                 )
-            return [keep(first_ids, self.max_length - 2, self.truncation_side)]
+            return [keep_tokens(first_ids, self.max_length - 2, self.truncation_side)]
         return _truncate_pair(
             first_ids,
             self.tokenizer.tokenize(second),
@@ -119,7 +115,6 @@ class BertPreprocessor(TextLayer):
             truncation=self.truncation,
             side=self.truncation_side,
             reference=self.tokenizer.reference,
-            keep=keep,
         )
 
     def _framed(self, segments: list[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
@@ -158,14 +153,7 @@ class BertPreprocessor(TextLayer):
 
 
 def _truncate_pair(
-    first_ids: tf.RaggedTensor,
-    second_ids: tf.RaggedTensor,
-    *,
-    budget: int,
-    truncation: str,
-    side: str,
-    reference: str,
-    keep: Callable[..., tf.RaggedTensor],
+    first_ids: tf.RaggedTensor, second_ids: tf.RaggedTensor, *, budget: int, truncation: str, side: str, reference: str
 ) -> list[tf.RaggedTensor]:
     """Shortens the two texts of each pair until they fit together.
 
@@ -178,7 +166,6 @@ def _truncate_pair(
         reference: whose rule applies to an odd budget under `"longest_first"`: `"google"` removes a token of the second
             text at equal lengths, so the first keeps one more; `"huggingface"` (its tokenizers library) leaves one more
             to the text that was longer, or to the second text if both were equally long.
-        keep: `keep(ids, kept, side)` shortens a text, as `keep_tokens` does.
 
     Returns:
         The two shortened ragged tensors.
@@ -198,7 +185,7 @@ def _truncate_pair(
         first_kept, second_kept = rest_of_budget(second_length, budget, "only_first"), second_length
     else:
         first_kept, second_kept = first_length, rest_of_budget(first_length, budget, "only_second")
-    return [keep(first_ids, first_kept, side), keep(second_ids, second_kept, side)]
+    return [keep_tokens(first_ids, first_kept, side), keep_tokens(second_ids, second_kept, side)]
 
 
 def _longest_first(

@@ -67,26 +67,21 @@ class HeadTail:
     def __call__(self, preprocessor: BertPreprocessor, text: Any) -> dict[str, tf.Tensor]:
         """The ids of texts or pairs `(batch,)`, as `preprocessor(text)` returns them; in graph."""
         self.check(preprocessor)
-        first, second = (None if side is None else as_strings("HeadTail", side) for side in split_pair(text))
-        return preprocessor._framed(preprocessor._truncated(first, second, keep=self._keep))
+        first, second = _strings(text)
+        cut = preprocessor._truncated(first, second)
+        texts = zip((first, second), cut, strict=False)
+        return preprocessor._framed([self._kept(preprocessor.tokenizer.tokenize(whole), part) for whole, part in texts])
 
-    def _keep(self, ids: tf.RaggedTensor, kept: tf.Tensor | int, side: str) -> tf.RaggedTensor:
-        lengths = row_lengths(ids)
-        starts = tf.cast(ids.row_starts(), tf.int32)
-        ends = starts + lengths
-        kept = tf.minimum(lengths, kept)
+    def _kept(self, ids: tf.RaggedTensor, cut: tf.RaggedTensor) -> tf.RaggedTensor:
+        """As many tokens of each text as are left of it when it is cut."""
+        kept, starts = row_lengths(cut), tf.cast(ids.row_starts(), tf.int32)
         head = kept * _HEAD // _WHOLE if self.head is None else tf.minimum(kept, self.head)
+        ends = starts + row_lengths(ids)
         parts = [tf.ragged.range(starts, starts + head), tf.ragged.range(ends - (kept - head), ends)]
         return tf.gather(ids.flat_values, tf.concat(parts, axis=1))
 
-    def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
-        return asdict(self)
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Any:
-        """The rule from `get_config`."""
-        return cls(**config)
+    get_config = asdict
+    from_config = classmethod(lambda cls, config: cls(**config))
 
 
 @register
@@ -148,85 +143,76 @@ class Windows:
             What `preprocessor(text)` returns, int32 `(windows, sequence)` each, text by text; and `"window_rows"`,
             int32 `(windows,)`, the row of the batch that a window belongs to, in ascending order.
         """
-        first, second = (None if side is None else as_strings("Windows", side) for side in split_pair(text))
-        stride, budget = self.check(preprocessor, pairs=second is not None)
-        read = preprocessor.tokenizer.tokenize(first if second is None else second)
-        room, before = tf.fill([read.nrows(tf.int32)], budget), []
-        if second is not None:
-            before = [self._kept(preprocessor, preprocessor.tokenizer.tokenize(first), read, budget, 2 * stride)]
-            room = tf.maximum(budget - row_lengths(before[0]), max(2 * stride, 1))  # more than is left only if all fits
+        first, second = _strings(text)
+        (stride, budget), tokenizer = self.check(preprocessor, pairs=second is not None), preprocessor.tokenizer
+        read = tokenizer.tokenize(first if second is None else second)
+        room, before, least = tf.fill([read.nrows(tf.int32)], budget), [], max(2 * stride, 1)
+        if second is not None:  # the first text is cut where it would leave less than that to a second that is cut
+            ids, most = tokenizer.tokenize(first), budget - least
+            lengths = row_lengths(ids)
+            fits = lengths + row_lengths(read) <= budget
+            if preprocessor.truncation == "only_second":  # which never shortens the first text
+                most -= rest_of_budget(tf.where(fits, 0, lengths), most, preprocessor.truncation)
+            kept = tf.where(fits, lengths, tf.minimum(lengths, most))
+            before = [keep_tokens(ids, kept, preprocessor.truncation_side)]
+            room = tf.maximum(budget - kept, least)  # more than is left only where both fit
         windows = lay_windows(row_lengths(read), room, stride)
         begins = tf.gather(tf.cast(read.row_starts(), tf.int32), windows.rows) + windows.begins
         shown = tf.gather(read.flat_values, tf.ragged.range(begins, begins + windows.lengths))
         parts = [*(tf.gather(ids, windows.rows) for ids in before), shown]
         return {**preprocessor._framed(parts), WINDOW_ROWS: windows.rows}
 
-    def _kept(
-        self, preprocessor: BertPreprocessor, ids: tf.RaggedTensor, others: tf.RaggedTensor, budget: int, least: int
-    ) -> tf.RaggedTensor:
-        """The first text of each pair, cut where it would leave less than `least` tokens to a second that is cut."""
-        lengths, most = row_lengths(ids), budget - max(least, 1)
-        fits = lengths + row_lengths(others) <= budget
-        if preprocessor.truncation == "only_second":  # which never shortens the first text
-            most -= rest_of_budget(tf.where(fits, 0, lengths), most, preprocessor.truncation)
-        return keep_tokens(ids, tf.where(fits, lengths, tf.minimum(lengths, most)), preprocessor.truncation_side)
-
-    def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
-        return asdict(self)
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Any:
-        """The rule from `get_config`."""
-        return cls(**config)
+    get_config = asdict
+    from_config = classmethod(lambda cls, config: cls(**config))
 
 
-def as_long_texts(owner: str, value: Any, preprocessor: Any, *, pooling: str, pairs: bool | None = None) -> Any:
+def _strings(text: Any) -> Any:
+    """The first texts as a tensor, and the second ones or None."""
+    first, second = split_pair(text)
+    return as_strings("long_texts", first), None if second is None else as_strings("long_texts", second)
+
+
+def as_long_texts(
+    owner: str, value: Any, *preprocessors: BertPreprocessor | None, pooling: str, pairs: bool | None = None
+) -> Any:
     """A task's rule for long texts, from what its constructor takes; None for none.
 
     Args:
         owner: the task's class, for errors.
         value: None, `"head_tail"`, `"windows"` or a rule.
-        preprocessor: what the rule applies to.
+        *preprocessors: what the rule applies to; all but the first may be None.
         pooling: the task's own pooling over windows.
         pairs: whether rows are pairs, if that is known.
 
     Raises:
         TypeError, ValueError: another value; no preprocessor; a preprocessor that the rule does not fit.
     """
+    made = {"head_tail": HeadTail, "windows": Windows}
     if isinstance(value, str):
-        made = {"head_tail": HeadTail, "windows": Windows}
         value = made[checks.one_of(owner, "long_texts", value, made)]()
     if value is None:
         return None
     if not isinstance(value, HeadTail | Windows):
-        cure = '"head_tail" and "windows" are those with their defaults.'
-        raise TypeError(checks.message(owner, "long_texts", "be a HeadTail, a Windows or None", value, cure))
-    if preprocessor is None:
+        raise TypeError(checks.message(owner, "long_texts", "be a HeadTail, a Windows, a name or None", value))
+    if preprocessors[0] is None:
         cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
         raise ValueError(checks.message(owner, "long_texts", "be None without a preprocessor", value, cure))
-    value.check(preprocessor, pairs=bool(pairs))
+    for preprocessor in filter(None, preprocessors):
+        value.check(preprocessor, pairs=bool(pairs))
     return replace(value, pooling=value.pooling or pooling) if isinstance(value, Windows) else value
 
 
-def by_text(windows: dict[str, tf.Tensor], pad_id: int, most: int | None = None) -> dict[str, tf.Tensor]:
-    """Ids with an axis of windows, `(batch, windows, sequence)`; absent windows are padding. Other ids are unchanged.
+def by_text(windows: dict[str, Any], most: int | None = None) -> dict[str, Any]:
+    """Windows with an axis of texts, `(batch, windows, ...)`; absent windows are 0. Other ids are unchanged.
 
     Args:
-        windows: what a call of `Windows` returned.
-        pad_id: the token of absent windows.
+        windows: what a call of `Windows` returned, or a dictionary of such dictionaries.
         most: the most windows of a text, spread evenly over it, with the first and the last; None for all.
     """
     if WINDOW_ROWS not in windows:
-        return windows
-    rows = windows[WINDOW_ROWS]
-    counts = tf.math.bincount(rows, dtype=tf.int32)  # [B]; every text has a window
+        return {name: by_text(ids, most) if isinstance(ids, dict) else ids for name, ids in windows.items()}
+    counts = tf.math.bincount(windows[WINDOW_ROWS])  # [B]; every text has a window
     kept = counts if most is None else tf.minimum(counts, most)
-    spread = tf.ragged.range(kept) * tf.expand_dims(counts - 1, 1) // tf.expand_dims(tf.maximum(kept - 1, 1), 1)
-    places = spread + tf.expand_dims(tf.cumsum(counts, exclusive=True), 1)  # ragged [B, (windows)]
-    padding = {"token_ids": pad_id}
-    return {
-        name: tf.gather(ids, places).to_tensor(padding.get(name, 0))
-        for name, ids in windows.items()
-        if name != WINDOW_ROWS
-    }
+    spread = tf.ragged.range(kept) * (counts - 1)[:, None] // tf.maximum(kept - 1, 1)[:, None]
+    places = spread + tf.cumsum(counts, exclusive=True)[:, None]  # ragged [B, (windows)]
+    return {name: tf.gather(ids, places).to_tensor() for name, ids in windows.items() if name != WINDOW_ROWS}

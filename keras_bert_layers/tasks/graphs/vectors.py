@@ -11,7 +11,7 @@ from keras_bert_layers.config import ACTIVATIONS, BertConfig
 from keras_bert_layers.layers import SequencePooling
 from keras_bert_layers.layers.dense import activation_function
 from keras_bert_layers.layers.initializers import truncated_normal
-from keras_bert_layers.tasks.graphs.windows import TextGraph, text_graph
+from keras_bert_layers.tasks.graphs.windows import text_graph
 
 Pooling = str | Sequence[str]
 
@@ -23,9 +23,8 @@ def pooled_vectors(
     projections: Sequence[Any] = (),
     *,
     finish: Callable[[Any], Any] = lambda vectors: vectors,
-    long_texts: Any = None,
-    part: str | None = None,
-) -> TextGraph:
+    **options: Any,
+) -> dict[str, Any]:
     """The graph of vectors, float32 `(batch, hidden_dim)`, or wider for several poolings.
 
     Args:
@@ -34,8 +33,7 @@ def pooled_vectors(
         normalize: whether vectors are scaled to Euclidean length 1.
         projections: layers between the two, which may change the width.
         finish: what is done with the vectors at last.
-        long_texts: the rule for long texts; the vectors of windows are pooled before they are normalized.
-        part: the name of the part of the task that this is.
+        **options: `long_texts` and `part` of `text_graph`. The vectors of windows are pooled before that.
     """
     pool = SequencePooling(pooling, dtype=backbone.dtype_policy, name="pooling")
 
@@ -49,7 +47,7 @@ def pooled_vectors(
         scale: Any = keras.layers.UnitNormalization(axis=-1, dtype="float32", name="normalize")
     else:
         scale = keras.layers.Activation("linear", dtype="float32", name="as_float32")
-    return text_graph(backbone, long_texts, encode, lambda vectors: finish(scale(vectors)), part=part)
+    return text_graph(backbone, encode, lambda vectors: finish(scale(vectors)), **options)
 
 
 def text_encoder(
@@ -57,10 +55,10 @@ def text_encoder(
 ) -> tuple[keras.Model, dict[Any, keras.Model]]:
     """A model from ids to vectors, to be a part of another, and its own parts; arguments as for `pooled_vectors`."""
     graph = pooled_vectors(backbone, pooling, normalize, long_texts=long_texts, part=part)
-    encoder = keras.Model(graph.inputs, graph.outputs, name=f"{part}_encoder")
+    encoder = keras.Model(graph["inputs"], graph["outputs"], name=f"{part}_encoder")
     if keras.backend.backend() == "tensorflow":
         encoder.jit_compile = False  # XLA would compile `predict` again for every length
-    return encoder, graph.parts
+    return encoder, graph["parts"]
 
 
 def id_inputs(prefix: str, shape: tuple[None, ...]) -> dict[str, Any]:

@@ -36,8 +36,6 @@ class ComparedInputs(Inputs):
         vector_dim: the width of the vectors.
     """
 
-    takes_long_texts = True
-
     def __init__(self, owner: str, preprocessor: Any, vector_dim: int):
         super().__init__(owner, preprocessor, most_texts=3)
         self._vector_dim = vector_dim
@@ -108,8 +106,6 @@ class QueryInputs(Inputs):
         prompts: what is put before every query and every document.
     """
 
-    takes_long_texts = True
-
     def __init__(self, owner: str, preprocessor: Any, document_preprocessor: Any, prompts: Mapping[str, str]):
         super().__init__(owner, preprocessor, most_texts=3, prompt=prompts.get(QUERY, ""))
         self._prompts = prompts
@@ -120,7 +116,7 @@ class QueryInputs(Inputs):
         own = self.document_preprocessor if side == DOCUMENT else None
         prompt = self._prompts.get(side, "")
         made = self.made_once(Inputs, self.owner, own or self.preprocessor, most_texts=1, part=side, prompt=prompt)
-        made.cuts, made.long_texts, made.takes_long_texts = self.cuts, self.long_texts, True
+        made.cuts, made.long_texts = self.cuts, self.long_texts
         return made
 
     def holds_ids(self, x: Any) -> bool:

@@ -48,14 +48,13 @@ class CutTexts:
         self._owner = owner
         self._has_warned = False
 
-    def look(self, preprocessor: Any, texts: Any, prompt: str = "", takes_long_texts: bool = False) -> None:
+    def look(self, preprocessor: Any, texts: Any, prompt: str = "") -> None:
         """Examines the first rows; a UserWarning states how many of them are cut.
 
         Args:
             preprocessor: a `BertPreprocessor`.
             texts: an array of strings `(rows,)`, or a tuple of two, which are read together.
             prompt: a string that is read before each.
-            takes_long_texts: whether the task has the argument `long_texts`, a cure.
         """
         columns = [column[:EXAMINED_ROWS] for column in (texts if isinstance(texts, tuple) else (texts,))]
         are_texts = all(len(column) and isinstance(column[0], str | bytes) for column in columns)
@@ -74,12 +73,12 @@ class CutTexts:
         num_cut = int((lengths > room).sum())
         if num_cut:
             self._has_warned = True
-            others = 'make the task with `long_texts="windows"`' if takes_long_texts else "split the texts"
             warnings.warn(
                 f"`{self._owner}`: {num_cut} of the {len(sizes)} texts that were looked at are longer than "
                 f"`max_length={preprocessor.max_length}` tokens, and are cut; the longest has "
                 f"{int(lengths.max()) + num_others}. Give the preprocessor a larger `max_length`, up to the backbone's "
-                f"`max_sequence_length`, or {others}. This warning is shown once.",
+                "`max_sequence_length`, or split the texts; classifiers, cross-encoders and encoders of sentences read all "
+                'of them with `long_texts="windows"`. This warning is shown once.',
                 stacklevel=2,
             )
 

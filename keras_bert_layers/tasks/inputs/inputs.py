@@ -63,8 +63,6 @@ class Inputs:
     block_rows = 4096
     #: The rule for texts that are longer than the preprocessor's `max_length`, `HeadTail` or `Windows`; None cuts them.
     long_texts: Any = None
-    #: Whether the owner's constructor has the argument `long_texts`.
-    takes_long_texts = False
 
     def __init__(
         self, owner: str, preprocessor: Any, *, most_texts: int = 2, part: str | None = None, prompt: str = ""
@@ -213,7 +211,7 @@ class Inputs:
         """Warns, once, if texts are longer than the model reads."""
         texts = None if self.long_texts is not None else self.read_together(columns)
         if all(isinstance(column, np.ndarray) for column in (texts if isinstance(texts, tuple) else (texts,))):
-            self.cuts.look(self.preprocessor, texts, self.prompt, self.takes_long_texts)
+            self.cuts.look(self.preprocessor, texts, self.prompt)
 
     def read_together(self, columns: Any) -> Any:
         """Texts, or pairs of texts, in arrays, each of which is one sequence; None if long ones are not cut."""
@@ -280,20 +278,13 @@ class Inputs:
         """`encode`, for training or for evaluation."""
         if not isinstance(self.long_texts, Windows):
             return self.encode
-        return self._encode_few_windows if training else self._encode_all_windows
+        most = self.long_texts.max_windows if training else None
+        return self.made_once(functools.partial, self._encode_by_text, most)
 
-    def _encode_few_windows(self, *batch: Any) -> tuple[Any, ...]:
-        return self._by_text(self.long_texts.max_windows, *self.encode(*batch))
-
-    def _encode_all_windows(self, *batch: Any) -> tuple[Any, ...]:
-        return self._by_text(None, *self.encode(*batch))
-
-    def _by_text(self, most: int | None, ids: Any, *others: Any) -> tuple[Any, ...]:
-        """An encoded batch with an axis of windows in its ids, or in those of each encoder."""
-        pad_id = self.preprocessor.tokenizer.pad_id
-        if "token_ids" in ids:
-            return by_text(ids, pad_id, most), *others
-        return {side: by_text(windows, pad_id, most) for side, windows in ids.items()}, *others
+    def _encode_by_text(self, most: int | None, *batch: Any) -> tuple[Any, ...]:
+        """`encode`, with at most so many windows of a text, on an axis of their own."""
+        ids, *others = self.encode(*batch)
+        return by_text(ids, most), *others
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)`, in graph; what is None at the end is left out.
@@ -359,7 +350,7 @@ class Inputs:
     # Ids and strings, in graph and out of it.
 
     def model_inputs(self, ids: Any) -> Any:
-        """The model's inputs for ids that a user gave; under `Windows`, rows `(batch, sequence)` are one window each."""
+        """The model's inputs for ids that a user gave; under `Windows`, those `(batch, sequence)` are single windows."""
         is_texts = isinstance(self.long_texts, Windows) and isinstance(ids, dict) and WINDOW_ROWS not in ids
         if is_texts and "token_ids" in ids and len(ids["token_ids"].shape) == 2:
             return {name: values[:, None] for name, values in ids.items()}
@@ -380,7 +371,7 @@ class Inputs:
 
     def tokens(self, *texts: Any) -> dict[str, Any]:
         """The ids for a batch of strings, one tensor for each of `text_inputs`, batch first; in graph."""
-        return by_text(self.ids(*texts), self.preprocessor.tokenizer.pad_id)
+        return by_text(self.ids(*texts))
 
     def ids(self, *texts: Any) -> dict[str, Any]:
         """`tokens`, or under `Windows` all windows one after the other, as `Task.run` takes them."""

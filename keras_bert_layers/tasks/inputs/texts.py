@@ -21,8 +21,6 @@ class TextInputs(Inputs):
         pairs: whether a row is a pair of texts; None takes both until the first `fit`, which decides.
     """
 
-    takes_long_texts = True
-
     def __init__(self, owner: str, preprocessor: Any, labels: Any, *, pairs: bool | None = None):
         super().__init__(owner, preprocessor)
         self._labels = labels

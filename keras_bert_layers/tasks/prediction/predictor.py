@@ -149,7 +149,7 @@ class Predictor:
 
         def run(ids: Any, preprocessor: Any, *, part: Any = None, **options: Any) -> Any:
             if WINDOW_ROWS in ids:
-                return outputs_of_windows(run, self.step, ids, preprocessor, part=part, **options)
+                return outputs_of_windows(run, self.step, ids, preprocessor, part, **options)
             return batches.run(self.step(part), ids, preprocessor, **options)
 
         def outputs() -> Iterator[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
@@ -18,16 +19,9 @@ _WINDOWS_POOLED_AT_ONCE = 4096
 
 
 def outputs_of_windows(
-    run: Callable[..., Any],
-    step: Callable[[Any], Callable[..., Any]],
-    ids: dict[str, Any],
-    preprocessor: Any,
-    *,
-    part: str | None = None,
-    share: float = 1.0,
-    **options: Any,
+    run: Callable[..., Any], step: Callable[..., Any], ids: dict[str, Any], preprocessor: Any, part: Any, **options: Any
 ) -> np.ndarray:
-    """The outputs of texts, from all of their windows; a text of one window is computed as without windows.
+    """The outputs of texts, from all of their windows; if all texts are short, they are computed as without windows.
 
     Args:
         run: as `Inputs.outputs` has it.
@@ -35,35 +29,22 @@ def outputs_of_windows(
         ids: what a call of `Windows` returned.
         preprocessor: made the ids.
         part: the part of the model that computes the outputs.
-        share: as in `LengthBatches.run`.
         **options: others of `run`.
     """
-    rows = np.asarray(ids[WINDOW_ROWS])
-    counts = np.bincount(rows)
-    is_long = counts[rows] > 1  # [windows]
-    computed = []
-    for chosen, of_part, finish in ((~is_long, part, _as_texts), (is_long, (part, ENCODED), None)):
-        if chosen.any() or not computed:
-            some = {name: np.asarray(ids[name])[chosen] for name in IDS}
-            options |= {"part": of_part, "finish": finish, "share": share * chosen.mean()}
-            computed.append(run(some, preprocessor, **options) if chosen.any() else None)
-    if not is_long.any():
-        return computed[0]
-    features, sizes = computed[1].astype(np.float32), counts[counts > 1]
-    begins, pool = np.cumsum(sizes) - sizes, step((part, POOLED))
-    chosen, pooled = [], []
-    for texts in plan(sizes, width=int, max_rows=None, max_tokens=_WINDOWS_POOLED_AT_ONCE):
-        index = np.arange(sizes[texts].max())
-        mask = index < sizes[texts][:, None]
-        places = np.where(mask, begins[texts][:, None] + index, 0)  # [texts, windows]
-        pooled.append(np.asarray(pool({"features": features[places], "window_mask": mask.astype(np.int32)})))
-        chosen.append(texts)
-    outputs = np.concatenate(pooled)[np.argsort(np.concatenate(chosen))]
-    found = np.empty((len(counts), *outputs.shape[1:]), outputs.dtype)
-    found[counts > 1] = outputs
-    if computed[0] is not None:
-        found[counts == 1] = computed[0]
-    return found
+    counts, ids = np.bincount(ids[WINDOW_ROWS]), {name: ids[name] for name in IDS}
+    if counts.max(initial=1) == 1:
+        return run(ids, preprocessor, part=part, finish=_as_texts, **options)
+    features = run(ids, preprocessor, part=(part, ENCODED), **options).astype(np.float32)
+    begins, pool = np.cumsum(counts) - counts, step((part, POOLED))
+    chosen = list(plan(counts, width=int, max_rows=None, max_tokens=_WINDOWS_POOLED_AT_ONCE))
+    found = []
+    for texts in chosen:
+        window = np.arange(counts[texts[0]])  # the text with the most windows is the first
+        mask = window < counts[texts, None]
+        places = np.where(mask, begins[texts, None] + window, 0)  # [texts, windows]
+        outputs = pool({"features": features[places], "window_mask": mask.astype(np.int32)})
+        found.append(keras.ops.convert_to_numpy(outputs))
+    return np.concatenate(found)[np.argsort(np.concatenate(chosen))]
 
 
 def _as_texts(ids: dict[str, Any]) -> dict[str, Any]:
@@ -79,16 +60,15 @@ def run_windows(run: Callable[..., tf.Tensor], ids: dict[str, tf.Tensor], part: 
         ids: what a call of `Windows` returned.
         part: the part of the model that computes the outputs.
     """
-    windows = {name: ids[name] for name in IDS}
-    rows = ids[WINDOW_ROWS]
+    windows, rows = {name: ids[name] for name in IDS}, ids[WINDOW_ROWS]
 
     def encoded(some: dict[str, tf.Tensor]) -> tuple[tf.Tensor]:
         return (tf.cast(run(some, (part, ENCODED)), tf.float32),)
 
     def pooled() -> tf.Tensor:
         (features,) = in_parts(encoded, windows, width=tf.reduce_max, sizes=((tf.float32, (None,)),))
-        texts = by_text({"features": features, "window_mask": tf.ones_like(rows), WINDOW_ROWS: rows}, 0)
-        return run(texts, (part, POOLED))
+        flat = {"features": features, "window_mask": tf.ones_like(rows), WINDOW_ROWS: rows}
+        return run(by_text(flat), (part, POOLED))
 
     num_texts = tf.reduce_max(tf.concat([rows, [-1]], 0)) + 1
     return tf.cond(tf.size(rows) == num_texts, lambda: run(_as_texts(windows), part), pooled)
