@@ -350,7 +350,7 @@ class Inputs:
     # Ids and strings, in graph and out of it.
 
     def model_inputs(self, ids: Any) -> Any:
-        """The model's inputs for ids that a user gave; under `Windows`, those `(batch, sequence)` are single windows."""
+        """The model's inputs for ids that a user gave; under `Windows`, `(batch, sequence)` are single windows."""
         is_texts = isinstance(self.long_texts, Windows) and isinstance(ids, dict) and WINDOW_ROWS not in ids
         if is_texts and "token_ids" in ids and len(ids["token_ids"].shape) == 2:
             return {name: values[:, None] for name, values in ids.items()}
