@@ -99,7 +99,8 @@ class BertClassifier(Task):
         long_texts = as_long_texts("BertClassifier", long_texts, preprocessor, pooling="mean", pairs=pairs)
         graph = text_graph(backbone, lambda ids: backbone(ids)["pooled_output"], head, long_texts=long_texts)
         pipeline = TextInputs("BertClassifier", preprocessor, labels, pairs=pairs)
-        super().__init__(backbone, pipeline, **graph, long_texts=long_texts, name=name)
+        pipeline.long_texts = long_texts
+        super().__init__(backbone, pipeline, **graph, name=name)
         self._labels = labels
         self.num_classes = labels.num_classes
         self.problem_type = problem_type

@@ -87,7 +87,8 @@ class BertCrossEncoder(Task):
         graph = text_graph(backbone, lambda ids: head(backbone(ids)["pooled_output"]), long_texts=long_texts)
         labels, all_prompts = Relevance(activation), Prompts("BertCrossEncoder", prompts, default_prompt)
         pipeline = TextInputs("BertCrossEncoder", preprocessor, labels, pairs=True).prompted(all_prompts.text())
-        super().__init__(backbone, pipeline, **graph, long_texts=long_texts, name=name)
+        pipeline.long_texts = long_texts
+        super().__init__(backbone, pipeline, **graph, name=name)
         self._labels, self._prompts = labels, all_prompts
         self.dropout = dropout
         self.compile()

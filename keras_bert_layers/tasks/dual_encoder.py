@@ -127,7 +127,8 @@ class BertDualEncoder(Task):
             checks.one_of(owner, "prompts", side, SIDES)
         pipeline = QueryInputs(owner, preprocessor, document_preprocessor, by_side)
         graph = {"inputs": inputs, "outputs": outputs, "parts": {**encoders, **parts}}
-        super().__init__(backbone, pipeline, **graph, long_texts=long_texts, name=name)
+        pipeline.long_texts = long_texts
+        super().__init__(backbone, pipeline, **graph, name=name)
         self.document_backbone = document_backbone
         self.document_preprocessor = document_preprocessor
         self.pooling = as_given(pooling)

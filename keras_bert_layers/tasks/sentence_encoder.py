@@ -116,7 +116,8 @@ class BertSentenceEncoder(Task):
         graph = pooled_vectors(backbone, pooling, normalize, layers, finish=finish, long_texts=long_texts)
         all_prompts, width = Prompts("BertSentenceEncoder", prompts, default_prompt), graph["outputs"].shape[-1]
         pipeline = ComparedInputs("BertSentenceEncoder", preprocessor, width).prompted(all_prompts.text())
-        super().__init__(backbone, pipeline, **graph, long_texts=long_texts, name=name)
+        pipeline.long_texts = long_texts
+        super().__init__(backbone, pipeline, **graph, name=name)
         self._prompts = all_prompts
         self.pooling = as_given(pooling)
         self.normalize = normalize

@@ -39,7 +39,6 @@ class Task(keras.Model):
         outputs: the functional model's.
         inputs: the functional model's; the backbone's if None.
         parts: models over ids that are parts of this one, by name; see `part`.
-        long_texts: the rule for long texts, a `HeadTail` or a `Windows`; None cuts them.
         name: the model's name.
     """
 
@@ -65,13 +64,11 @@ class Task(keras.Model):
         outputs: Any,
         inputs: Any = None,
         parts: Mapping[Any, keras.Model] | None = None,
-        long_texts: Any = None,
         name: str | None = None,
     ):
         super().__init__(inputs=backbone.input if inputs is None else inputs, outputs=outputs, name=name)
         self._predictor = Predictor(self, parts)
         self._trainer = Trainer(self)
-        pipeline.long_texts = long_texts
         self.pipeline = pipeline
         self.backbone = backbone
         self.preprocessor = pipeline.preprocessor
@@ -80,8 +77,7 @@ class Task(keras.Model):
     #: How far training is; Keras saves it with the weights, under this name.
     _training_place = property(lambda task: task._trainer.place)
     preprocessor = preprocessor_of_pipeline
-
-    #: What is read of a text longer than `max_length`: a `HeadTail` or a `Windows`; None cuts it at its end.
+    #: What is read of a text longer than `max_length`: a `HeadTail` or a `Windows`; None cuts it.
     long_texts = property(lambda task: task.pipeline.long_texts)
 
     def forget_traces(self) -> None:

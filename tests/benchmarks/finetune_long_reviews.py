@@ -67,8 +67,8 @@ def main() -> None:
     """Reads the arguments, trains once, prints one JSON line."""
     contenders = ["cut", "head_tail", "windows_mean", "windows_max", "windows_attention"]
     parser = recipe.arguments(__doc__, contenders)
-    parser.add_argument("--test-rows", type=int, default=400)
-    parser.set_defaults(rows=400)
+    parser.add_argument("--test-rows", type=int, default=320)
+    parser.set_defaults(rows=320)
     options = parser.parse_args()
     backbone, preprocessor = recipe.load_ours(recipe.weights_of(options), options.seed, max_length=MAX_LENGTH)
     import keras_bert_layers as kbl
