@@ -33,7 +33,7 @@ def pooled_vectors(
         normalize: whether vectors are scaled to Euclidean length 1.
         projections: layers between the two, which may change the width.
         finish: what is done with the vectors at last.
-        **options: `long_texts` and `part` of `text_graph`. The vectors of windows are pooled before that.
+        **options: `long_texts` and `part` of `text_graph`; windows are pooled before vectors are normalized.
     """
     pool = SequencePooling(pooling, dtype=backbone.dtype_policy, name="pooling")
 

@@ -37,10 +37,8 @@ def text_graph(
     """
     if not isinstance(long_texts, Windows):
         return {"inputs": backbone.input, "outputs": finish(encode(backbone.input)), "parts": {}}
-    pool, flatten = (
-        WindowPooling(long_texts.pooling or "mean", dtype="float32", name="window_pooling"),
-        FlattenChoices(),
-    )
+    pool = WindowPooling(long_texts.pooling or "mean", dtype="float32", name="window_pooling")
+    flatten = FlattenChoices()
     inputs = {name: keras.Input((None, None), dtype="int32", name=name) for name in backbone.input}
     features = encode({name: flatten(ids) for name, ids in inputs.items()})  # [B * windows, F]
     # A window without a single token is absent.

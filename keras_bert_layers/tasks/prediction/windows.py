@@ -14,7 +14,7 @@ from keras_bert_layers.tasks.graphs.windows import ENCODED, POOLED
 from keras_bert_layers.tasks.prediction.length_batches import IDS, plan
 from keras_bert_layers.tasks.prediction.parts import in_parts
 
-# As many features as BERT-base has take 12 MB.
+# The features of as many windows of BERT-base take 12 MB.
 _WINDOWS_POOLED_AT_ONCE = 4096
 
 
