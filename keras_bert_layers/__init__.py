@@ -26,6 +26,7 @@ _REGISTERED = {
     "GoogleAdamW": "optimizers.adamw",
     "GoogleWarmupLinearDecay": "optimizers",
     "GatedFeedForward": "layers",
+    "HeadTail": "preprocessing",
     "MaskedAccuracy": "metrics",
     "MaskedLMGenerator": "preprocessing",
     "MaskedLMHead": "layers",
@@ -52,6 +53,8 @@ _REGISTERED = {
     "Warmup": "optimizers",
     "WarmupLinearDecay": "optimizers",
     "WarmupStableDecay": "optimizers",
+    "WindowPooling": "layers",
+    "Windows": "preprocessing",
 }
 
 try:

@@ -74,6 +74,7 @@ SHARED_HOMES = {
     "feed_forward": {"GatedFeedForward"},
     "full_sentences": {"DocumentSentences"},
     "pooler": {"NextSentenceHead"},
+    "long_texts": {"HeadTail", "Windows"},
     "positions": {"RelativePositionBias", "RotaryPositions", "SinusoidalPositions"},
     # The function `load_report` stands beside its class, and a module of the same name would hide it.
     "reports": {"LoadReport"},

@@ -1,6 +1,8 @@
 from keras_bert_layers.preprocessing.masking.masked_lm_generator import MaskedLMGenerator as MaskedLMGenerator
 from keras_bert_layers.preprocessing.masking.masking import Masking as Masking
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor as BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail as HeadTail
+from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows as Windows
 from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import SpanPreprocessor as SpanPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import WordAligner as WordAligner
 from keras_bert_layers.preprocessing.rows.full_sentences import DocumentSentences as DocumentSentences

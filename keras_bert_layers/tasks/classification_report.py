@@ -11,6 +11,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.hints import check_scikit_learn
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
 from keras_bert_layers.tasks.inputs.cut_texts import num_special_tokens, token_counts
 from keras_bert_layers.tasks.serving.answers import check_takes_text
 
@@ -125,7 +126,7 @@ def report_of(classifier: Any, x: Any, y: Any, *, num_errors: int, batch_size: i
             _error(classifier, columns, row, names=names, label=labels[row], probabilities=probabilities[row])
             for row in worst.tolist()
         ],
-        share_cut=_share_cut(classifier.preprocessor, columns),
+        share_cut=0.0 if isinstance(classifier.long_texts, Windows) else _share_cut(classifier.preprocessor, columns),
         max_length=classifier.preprocessor.max_length,
     )
 

@@ -12,9 +12,11 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import onnx
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.tasks.attribution import attribute, class_rows
 from keras_bert_layers.tasks.classification_report import ClassificationReport, report_of
 from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_options
+from keras_bert_layers.tasks.graphs.windows import text_graph
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.labels import make_labels
 from keras_bert_layers.tasks.task import Task
@@ -46,6 +48,9 @@ class BertClassifier(Task):
         dropout: the share of pooled features dropped in training before the dense layer; the backbone's if None.
         pairs: whether a row is a pair of texts; None takes it from the data of the first `fit`. The exported model of
             pairs takes `text` and `text_pair`.
+        long_texts: what is read of texts longer than the preprocessor's `max_length`: None for their beginning;
+            `"head_tail"`, or a `preprocessing.HeadTail`, for both ends; `"windows"`, or a `preprocessing.Windows`, for
+            all of it, with the pooled vectors of windows averaged before the head.
         name: the model's name.
 
     Returns:
@@ -84,6 +89,7 @@ class BertClassifier(Task):
         preprocessor: BertPreprocessor | None = None,
         dropout: float | None = None,
         pairs: bool | None = None,
+        long_texts: str | HeadTail | Windows | None = None,
         name: str | None = None,
     ):
         check_parts("BertClassifier", backbone, preprocessor)
@@ -91,9 +97,11 @@ class BertClassifier(Task):
         checks.optional(checks.boolean, "BertClassifier", "pairs", pairs)
         dropout = backbone.config.dropout if dropout is None else dropout
         head = ClassificationHead(labels.num_classes, dropout=dropout, **head_options(backbone, "classification_head"))
-        outputs = head(backbone(backbone.input)["pooled_output"])
+        long_texts = as_long_texts("BertClassifier", long_texts, preprocessor, pooling="mean", pairs=pairs)
+        graph = text_graph(backbone, lambda ids: backbone(ids)["pooled_output"], head, long_texts=long_texts)
         pipeline = TextInputs("BertClassifier", preprocessor, labels, pairs=pairs)
-        super().__init__(backbone, pipeline, outputs=outputs, name=name)
+        pipeline.long_texts = long_texts
+        super().__init__(backbone, pipeline, **graph, name=name)
         self._labels = labels
         self.num_classes = labels.num_classes
         self.problem_type = problem_type
@@ -152,7 +160,7 @@ class BertClassifier(Task):
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `label` and `probabilities`, or to `score`."""
-        return self._labels.decode(self.run(self.pipeline.tokens(*texts)))
+        return self._labels.decode(self.run(self.pipeline.ids(*texts)))
 
     def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
         """`label` and `probabilities`, or `score`, of an ONNX file."""

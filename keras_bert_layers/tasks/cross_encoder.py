@@ -12,8 +12,10 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.tasks.attribution import attribute, class_rows
 from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
+from keras_bert_layers.tasks.graphs.windows import text_graph
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.inputs.columns import as_columns
 from keras_bert_layers.tasks.labels import Relevance
@@ -38,6 +40,9 @@ class BertCrossEncoder(Task):
             is that of the logit under every activation.
         prompts: texts that the model was trained to read before the query, by name.
         default_prompt: the name of the prompt before every query, in training too; None for none.
+        long_texts: what is read of pairs longer than the preprocessor's `max_length`: None for what its `truncation`
+            keeps; `"head_tail"`, or a `preprocessing.HeadTail`, for both ends of a document; `"windows"`, or a
+            `preprocessing.Windows`, for all of it, with the logit of the best window (MaxP).
         name: the model's name.
 
     Returns:
@@ -61,7 +66,7 @@ class BertCrossEncoder(Task):
 
     References:
         Nogueira and Cho 2019, arXiv:1901.04085, section 3; `CrossEncoder` of sentence-transformers has the same score
-        and the same `rank`.
+        and the same `rank`. Dai and Callan 2019, arXiv:1905.09217, section 3, for MaxP.
     """
 
     def __init__(
@@ -73,15 +78,18 @@ class BertCrossEncoder(Task):
         activation: str = "sigmoid",
         prompts: Mapping[str, str] | None = None,
         default_prompt: str | None = None,
+        long_texts: str | HeadTail | Windows | None = None,
         name: str | None = None,
     ):
         check_parts("BertCrossEncoder", backbone, preprocessor)
         dropout = backbone.config.dropout if dropout is None else dropout
         head = ClassificationHead(1, dropout=dropout, **head_options(backbone, "classification_head"))
-        outputs = head(backbone(backbone.input)["pooled_output"])
+        long_texts = as_long_texts("BertCrossEncoder", long_texts, preprocessor, pooling="max", pairs=True)
+        graph = text_graph(backbone, lambda ids: head(backbone(ids)["pooled_output"]), long_texts=long_texts)
         labels, all_prompts = Relevance(activation), Prompts("BertCrossEncoder", prompts, default_prompt)
         pipeline = TextInputs("BertCrossEncoder", preprocessor, labels, pairs=True).prompted(all_prompts.text())
-        super().__init__(backbone, pipeline, outputs=outputs, name=name)
+        pipeline.long_texts = long_texts
+        super().__init__(backbone, pipeline, **graph, name=name)
         self._labels, self._prompts = labels, all_prompts
         self.dropout = dropout
         self.compile()
@@ -106,11 +114,11 @@ class BertCrossEncoder(Task):
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Queries and documents to `score`."""
-        return self._labels.decode(self.run(self.pipeline.tokens(*texts)))
+        return self._labels.decode(self.run(self.pipeline.ids(*texts)))
 
     def serve_prompted(self, prompt: str, *texts: Any) -> dict[str, Any]:
         """Queries, read after the text of a prompt, and documents to `score`."""
-        return self._labels.decode(self.run(self.pipeline.prompted(prompt).tokens(*texts)))
+        return self._labels.decode(self.run(self.pipeline.prompted(prompt).ids(*texts)))
 
     def signatures(self) -> list[Signature]:
         """The signatures of all tasks, and one for each prompt."""

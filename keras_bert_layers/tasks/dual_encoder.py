@@ -1,5 +1,6 @@
 """Dense retrieval: queries and documents as vectors, close where a document answers a query."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, check_sizes
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, id_inputs, text_encoder
 from keras_bert_layers.tasks.inputs import QueryInputs
@@ -49,6 +51,9 @@ class BertDualEncoder(Task):
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text.
         document_preprocessor: the `BertPreprocessor` of the documents, for another `max_length`; None shares the
             one of the queries.
+        long_texts: what is read of queries and documents longer than the `max_length` of their preprocessor: None for
+            their beginning; `"head_tail"`, or a `preprocessing.HeadTail`, for both ends; `"windows"`, or a
+            `preprocessing.Windows`, for all of it, with the vectors of windows averaged before they are normalized.
         name: the model's name.
 
     Returns:
@@ -97,6 +102,7 @@ class BertDualEncoder(Task):
         prompts: Mapping[str, str] | None = None,
         preprocessor: BertPreprocessor | None = None,
         document_preprocessor: BertPreprocessor | None = None,
+        long_texts: str | HeadTail | Windows | None = None,
         name: str | None = None,
     ):
         owner = "BertDualEncoder"
@@ -106,17 +112,23 @@ class BertDualEncoder(Task):
         checks.boolean(owner, "symmetric", symmetric)
         checks.optional(checks.positive_number, owner, "temperature", temperature)
         document_backbone = None if document_backbone is backbone else document_backbone
-        encoders = {QUERY: text_encoder(backbone, pooling, normalize, name="query_encoder")}
-        encoders[DOCUMENT] = encoders[QUERY]
+        long_texts = as_long_texts(owner, long_texts, preprocessor, document_preprocessor, pooling="mean")
+        make = functools.partial(text_encoder, pooling=pooling, normalize=normalize, long_texts=long_texts)
+        encoder, parts = make(backbone, part=QUERY)
+        encoders = {QUERY: encoder, DOCUMENT: encoder}
+        parts |= {(DOCUMENT, kind): model for (_, kind), model in parts.items()}
         if document_backbone is not None:
-            encoders[DOCUMENT] = text_encoder(document_backbone, pooling, normalize, name="document_encoder")
-        inputs = {side: id_inputs(side) for side in SIDES}
+            encoders[DOCUMENT], of_documents = make(document_backbone, part=DOCUMENT)
+            parts |= of_documents
+        inputs = {side: id_inputs(side, encoder.input["token_ids"].shape[1:]) for side in SIDES}
         outputs = {side: encoders[side](inputs[side]) for side in SIDES}
         by_side = Prompts(owner, prompts).by_name
         for side in by_side:
             checks.one_of(owner, "prompts", side, SIDES)
         pipeline = QueryInputs(owner, preprocessor, document_preprocessor, by_side)
-        super().__init__(backbone, pipeline, inputs=inputs, outputs=outputs, parts=encoders, name=name)
+        graph = {"inputs": inputs, "outputs": outputs, "parts": {**encoders, **parts}}
+        pipeline.long_texts = long_texts
+        super().__init__(backbone, pipeline, **graph, name=name)
         self.document_backbone = document_backbone
         self.document_preprocessor = document_preprocessor
         self.pooling = as_given(pooling)
@@ -208,11 +220,11 @@ class BertDualEncoder(Task):
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Queries to `embedding`."""
-        return {self.output_name: self.run(self.pipeline.tokens(*texts))}
+        return {self.output_name: self.run(self.pipeline.ids(*texts))}
 
     def _serve_document(self, text: Any) -> dict[str, Any]:
         """Documents to `embedding`."""
-        return {self.output_name: self.run(self.pipeline.side(DOCUMENT).tokens(text), DOCUMENT)}
+        return {self.output_name: self.run(self.pipeline.side(DOCUMENT).ids(text), DOCUMENT)}
 
 
 def _check_document_parts(

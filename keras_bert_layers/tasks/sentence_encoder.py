@@ -1,5 +1,6 @@
 """Sentence embeddings: one vector per text, close for texts of similar meaning."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.tasks.graphs.parts import check_parts
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors, projection_layers
 from keras_bert_layers.tasks.inputs import ComparedInputs
@@ -52,6 +54,9 @@ class BertSentenceEncoder(Task):
         default_prompt: the name of the prompt before every text, in training too; None for none.
         temperature: divides the cosines in the loss of pairs without similarities.
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text.
+        long_texts: what is read of texts longer than the preprocessor's `max_length`: None for their beginning;
+            `"head_tail"`, or a `preprocessing.HeadTail`, for both ends; `"windows"`, or a `preprocessing.Windows`, for
+            all of it, with the vectors of windows averaged before they are normalized.
         name: the model's name.
 
     Returns:
@@ -99,16 +104,20 @@ class BertSentenceEncoder(Task):
         default_prompt: str | None = None,
         temperature: float = 0.05,
         preprocessor: BertPreprocessor | None = None,
+        long_texts: str | HeadTail | Windows | None = None,
         name: str | None = None,
     ):
         check_parts("BertSentenceEncoder", backbone, preprocessor)
         checks.boolean("BertSentenceEncoder", "normalize", normalize)
         checks.positive_number("BertSentenceEncoder", "temperature", temperature)
         layers = projection_layers("BertSentenceEncoder", projection_dim, projection_activation, backbone.config)
-        outputs = _cut(pooled_vectors(backbone, pooling, normalize, layers), truncate_dim)
-        all_prompts = Prompts("BertSentenceEncoder", prompts, default_prompt)
-        pipeline = ComparedInputs("BertSentenceEncoder", preprocessor, outputs.shape[-1]).prompted(all_prompts.text())
-        super().__init__(backbone, pipeline, outputs=outputs, name=name)
+        long_texts = as_long_texts("BertSentenceEncoder", long_texts, preprocessor, pooling="mean")
+        finish = functools.partial(_cut, truncate_dim=truncate_dim)
+        graph = pooled_vectors(backbone, pooling, normalize, layers, finish=finish, long_texts=long_texts)
+        all_prompts, width = Prompts("BertSentenceEncoder", prompts, default_prompt), graph["outputs"].shape[-1]
+        pipeline = ComparedInputs("BertSentenceEncoder", preprocessor, width).prompted(all_prompts.text())
+        pipeline.long_texts = long_texts
+        super().__init__(backbone, pipeline, **graph, name=name)
         self._prompts = all_prompts
         self.pooling = as_given(pooling)
         self.normalize = normalize
@@ -241,11 +250,11 @@ class BertSentenceEncoder(Task):
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `embedding`."""
-        return {self.output_name: self.run(self.pipeline.tokens(*texts))}
+        return {self.output_name: self.run(self.pipeline.ids(*texts))}
 
     def serve_prompted(self, prompt: str, *texts: Any) -> dict[str, Any]:
         """Strings, read after the text of a prompt, to `embedding`."""
-        return {self.output_name: self.run(self.pipeline.prompted(prompt).tokens(*texts))}
+        return {self.output_name: self.run(self.pipeline.prompted(prompt).ids(*texts))}
 
     def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
         """`embedding` of an ONNX file."""

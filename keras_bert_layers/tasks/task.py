@@ -63,7 +63,7 @@ class Task(keras.Model):
         *,
         outputs: Any,
         inputs: Any = None,
-        parts: Mapping[str, keras.Model] | None = None,
+        parts: Mapping[Any, keras.Model] | None = None,
         name: str | None = None,
     ):
         super().__init__(inputs=backbone.input if inputs is None else inputs, outputs=outputs, name=name)
@@ -77,6 +77,8 @@ class Task(keras.Model):
     #: How far training is; Keras saves it with the weights, under this name.
     _training_place = property(lambda task: task._trainer.place)
     preprocessor = preprocessor_of_pipeline
+    #: What is read of a text longer than `max_length`: a `HeadTail` or a `Windows`; None cuts it.
+    long_texts = property(lambda task: task.pipeline.long_texts)
 
     def forget_traces(self) -> None:
         """Drops all traced functions; called by whatever changes the model, its labels or its answers."""

@@ -25,7 +25,7 @@ from keras_bert_layers.tasks.attribution import attribute, tag_rows
 from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs import WordInputs
 from keras_bert_layers.tasks.inputs.tags import IGNORED
-from keras_bert_layers.tasks.prediction.parts import AGGREGATIONS, TaggedWords, outputs_of_windows, tags_of_pieces
+from keras_bert_layers.tasks.prediction.parts import AGGREGATIONS, TaggedWords, states_of_windows, tags_of_pieces
 from keras_bert_layers.tasks.task import Task
 
 
@@ -262,7 +262,7 @@ class BertTokenClassifier(Task):
         """Strings to entities."""
         aligner = self.pipeline.aligner()
         words = (aligner.align if self.aggregation == "first" else aligner.align_pieces)(texts[0])
-        logits = outputs_of_windows(self.run, words.inputs, self.preprocessor, (len(self.tag_names),))
+        logits = states_of_windows(self.run, words.inputs, self.preprocessor, (len(self.tag_names),))
         if self.aggregation in ("average", "max"):
             found = tags_of_pieces(logits, words, aggregation=self.aggregation)
         else:

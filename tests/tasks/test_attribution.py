@@ -307,6 +307,11 @@ def test_refusals(classifier, answerer, tagger, new_backbone, monkeypatch):
         kbl.BertClassifier(new_backbone(), num_classes=2).attribute(TEXTS)
     with pytest.raises(ValueError, match="must name 'attributions' for a BertClassifier or a BertCrossEncoder only"):
         answerer.export("not written", signatures=["attributions"])
+    options = {"preprocessor": classifier.preprocessor, "long_texts": "windows"}
+    long = kbl.BertClassifier(new_backbone(), num_classes=2, **options)
+    for ask in (lambda: long.attribute(TEXTS), lambda: long.export("not written", signatures=["attributions"])):
+        with pytest.raises(ValueError, match="`long_texts` must be None for attributions"):
+            ask()
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(RuntimeError, match="`BertClassifier`: `attribute` needs the backend tensorflow"):
         classifier.attribute(TEXTS)

@@ -37,7 +37,7 @@ OWNER = "save_huggingface"
 
 # Settings of tasks that HuggingFace's files do not have, with the values that transformers uses.
 _NOT_WRITTEN: dict[str, tuple[Any, ...]] = {"threshold": (None, 0.5), "no_answer_threshold": (None,), "stride": (None,)}
-_NOT_WRITTEN |= {"aggregation": (None, "first")}
+_NOT_WRITTEN |= {"aggregation": (None, "first"), "long_texts": (None,)}
 
 
 class HuggingFaceForm:

@@ -121,6 +121,9 @@ def _check_parts(written: WrittenModel) -> None:
         raise ValueError(checks.message(OWNER, "model.projection_dim", "be None", projection_dim, cure))
     if written.name == "sentence_encoder":
         checks.one_of(OWNER, "model.pooling", written.model.pooling, _POOLINGS, "Save `model.backbone`.")
+    if (long_texts := getattr(written.model, "long_texts", None)) is not None:
+        cure = "KerasHub cuts long texts. Save a `.keras` file."
+        raise ValueError(checks.message(OWNER, "model.long_texts", "be None", long_texts, cure))
     preprocessor = written.preprocessor
     if preprocessor is None:
         return

@@ -70,6 +70,9 @@ def _check(task: Any) -> None:
     if names != [_TEXT] or not isinstance(task.preprocessor.tokenizer, BertTokenizer):
         rule = f"take {_TEXT!r} alone, by a BertPreprocessor of a BertTokenizer, in an ONNX file"
         raise ValueError(checks.message("export", "task", rule, names, cure))
+    rule = "be None in an ONNX file, which cuts long texts at their end"
+    if task.long_texts is not None:
+        raise ValueError(checks.message("export", "long_texts", rule, task.long_texts, cure))
     if (side := task.preprocessor.truncation_side) != "right":
         rule = "be 'right' in an ONNX file, which cuts long texts at their end"
         raise ValueError(checks.message("export", "preprocessor.truncation_side", rule, side, cure))

@@ -121,7 +121,7 @@ class BertPreprocessor(TextLayer):
             _, starts, ends = self.tokenizer.tokenize_with_offsets(part)
             both = tf.stack([starts.flat_values, ends.flat_values], axis=1) - size  # [T, 2]
             both = starts.with_flat_values(tf.where(both[:, :1] < 0, NO_OFFSET, both))
-            places.append(_keep(both, tf.cast(segment.row_lengths(), tf.int32), self.truncation_side))
+            places.append(keep_tokens(both, tf.cast(segment.row_lengths(), tf.int32), self.truncation_side))
             size = 0
         none = tf.fill([segments[0].nrows(), 1, 2], NO_OFFSET)
         width = tf.shape(row["token_ids"])[1]
@@ -137,7 +137,7 @@ class BertPreprocessor(TextLayer):
                     '`BertPreprocessor`: truncation="only_second" needs a pair. Received: one text. '
                     'Give a tuple of two texts, or set truncation="longest_first".'
                 )
-            return [_keep(first_ids, self.max_length - 2, self.truncation_side)]
+            return [keep_tokens(first_ids, self.max_length - 2, self.truncation_side)]
         return _truncate_pair(
             first_ids,
             self.tokenizer.tokenize(second),
@@ -214,10 +214,10 @@ def _truncate_pair(
     if truncation == "longest_first":
         first_kept, second_kept = _longest_first(first_length, second_length, budget, reference)
     elif truncation == "only_first":
-        first_kept, second_kept = _rest(second_length, budget, "only_first"), second_length
+        first_kept, second_kept = rest_of_budget(second_length, budget, "only_first"), second_length
     else:
-        first_kept, second_kept = first_length, _rest(first_length, budget, "only_second")
-    return [_keep(first_ids, first_kept, side), _keep(second_ids, second_kept, side)]
+        first_kept, second_kept = first_length, rest_of_budget(first_length, budget, "only_second")
+    return [keep_tokens(first_ids, first_kept, side), keep_tokens(second_ids, second_kept, side)]
 
 
 def _longest_first(
@@ -236,7 +236,7 @@ def _longest_first(
     return tf.minimum(first_length, first_kept), tf.minimum(second_length, second_kept)
 
 
-def _rest(whole_length: tf.Tensor, budget: int, truncation: str) -> tf.Tensor:
+def rest_of_budget(whole_length: tf.Tensor, budget: int, truncation: str) -> tf.Tensor:
     """What is left of the budget after the text that is not truncated."""
     other = "second" if truncation == "only_first" else "first"
     check = tf.debugging.assert_less_equal(
@@ -250,7 +250,7 @@ def _rest(whole_length: tf.Tensor, budget: int, truncation: str) -> tf.Tensor:
         return budget - whole_length
 
 
-def _keep(ids: tf.RaggedTensor, kept: tf.Tensor | int, side: str) -> tf.RaggedTensor:
+def keep_tokens(ids: tf.RaggedTensor, kept: tf.Tensor | int, side: str) -> tf.RaggedTensor:
     """The first `kept` tokens of each row, or with side `"left"` the last; shorter rows do not change."""
     starts = tf.cast(ids.row_starts(), tf.int32)
     lengths = tf.cast(ids.row_lengths(), tf.int32)

@@ -17,7 +17,7 @@ from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import (
     padded_width,
 )
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
-from keras_bert_layers.preprocessing.preprocessors.windows import Windows, fill_windows, lay_windows, row_lengths
+from keras_bert_layers.preprocessing.preprocessors.windows import LaidWindows, fill_windows, lay_windows, row_lengths
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 LARGEST_STRIDE = 128
@@ -178,7 +178,7 @@ class SpanPreprocessor(TextLayer):
         width = padded_width(lengths, padding=self.padding, max_length=self.max_length)
         return fill_windows(windows, question_ids, context, width, self.tokenizer)
 
-    def _windows(self, question_lengths: tf.Tensor, context_lengths: tf.Tensor) -> Windows:
+    def _windows(self, question_lengths: tf.Tensor, context_lengths: tf.Tensor) -> LaidWindows:
         return lay_windows(context_lengths, self.max_length - self._num_special_tokens - question_lengths, self.stride)
 
     def _question_ids(self, questions: tf.Tensor) -> tf.RaggedTensor:

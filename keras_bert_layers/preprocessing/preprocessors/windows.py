@@ -10,7 +10,7 @@ from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 NO_OFFSET = -1
 
 
-class Windows(NamedTuple):
+class LaidWindows(NamedTuple):
     """W windows over the tokens of B texts.
 
     Attributes:
@@ -24,7 +24,7 @@ class Windows(NamedTuple):
     lengths: tf.Tensor
 
 
-def lay_windows(num_tokens: tf.Tensor, room: tf.Tensor, overlap: int) -> Windows:
+def lay_windows(num_tokens: tf.Tensor, room: tf.Tensor, overlap: int) -> LaidWindows:
     """Covers each text with windows of `room` tokens; each window shares `overlap` tokens with the one before it.
 
     The last window of a text ends with the text. A text that fits into one window gets one, even if it is empty.
@@ -42,11 +42,11 @@ def lay_windows(num_tokens: tf.Tensor, room: tf.Tensor, overlap: int) -> Windows
     rows = tf.repeat(tf.range(tf.size(num_tokens)), num_windows)  # [W]
     begins = tf.ragged.range(num_windows).flat_values * tf.gather(step, rows)  # [W]
     lengths = tf.minimum(tf.gather(room, rows), tf.gather(num_tokens, rows) - begins)  # [W]
-    return Windows(rows, begins, lengths)
+    return LaidWindows(rows, begins, lengths)
 
 
 def fill_windows(
-    windows: Windows,
+    windows: LaidWindows,
     question_ids: tf.RaggedTensor,
     context: tuple[tf.RaggedTensor, ...],
     width: tf.Tensor | int,

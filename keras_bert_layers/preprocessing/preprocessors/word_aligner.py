@@ -10,7 +10,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.preprocessing.preprocessors.windows import Windows, lay_windows
+from keras_bert_layers.preprocessing.preprocessors.windows import LaidWindows, lay_windows
 
 NUM_SPECIAL_TOKENS = 2
 NO_WORD = -1
@@ -179,7 +179,7 @@ class WordAligner:
 
         return inputs, as_rows(index), as_rows
 
-    def _inputs(self, ids: tf.RaggedTensor, windows: Windows) -> dict[str, tf.Tensor]:
+    def _inputs(self, ids: tf.RaggedTensor, windows: LaidWindows) -> dict[str, tf.Tensor]:
         """The inputs of the backbone; unless `padding="longest"`, the number of windows is a multiple of the rows."""
         begins = tf.cast(tf.gather(ids.row_starts(), windows.rows), tf.int32) + windows.begins
         tokens = tf.gather(ids.flat_values, tf.ragged.range(begins, begins + windows.lengths))  # ragged [W, (T)]

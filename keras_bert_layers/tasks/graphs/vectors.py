@@ -1,6 +1,6 @@
 """Graphs from ids to pooled and projected vectors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -11,41 +11,60 @@ from keras_bert_layers.config import ACTIVATIONS, BertConfig
 from keras_bert_layers.layers import SequencePooling
 from keras_bert_layers.layers.dense import activation_function
 from keras_bert_layers.layers.initializers import truncated_normal
+from keras_bert_layers.tasks.graphs.windows import text_graph
 
 Pooling = str | Sequence[str]
 
 
-def pooled_vectors(backbone: BertBackbone, pooling: Pooling, normalize: bool, projections: Sequence[Any] = ()) -> Any:
-    """The symbolic vectors of the backbone's own inputs, float32 `(batch, hidden_dim)`, or wider for several poolings.
+def pooled_vectors(
+    backbone: BertBackbone,
+    pooling: Pooling,
+    normalize: bool,
+    projections: Sequence[Any] = (),
+    *,
+    finish: Callable[[Any], Any] = lambda vectors: vectors,
+    **options: Any,
+) -> dict[str, Any]:
+    """The graph of vectors, float32 `(batch, hidden_dim)`, or wider for several poolings.
 
     Args:
         backbone: a `BertBackbone`.
         pooling: the mode, or the modes, of a `SequencePooling`.
         normalize: whether vectors are scaled to Euclidean length 1.
         projections: layers between the two, which may change the width.
+        finish: what is done with the vectors at last.
+        **options: `long_texts` and `part` of `text_graph`; windows are pooled before vectors are normalized.
     """
-    inputs = backbone.input
     pool = SequencePooling(pooling, dtype=backbone.dtype_policy, name="pooling")
-    vectors = pool(backbone(inputs)["sequence_output"], padding_mask=inputs["padding_mask"])
-    for projection in projections:
-        vectors = projection(vectors)
+
+    def encode(ids: dict[str, Any]) -> Any:
+        vectors = pool(backbone(ids)["sequence_output"], padding_mask=ids["padding_mask"])
+        for projection in projections:
+            vectors = projection(vectors)
+        return vectors
+
     if normalize:
-        return keras.layers.UnitNormalization(axis=-1, dtype="float32", name="normalize")(vectors)
-    return keras.layers.Activation("linear", dtype="float32", name="as_float32")(vectors)
+        scale: Any = keras.layers.UnitNormalization(axis=-1, dtype="float32", name="normalize")
+    else:
+        scale = keras.layers.Activation("linear", dtype="float32", name="as_float32")
+    return text_graph(backbone, encode, lambda vectors: finish(scale(vectors)), **options)
 
 
-def text_encoder(backbone: BertBackbone, pooling: Pooling, normalize: bool, *, name: str) -> keras.Model:
-    """A model from ids to vectors, to be a part of another; arguments as for `pooled_vectors`."""
-    encoder = keras.Model(backbone.input, pooled_vectors(backbone, pooling, normalize), name=name)
+def text_encoder(
+    backbone: BertBackbone, pooling: Pooling, normalize: bool, *, long_texts: Any, part: str
+) -> tuple[keras.Model, dict[Any, keras.Model]]:
+    """A model from ids to vectors, to be a part of another, and its own parts; arguments as for `pooled_vectors`."""
+    graph = pooled_vectors(backbone, pooling, normalize, long_texts=long_texts, part=part)
+    encoder = keras.Model(graph["inputs"], graph["outputs"], name=f"{part}_encoder")
     if keras.backend.backend() == "tensorflow":
         encoder.jit_compile = False  # XLA would compile `predict` again for every length
-    return encoder
+    return encoder, graph["parts"]
 
 
-def id_inputs(prefix: str) -> dict[str, Any]:
-    """Inputs like those of a backbone, for a model that takes them more than once."""
+def id_inputs(prefix: str, shape: tuple[None, ...]) -> dict[str, Any]:
+    """Inputs like those of a backbone, for a model that takes them more than once; a shape without the batch."""
     names = ("token_ids", "segment_ids", "padding_mask")
-    return {name: keras.Input((None,), dtype="int32", name=f"{prefix}_{name}") for name in names}
+    return {name: keras.Input(shape, dtype="int32", name=f"{prefix}_{name}") for name in names}
 
 
 def as_given(value: Any) -> Any:

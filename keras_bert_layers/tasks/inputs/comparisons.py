@@ -116,7 +116,7 @@ class QueryInputs(Inputs):
         own = self.document_preprocessor if side == DOCUMENT else None
         prompt = self._prompts.get(side, "")
         made = self.made_once(Inputs, self.owner, own or self.preprocessor, most_texts=1, part=side, prompt=prompt)
-        made.cuts = self.cuts
+        made.cuts, made.long_texts = self.cuts, self.long_texts
         return made
 
     def holds_ids(self, x: Any) -> bool:

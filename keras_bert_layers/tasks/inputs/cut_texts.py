@@ -77,7 +77,8 @@ class CutTexts:
                 f"`{self._owner}`: {num_cut} of the {len(sizes)} texts that were looked at are longer than "
                 f"`max_length={preprocessor.max_length}` tokens, and are cut; the longest has "
                 f"{int(lengths.max()) + num_others}. Give the preprocessor a larger `max_length`, up to the backbone's "
-                "`max_sequence_length`, or split the texts. This warning is shown once.",
+                "`max_sequence_length`, or split the texts; classifiers, cross-encoders and encoders of sentences read "
+                'all of them with `long_texts="windows"`. This warning is shown once.',
                 stacklevel=2,
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -14,6 +15,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
+from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS, Windows, by_text
 from keras_bert_layers.tasks.inputs.columns import (
     as_array,
     as_columns,
@@ -61,6 +63,8 @@ class Inputs:
     block_rows = 4096
     #: The most characters that are sorted by length at a time.
     block_characters = 16 * 2**20
+    #: The rule for texts that are longer than the preprocessor's `max_length`, `HeadTail` or `Windows`; None cuts them.
+    long_texts: Any = None
 
     def __init__(
         self, owner: str, preprocessor: Any, *, most_texts: int = 2, part: str | None = None, prompt: str = ""
@@ -107,6 +111,12 @@ class Inputs:
         if keras.backend.backend() != "jax" or preprocessor.padding != "longest":
             return preprocessor
         return self.made_once(_with_buckets, preprocessor)
+
+    def reader(self, preprocessor: Any) -> Callable[[Any], dict[str, Any]]:
+        """What makes ids of texts: a preprocessor, or the rule for long texts with it."""
+        if self.long_texts is None:
+            return preprocessor
+        return self.made_once(functools.partial, self.long_texts, preprocessor)
 
     def prompted(self, prompt: str) -> Inputs:
         """The same kind of data with another prompt."""
@@ -201,7 +211,7 @@ class Inputs:
 
     def look_for_cuts(self, columns: Any) -> None:
         """Warns, once, if texts are longer than the model reads."""
-        texts = self.read_together(columns)
+        texts = None if self.long_texts is not None else self.read_together(columns)
         if all(isinstance(column, np.ndarray) for column in (texts if isinstance(texts, tuple) else (texts,))):
             self.cuts.look(self.preprocessor, texts, self.prompt)
 
@@ -259,7 +269,8 @@ class Inputs:
 
     def lengths(self, x: Any, *_: Any) -> Any:
         """How many tokens each row of a batch has for the model, int64 `(rows,)`, in graph."""
-        return tf.minimum(token_counts(self.preprocessor.tokenizer, x), self.preprocessor.max_length)
+        counts = token_counts(self.preprocessor.tokenizer, x)
+        return counts if isinstance(self.long_texts, Windows) else tf.minimum(counts, self.preprocessor.max_length)
 
     def encoded(self, rows: tf.data.Dataset, epochs: Epochs | None) -> tf.data.Dataset:
         """A dataset of checked batches `(x, y, sample_weight)`, encoded."""
@@ -267,11 +278,22 @@ class Inputs:
 
     def _encode_for(self, training: bool) -> Callable[..., tuple[Any, ...]]:
         """`encode`, for training or for evaluation."""
-        return self.encode
+        if not isinstance(self.long_texts, Windows):
+            return self.encode
+        most = self.long_texts.max_windows if training else None
+        return self.made_once(functools.partial, self._encode_by_text, most)
+
+    def _encode_by_text(self, most: int | None, *batch: Any) -> tuple[Any, ...]:
+        """`encode`, with at most so many windows of a text, on an axis of their own."""
+        ids, *others = self.encode(*batch)
+        return by_text(ids, most), *others
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
-        """One batch of `(ids, labels, weights)`, in graph; what is None at the end is left out."""
-        return without_none(self.bucketed()(self._with_prompt(x)), y, sample_weight)
+        """One batch of `(ids, labels, weights)`, in graph; what is None at the end is left out.
+
+        Under `Windows`, the ids are all windows, one after the other, and `fit` gives them an axis of their own.
+        """
+        return without_none(self.reader(self.bucketed())(self._with_prompt(x)), y, sample_weight)
 
     def one_batch(self, x: Any, y: Any = None, sample_weight: Any = None, *, training: bool = True) -> tuple[Any, ...]:
         """All rows as one encoded batch of NumPy arrays, `(ids, labels, weights)`."""
@@ -330,7 +352,10 @@ class Inputs:
     # Ids and strings, in graph and out of it.
 
     def model_inputs(self, ids: Any) -> Any:
-        """The model's inputs for ids that a user gave."""
+        """The model's inputs for ids that a user gave; under `Windows`, `(batch, sequence)` are single windows."""
+        is_texts = isinstance(self.long_texts, Windows) and isinstance(ids, dict) and WINDOW_ROWS not in ids
+        if is_texts and "token_ids" in ids and len(ids["token_ids"].shape) == 2:
+            return {name: values[:, None] for name, values in ids.items()}
         return ids
 
     def id_names(self, names: list[str]) -> list[str]:
@@ -347,8 +372,12 @@ class Inputs:
         return columns
 
     def tokens(self, *texts: Any) -> dict[str, Any]:
-        """The ids for a batch of strings, one tensor for each of `text_inputs`, in graph."""
-        return traced_once(self.preprocessor, self._with_prompt(texts if len(texts) > 1 else texts[0]))
+        """The ids for a batch of strings, one tensor for each of `text_inputs`, batch first; in graph."""
+        return by_text(self.ids(*texts))
+
+    def ids(self, *texts: Any) -> dict[str, Any]:
+        """`tokens`, or under `Windows` all windows one after the other, as `Task.run` takes them."""
+        return traced_once(self.reader(self.preprocessor), self._with_prompt(texts if len(texts) > 1 else texts[0]))
 
 
 def _with_buckets(preprocessor: Any) -> Any:

@@ -55,7 +55,7 @@ def in_parts(
     return tuple(tf.gather(result.concat(), position) for result in results)
 
 
-def outputs_of_windows(
+def states_of_windows(
     run: Callable[[dict[str, tf.Tensor]], tf.Tensor],
     windows: dict[str, tf.Tensor],
     preprocessor: BertPreprocessor,

@@ -12,12 +12,14 @@ import numpy as np
 
 from keras_bert_layers._internal import checks, shared_graphs
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs.columns import has_key, is_dataset, num_rows, stacked
 from keras_bert_layers.tasks.inputs.streams import batches_of_pydataset
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
 from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, Progress, plan
+from keras_bert_layers.tasks.prediction.windows import outputs_of_windows, run_windows
 
 
 class Predictor:
@@ -31,7 +33,7 @@ class Predictor:
         parts: parts of the model that some rows go through alone, by name.
     """
 
-    def __init__(self, model: keras.Model, parts: Mapping[str, keras.Model] | None = None):
+    def __init__(self, model: keras.Model, parts: Mapping[Any, keras.Model] | None = None):
         self._model = model
         self._parts = parts or {}
         self._functions: dict[Any, Any] = {}
@@ -66,7 +68,7 @@ class Predictor:
             self._functions[key] = tf.function(function, input_signature=signature, autograph=False, **options)
         return self._functions[key]
 
-    def part(self, name: str | None) -> keras.Model:
+    def part(self, name: Any) -> keras.Model:
         """A part of the model, or all of it for None."""
         return self._model if name is None else self._parts[name]
 
@@ -145,7 +147,9 @@ class Predictor:
         )
         compute = compute or inputs.outputs
 
-        def run(ids: Any, preprocessor: Any, *, part: str | None = None, **options: Any) -> Any:
+        def run(ids: Any, preprocessor: Any, *, part: Any = None, **options: Any) -> Any:
+            if WINDOW_ROWS in ids:
+                return outputs_of_windows(run, self.step, ids, preprocessor, part, **options)
             return batches.run(self.step(part), ids, preprocessor, **options)
 
         def outputs() -> Iterator[Any]:
@@ -160,7 +164,7 @@ class Predictor:
 
         return outputs()
 
-    def step(self, part: str | None = None) -> Callable[[dict[str, Any]], Any]:
+    def step(self, part: Any = None) -> Callable[[dict[str, Any]], Any]:
         """A function from a batch of ids to the outputs of the model, or of a part of it."""
         model = self.part(part)
         if keras.backend.backend() != "tensorflow":
@@ -170,8 +174,10 @@ class Predictor:
         specs = {name: tf.TensorSpec(value.shape, value.dtype) for name, value in model.input.items()}
         return self.traced_once(model.predict_step, [specs], jit_compile=model.jit_compile)
 
-    def run(self, ids: Any, part: str | None) -> Any:
+    def run(self, ids: Any, part: Any) -> Any:
         """The outputs of the model, or of a part, as TensorFlow tensors; eager on other backends."""
+        if WINDOW_ROWS in ids:
+            return run_windows(self.run, ids, part)
         model = self.part(part)
         if keras.backend.backend() == "tensorflow":
             return shared_graphs.traced_once(model, ids, training=False)

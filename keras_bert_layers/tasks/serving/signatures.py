@@ -14,7 +14,7 @@ from keras_bert_layers.tasks.attribution import attribution_signature
 from keras_bert_layers.tasks.graphs.hidden_states import feature_model
 from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
 from keras_bert_layers.tasks.inputs.features import single_texts
-from keras_bert_layers.tasks.prediction.parts import outputs_of_windows
+from keras_bert_layers.tasks.prediction.parts import states_of_windows
 
 
 def signature_of_ids(task: Any, name: str = "token_ids", part: str | None = None) -> Signature:
@@ -52,7 +52,7 @@ def signature_of_vectors(name: str, inputs: Inputs, model: keras.Model) -> Signa
     def serve(texts: Any) -> dict[str, Any]:
         if not isinstance(inputs, FeatureInputs):
             return {"features": run(inputs.tokens(texts))}
-        return inputs.serve(lambda ids: outputs_of_windows(run, ids, inputs.preprocessor, axes), texts)
+        return inputs.serve(lambda ids: states_of_windows(run, ids, inputs.preprocessor, axes), texts)
 
     return Signature(name, serve, dict(inputs.text_inputs))
 
