@@ -9,6 +9,7 @@ from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice as BertMu
 from keras_bert_layers.tasks.pretrainer import BertPretrainer as BertPretrainer
 from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer as BertQuestionAnswerer
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder as BertSentenceEncoder
+from keras_bert_layers.tasks.surgery.layer_reducer import reduce_layers as reduce_layers
 from keras_bert_layers.tasks.surgery.position_extender import extend_positions as extend_positions
 from keras_bert_layers.tasks.surgery.position_extender import interpolate_positions as interpolate_positions
 from keras_bert_layers.tasks.surgery.vocabulary_extender import extend_vocabulary as extend_vocabulary
