@@ -40,6 +40,7 @@ _REGISTERED = {
     "Pooler": "layers",
     "RelativePositionBias": "layers",
     "RotaryPositions": "layers",
+    "ScalarMix": "layers",
     "SelfAttention": "layers",
     "SequencePooling": "layers",
     "SinusoidalPositions": "layers",

@@ -16,6 +16,7 @@ from keras_bert_layers.layers.positions import Positions as Positions
 from keras_bert_layers.layers.positions import RelativePositionBias as RelativePositionBias
 from keras_bert_layers.layers.positions import RotaryPositions as RotaryPositions
 from keras_bert_layers.layers.positions import SinusoidalPositions as SinusoidalPositions
+from keras_bert_layers.layers.scalar_mix import ScalarMix as ScalarMix
 from keras_bert_layers.layers.self_attention import SelfAttention as SelfAttention
 from keras_bert_layers.layers.sequence_pooling import SequencePooling as SequencePooling
 from keras_bert_layers.layers.span_head import SpanHead as SpanHead

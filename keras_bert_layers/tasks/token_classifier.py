@@ -19,12 +19,12 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_entities
 from keras_bert_layers.layers import ConditionalRandomField, TokenClassificationHead
 from keras_bert_layers.metrics import EntityF1
-from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor, padded_width
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords, check_stride
 from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs import WordInputs
 from keras_bert_layers.tasks.inputs.tags import IGNORED
-from keras_bert_layers.tasks.prediction.parts import AGGREGATIONS, TaggedWords, in_parts, tags_of_pieces
+from keras_bert_layers.tasks.prediction.parts import AGGREGATIONS, TaggedWords, outputs_of_windows, tags_of_pieces
 from keras_bert_layers.tasks.task import Task
 
 
@@ -259,7 +259,7 @@ class BertTokenClassifier(Task):
         """Strings to entities."""
         aligner = self.pipeline.aligner()
         words = (aligner.align if self.aggregation == "first" else aligner.align_pieces)(texts[0])
-        logits = self._run_windows(words.inputs)
+        logits = outputs_of_windows(self.run, words.inputs, self.preprocessor, (len(self.tag_names),))
         if self.aggregation in ("average", "max"):
             found = tags_of_pieces(logits, words, aggregation=self.aggregation)
         else:
@@ -276,18 +276,6 @@ class BertTokenClassifier(Task):
         # logits would take the memory of a long text once for each text of the batch.
         tags, scores = self._decode_in_tensorflow(logits, words.inputs["padding_mask"])
         return tf.gather(tf.reshape(tags, [-1]), places), tf.gather(tf.reshape(scores, [-1]), places)
-
-    def _run_windows(self, windows: dict[str, Any]) -> Any:
-        """The logits of any number of windows, `(windows, sequence, tags)`."""
-        sequence = tf.shape(windows["token_ids"])[1]
-
-        def run(part: dict[str, Any]) -> tuple[Any]:
-            logits = self.run(part)
-            return (tf.pad(logits, [[0, 0], [0, sequence - tf.shape(logits)[1]], [0, 0]]),)
-
-        preprocessor = self.preprocessor
-        width = functools.partial(padded_width, padding=preprocessor.padding, max_length=preprocessor.max_length)
-        return in_parts(run, windows, width=width, sizes=((tf.float32, (None, len(self.tag_names))),))[0]
 
     def _decode_in_tensorflow(self, logits: Any, is_word: Any) -> tuple[Any, Any]:
         """The same as `_decode`, with TensorFlow tensors whatever the backend is."""

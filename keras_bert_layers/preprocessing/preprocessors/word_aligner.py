@@ -80,6 +80,7 @@ class WordAligner:
         self._align_texts = tf.function(self._words_of_texts, input_signature=[texts], autograph=False)
         self._align_pieces = tf.function(self._pieces_of_texts, input_signature=[texts], autograph=False)
         self._align_words = tf.function(self._given_words, input_signature=[words], autograph=False)
+        self._align_given_pieces = tf.function(self._pieces_of_given_words, input_signature=[words], autograph=False)
 
     def align(self, texts: Any) -> AlignedWords:
         """Aligns the words of a batch.
@@ -96,12 +97,17 @@ class WordAligner:
             return self._align_texts(tf.convert_to_tensor(texts, tf.string))
 
     def align_pieces(self, texts: Any) -> AlignedWords:
-        """Aligns the pieces of the words of texts, strings `(batch,)`, as if each piece was a word.
+        """Aligns the pieces of the words of a batch, as if each piece was a word.
+
+        Args:
+            texts: as in `align`.
 
         Returns:
             An `AlignedWords` of pieces; `word_ids` are the indices of the words that they are parts of.
         """
         with tf.device("CPU:0"):
+            if isinstance(texts, tf.RaggedTensor):
+                return self._align_given_pieces(texts)
             return self._align_pieces(tf.convert_to_tensor(texts, tf.string))
 
     def _pieces_of_texts(self, texts: tf.Tensor) -> AlignedWords:
@@ -128,15 +134,25 @@ class WordAligner:
         )
 
     def _given_words(self, words: tf.RaggedTensor) -> AlignedWords:
+        pieces, ids, word_ids = self._pieces_of(words)
+        firsts = self._first_pieces(pieces)
+        inputs, places, as_rows = self._laid_out(ids, firsts)
+        return AlignedWords(inputs, places, as_rows(tf.gather(word_ids, firsts)), starts=None, ends=None)
+
+    def _pieces_of_given_words(self, words: tf.RaggedTensor) -> AlignedWords:
+        _, ids, word_ids = self._pieces_of(words)
+        inputs, places, as_rows = self._laid_out(ids, tf.range(tf.size(ids.flat_values)))
+        return AlignedWords(inputs, places, as_rows(word_ids), starts=None, ends=None)
+
+    def _pieces_of(self, words: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
+        """The ids of given words, ragged by word and by row, and the index of each id's word in its row."""
         pieces = self.preprocessor.tokenizer.tokenize(words.values)  # ragged [N, (T)], N given words
         is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
         unknown = tf.fill([tf.reduce_sum(is_empty)], self.preprocessor.tokenizer.unknown_id)
         pieces = tf.concat([pieces, tf.RaggedTensor.from_row_lengths(unknown, is_empty, validate=False)], axis=1)
-        firsts = self._first_pieces(pieces)
         ids = tf.RaggedTensor.from_row_splits(pieces, words.row_splits, validate=False).merge_dims(1, 2)
-        inputs, places, as_rows = self._laid_out(ids, firsts)
         word_ids = tf.gather(tf.ragged.range(tf.cast(words.row_lengths(), tf.int32)).values, pieces.value_rowids())
-        return AlignedWords(inputs, places, as_rows(tf.gather(word_ids, firsts)), starts=None, ends=None)
+        return pieces, ids, word_ids
 
     def _first_pieces(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """The indices of the tokens that start a word, int32 `[words]`; a row's first token always starts one."""

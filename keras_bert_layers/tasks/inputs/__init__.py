@@ -3,6 +3,7 @@
 from keras_bert_layers.tasks.inputs.choices import ChoiceInputs
 from keras_bert_layers.tasks.inputs.comparisons import ComparedInputs, QueryInputs
 from keras_bert_layers.tasks.inputs.documents import DocumentInputs
+from keras_bert_layers.tasks.inputs.features import FeatureInputs
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 from keras_bert_layers.tasks.inputs.masked import MaskedInputs
 from keras_bert_layers.tasks.inputs.questions import QuestionInputs
@@ -13,6 +14,7 @@ __all__ = [
     "ChoiceInputs",
     "ComparedInputs",
     "DocumentInputs",
+    "FeatureInputs",
     "Inputs",
     "MaskedInputs",
     "QueryInputs",

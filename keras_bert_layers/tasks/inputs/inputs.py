@@ -59,6 +59,8 @@ class Inputs:
     fill_value: float = 0.0
     #: How many rows `predict` sorts by length at a time.
     block_rows = 4096
+    #: The most characters that are sorted by length at a time.
+    block_characters = 16 * 2**20
 
     def __init__(
         self, owner: str, preprocessor: Any, *, most_texts: int = 2, part: str | None = None, prompt: str = ""

@@ -10,9 +10,6 @@ import numpy as np
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.inputs.columns import is_dataset
 
-# The most characters that are sorted by length at a time.
-BLOCK_BYTES = 16 * 2**20
-
 
 def is_stream(x: Any) -> bool:
     """Whether `x` gives its rows one by one, such as a generator, and not as columns or batches."""
@@ -34,17 +31,17 @@ def rows_of_columns(columns: Any) -> Iterator[Any]:
     return iter(columns.numpy() if tf.is_tensor(columns) else columns)
 
 
-def blocks(owner: str, rows: Iterable[Any], *, max_rows: int) -> Iterator[tuple[int, list[Any]]]:
+def blocks(owner: str, rows: Iterable[Any], *, max_rows: int, max_characters: int) -> Iterator[tuple[int, list[Any]]]:
     """Cuts rows into blocks, in order.
 
     Args:
         owner: the class that asks, for errors.
         rows: texts, lists of words, or tuples of these.
         max_rows: the most rows per block.
+        max_characters: the most characters per block, unless one row alone has more.
 
     Yields:
-        The index of the first row, and the rows: at most `max_rows`, with at most `BLOCK_BYTES` characters together
-        unless one row alone has more.
+        The index of the first row, and the rows: at most `max_rows` and `max_characters` together.
 
     Raises:
         TypeError: a row of another type; the message names it.
@@ -56,7 +53,7 @@ def blocks(owner: str, rows: Iterable[Any], *, max_rows: int) -> Iterator[tuple[
     for number, row in enumerate(rows):
         num_texts = _checked(owner, row, number, num_texts)
         row_size = num_characters(row)
-        if block and size + row_size > BLOCK_BYTES:
+        if block and size + row_size > max_characters:
             yield start, block
             start, block, size = number, [], 0
         block.append(row)

@@ -5,10 +5,12 @@ Axes: B batch, P pieces of a row, U words of a row, N pieces and M words of the 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor, padded_width
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords
 
 # With more windows at once, the attention scores of BERT-base over 384 tokens take more than a few 100 MB.
@@ -51,6 +53,31 @@ def in_parts(
     )
     position = tf.math.invert_permutation(order)
     return tuple(tf.gather(result.concat(), position) for result in results)
+
+
+def outputs_of_windows(
+    run: Callable[[dict[str, tf.Tensor]], tf.Tensor],
+    windows: dict[str, tf.Tensor],
+    preprocessor: BertPreprocessor,
+    axes: tuple[int, ...],
+) -> tf.Tensor:
+    """The outputs of a model for any number of windows, float32 `(windows, sequence, *axes)`.
+
+    Args:
+        run: the model.
+        windows: its inputs.
+        preprocessor: made them.
+        axes: the axes of an output for one token.
+    """
+    sequence = tf.shape(windows["token_ids"])[1]
+
+    def padded(part: dict[str, tf.Tensor]) -> tuple[tf.Tensor]:
+        outputs = run(part)
+        missing = sequence - tf.shape(outputs)[1]
+        return (tf.pad(outputs, [[0, 0], [0, missing], *([0, 0] for _ in axes)]),)
+
+    width = functools.partial(padded_width, padding=preprocessor.padding, max_length=preprocessor.max_length)
+    return in_parts(padded, windows, width=width, sizes=((tf.float32, (None, *axes)),))[0]
 
 
 #: What decides a word's tag: transformers' names, `aggregation_strategy` of its `TokenClassificationPipeline`.

@@ -150,7 +150,8 @@ class Predictor:
 
         def outputs() -> Iterator[Any]:
             progress.begin()
-            for start, block in row_blocks.blocks(inputs.owner, rows, max_rows=inputs.block_rows):
+            bounds = {"max_rows": inputs.block_rows, "max_characters": inputs.block_characters}
+            for start, block in row_blocks.blocks(inputs.owner, rows, **bounds):
                 progress.begin_block(len(block))
                 columns = inputs.columns(row_blocks.as_columns(block), first_row=start)
                 inputs.look_for_cuts(columns)

@@ -6,6 +6,7 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export.batching import refuse_foreign_padding
+from keras_bert_layers.tasks.serving.features import signature_of_features
 
 
 def signature_of_ids(task: Any, name: str = "token_ids", part: str | None = None) -> Signature:
@@ -31,7 +32,7 @@ def signature_of_ids(task: Any, name: str = "token_ids", part: str | None = None
 
 
 #: The signatures on request, by the name that `Task.export(signatures=...)` takes: task -> signature.
-OPTIONAL_SIGNATURES: dict[str, Callable[[Any], Signature]] = {}
+OPTIONAL_SIGNATURES: dict[str, Callable[[Any], Signature]] = {"features": signature_of_features}
 
 
 def requested_signatures(task: Any, names: Sequence[str]) -> list[Signature]:

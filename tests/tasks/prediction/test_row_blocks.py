@@ -7,8 +7,8 @@ import tensorflow as tf
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
 
 
-def cut(rows, *, max_rows=3):
-    return list(row_blocks.blocks("Owner", rows, max_rows=max_rows))
+def cut(rows, *, max_rows=3, max_characters=999):
+    return list(row_blocks.blocks("Owner", rows, max_rows=max_rows, max_characters=max_characters))
 
 
 def test_blocks_are_full_but_the_last_and_count_on():
@@ -17,17 +17,16 @@ def test_blocks_are_full_but_the_last_and_count_on():
     assert cut([]) == []
 
 
-def test_blocks_are_bounded_in_characters(monkeypatch):
-    monkeypatch.setattr(row_blocks, "BLOCK_BYTES", 10)
+def test_blocks_are_bounded_in_characters():
     rows = ["a" * 6, "b" * 4, "c", "d" * 30, "e" * 8]
-    assert [start for start, _ in cut(rows)] == [0, 2, 3, 4]
+    assert [start for start, _ in cut(rows, max_characters=10)] == [0, 2, 3, 4]
     pairs = [("a" * 5, b"b"), ("c", ["dd", "e"]), ("f" * 7, "g")]
-    assert [start for start, _ in cut(pairs)] == [0, 2]
+    assert [start for start, _ in cut(pairs, max_characters=10)] == [0, 2]
 
 
 def test_a_full_block_does_not_wait_for_the_next_row():
     rows = iter("abcdef")
-    assert next(row_blocks.blocks("Owner", rows, max_rows=3)) == (0, ["a", "b", "c"])
+    assert next(row_blocks.blocks("Owner", rows, max_rows=3, max_characters=999)) == (0, ["a", "b", "c"])
     assert next(rows) == "d"
 
 

@@ -1,0 +1,220 @@
+"""Features: the hidden states of a frozen BERT as arrays, per token, word or text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.export import Signature
+from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
+from keras_bert_layers.layers import ScalarMix
+from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.word_aligner import WordAligner
+from keras_bert_layers.tasks.graphs.hidden_states import COMBINATIONS, checked_layers, feature_model
+from keras_bert_layers.tasks.graphs.parts import check_parts
+from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
+from keras_bert_layers.tasks.inputs.columns import as_columns
+from keras_bert_layers.tasks.inputs.features import single_texts
+from keras_bert_layers.tasks.inputs.inputs import TEXT
+from keras_bert_layers.tasks.prediction import Predictor
+from keras_bert_layers.tasks.serving.export import export_task
+from keras_bert_layers.tasks.serving.features import served
+
+
+class TextUnit(NamedTuple):
+    """A token or a word of a text.
+
+    Attributes:
+        text: the token as in the vocabulary, such as `"##ing"`; or the word as in the text.
+        start: the byte of the text, in UTF-8, at which it starts.
+        end: the byte after its last one.
+    """
+
+    text: str
+    start: int
+    end: int
+
+
+class Features:
+    """Feature extraction: the hidden states of a frozen BERT as float32 arrays, per token, word or text.
+
+    They are the input of a model that is trained without BERT: a Keras model, or one of scikit-learn. Weights are
+    shared with `model`, and a change to them shows in the next call. Blocks above the highest chosen layer do not run.
+
+    **Words.** With `per="word"`, a row is a text, or a list of words. The words of a text are those of the tokenizer,
+    which splits at whitespace and punctuation; `words` lists them. A list gives one vector per given word. A word's
+    vector is the mean over its pieces.
+
+    **Length.** Per token and per word, texts longer than the preprocessor's `max_length` are read through windows, and
+    each token gets its vector from the window in which it has most context. Nothing is cut. Per text, longer texts are
+    cut, with one warning.
+
+    Args:
+        model: a `BertBackbone`, or any task.
+        preprocessor: a `BertPreprocessor`; None for the task's own. Prompts of a task are not read.
+        layers: an index of a hidden state, several, or "all": 0 is the output of the embedding, 1 that of the first
+            block, -1 that of the last.
+        combine: `"concat"`, `"sum"` or `"mean"` of the layers; `"stack"` for an axis of layers before the last one; or
+            a `layers.ScalarMix`, which adds them up with learnt weights.
+        per: `"token"`, without special tokens; `"word"`; or `"text"`.
+        pooling: a mode of `layers.SequencePooling`, such as `"mean"` or `"cls"`, over all tokens, special ones
+            included; for `per="text"` alone.
+
+    Raises:
+        TypeError: an argument of the wrong type.
+        ValueError: an argument out of range; a preprocessor that the backbone is too small for.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> config = kbl.BertConfig(vocabulary_size=7, hidden_dim=8, num_layers=2, num_heads=2, intermediate_dim=16)
+        >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "##er", "york"])
+        >>> features = Features(kbl.BertBackbone(config), kbl.BertPreprocessor(tokenizer), layers=[-2, -1], per="word")
+        >>> [vectors.shape for vectors in features.predict(["Newer", "New York"], verbose=0)]
+        [(1, 16), (2, 16)]
+        >>> [word.text for word in features.words(["New York"])[0]]
+        ['New', 'York']
+
+    References:
+        Devlin et al. 2018, arXiv:1810.04805, section 5.3, "Feature-based Approach with BERT"; `extract_features.py` in
+        google-research/bert.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        preprocessor: BertPreprocessor | None = None,
+        *,
+        layers: int | str | Sequence[int] = (-1,),
+        combine: str | ScalarMix = "concat",
+        per: str = "token",
+        pooling: str = "mean",
+    ):
+        owner = "Features"
+        backbone = model if isinstance(model, BertBackbone) else getattr(model, "backbone", None)
+        if not isinstance(backbone, BertBackbone):
+            raise TypeError(checks.message(owner, "model", "be a BertBackbone or a task", model))
+        if preprocessor is None:
+            preprocessor = single_texts(getattr(model, "preprocessor", None))
+        if preprocessor is None:
+            cure = "Make one with `BertPreprocessor(tokenizer)` or `load_preprocessor(source)`."
+            raise ValueError(checks.message(owner, "preprocessor", "be given with this model", None, cure))
+        check_parts(owner, backbone, preprocessor)
+        if not isinstance(combine, ScalarMix):
+            checks.one_of(owner, "combine", combine, COMBINATIONS, "Or give a `layers.ScalarMix()`.")
+        self.per = checks.one_of(owner, "per", per, ("token", "word", "text"))
+        self.backbone, self.preprocessor = backbone, preprocessor
+        self.layers = checked_layers(owner, layers, backbone.config.num_layers)
+        self.combine, self.pooling = combine, pooling
+        self._model = feature_model(backbone, self.layers, combine, pooling if per == "text" else None)
+        self._predictor = Predictor(self._model)
+        # What an export reads of a task.
+        self.dtype_policy, self._flatten_layers = backbone.dtype_policy, backbone._flatten_layers
+        self._inputs = Inputs(owner, preprocessor, most_texts=1)
+        if per != "text":
+            size = int(np.prod(self._model.output.shape[2:]))
+            self._inputs = FeatureInputs(owner, preprocessor, per=per, size=size)
+
+    @property
+    def dim(self) -> int:
+        """The size of a vector."""
+        return self._model.output.shape[-1]
+
+    def predict(
+        self,
+        texts: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        *,
+        max_tokens_per_batch: int | None = None,
+    ) -> Any:
+        """The features of all texts.
+
+        Args:
+            texts: a list, array, tensor or pandas column of strings, a dataset of batches of them, or an iterable that
+                yields one text at a time. Per token and per word, also lists of words.
+            batch_size: as in `Task.predict`, as are `verbose` and `max_tokens_per_batch`.
+            verbose: see there.
+            max_tokens_per_batch: see there.
+
+        Returns:
+            Per text, float32 `(texts, dim)`. Per token or word, a list of float32 arrays `(tokens or words, dim)`, one
+            for each text, in order. With `combine="stack"`, `dim` is two axes, `layers, hidden_dim`.
+
+        Raises:
+            TypeError: what is not text; the message names the row.
+        """
+        return self._predictor.predict(self._inputs, texts, batch_size, max_tokens_per_batch, verbose=verbose)
+
+    def predict_stream(
+        self, texts: Any, batch_size: int | None = None, *, max_tokens_per_batch: int | None = None, verbose: Any = 0
+    ) -> Iterator[np.ndarray]:
+        """The features of each text one by one, for more texts than fit into memory; arguments as in `predict`."""
+        return self._predictor.stream(self._inputs, texts, batch_size, max_tokens_per_batch, verbose=verbose)
+
+    def tokens(self, texts: Any) -> list[list[TextUnit]]:
+        """The tokens of each text, those that `per="token"` gives vectors of.
+
+        Args:
+            texts: a list of strings.
+
+        Returns:
+            One list per text, of `(text, start, end)`, with the token and its bytes in the text.
+        """
+        texts = self._bytes(texts)
+        tokenizer = self.preprocessor.tokenizer
+        columns = [ragged.to_list() for ragged in tokenizer.tokenize_with_offsets(tf.constant(texts, tf.string))]
+        rows = (zip(*row, strict=True) for row in zip(*columns, strict=True))
+        return [[TextUnit(tokenizer.id_to_token(token), start, end) for token, start, end in row] for row in rows]
+
+    def words(self, texts: Any) -> list[list[TextUnit]]:
+        """The words of each text, those that `per="word"` gives vectors of.
+
+        Args:
+            texts: a list of strings.
+
+        Returns:
+            One list per text, of `(text, start, end)`, with the word as in the text and its bytes there.
+        """
+        texts = self._bytes(texts)
+        found = self._inputs.made_once(WordAligner, self.preprocessor).align(tf.constant(texts, tf.string))
+        return [
+            [TextUnit(text[start:end].decode("utf-8", "replace"), start, end) for start, end in spans if start >= 0]
+            for text, spans in zip(texts, np.stack([found.starts, found.ends], axis=-1).tolist(), strict=True)
+        ]
+
+    def signatures(self) -> list[Signature]:
+        """The signature of the exported model, `serving_default`."""
+        return [Signature("serving_default", served(self._inputs, self._model), {"text": TEXT})]
+
+    def export(
+        self,
+        filepath: str | PathLike[str],
+        *,
+        version: int | str | None = None,
+        max_bytes: int | None = DEFAULT_MAX_BYTES,
+        warm_up: bool = True,
+    ) -> Path:
+        """Writes a TensorFlow SavedModel that takes strings; arguments, errors and value as in `Task.export`.
+
+        Its answers are `features`, float32 `(batch, dim)` per text. Per token and word they are `features`, float32
+        `(batch, tokens or words, dim)`, 0 after the last one of a row; and `start` and `end`, int32 `(batch, tokens or
+        words)`, bytes of the text, -1 after the last one.
+        """
+        options: dict[str, Any] = {"dtype": None, "version": version, "max_bytes": max_bytes, "warm_up": warm_up}
+        return export_task(self, filepath, "tf_saved_model", signatures=(), verbose=False, **options)
+
+    def get_config(self) -> dict[str, Any]:
+        """What the vectors are, for the model card."""
+        combine = self.combine if isinstance(self.combine, str) else type(self.combine).__name__
+        return {"layers": list(self.layers), "combine": combine, "per": self.per, "pooling": self.pooling}
+
+    def _bytes(self, texts: Any) -> list[bytes]:
+        columns = as_columns("Features", texts, most=1)
+        return [text.encode() if isinstance(text, str) else text for text in columns]
