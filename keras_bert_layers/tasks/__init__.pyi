@@ -18,3 +18,4 @@ from keras_bert_layers.tasks.surgery.vocabulary_pruner import prune_vocabulary a
 from keras_bert_layers.tasks.task import Task as Task
 from keras_bert_layers.tasks.token_classifier import BertTokenClassifier as BertTokenClassifier
 from keras_bert_layers.tasks.token_rate import TokenRate as TokenRate
+from keras_bert_layers.tasks.training.distillation import distill as distill
