@@ -11,6 +11,7 @@ from keras_bert_layers.tasks.pretrainer import BertPretrainer as BertPretrainer
 from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer as BertQuestionAnswerer
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder as BertSentenceEncoder
 from keras_bert_layers.tasks.surgery.layer_reducer import reduce_layers as reduce_layers
+from keras_bert_layers.tasks.surgery.layer_reducer import reinitialize_layers as reinitialize_layers
 from keras_bert_layers.tasks.surgery.position_extender import extend_positions as extend_positions
 from keras_bert_layers.tasks.surgery.position_extender import interpolate_positions as interpolate_positions
 from keras_bert_layers.tasks.surgery.vocabulary_extender import extend_vocabulary as extend_vocabulary
@@ -18,4 +19,7 @@ from keras_bert_layers.tasks.surgery.vocabulary_pruner import prune_vocabulary a
 from keras_bert_layers.tasks.task import Task as Task
 from keras_bert_layers.tasks.token_classifier import BertTokenClassifier as BertTokenClassifier
 from keras_bert_layers.tasks.token_rate import TokenRate as TokenRate
+from keras_bert_layers.tasks.training.callbacks import AdversarialTraining as AdversarialTraining
+from keras_bert_layers.tasks.training.callbacks import GradualUnfreezing as GradualUnfreezing
+from keras_bert_layers.tasks.training.callbacks import RDrop as RDrop
 from keras_bert_layers.tasks.training.distillation import distill as distill

@@ -1,4 +1,4 @@
-"""`reduce_layers`: a smaller model of chosen blocks of a trained one."""
+"""`reduce_layers` and `reinitialize_layers`: a model with fewer blocks, or with new weights in its last ones."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -45,9 +45,7 @@ def reduce_layers(model: Any, keep: int | Sequence[int]) -> Any:
     num_layers = min(backbone.config.num_layers for backbone in backbones)
     chosen = _indices(keep, num_layers)
     config = model.get_config()
-    if "quantized_layers" in str(config):
-        cure = "Reduce the model first, and quantize the result."
-        raise ValueError(checks.message(_OWNER, "model", "not be quantized", checks.Shown(type(model).__name__), cure))
+    _refuse_quantized(_OWNER, config)
     new = type(model).from_config(_with_layers(config, len(chosen)))
     sources = {f"encoder_block_{place}": f"encoder_block_{index}" for place, index in enumerate(chosen)}
     copied: set[int] = set()
@@ -57,6 +55,47 @@ def reduce_layers(model: Any, keep: int | Sequence[int]) -> Any:
         copied |= {id(weight) for weight in (*old.weights, *backbone.weights)}
     _copy(*([weight for weight in whole.weights if id(weight) not in copied] for whole in (model, new)))
     return new
+
+
+def reinitialize_layers(model: Any, num_layers: int) -> None:
+    """Gives the pooler and the last blocks of a model new random weights, before it is fine-tuned.
+
+    The last blocks are the most specialized ones of pretraining. On a few thousand examples, new weights in one or two
+    of them can make training more stable.
+
+    Args:
+        model: a task or a `BertBackbone`; it is changed.
+        num_layers: how many of the last blocks get new weights; 0 for the pooler alone.
+
+    Raises:
+        TypeError: the model is neither a task nor a backbone.
+        ValueError: more blocks than there are; a quantized model.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> config = kbl.BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=6, num_heads=2, intermediate_dim=16)
+        >>> reinitialize_layers(kbl.BertBackbone(config), 2)
+
+    References:
+        Zhang et al. 2021, Revisiting Few-sample BERT Fine-tuning, arXiv:2006.05987, section 5.
+    """
+    owner = "reinitialize_layers"
+    if not isinstance(model, Task | BertBackbone):
+        raise TypeError(checks.message(owner, "model", "be a task or a BertBackbone", model))
+    for backbone in backbones_of(model):
+        count, total = checks.whole_number(owner, "num_layers", num_layers), backbone.config.num_layers
+        if count > total:
+            raise ValueError(checks.message(owner, "num_layers", f"be at most {total}", num_layers))
+        _refuse_quantized(owner, backbone.get_config())
+        new = BertBackbone.from_config(backbone.get_config())
+        for name in ("pooler", *(f"encoder_block_{index}" for index in range(total - count, total))):
+            _copy(new.get_layer(name).weights, backbone.get_layer(name).weights)
+
+
+def _refuse_quantized(owner: str, config: Any) -> None:
+    if "quantized_layers" in str(config):
+        cure = "Change the model first, and quantize the result."
+        raise ValueError(checks.message(owner, "model", "not be quantized", checks.Shown("a quantized model"), cure))
 
 
 def _indices(keep: Any, num_layers: int) -> list[int]:

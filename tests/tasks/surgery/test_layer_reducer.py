@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert_layers import BertBackbone, BertClassifier, BertConfig, BertDualEncoder
 from keras_bert_layers.layers import EncoderParts, RelativePositionBias
-from keras_bert_layers.tasks import reduce_layers
+from keras_bert_layers.tasks import reduce_layers, reinitialize_layers
 
 CONFIG = BertConfig(
     vocabulary_size=18, hidden_dim=8, num_layers=5, num_heads=2, intermediate_dim=7, max_sequence_length=9,
@@ -64,11 +64,31 @@ def test_positions_that_blocks_share_stay():
     )
 
 
+@pytest.mark.parametrize("num_layers", [0, 2])
+def test_the_last_blocks_and_the_pooler_get_new_weights(num_layers):
+    keras.utils.set_random_seed(5)
+    backbone = BertBackbone(CONFIG)
+    before = {weight.path: np.asarray(weight) for weight in backbone.weights}
+    reinitialize_layers(backbone, num_layers)
+    changed = {
+        weight.path for weight in backbone.weights if not np.array_equal(np.asarray(weight), before[weight.path])
+    }
+    names = ["pooler", *(f"encoder_block_{index}" for index in range(5 - num_layers, 5))]
+    kernels = {path for path in before if path.split("/")[0] in names and path.endswith("kernel")}
+    assert changed == kernels  # biases and LayerNorm are initial ones already
+
+
 class TestErrors:
     @pytest.mark.parametrize("keep", [6, [], [0, 5], [1, 0], [1, 1]])
     def test_blocks(self, backbone, keep):
         with pytest.raises(ValueError, match="`keep` must be at most 5 blocks, or ascending indices below 5"):
             reduce_layers(backbone, keep)
+
+    def test_reinitialized_blocks(self, backbone):
+        with pytest.raises(ValueError, match="`num_layers` must be at most 5"):
+            reinitialize_layers(backbone, 6)
+        with pytest.raises(TypeError, match="`model` must be a task or a BertBackbone"):
+            reinitialize_layers(keras.Sequential(), 1)
 
     def test_model(self):
         with pytest.raises(TypeError, match="`model` must be a task or a BertBackbone"):
@@ -77,5 +97,5 @@ class TestErrors:
     def test_quantized(self):
         backbone = BertBackbone(CONFIG)
         backbone.quantize("int8")
-        with pytest.raises(ValueError, match=r"`model` must not be quantized.*Reduce the model first"):
+        with pytest.raises(ValueError, match=r"`model` must not be quantized.*Change the model first"):
             reduce_layers(backbone, 2)
