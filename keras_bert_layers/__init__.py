@@ -15,6 +15,7 @@ _REGISTERED = {
     "BertAdamW": "optimizers.adamw",
     "BertLamb": "optimizers.lamb",
     "BertEmbedding": "layers",
+    "CalibrationError": "metrics",
     "ClassificationHead": "layers",
     "ConditionalRandomField": "layers",
     "EncoderParts": "layers",

@@ -34,13 +34,15 @@ def decode_labels(logits: Any, class_names: Sequence[str]) -> dict[str, tf.Tenso
     }
 
 
-def decode_label_sets(logits: Any, class_names: Sequence[str], *, threshold: float = 0.5) -> dict[str, tf.Tensor]:
+def decode_label_sets(
+    logits: Any, class_names: Sequence[str], *, threshold: float | Sequence[float] = 0.5
+) -> dict[str, tf.Tensor]:
     """All classes of each row with a probability above a threshold, and the probabilities of all classes.
 
     Args:
         logits: float `(batch, classes)`.
         class_names: one name for each class, in the order of the columns.
-        threshold: a class is a label of the row if its probability is greater.
+        threshold: a class is a label of the row if its probability is greater; one number, or one for each class.
 
     Returns:
         `"label"`: string `(batch, labels)`, the most probable first, padded with `""` to the row with the most labels,
@@ -57,7 +59,7 @@ def decode_label_sets(logits: Any, class_names: Sequence[str], *, threshold: flo
     """
     probabilities = tf.sigmoid(_checked("decode_label_sets", logits, class_names))
     order = tf.math.top_k(probabilities, k=len(class_names)).indices  # [B, C]
-    chosen = tf.gather(probabilities, order, batch_dims=1) > threshold
+    chosen = tf.gather(probabilities > threshold, order, batch_dims=1)
     names = tf.where(chosen, tf.gather(tf.constant(list(class_names)), order), "")
     widest = tf.reduce_sum(tf.cast(tf.reduce_any(chosen, axis=0), tf.int32))
     return {"label": names[:, :widest], "probabilities": probabilities}

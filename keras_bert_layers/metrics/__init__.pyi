@@ -1,3 +1,4 @@
+from keras_bert_layers.metrics.calibration_error import CalibrationError as CalibrationError
 from keras_bert_layers.metrics.class_metrics import F1Score as F1Score
 from keras_bert_layers.metrics.class_metrics import MatthewsCorrelation as MatthewsCorrelation
 from keras_bert_layers.metrics.correlations import PearsonCorrelation as PearsonCorrelation

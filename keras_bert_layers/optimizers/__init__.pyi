@@ -1,3 +1,4 @@
+from keras_bert_layers.optimizers._bert_optimizer import layer_wise_rates as layer_wise_rates
 from keras_bert_layers.optimizers.adamw import adamw as adamw
 from keras_bert_layers.optimizers.adamw import google_adamw as google_adamw
 from keras_bert_layers.optimizers.lamb import lamb as lamb

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.keras_models import Untracked
 from keras_bert_layers._internal.lazy import tf
 
 # Searched in a weight's path, such as "encoder_block_0/attention/output/bias". On BERT they find the weights that
@@ -24,13 +25,24 @@ class BertOptimizer(keras.optimizers.Optimizer):
         gradient_norm: the global norm of the last update's gradients before clipping, a float32 variable.
     """
 
-    def __init__(self, *args: Any, exclude_from_weight_decay: Sequence[str] = UNDECAYED, **kwargs: Any):
+    def __init__(
+        self,
+        *args: Any,
+        exclude_from_weight_decay: Sequence[str] = UNDECAYED,
+        rate_factors: Mapping[str, float] | None = None,
+        **kwargs: Any,
+    ):
         super().__init__(*args, **kwargs)
         self._excluded_from_weight_decay = checked_expressions("exclude_from_weight_decay", exclude_from_weight_decay)
+        self._rate_factors = Untracked(dict(rate_factors or {}))
+        checked_expressions("rate_factors", list(self._rate_factors.value))
+        for factor in self._rate_factors.value.values():
+            checks.positive_number("optimizers", "rate_factors", factor)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        return {**super().get_config(), "exclude_from_weight_decay": list(self._excluded_from_weight_decay)}
+        own = {"exclude_from_weight_decay": list(self._excluded_from_weight_decay)}
+        return {**super().get_config(), **own, "rate_factors": self._rate_factors.value}
 
     def build(self, variables: Any) -> None:
         """Makes the moments and the norm, and finds the weights that do not decay."""
@@ -38,12 +50,20 @@ class BertOptimizer(keras.optimizers.Optimizer):
             return
         super().build(variables)
         self._undecayed = self._found(self._excluded_from_weight_decay, variables)
+        self._factors: Any = Untracked({})
+        for expression, factor in reversed(self._rate_factors.value.items()):  # the first one that is found counts
+            self._factors.value |= dict.fromkeys(self._found([expression], variables), factor)
         self.gradient_norm = self.add_variable((), dtype="float32", aggregation="only_first_replica", name="norm")
 
     def _found(self, expressions: Sequence[str], variables: Any) -> set[Any]:
         """The keys of the weights in whose path one of the regular expressions is found."""
         found = (v for v in variables if any(re.search(one, getattr(v, "path", v.name)) for one in expressions))
         return {self._var_key(variable) for variable in found}
+
+    def _rate_of(self, variable: Any, learning_rate: Any) -> Any:
+        """The learning rate of one weight."""
+        factor = self._factors.value.get(self._var_key(variable))
+        return learning_rate if factor is None else learning_rate * factor
 
     def _use_weight_decay(self, variable: Any) -> bool:
         return self._var_key(variable) not in self._undecayed and super()._use_weight_decay(variable)
@@ -111,6 +131,38 @@ def checked_expressions(argument: str, values: Sequence[str]) -> list[str]:
     except re.error as error:
         raise ValueError(checks.message("optimizers", argument, rule, values)) from error
     return list(values)
+
+
+def layer_wise_rates(model: Any, decay: float = 0.9) -> dict[str, float]:
+    """The factors of layer-wise learning rates, for `adamw(rate_factors=...)`: lower blocks learn more slowly.
+
+    The head has the full rate, block `i` of `L` the factor `decay ** (L - i)`, and the embedding `decay ** (L + 1)`.
+
+    Args:
+        model: a task, or a `BertBackbone`.
+        decay: the factor from one block to the one below it, above 0.
+
+    Returns:
+        Regular expression of the paths of weights -> factor.
+
+    Raises:
+        TypeError: `model` has no encoder.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> config = kbl.BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=2, num_heads=2, intermediate_dim=16)
+        >>> layer_wise_rates(kbl.BertBackbone(config), 0.5)
+        {'encoder_block_1/': 0.5, 'encoder_block_0/': 0.25, '^embedding/': 0.125}
+
+    References:
+        Howard and Ruder 2018, ULMFiT, arXiv:1801.06146, section 3.2; Zhang et al. 2021, arXiv:2006.05987, section 5.
+    """
+    config: Any = getattr(getattr(model, "backbone", model), "config", None)
+    if not hasattr(config, "num_layers"):
+        raise TypeError(checks.message("layer_wise_rates", "model", "be a task or a BertBackbone", model))
+    checks.positive_number("layer_wise_rates", "decay", decay)
+    found = {f"encoder_block_{index}/": decay ** (config.num_layers - index) for index in range(config.num_layers)}
+    return {**dict(reversed(found.items())), "^embedding/": decay ** (config.num_layers + 1)}
 
 
 def settings(

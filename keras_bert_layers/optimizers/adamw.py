@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -19,6 +19,7 @@ def adamw(
     weight_decay: float = 0.01,
     clip_norm: float | None = 1.0,
     exclude_from_weight_decay: Sequence[str] = UNDECAYED,
+    rate_factors: Mapping[str, float] | None = None,
     gradient_accumulation_steps: int = 1,
 ) -> keras.optimizers.AdamW:
     """AdamW without decay of biases and LayerNorm, also after loading a model, and with global norm clipping.
@@ -35,6 +36,8 @@ def adamw(
         clip_norm: the largest global norm of the gradients; None does not clip.
         exclude_from_weight_decay: regular expressions. A weight whose path contains one of them, such as
             `"embedding/token_embedding"` or `"layer_norm"`, does not decay.
+        rate_factors: regular expression -> factor. The learning rate of a weight is multiplied by the factor of the
+            first expression that its path contains; `layer_wise_rates` makes them for a model.
         gradient_accumulation_steps: how many batches make one update, with the mean of their gradients. Schedules count
             updates, and decay and clipping are done once per update.
 
@@ -52,7 +55,7 @@ def adamw(
         Loshchilov and Hutter 2017, arXiv:1711.05101; Devlin et al. 2018, arXiv:1810.04805, appendix A.3.
     """
     shared = settings(learning_rate, weight_decay, clip_norm, exclude_from_weight_decay, gradient_accumulation_steps)
-    return BertAdamW(epsilon=1e-8, **shared)
+    return BertAdamW(epsilon=1e-8, rate_factors=rate_factors, **shared)
 
 
 def google_adamw(
@@ -109,6 +112,7 @@ class BertAdamW(BertOptimizer, keras.optimizers.AdamW):
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates one weight and its moments."""
+        learning_rate = self._rate_of(variable, learning_rate)
         self._decay(variable, learning_rate)
         if self.amsgrad:
             super().update_step(gradient, variable, learning_rate)
@@ -137,6 +141,7 @@ class GoogleAdamW(BertOptimizer, keras.optimizers.AdamW):
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates one weight and its moments."""
+        learning_rate = self._rate_of(variable, learning_rate)
         self._decay(variable, learning_rate)  # Google adds the decay to the change, which does not depend on it
         if keras.backend.backend() == "tensorflow":
             fused_adam(self, gradient, variable, learning_rate=learning_rate, epsilon=self.epsilon)

@@ -39,7 +39,7 @@ class BertLamb(BertOptimizer, keras.optimizers.Lamb):
         change = first / (1 - ops.power(self.beta_1, step)) / corrected
         if self.weight_decay is not None and self._use_weight_decay(variable):
             change = change + self.weight_decay * weight
-        rate = ops.cast(learning_rate, dtype)
+        rate = ops.cast(self._rate_of(variable, learning_rate), dtype)
         if self._var_key(variable) not in self._unadapted:
             rate = rate * ops.cast(_trust_ratio(weight, change), dtype)
         self.assign_sub(variable, rate * change)

@@ -5,6 +5,7 @@ from keras_bert_layers.tasks.classifier import BertClassifier as BertClassifier
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder as BertCrossEncoder
 from keras_bert_layers.tasks.dual_encoder import BertDualEncoder as BertDualEncoder
 from keras_bert_layers.tasks.features import Features as Features
+from keras_bert_layers.tasks.labels.calibration import Calibration as Calibration
 from keras_bert_layers.tasks.masked_lm import BertMaskedLM as BertMaskedLM
 from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice as BertMultipleChoice
 from keras_bert_layers.tasks.pretrainer import BertPretrainer as BertPretrainer
@@ -12,6 +13,8 @@ from keras_bert_layers.tasks.probe_report import ProbeReport as ProbeReport
 from keras_bert_layers.tasks.probe_report import probe as probe
 from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer as BertQuestionAnswerer
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder as BertSentenceEncoder
+from keras_bert_layers.tasks.surgery.layer_reducer import reduce_layers as reduce_layers
+from keras_bert_layers.tasks.surgery.layer_reducer import reinitialize_layers as reinitialize_layers
 from keras_bert_layers.tasks.surgery.position_extender import extend_positions as extend_positions
 from keras_bert_layers.tasks.surgery.position_extender import interpolate_positions as interpolate_positions
 from keras_bert_layers.tasks.surgery.vocabulary_extender import extend_vocabulary as extend_vocabulary
@@ -19,4 +22,8 @@ from keras_bert_layers.tasks.surgery.vocabulary_pruner import prune_vocabulary a
 from keras_bert_layers.tasks.task import Task as Task
 from keras_bert_layers.tasks.token_classifier import BertTokenClassifier as BertTokenClassifier
 from keras_bert_layers.tasks.token_rate import TokenRate as TokenRate
+from keras_bert_layers.tasks.training.callbacks import AdversarialTraining as AdversarialTraining
+from keras_bert_layers.tasks.training.callbacks import GradualUnfreezing as GradualUnfreezing
+from keras_bert_layers.tasks.training.callbacks import RDrop as RDrop
+from keras_bert_layers.tasks.training.distillation import distill as distill
 from keras_bert_layers.tasks.word_neighbors import nearest_words as nearest_words

@@ -19,6 +19,7 @@ from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_opti
 from keras_bert_layers.tasks.graphs.windows import text_graph
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.labels import make_labels
+from keras_bert_layers.tasks.labels.calibration import Calibration, calibrated
 from keras_bert_layers.tasks.task import Task
 
 
@@ -43,7 +44,8 @@ class BertClassifier(Task):
         class_names: one name per class. Labels may then be names, and the exported model returns names. Without them,
             the names are `"0"`, `"1"` and so on, and labels are integers.
         problem_type: the kind of the labels; see above.
-        threshold: for several labels per text, a class is predicted if its probability is above this; 0.5 if None.
+        threshold: for several labels per text, a class is predicted if its probability is above this: one number, or
+            one for each class; 0.5 if None.
         preprocessor: a `BertPreprocessor`; with one, `fit`, `evaluate` and `predict` take raw text.
         dropout: the share of pooled features dropped in training before the dense layer; the backbone's if None.
         pairs: whether a row is a pair of texts; None takes it from the data of the first `fit`. The exported model of
@@ -85,7 +87,7 @@ class BertClassifier(Task):
         *,
         class_names: Sequence[str] | None = None,
         problem_type: str = "single_label_classification",
-        threshold: float | None = None,
+        threshold: float | Sequence[float] | None = None,
         preprocessor: BertPreprocessor | None = None,
         dropout: float | None = None,
         pairs: bool | None = None,
@@ -168,6 +170,35 @@ class BertClassifier(Task):
         pooled = onnx.dense(graph, onnx.first_tokens(graph, hidden), pooler.dense)
         pooled = onnx.activation(graph, pooled, self.backbone.config.pooler_activation)
         return self._labels.onnx_answers(graph, onnx.dense(graph, pooled, head.dense))
+
+    def calibrate(
+        self, x: Any, labels: Any, *, precision: float | None = None, batch_size: int | None = None
+    ) -> Calibration:
+        """Makes the probabilities as large as the share of predictions that are right, by a temperature.
+
+        The weights of the last dense layer are divided by the temperature that gives the labels of held-out rows the
+        lowest cross entropy (temperature scaling). Rankings and, for one class per text, predictions stay the same. The
+        calibrated model is saved and exported like any other. Calibrate after training: training changes probabilities
+        again. For several labels per text, `threshold` is then set for each class.
+
+        Args:
+            x: texts that the model was not trained on, as in `fit`; a few hundred are enough.
+            labels: their labels, as in `fit`.
+            precision: for several labels per text: the share of a class's predictions that must be right, in (0, 1];
+                the threshold is the lowest that reaches it. None chooses the threshold with the best F1. A class that
+                no row has keeps its threshold.
+            batch_size: as in `predict`.
+
+        Returns:
+            The temperature, the thresholds, and the calibration error before and after.
+
+        Raises:
+            ValueError: a regression; no rows; a quantized head; what `fit` and `predict` refuse.
+
+        References:
+            Guo et al. 2017, On Calibration of Modern Neural Networks, arXiv:1706.04599, section 4.2.
+        """
+        return calibrated(self, x, labels, precision=precision, batch_size=batch_size)
 
     def report(
         self, x: Any, labels: Any, *, num_errors: int = 5, batch_size: int | None = None

@@ -10,6 +10,7 @@ from keras_bert_layers.visualization.hidden_state_map import HiddenStateMap as H
 from keras_bert_layers.visualization.input_picture import InputPicture as InputPicture
 from keras_bert_layers.visualization.masked_tokens import MaskedTokens as MaskedTokens
 from keras_bert_layers.visualization.picture import Picture as Picture
+from keras_bert_layers.visualization.reliability_diagram import ReliabilityDiagram as ReliabilityDiagram
 from keras_bert_layers.visualization.report_picture import ReportPicture as ReportPicture
 from keras_bert_layers.visualization.text_highlights import TextHighlights as TextHighlights
 from keras_bert_layers.visualization.word_senses import WordSenses as WordSenses

@@ -28,6 +28,9 @@ def pictures():
             f"[MASK] {HOSTILE} [MASK]", [TOKENS, []], [[0.5, 0.3, 0.1, 0.01, 0.0001], []]
         ),
         "probe_curve": probe_curve,
+        "reliability_diagram": lambda kind: kind.ReliabilityDiagram(
+            [0.9, 0.75, 0.7, 0.3], [True, True, False, False], title=HOSTILE
+        ),
         "report_picture": report_picture,
         "text_highlights": lambda kind: kind.TextHighlights(
             HOSTILE, [(0, 8, "<label>", 0.9), (46, 52, "b", None)], title=HOSTILE

@@ -19,7 +19,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "num_classes": int,
         "class_names": (list, type(None)),
         "problem_type": str,
-        "threshold": (float, type(None)),
+        "threshold": (float, list, type(None)),
         "dropout": float,
         "pairs": (bool, type(None)),
     },

@@ -4,6 +4,7 @@ Each kind encodes labels for its loss, has that loss and its metrics, and decode
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.tasks.labels.classes import OWNER
@@ -21,7 +22,7 @@ PROBLEM_TYPES = {
 
 
 def make_labels(
-    problem_type: str, num_classes: int | None, *, class_names: Sequence[str] | None, threshold: float | None
+    problem_type: str, num_classes: int | None, *, class_names: Sequence[str] | None, threshold: Any
 ) -> SingleLabel | MultiLabel | Regression:
     """The labels of a problem type, with the arguments checked."""
     kind = PROBLEM_TYPES[checks.one_of(OWNER, "problem_type", problem_type, PROBLEM_TYPES)]

@@ -17,24 +17,31 @@ from keras_bert_layers.tasks.labels.classes import OWNER, Classes, as_text
 
 THRESHOLD = 0.5
 
+Threshold = float | Sequence[float]
+
 
 class MultiLabel(Classes):
     """Labels of any number of classes per text: lists of names or 0 and 1 in columns, sigmoid, binary cross entropy."""
 
     without_class_weight = "a text with several labels does not have one class"
 
-    def __init__(self, num_classes: int | None, class_names: Sequence[str] | None, threshold: float | None):
+    def __init__(self, num_classes: int | None, class_names: Sequence[str] | None, threshold: Threshold | None):
         super().__init__(num_classes, class_names)
         self.threshold = threshold
 
     @property
-    def threshold(self) -> float:
-        """A class is given where its probability is above this."""
+    def threshold(self) -> Threshold:
+        """A class is given where its probability is above this: one number, or a list of one for each class."""
         return self._threshold
 
     @threshold.setter
-    def threshold(self, threshold: float | None) -> None:
-        self._threshold = THRESHOLD if threshold is None else checks.fraction(OWNER, "threshold", threshold)
+    def threshold(self, threshold: Threshold | None) -> None:
+        if isinstance(threshold, Sequence | np.ndarray) and not isinstance(threshold, str):
+            rule = f"be one number, or one for each of {self.num_classes} classes"
+            checks.length(OWNER, "threshold", threshold, self.num_classes, rule=rule, unit="numbers")
+            self._threshold: Threshold = [checks.share(OWNER, "threshold", value) for value in threshold]
+        else:
+            self._threshold = THRESHOLD if threshold is None else checks.fraction(OWNER, "threshold", threshold)
 
     def as_given(self, names: Any) -> Any:
         """A list for each row of an answer, or for the only one, without what pads it."""
@@ -88,8 +95,9 @@ class MultiLabel(Classes):
         """`label` and `probabilities` of an ONNX file."""
         probabilities = graph.add("Sigmoid", logits)
         count = graph.constant([self.num_classes])
-        largest, order = graph.add("TopK", probabilities, count, axis=-1, outputs=2)  # [B, C]
-        chosen = graph.add("Greater", largest, graph.constant(np.float32(self.threshold)))
+        _, order = graph.add("TopK", probabilities, count, axis=-1, outputs=2)  # [B, C]
+        is_label = graph.add("Greater", probabilities, graph.constant(np.asarray(self.threshold, np.float32)))
+        chosen = graph.add("GatherElements", is_label, order, axis=-1)
         names = graph.add("Gather", graph.constant(self.answers), order)
         names = graph.add("Where", chosen, names, graph.constant(""))
         is_used = graph.add("ReduceMax", graph.add("Cast", chosen, to=onnx.INT64), graph.constant([0]), keepdims=0)

@@ -31,6 +31,7 @@ def test_classes(problem_type, named, backbone, preprocessor, check_onnx):
         3,
         class_names=names,
         problem_type=f"{problem_type}_classification",
+        threshold=[0.5, 0.1, 0.7] if named and problem_type == "multi_label" else None,
         preprocessor=preprocessor,
     )
     check_onnx(task)

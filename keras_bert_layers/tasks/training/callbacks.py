@@ -1,0 +1,199 @@
+"""Callbacks of `fit` for little data: `RDrop`, `AdversarialTraining` and `GradualUnfreezing`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.tasks.task import Task
+
+
+class _ChangedTraining(keras.callbacks.Callback):
+    """The base of callbacks that change a method of a task while it trains, and then put it back."""
+
+    method = ""
+    async_safe = True  # Keras need not wait for a step's logs
+
+    def set_model(self, model: Any) -> None:
+        """Refuses models that are not tasks of this package."""
+        checks.instance(type(self).__name__, "model", model, Task)
+        super().set_model(model)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Changes the method; several callbacks may change the same one."""
+        self._before = self.model.__dict__.get(self.method)
+        setattr(self.model, self.method, self._changed(getattr(self.model, self.method)))
+        self.model.make_train_function(force=True)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Puts the method back."""
+        if self._before is None:
+            delattr(self.model, self.method)
+        else:
+            setattr(self.model, self.method, self._before)
+        self.model.train_function = None
+
+    def _changed(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        raise NotImplementedError
+
+
+class RDrop(_ChangedTraining):
+    """R-Drop: each batch goes through the model twice, with different dropout, and both outputs must agree.
+
+    The loss is the mean of both losses, and `weight` times half the divergence of both outputs in both directions. A
+    step takes about twice as long.
+
+    Args:
+        weight: the weight of the divergence.
+
+    Raises:
+        TypeError, ValueError: `weight` is not a positive number; a model that is not a task, or has several outputs.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> config = kbl.BertConfig(vocabulary_size=6, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+        >>> preprocessor = kbl.BertPreprocessor(kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "bad", "good"]))
+        >>> classifier = kbl.BertClassifier(kbl.BertBackbone(config), 2, preprocessor=preprocessor)
+        >>> history = classifier.fit(["good", "bad"], [1, 0], callbacks=[RDrop(4.0)], verbose=0)
+
+    References:
+        Liang et al. 2021, R-Drop, arXiv:2106.14448, equations 1 to 4.
+    """
+
+    method = "compute_loss"
+
+    def __init__(self, weight: float = 1.0):
+        super().__init__()
+        self.weight = checks.positive_number("RDrop", "weight", weight)
+
+    def set_model(self, model: Any) -> None:
+        """Refuses models that are not tasks, and tasks with several outputs or one logit."""
+        super().set_model(model)
+        if isinstance(model.output, dict) or model.output.shape[-1] == 1:
+            rule = "return the logits of two classes or more"
+            raise ValueError(checks.message("RDrop", "model", rule, checks.Shown(type(model).__name__)))
+
+    def _changed(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        model, weight = self.model, self.weight
+
+        def compute_loss(x: Any, y: Any, y_pred: Any, sample_weight: Any = None, training: bool = True) -> Any:
+            loss = plain(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+            if not training:
+                return loss
+            again = model(x, training=True)
+            loss = (loss + plain(x=x, y=y, y_pred=again, sample_weight=sample_weight, training=training)) / 2
+            first, second = (ops.log_softmax(logits, axis=-1) for logits in (y_pred, again))
+            both_ways = (ops.exp(first) - ops.exp(second)) * (first - second)
+            return loss + weight / 2 * ops.mean(ops.sum(both_ways, axis=-1))
+
+        return compute_loss
+
+
+class AdversarialTraining(_ChangedTraining):
+    """Adversarial training (FGM): each batch also trains on embeddings that are moved in the direction of more loss.
+
+    After the gradients of a batch, the token embedding is moved by `epsilon` in the direction of its own gradient; the
+    gradients of the same batch there are added, and the embedding is moved back. A step takes about twice as long. On
+    the TensorFlow backend only.
+
+    Args:
+        epsilon: the Euclidean length of the move.
+
+    Raises:
+        TypeError, ValueError: `epsilon` is not a positive number; a model that is not a task of this package.
+        RuntimeError: Keras runs on another backend.
+
+    References:
+        Miyato et al. 2017, arXiv:1605.07725, section 3.
+    """
+
+    method = "train_step"
+
+    def __init__(self, epsilon: float = 1.0):
+        super().__init__()
+        self.epsilon = checks.positive_number("AdversarialTraining", "epsilon", epsilon)
+        if keras.backend.backend() != "tensorflow":
+            raise RuntimeError(
+                "`AdversarialTraining`: Keras must run on the TensorFlow backend. Received: "
+                f"KERAS_BACKEND={keras.backend.backend()!r}. `RDrop` works on every backend."
+            )
+
+    def _changed(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        model, epsilon = self.model, self.epsilon
+        table = model.backbone.get_layer("embedding").token_embedding
+
+        def train_step(data: Any) -> Any:
+            x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+
+            def gradients() -> tuple[Any, Any, list[Any]]:
+                with tf.GradientTape() as tape:
+                    outputs = model(x, training=True)
+                    loss = model.compute_loss(x=x, y=y, y_pred=outputs, sample_weight=sample_weight, training=True)
+                    scaled = model.optimizer.scale_loss(loss)
+                return outputs, loss, [tf.convert_to_tensor(g) for g in tape.gradient(scaled, weights)]
+
+            weights = model.trainable_weights
+            position = next(index for index, weight in enumerate(weights) if weight is table)
+            outputs, loss, first = gradients()
+            model._loss_tracker.update_state(loss, sample_weight=tf.shape(keras.tree.flatten(x)[0])[0])
+            original = tf.identity(table)
+            table.assign_add(epsilon * first[position] / (tf.norm(first[position]) + 1e-12))
+            _, _, second = gradients()
+            table.assign(original)
+            total = [one + other for one, other in zip(first, second, strict=True)]
+            model.optimizer.apply_gradients(zip(total, weights, strict=True))
+            return model.compute_metrics(x, y, outputs, sample_weight=sample_weight)
+
+        return train_step
+
+
+class GradualUnfreezing(keras.callbacks.Callback):
+    """Gradual unfreezing: training begins with the head alone, and each epoch adds blocks from the top down.
+
+    Frozen layers get no gradients. After the last block, the embedding follows. When training ends, what was trainable
+    before is trainable again.
+
+    Args:
+        blocks_per_epoch: how many blocks each epoch after the first one adds.
+
+    Raises:
+        TypeError, ValueError: `blocks_per_epoch` is not a positive integer; a model that is not a task.
+
+    References:
+        Howard and Ruder 2018, ULMFiT, arXiv:1801.06146, section 3.3.
+    """
+
+    def __init__(self, blocks_per_epoch: int = 1):
+        super().__init__()
+        self.blocks_per_epoch = checks.positive_integer("GradualUnfreezing", "blocks_per_epoch", blocks_per_epoch)
+
+    def set_model(self, model: Any) -> None:
+        """Refuses models that are not tasks of this package."""
+        checks.instance("GradualUnfreezing", "model", model, Task)
+        super().set_model(model)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Notes what is trainable."""
+        backbone = self.model.backbone
+        names = ["embedding", *(f"encoder_block_{index}" for index in range(backbone.config.num_layers))]
+        self._layers = [backbone.get_layer(name) for name in reversed(names)]
+        self._trainable = [[weight.trainable for weight in layer.weights] for layer in self._layers]
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Freezes what does not learn in this epoch yet."""
+        self._set(epoch * self.blocks_per_epoch)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Makes trainable again what was."""
+        self._set(len(self._layers))
+
+    def _set(self, num_open: int) -> None:
+        for index, (layer, before) in enumerate(zip(self._layers, self._trainable, strict=True)):
+            for weight, was_trainable in zip(layer.weights, before, strict=True):
+                weight.trainable = was_trainable and index < num_open
+        self.model.make_train_function(force=True)

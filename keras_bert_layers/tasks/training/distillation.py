@@ -1,0 +1,249 @@
+"""`distill`: a small task learns from a large one, from raw text, by Keras's own `Distiller`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.optimizers import adamw
+from keras_bert_layers.tasks.classifier import BertClassifier
+from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder
+from keras_bert_layers.tasks.graphs.hidden_states import checked_layers
+from keras_bert_layers.tasks.graphs.hidden_states import hidden_states as states_of
+from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, without_autotune
+from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
+from keras_bert_layers.tasks.serving.answers import check_takes_text
+
+_OWNER = "distill"
+# What both models return while the student trains, in this order, as far as it is compared; Keras tracks the losses of
+# a dictionary, and then takes it for another structure.
+_OUTPUTS, _MASK, _FIRST_FEATURE = range(3)
+
+Layers = Mapping[int, int]
+
+
+class MaskedStates(keras.distillation.DistillationLoss):
+    """The mean squared difference of hidden states `[B, layers, S, H]`, the output `index`, over real tokens."""
+
+    def __init__(self, index: int):
+        self.index = index
+
+    def compute_loss(self, teacher_outputs: Any, student_outputs: Any, **_: Any) -> Any:
+        """The loss, a scalar."""
+        difference = teacher_outputs[self.index] - student_outputs[self.index]
+        return _mean(ops.mean(ops.square(difference), axis=(1, 3)), teacher_outputs[_MASK])
+
+
+class MaskedRelations(MaskedStates):
+    """The divergence of relations `[B, layers, 3, heads, S, S]`, logarithms of probabilities, over real tokens."""
+
+    def compute_loss(self, teacher_outputs: Any, student_outputs: Any, **_: Any) -> Any:
+        """The loss, a scalar."""
+        teacher = teacher_outputs[self.index]
+        divergence = ops.sum(ops.exp(teacher) * (teacher - student_outputs[self.index]), axis=-1)
+        return _mean(ops.mean(divergence, axis=(1, 2, 3)), teacher_outputs[_MASK])
+
+
+class SoftLabels(keras.distillation.DistillationLoss):
+    """The divergence of softened probabilities, or the squared difference of numbers and vectors."""
+
+    def __init__(self, temperature: float, problem_type: str):
+        self.temperature, self.problem_type = temperature, problem_type
+
+    def compute_loss(self, teacher_outputs: Any, student_outputs: Any, **_: Any) -> Any:
+        """The loss, a scalar."""
+        teacher, student = teacher_outputs[_OUTPUTS], student_outputs[_OUTPUTS]
+        if self.problem_type == "regression":
+            return ops.mean(ops.square(teacher - student))
+        teacher, student = teacher / self.temperature, student / self.temperature
+        if self.problem_type == "single_label_classification":
+            log_ratio = ops.log_softmax(teacher, axis=-1) - ops.log_softmax(student, axis=-1)
+            return self.temperature**2 * ops.mean(ops.sum(ops.softmax(teacher, axis=-1) * log_ratio, axis=-1))
+        entropy = ops.binary_crossentropy(ops.sigmoid(teacher), student, from_logits=True)
+        return self.temperature**2 * ops.mean(entropy)
+
+
+def distill(
+    teacher: Any,
+    student: Any,
+    x: Any,
+    y: Any = None,
+    *,
+    hidden_states: Layers | None = None,
+    relations: Layers | None = None,
+    temperature: float = 2.0,
+    student_loss_weight: float | None = None,
+    feature_weight: float = 1.0,
+    optimizer: Any = "auto",
+    batch_size: int = 32,
+    epochs: int = 1,
+    verbose: Any = "auto",
+    callbacks: Any = None,
+) -> keras.callbacks.History:
+    """Trains a small task, the student, to answer as a large one, the teacher, does (knowledge distillation).
+
+    The loss is that of `keras.distillation.Distiller`: a share of it compares the student with the labels, the rest
+    with the teacher's outputs and, if asked for, with its hidden states or relations. A student made by
+    `reduce_layers` starts from the teacher's weights.
+
+    Args:
+        teacher: a trained `BertClassifier`, `BertCrossEncoder` or `BertSentenceEncoder`; it stays as it is.
+        student: a task of the same class with a preprocessor, which is trained. Both read the ids that its preprocessor
+            makes, so the vocabularies must be equal.
+        x: texts, or a tuple of two lists for pairs, as in `fit`.
+        y: their labels; None if there are none, and for a sentence encoder.
+        hidden_states: which hidden state of the student learns which one of the teacher, such as `{1: 2, 2: 4}`; 0 is
+            the output of the embedding, -1 that of the last block. Both models must have the same width.
+        relations: which block of the student learns the relations of queries, keys and values of which block of the
+            teacher, such as `{-1: -1}`, counted from 0; the widths may differ (MiniLM).
+        temperature: divides logits before they are compared; larger values show more of what the teacher thinks of
+            wrong classes. Not for numbers and vectors.
+        student_loss_weight: the share of the labels in the loss, in [0, 1]; None is 0.5, or 0 without labels.
+        feature_weight: the weight of hidden states and of relations beside the outputs, which have the weight 1.
+        optimizer: as in `compile`; `"auto"` is `optimizers.adamw()`.
+        batch_size: texts per step.
+        epochs: how often all texts are read.
+        verbose: as in `fit`.
+        callbacks: as in `fit`.
+
+    Returns:
+        Keras's `History`, with `loss`, `student_loss` and `distillation_loss`.
+
+    Raises:
+        TypeError: tasks of other or different classes.
+        ValueError: different vocabularies or outputs; layers that a model does not have; widths that differ.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> config = kbl.BertConfig(vocabulary_size=6, hidden_dim=8, num_layers=2, num_heads=2, intermediate_dim=16)
+        >>> preprocessor = kbl.BertPreprocessor(kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "bad", "good"]))
+        >>> teacher = kbl.BertClassifier(kbl.BertBackbone(config), 2, preprocessor=preprocessor)
+        >>> student = kbl.tasks.reduce_layers(teacher, 1)
+        >>> history = distill(teacher, student, ["good", "bad"], hidden_states={1: 2}, verbose=0)
+        >>> sorted(history.history)
+        ['distillation_loss', 'loss', 'student_loss', 'total_loss']
+
+    References:
+        Hinton et al. 2015, arXiv:1503.02531; Sanh et al. 2019, DistilBERT, arXiv:1910.01108; Wang et al. 2020,
+        MiniLMv2, arXiv:2012.15828, equations 4 to 6.
+    """
+    _check_tasks(teacher, student)
+    weight = (0.5 if y is not None else 0.0) if student_loss_weight is None else student_loss_weight
+    if checks.share(_OWNER, "student_loss_weight", weight) and y is None:
+        raise ValueError(checks.message(_OWNER, "student_loss_weight", "be 0 without labels", weight))
+    checks.positive_number(_OWNER, "temperature", temperature)
+    sizes = [task.backbone.config for task in (student, teacher)]
+    if hidden_states and sizes[0].hidden_dim != sizes[1].hidden_dim:
+        cure = "Use `relations`, which do not depend on the width."
+        rule = "be None where the widths of the models differ"
+        raise ValueError(checks.message(_OWNER, "hidden_states", rule, dict(hidden_states), cure))
+    views = [
+        _view(task.backbone, task.output, states or (), blocks or (), sizes[0].num_heads)
+        for task, states, blocks in (
+            (student, hidden_states and list(hidden_states), relations and list(relations)),
+            (teacher, hidden_states and list(hidden_states.values()), relations and list(relations.values())),
+        )
+    ]
+    kind = getattr(teacher, "problem_type", "multi_label" if isinstance(teacher, BertCrossEncoder) else "regression")
+    losses: list[Any] = [SoftLabels(temperature, kind)]
+    for compared, layers in ((MaskedStates, hidden_states), (MaskedRelations, relations)):
+        losses += [compared(_FIRST_FEATURE + len(losses) - 1)] if layers else []
+    weights = [1.0, *[checks.positive_number(_OWNER, "feature_weight", feature_weight)] * (len(losses) - 1)]
+    options = {"verbose": verbose, "callbacks": callbacks}
+    changed = [*teacher._flatten_layers(), student.backbone.get_layer("pooler")]
+    trainable = [(layer, layer.trainable) for layer in changed]
+    try:
+        if not student.reads_pooled_output:
+            student.backbone.get_layer("pooler").trainable = False
+        distiller = keras.distillation.Distiller(
+            views[1], views[0], losses, distillation_loss_weights=weights, student_loss_weight=weight
+        )
+        others = len(views[0].output) - 1
+        loss = (_loss_of(student), *[_no_loss] * others)
+        distiller.compile(adamw() if optimizer == "auto" else optimizer, loss, jit_compile=False)
+        pipeline = student.pipeline
+        with pipeline.fitting(x):
+            seed, turns = int(np.random.randint(2**31)), itertools.count()  # of `keras.utils.set_random_seed`
+            order = Epochs(RowOrder.SHUFFLED, lambda: (seed, next(turns), 0))
+            batches = pipeline.batches(x, y, batch_size=batch_size, epochs=order)
+            batches = batches.map(lambda ids, labels=0.0: (ids, (labels, *[0.0] * others)))
+            return distiller.fit(without_autotune(batches), epochs=epochs, shuffle=False, **options)
+    finally:
+        for layer, value in trainable:  # Keras freezes the teacher
+            layer.trainable = value
+        student.forget_traces()
+
+
+def _check_tasks(teacher: Any, student: Any) -> None:
+    kinds = (BertClassifier, BertCrossEncoder, BertSentenceEncoder)
+    if not isinstance(teacher, kinds) or type(student) is not type(teacher):
+        rule = "be two classifiers, two cross-encoders or two sentence encoders"
+        received = checks.Shown(f"a {type(teacher).__name__} and a {type(student).__name__}")
+        raise TypeError(checks.message(_OWNER, "teacher, student", rule, received))
+    check_takes_text(student)
+    if teacher.output.shape != student.output.shape:
+        received = checks.Shown(f"{teacher.output.shape} and {student.output.shape}")
+        raise ValueError(checks.message(_OWNER, "student", "have outputs of the teacher's shape", received))
+    vocabularies = [
+        task.preprocessor.tokenizer.get_config()["vocabulary"] for task in (teacher, student) if task.preprocessor
+    ]
+    if vocabularies[0] != vocabularies[-1]:
+        cure = "Load both with the same tokenizer, or train the student on `teacher.predict(texts)`."
+        rule = "have the teacher's vocabulary"
+        received = checks.Shown(f"{student.preprocessor.tokenizer.vocabulary_size()} other tokens")
+        raise ValueError(checks.message(_OWNER, "student", rule, received, cure))
+
+
+def _view(backbone: BertBackbone, outputs: Any, states: Any, blocks: Any, num_heads: int) -> keras.Model:
+    """The task with what is compared as further outputs, in float32; all of it shares the task's layers."""
+    inputs, found = backbone.input, states_of(backbone)
+    mask = ops.cast(inputs["padding_mask"], "float32")
+    made = [outputs, mask]
+    num_layers = backbone.config.num_layers
+    if states:
+        chosen = checked_layers(_OWNER, list(states), num_layers)
+        made.append(ops.cast(ops.stack([found[index] for index in chosen], axis=1), "float32"))
+    if blocks:
+        if backbone.parts.normalize_first:
+            rule = "be None for encoders with LayerNorm first"
+            raise ValueError(checks.message(_OWNER, "relations", rule, list(blocks)))
+        checks.divides(_OWNER, "student's num_heads", num_heads, "hidden_dim", backbone.config.hidden_dim)
+        chosen = tuple(index - 1 for index in checked_layers(_OWNER, [i + (i >= 0) for i in blocks], num_layers))
+        related = [_relations(backbone, found[index], index, num_heads, mask) for index in chosen]
+        made.append(ops.stack(related, axis=1))
+    return keras.Model(inputs, tuple(made))
+
+
+def _relations(backbone: BertBackbone, hidden: Any, index: int, num_heads: int, mask: Any) -> Any:
+    """Logarithms of the relations among queries, keys and values of a block, `[B, 3, heads, S, S]`."""
+    merged = backbone.get_layer(f"encoder_block_{index}").attention.query_key_value(hidden)
+    head_dim = merged.shape[-1] // 3 // num_heads
+    parts = keras.layers.Reshape((-1, 3, num_heads, head_dim), dtype="float32")(merged)
+    parts = ops.transpose(parts, (0, 2, 3, 1, 4))  # [B, 3, heads, S, D]
+    products = ops.matmul(parts, ops.transpose(parts, (0, 1, 2, 4, 3))) / head_dim**0.5
+    return ops.log_softmax(products + (mask[:, None, None, None] - 1) * 1e9, axis=-1)
+
+
+def _mean(values: Any, mask: Any) -> Any:
+    """The mean of `[B, S]` over real tokens."""
+    return ops.sum(values * mask) / ops.maximum(ops.sum(mask), 1)
+
+
+def _loss_of(task: Any) -> Any:
+    """The default loss of a task, which takes labels in every form that `fit` takes."""
+    loss = task.default_loss()
+    if not isinstance(task, BertClassifier):
+        return loss
+    return lambda y, y_pred: loss(task._labels.for_loss(y, y_pred, loss), y_pred)
+
+
+def _no_loss(y_true: Any, y_pred: Any) -> Any:
+    """What labels say of outputs that have none."""
+    return ops.zeros(())
