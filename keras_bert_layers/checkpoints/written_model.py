@@ -57,7 +57,9 @@ class WrittenModel:
             raise ValueError(checks.message(owner, "preprocessor.tokenizer", "be a BertTokenizer", tokenizer, cure))
         self.name = None if self.task is None else self.task.name
         if self.name == "classifier" and model.pooling is not None:
-            cure = "The classifiers of other libraries read BERT's own pooler. Save a `.keras` file, or export the model."
+            cure = (
+                "The classifiers of other libraries read BERT's own pooler. Save a `.keras` file, or export the model."
+            )
             raise ValueError(checks.message(owner, "model.pooling", "be None", model.pooling, cure))
         self.head = () if self.task is None else self.task.head_of(model)
 

@@ -174,8 +174,7 @@ class BertClassifier(Task):
             vectors = onnx.dense(graph, onnx.first_tokens(graph, hidden), self.backbone.get_layer("pooler").dense)
             vectors = onnx.activation(graph, vectors, self.backbone.config.pooler_activation)
         else:
-            modes = (self.pooling,) if isinstance(self.pooling, str) else self.pooling
-            vectors = onnx.pooled(graph, hidden, mask, modes)
+            vectors = onnx.pooled(graph, hidden, mask, self.pooling)
             vectors = onnx.unit_vectors(graph, vectors) if self.normalize else vectors
         logits = onnx.dense(graph, vectors, self.get_layer("classification_head").dense)
         return self._labels.onnx_answers(graph, logits)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers.optimizers import WarmupLinearDecay, adamw
 from keras_bert_layers.tasks.classifier import BertClassifier
+from keras_bert_layers.tasks.inputs.columns import as_array
+from keras_bert_layers.tasks.labels.calibration import sigmoid, softmax
 from keras_bert_layers.tasks.labels.classes import as_text
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
 from keras_bert_layers.tasks.serving.answers import check_takes_text
@@ -80,7 +83,6 @@ def few_shot_classifier(
     checks.one_of(_FEW_SHOT, "problem_type", problem_type, ("single_label_classification", _SEVERAL))
     checks.optional(checks.whole_number, _FEW_SHOT, "num_pairs", num_pairs)
     checks.positive_integer(_FEW_SHOT, "batch_size", batch_size)
-    checks.whole_number(_FEW_SHOT, "seed", seed)
     trained = keras_models.rebuild(encoder, encoder.get_config(), (), np.asarray)
     classifier = BertClassifier(
         trained.backbone,
@@ -97,17 +99,15 @@ def few_shot_classifier(
     num_pairs = min(40 * len(y), 2560) if num_pairs is None else num_pairs
     if num_pairs:
         random = np.random.default_rng(seed)
-        first, second, similarity = _pairs(y > 0.5, num_pairs, random)
+        first, second, alike = _pairs(y > 0.5, num_pairs, random)
         for variable in trained.variables:
             if variable.name == "seed_generator_state":
                 variable.assign(random.integers(2**31, size=variable.shape))
         num_steps = -(-len(first) // batch_size)
-        schedule = WarmupLinearDecay(learning_rate, num_steps, num_warmup_steps=num_steps // 10)
-        trained.compile(adamw(schedule), metrics=None)
-        pairs = columns[first], columns[second]
-        trained.fit(pairs, similarity, batch_size=batch_size, shuffle=False, verbose=verbose)
-    vectors = trained.predict(columns, batch_size=None, verbose=0)
-    weights = _regression(vectors.astype(np.float64), y, several=problem_type == _SEVERAL)
+        rate = WarmupLinearDecay(learning_rate, num_steps, num_warmup_steps=num_steps // 10)
+        trained.compile(adamw(rate), metrics=None)
+        trained.fit((columns[first], columns[second]), alike, batch_size=batch_size, shuffle=False, verbose=verbose)
+    weights = _regression(trained.predict(columns, verbose=0), y, sigmoid if problem_type == _SEVERAL else softmax)
     classifier.get_layer("classification_head").dense.set_weights([weights[:-1], weights[-1]])
     return classifier
 
@@ -116,20 +116,17 @@ def _check_encoder(encoder: Any) -> None:
     """Refuses what is not a sentence encoder, or one whose vectors a classifier does not make."""
     checks.instance(_FEW_SHOT, "encoder", encoder, BertSentenceEncoder, "`load_task(source, 'sentence_encoder')`.")
     check_takes_text(encoder)
-    for name in ("projection_dim", "truncate_dim", "default_prompt"):
-        if (value := getattr(encoder, name)) is not None:
-            cure = f"Make one without it: `BertSentenceEncoder(encoder.backbone, ...)` without `{name}`."
+    for name in ("projection_dim", "truncate_dim", "default_prompt", "backbone.lora_rank"):
+        if (value := operator.attrgetter(name)(encoder)) is not None:
+            cure = "Make an encoder without it: `BertSentenceEncoder(load_backbone(source), preprocessor=...)`."
             raise ValueError(checks.message(_FEW_SHOT, f"encoder.{name}", "be None", value, cure))
-    if (rank := encoder.backbone.lora_rank) is not None:
-        cure = "All weights are trained; a `.keras` file of the encoder keeps LoRA."
-        raise ValueError(checks.message(_FEW_SHOT, "encoder.backbone.lora_rank", "be None", rank, cure))
 
 
 def _classes(labels: Any, class_names: Sequence[str] | None, several: bool) -> dict[str, Any]:
     """The arguments `class_names` and `num_classes` of the classifier, from the labels where names are not given."""
     if class_names is not None:
         return {"class_names": class_names}
-    rows = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    rows = as_array(labels).tolist()
     flat = {as_text(label) for label in (itertools.chain.from_iterable(rows) if several else rows)}
     if all(isinstance(label, str) for label in flat):
         return {"class_names": sorted(flat)}
@@ -144,50 +141,36 @@ def _pairs(members: np.ndarray, num_pairs: int, random: np.random.Generator) -> 
         num_pairs: how many to draw; fewer are returned if a text is like no other, or like all.
         random: draws them.
     """
-    drawn: list[tuple[int, int, int]] = []
+    drawn = []
     orders = (row for _ in itertools.count() for row in random.permutation(len(members)))
     for number, first in enumerate(itertools.islice(orders, num_pairs)):
         alike = (members & members[first]).any(axis=1)
-        alike[first] = False
-        wanted = (number + number // len(members)) % 2
-        found = np.flatnonzero(alike if wanted else ~(alike | (np.arange(len(members)) == first)))
+        found = np.setdiff1d(np.flatnonzero(alike == number % 2), first)
         if len(found):
-            drawn.append((int(first), int(random.choice(found)), wanted))
-    if len({kind for *_, kind in drawn}) < 2:
-        raise ValueError(
-            f"`{_FEW_SHOT}`: `labels` must hold two texts of one class and texts of different classes. Received: "
-            f"{len(members)} texts with {int(members.any(axis=0).sum())} classes."
-        )
-    first, second, similarity = np.array(drawn).T
-    return first, second, similarity.astype(np.float32)
+            drawn.append((first, random.choice(found), number % 2))
+    if len({is_alike for *_, is_alike in drawn}) < 2:
+        shown = checks.Shown(f"{len(members)} texts of {members.any(axis=0).sum()} classes")
+        raise ValueError(checks.message(_FEW_SHOT, "labels", "hold at least two classes, and two texts of one", shown))
+    return tuple(np.array(drawn).T)
 
 
-def _regression(vectors: np.ndarray, y: np.ndarray, *, several: bool) -> np.ndarray:
+def _regression(vectors: np.ndarray, y: np.ndarray, link: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Kernel and bias `(dim + 1, classes)` of scikit-learn's default logistic regression, by accelerated descent.
 
     Minimizes the sum of the cross entropies and half of the kernel's squares (Nesterov 2004, section 2.2).
     """
     inputs = np.hstack([vectors, np.ones((len(vectors), 1))])
-    decay = np.ones((inputs.shape[1], 1))
-    decay[-1] = 0  # the bias
-    smoothness = 1 + np.linalg.norm(inputs, 2) ** 2 / (4 if several else 2)
+    decay = np.r_[np.ones(vectors.shape[1]), 0.0][:, None]  # the bias has none
+    smoothness = 1 + np.linalg.norm(inputs, 2) ** 2 / 2  # of the softmax; at least that of the sigmoid
     momentum = (np.sqrt(smoothness) - 1) / (np.sqrt(smoothness) + 1)
     weights = before = np.zeros((inputs.shape[1], y.shape[1]))
     for _ in range(_MAX_STEPS):
         ahead = weights + momentum * (weights - before)
-        gradient = inputs.T @ (_probabilities(inputs @ ahead, several) - y) + decay * ahead
+        gradient = inputs.T @ (link(inputs @ ahead) - y) + decay * ahead
         before, weights = weights, ahead - gradient / smoothness
         if np.abs(gradient).max() < _SMALL_GRADIENT:
             break
     return weights
-
-
-def _probabilities(logits: np.ndarray, several: bool) -> np.ndarray:
-    """The sigmoid of each logit, or the softmax of each row."""
-    if several:
-        return 0.5 * (1 + np.tanh(logits / 2))
-    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def zero_shot(
@@ -197,9 +180,8 @@ def zero_shot(
     hypothesis: str = "This example is {}.",
     *,
     multi_label: bool = False,
-    entailment: str | int = "entailment",
-    contradiction: str | int = "contradiction",
-    batch_size: int | None = None,
+    entailment: str = "entailment",
+    contradiction: str = "contradiction",
 ) -> np.ndarray:
     """Classifies texts into classes that are only named, with a classifier of natural language inference.
 
@@ -213,9 +195,9 @@ def zero_shot(
         candidate_labels: words or phrases, one for each class.
         hypothesis: a sentence with `{}` in the place of the label.
         multi_label: whether several labels may be right at once.
-        entailment: the class of entailment, by its name in small or capital letters, or by its index.
-        contradiction: the class of contradiction, likewise; read only where labels are independent.
-        batch_size: as in `predict`, in pairs.
+        entailment: the name of the class of entailment, in small or capital letters; `"0"`, `"1"` and so on for a
+            classifier without names.
+        contradiction: that of contradiction; read only with `multi_label` or for a single label.
 
     Returns:
         Float32 `(texts, labels)`; `(labels,)` for one string.
@@ -252,24 +234,14 @@ def zero_shot(
     rows = [texts] if isinstance(texts, str | bytes) else list(texts)
     premises = [text for text in rows for _ in names]
     hypotheses = [hypothesis.replace("{}", name) for name in names] * len(rows)
-    logits = classifier.predict((premises, hypotheses), batch_size=batch_size, verbose=0)[:, columns]
-    logits = logits.reshape(len(rows), len(names), -1).astype(np.float64)  # [B, labels, 1 or 2]
-    if multi_label:
-        probabilities = _probabilities(logits, False)[..., 0]
-    else:
-        probabilities = _probabilities(logits[..., 0], False)
-    probabilities = probabilities.astype(np.float32)
+    logits = classifier.predict((premises, hypotheses), verbose=0)[:, columns]
+    logits = logits.reshape(len(rows), len(names), -1)  # [B, labels, 1 or 2]
+    probabilities = softmax(logits)[..., 0] if multi_label else softmax(logits[..., 0])
     return probabilities[0] if isinstance(texts, str | bytes) else probabilities
 
 
-def _index(classifier: BertClassifier, argument: str, given: str | int) -> int:
-    """The index of a class, given by name or index."""
-    if isinstance(given, str):
-        names = [name.casefold() for name in classifier.class_names or ()]
-        if names.count(given.casefold()) == 1:
-            return names.index(given.casefold())
-    elif checks.whole_number(_ZERO_SHOT, argument, given) < classifier.num_classes:
-        return given
-    known = classifier.class_names or f"the {classifier.num_classes} classes"
-    rule, cure = f"be one of {known}", "A name or an index tells which class it is."
-    raise ValueError(checks.message(_ZERO_SHOT, argument, rule, given, cure))
+def _index(classifier: BertClassifier, argument: str, name: str) -> int:
+    """The index of a class, whose name may be in small or capital letters."""
+    names = [known.casefold() for known in classifier._labels.answers]
+    cure = "Give the name that this class has, or set `classifier.class_names`."
+    return names.index(checks.one_of(_ZERO_SHOT, argument, str(name).casefold(), names, cure))
