@@ -155,9 +155,10 @@ def _pairs(members: np.ndarray, num_pairs: int, random: np.random.Generator) -> 
 
 
 def _regression(vectors: np.ndarray, y: np.ndarray, link: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Kernel and bias `(dim + 1, classes)` of scikit-learn's default logistic regression, by accelerated descent.
+    """Kernel and bias `(dim + 1, classes)` of a multinomial logistic regression, or of one for each class.
 
-    Minimizes the sum of the cross entropies and half of the kernel's squares (Nesterov 2004, section 2.2).
+    Minimizes the sum of the cross entropies and half of the kernel's squares, as scikit-learn with its defaults, by
+    accelerated gradient descent (Nesterov 2004, Introductory Lectures on Convex Optimization, section 2.2).
     """
     inputs = np.hstack([vectors, np.ones((len(vectors), 1))])
     decay = np.r_[np.ones(vectors.shape[1]), 0.0][:, None]  # the bias has none
@@ -235,7 +236,7 @@ def zero_shot(
     premises = [text for text in rows for _ in names]
     hypotheses = [hypothesis.replace("{}", name) for name in names] * len(rows)
     logits = classifier.predict((premises, hypotheses), verbose=0)[:, columns]
-    logits = logits.reshape(len(rows), len(names), -1)  # [B, labels, 1 or 2]
+    logits = logits.reshape(len(rows), len(names), len(columns))  # [B, labels, 1 or 2]
     probabilities = softmax(logits)[..., 0] if multi_label else softmax(logits[..., 0])
     return probabilities[0] if isinstance(texts, str | bytes) else probabilities
 
