@@ -3,8 +3,8 @@
     python tests/benchmarks/few_labels.py --contender few_shot --task sst2 --per-class 8 --seed 0 --data ../shared/data
     python tests/benchmarks/few_labels.py --contender setfit --task sst2 --per-class 8 --seed 0 --data ../shared/data
 
-Tasks: `sst2`, sentences of film reviews, good or bad; and `articles`, questions of SQuAD 1.1 dev, each with the title of
-its article, for the first `--articles` articles. The seed draws the texts to train on, the pairs and the dropout; the
+Tasks: `sst2`, sentences of film reviews, good or bad; and `articles`, questions of SQuAD 1.1 dev, each with the title
+of its article, for the first `--articles` articles. The seed draws the texts to train on, the pairs and the dropout; the
 400 texts to test on are the same for all seeds.
 
 Contenders: `few_shot` is `tasks.few_shot_classifier`, with `--num-pairs` and `--rate`; `head` is the same without
@@ -126,11 +126,9 @@ def fine_tuned(options: argparse.Namespace, texts: list[str], labels: list[str])
 
 def setfit(options: argparse.Namespace, texts: list[str], labels: list[str]) -> Answers:
     """The package setfit, with as many pairs and the same rate."""
-    import torch
     from datasets import Dataset
     from setfit import SetFitModel, Trainer, TrainingArguments
 
-    torch.set_num_threads(2)
     model = SetFitModel.from_pretrained(recipe.weights_of(options))
     arguments = TrainingArguments(
         output_dir="/tmp/few_labels_setfit",
