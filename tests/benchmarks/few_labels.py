@@ -3,9 +3,9 @@
     python tests/benchmarks/few_labels.py --contender few_shot --task sst2 --per-class 8 --seed 0 --data ../shared/data
     python tests/benchmarks/few_labels.py --contender setfit --task sst2 --per-class 8 --seed 0 --data ../shared/data
 
-Tasks: `sst2`, sentences of film reviews, good or bad; and `articles`, questions of SQuAD 1.1 dev, each with the title
-of its article, for the first `--articles` articles. The seed draws the texts to train on, the pairs and the dropout; the
-400 texts to test on are the same for all seeds.
+Tasks: `sst2`, sentences of film reviews, good or bad; and `articles`, questions of SQuAD 1.1 dev with the title of the
+article, for the first `--articles` articles. The seed draws the texts to train on, the pairs and the dropout; the 400
+texts to test on are the same for all seeds.
 
 Contenders: `few_shot` is `tasks.few_shot_classifier`, with `--num-pairs` and `--rate`; `head` is the same without
 pairs, a logistic regression on the vectors as they are; `in_batch` has batches of one pair of each class, and the cross
