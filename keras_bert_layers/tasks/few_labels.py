@@ -94,7 +94,7 @@ def few_shot_classifier(
         normalize=encoder.normalize,
     )
     columns, y, _ = classifier.pipeline.checked(texts, labels, None)
-    y = np.asarray(y)
+    columns, y = np.asarray(columns), np.asarray(y)
     y = np.eye(classifier.num_classes)[y.astype(int)] if y.ndim == 1 else y.astype(np.float64)
     num_pairs = min(40 * len(y), 2560) if num_pairs is None else num_pairs
     if num_pairs:
