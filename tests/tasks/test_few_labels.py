@@ -141,6 +141,7 @@ class TestFewShot:
         np.testing.assert_allclose(answers["probabilities"], expected["probabilities"], atol=TOLERANCE)
         assert [label.decode() for label in np.array(answers["label"])] == list(expected["label"])
 
+    @pytest.mark.usefixtures("traces_nothing")
     def test_integers_and_only_the_head(self, make_encoder):
         encoder = make_encoder(pooling=["max", "cls"], normalize=False)
         model = few_shot_classifier(encoder, np.array(TEXTS), [2] * 4 + [0] * 4, num_pairs=0)
@@ -150,6 +151,7 @@ class TestFewShot:
         for before, after in zip(encoder.get_weights(), model.backbone.get_weights(), strict=False):
             np.testing.assert_array_equal(before, after)
 
+    @pytest.mark.usefixtures("traces_nothing")
     @pytest.mark.parametrize("as_columns", [False, True])
     def test_several_labels(self, encoder, as_columns):
         names = sorted({name for labels in LABEL_SETS for name in labels})
