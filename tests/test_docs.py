@@ -250,6 +250,8 @@ SEARCHED = {
     "Regression": "guides/classify.md",
     "Multi-label classification": "guides/classify.md",
     "Class imbalance": "guides/classify.md",
+    "Few-shot": "guides/few-labels.md",
+    "Zero-shot": "guides/few-labels.md",
     "Reduced precision": "tutorials/fast-and-small.md",
     "Other architectures": "guides/load-a-checkpoint.md",
     "Save to other formats": "guides/save-a-checkpoint.md",

@@ -53,7 +53,7 @@ def load_task(
             `"bfloat16"` for inference only.
         strict: whether unknown tensors and keys of the config are an error, as for `load_backbone`.
         **options: other arguments of the task's class, such as `num_classes` and `class_names` of a new classifier, or
-            `pooling` of a sentence encoder. `preprocessor` replaces the checkpoint's own, which is
+            `pooling` of it or of a sentence encoder. `preprocessor` replaces the checkpoint's own, which is
             `load_preprocessor(source)`; None leaves it out, for a model that takes token ids.
 
     Returns:
@@ -96,7 +96,7 @@ def load_task(
         model = _new_head(checkpoint, task, dtype, strict, options)
     else:
         model = _trained_head(checkpoint, trained, dtype, strict, {**trained.options, **options})
-    warn_of_gaps(load_report(model), pooled=TASKS[task].pooled)
+    warn_of_gaps(load_report(model), pooled=model.reads_pooled_output)
     is_named = "class_names" in options or "tag_names" in options
     for doubt in () if trained is None else trained.doubts:
         if not (is_named and "`id2label`" in doubt):  # names that the user gives leave no doubt about names
@@ -207,6 +207,9 @@ def _check_agreement(trained: TrainedHead, options: dict[str, Any]) -> None:
             raise ValueError(checks.message(OWNER, option, rule, given, cure))
     if options.get("crf"):
         raise ValueError(checks.message(OWNER, "crf", "be False: the checkpoint's head has none", True, cure))
+    if trained.name == "classifier" and options.get("pooling") is not None:
+        rule = "be None: the checkpoint's head reads BERT's own pooler"
+        raise ValueError(checks.message(OWNER, "pooling", rule, options["pooling"], cure))
 
 
 def _new_head(checkpoint: Checkpoint, task: str, dtype: Any, strict: bool, options: dict[str, Any]) -> Any:

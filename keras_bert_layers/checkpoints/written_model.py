@@ -30,7 +30,8 @@ class WrittenModel:
     Raises:
         TypeError: the model is neither a `BertBackbone` nor a task that the dialect has; `preprocessor` is not a
             `BertPreprocessor`.
-        ValueError: the encoder has parts that are not BERT's; another layout than HuggingFace's has no SentencePiece.
+        ValueError: the encoder has parts that are not BERT's; a classifier does not read BERT's pooler; another layout
+            than HuggingFace's has no SentencePiece.
     """
 
     def __init__(self, model: Any, layout: Layout, preprocessor: Any = None, *, owner: str, cure: str = ""):
@@ -55,6 +56,11 @@ class WrittenModel:
             cure = "`save_huggingface` writes SentencePiece."
             raise ValueError(checks.message(owner, "preprocessor.tokenizer", "be a BertTokenizer", tokenizer, cure))
         self.name = None if self.task is None else self.task.name
+        if self.name == "classifier" and model.pooling is not None:
+            cure = (
+                "The classifiers of other libraries read BERT's own pooler. Save a `.keras` file, or export the model."
+            )
+            raise ValueError(checks.message(owner, "model.pooling", "be None", model.pooling, cure))
         self.head = () if self.task is None else self.task.head_of(model)
 
     @property

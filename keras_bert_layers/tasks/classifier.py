@@ -16,6 +16,7 @@ from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, W
 from keras_bert_layers.tasks.attribution import attribute, class_rows
 from keras_bert_layers.tasks.classification_report import ClassificationReport, report_of
 from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_options
+from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors
 from keras_bert_layers.tasks.graphs.windows import text_graph
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.labels import make_labels
@@ -27,8 +28,8 @@ from keras_bert_layers.tasks.task import Task
 class BertClassifier(Task):
     """Classifies texts and pairs of texts: one class, several classes or numbers for each.
 
-    The pooled first token goes through dropout and a dense layer. `problem_type` is the kind of the labels, with the
-    names that transformers uses:
+    The pooled first token, or with `pooling` the vector of a sentence encoder, goes through dropout and a dense layer.
+    `problem_type` is the kind of the labels, with the names that transformers uses:
 
     - `"single_label_classification"`: an integer or a name per text, or one column per class; cross entropy. The
       exported model returns `label` `(batch,)` and `probabilities` `(batch, classes)`.
@@ -53,6 +54,10 @@ class BertClassifier(Task):
         long_texts: what is read of texts longer than the preprocessor's `max_length`: None for their beginning;
             `"head_tail"`, or a `preprocessing.HeadTail`, for both ends; `"windows"`, or a `preprocessing.Windows`, for
             all of it, with the pooled vectors of windows averaged before the head.
+        pooling: the mode, or the modes, of a `SequencePooling`, whose vector the dense layer reads, as in a
+            `BertSentenceEncoder`; None for BERT's own pooler. Only a `.keras` file and the exports keep it: other
+            formats of checkpoints have no place for it.
+        normalize: whether that vector is scaled to Euclidean length 1.
         name: the model's name.
 
     Returns:
@@ -92,15 +97,22 @@ class BertClassifier(Task):
         dropout: float | None = None,
         pairs: bool | None = None,
         long_texts: str | HeadTail | Windows | None = None,
+        pooling: Pooling | None = None,
+        normalize: bool = False,
         name: str | None = None,
     ):
         check_parts("BertClassifier", backbone, preprocessor)
         labels = make_labels(problem_type, num_classes, class_names=class_names, threshold=threshold)
         checks.optional(checks.boolean, "BertClassifier", "pairs", pairs)
+        if checks.boolean("BertClassifier", "normalize", normalize) and pooling is None:
+            raise ValueError(checks.message("BertClassifier", "normalize", "be False without a `pooling`", normalize))
         dropout = backbone.config.dropout if dropout is None else dropout
         head = ClassificationHead(labels.num_classes, dropout=dropout, **head_options(backbone, "classification_head"))
         long_texts = as_long_texts("BertClassifier", long_texts, preprocessor, pooling="mean", pairs=pairs)
-        graph = text_graph(backbone, lambda ids: backbone(ids)["pooled_output"], head, long_texts=long_texts)
+        if pooling is None:
+            graph = text_graph(backbone, lambda ids: backbone(ids)["pooled_output"], head, long_texts=long_texts)
+        else:
+            graph = pooled_vectors(backbone, pooling, normalize, finish=head, long_texts=long_texts)
         pipeline = TextInputs("BertClassifier", preprocessor, labels, pairs=pairs)
         pipeline.long_texts = long_texts
         super().__init__(backbone, pipeline, **graph, name=name)
@@ -108,6 +120,8 @@ class BertClassifier(Task):
         self.num_classes = labels.num_classes
         self.problem_type = problem_type
         self.dropout = dropout
+        self.pooling, self.normalize = as_given(pooling), normalize
+        self.reads_pooled_output = pooling is None
         self.compile()
 
     (predict_proba,) = unavailable('Use `answer(texts)["probabilities"]`.', 1)
@@ -166,10 +180,14 @@ class BertClassifier(Task):
 
     def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
         """`label` and `probabilities`, or `score`, of an ONNX file."""
-        pooler, head = self.backbone.get_layer("pooler"), self.get_layer("classification_head")
-        pooled = onnx.dense(graph, onnx.first_tokens(graph, hidden), pooler.dense)
-        pooled = onnx.activation(graph, pooled, self.backbone.config.pooler_activation)
-        return self._labels.onnx_answers(graph, onnx.dense(graph, pooled, head.dense))
+        if self.pooling is None:
+            vectors = onnx.dense(graph, onnx.first_tokens(graph, hidden), self.backbone.get_layer("pooler").dense)
+            vectors = onnx.activation(graph, vectors, self.backbone.config.pooler_activation)
+        else:
+            vectors = onnx.pooled(graph, hidden, mask, self.pooling)
+            vectors = onnx.unit_vectors(graph, vectors) if self.normalize else vectors
+        logits = onnx.dense(graph, vectors, self.get_layer("classification_head").dense)
+        return self._labels.onnx_answers(graph, logits)
 
     def calibrate(
         self, x: Any, labels: Any, *, precision: float | None = None, batch_size: int | None = None

@@ -258,8 +258,7 @@ class BertSentenceEncoder(Task):
 
     def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
         """`embedding` of an ONNX file."""
-        modes = (self.pooling,) if isinstance(self.pooling, str) else self.pooling
-        vectors = onnx.pooled(graph, hidden, mask, modes)
+        vectors = onnx.pooled(graph, hidden, mask, self.pooling)
         dense_layers = [layer for layer in self.layers if isinstance(layer, keras.layers.Dense)]
         names = self.projection_activation
         names = [names] * len(dense_layers) if isinstance(names, str) else names

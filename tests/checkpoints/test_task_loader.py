@@ -115,6 +115,18 @@ def test_fresh_classifier_without_a_pooler_warns(checkpoint, huggingface):
     assert len(load_report(task).fresh) == 4
 
 
+def test_fresh_classifier_with_a_pooling_of_its_own(checkpoint, huggingface):
+    """It does not read the pooler, so a missing one is no warning."""
+    huggingface.write(checkpoint, tensors=huggingface.random_tensors(pooler=False))
+    task = load_task(checkpoint, "classifier", num_classes=2, pooling="mean", normalize=True)
+    assert (task.pooling, task.normalize) == ("mean", True)
+
+
+def test_trained_classifier_with_another_pooling(classifier):
+    with pytest.raises(ValueError, match=r"`load_task`: `pooling` must be None: .* pooler.*For a new head"):
+        load_task(classifier, pooling="mean")
+
+
 def test_fresh_classifier_needs_a_number_of_classes(checkpoint):
     with pytest.raises(ValueError, match=r"`load_task`: `num_classes` must be given.*or `class_names`"):
         load_task(checkpoint, "classifier")

@@ -79,6 +79,31 @@ def test_logits_are_the_head_on_the_pooled_output(classifier, preprocessor, logi
     np.testing.assert_allclose(logits, expected, atol=TRACE_TOLERANCE)
 
 
+@pytest.mark.parametrize("normalize", [False, True])
+def test_logits_are_the_head_on_pooled_vectors(backbone, preprocessor, normalize):
+    classifier = BertClassifier(backbone, 3, preprocessor=preprocessor, pooling=["mean", "cls"], normalize=normalize)
+    ids = preprocessor(TEXTS)
+    hidden, mask = np.asarray(backbone(ids)["sequence_output"]), np.asarray(ids["padding_mask"])[..., None]
+    vectors = np.concatenate([(hidden * mask).sum(axis=1) / mask.sum(axis=1), hidden[:, 0]], axis=1)
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True) if normalize else vectors
+    dense = classifier.get_layer("classification_head").dense
+    expected = vectors @ np.array(dense.kernel) + np.array(dense.bias)
+    np.testing.assert_allclose(classifier(ids), expected, atol=TRACE_TOLERANCE)
+    assert {"pooler" in weight.path for weight in classifier.trainable_weights} == {False}
+    config = classifier.get_config()
+    assert (config["pooling"], config["normalize"]) == (("mean", "cls"), normalize)
+    again = BertClassifier.from_config(config)
+    again.set_weights(classifier.get_weights())
+    np.testing.assert_array_equal(again(ids), classifier(ids))
+
+
+def test_poolings_that_it_refuses(backbone):
+    with pytest.raises(ValueError, match="`normalize` must be False without a `pooling`. Received: normalize=True"):
+        BertClassifier(backbone, 2, normalize=True)
+    with pytest.raises(ValueError, match="`mode` must be one of"):
+        BertClassifier(backbone, 2, pooling="average")
+
+
 def test_fit_learns_from_raw_strings(classifier):
     assert classifier.losses_of_epochs[-1] < 0.5 * classifier.losses_of_epochs[0]
     result = classifier.evaluate(TEXTS, LABELS, verbose=0, return_dict=True)

@@ -148,13 +148,13 @@ def first_tokens(graph: Graph, hidden: str) -> str:
     return graph.add("Gather", hidden, graph.constant(0), axis=1)
 
 
-def pooled(graph: Graph, hidden: str, mask: str, modes: Sequence[str]) -> str:
+def pooled(graph: Graph, hidden: str, mask: str, modes: str | Sequence[str]) -> str:
     """The poolings of `SequencePooling` side by side, `[B, modes * H]`.
 
     Raises:
         ValueError: a mode that an ONNX file cannot hold.
     """
-    vectors = [_pooled(graph, hidden, mask, mode) for mode in modes]
+    vectors = [_pooled(graph, hidden, mask, mode) for mode in ((modes,) if isinstance(modes, str) else modes)]
     return vectors[0] if len(vectors) == 1 else graph.add("Concat", *vectors, axis=-1)
 
 

@@ -70,7 +70,7 @@ def calibrated(classifier: Any, x: Any, y: Any, *, precision: float | None, batc
         before = np.broadcast_to(classifier.threshold, logits.shape[1])
         classifier.threshold = [
             _threshold(column, y[:, index] > 0.5, precision, float(before[index]))
-            for index, column in enumerate(_sigmoid(scaled).T)
+            for index, column in enumerate(sigmoid(scaled).T)
         ]
         thresholds = dict(zip(classifier._labels.answers, classifier.threshold, strict=True))
     return Calibration(temperature, thresholds, *(_error(values, y, several) for values in (logits, scaled)))
@@ -81,8 +81,8 @@ def _temperature(logits: np.ndarray, y: np.ndarray, several: bool) -> float:
 
     def slope(inverse: float) -> float:  # without differences of nearly equal probabilities
         if several:
-            return float((logits * ((1 - y) * _sigmoid(inverse * logits) - y * _sigmoid(-inverse * logits))).sum())
-        return float((_softmax(inverse * logits) * (logits - (y * logits).sum(axis=-1, keepdims=True))).sum())
+            return float((logits * ((1 - y) * sigmoid(inverse * logits) - y * sigmoid(-inverse * logits))).sum())
+        return float((softmax(inverse * logits) * (logits - (y * logits).sum(axis=-1, keepdims=True))).sum())
 
     low, high = np.log(1 / _MOST), np.log(1 / _LEAST)
     while high - low > 1e-6:
@@ -115,10 +115,12 @@ def _error(logits: np.ndarray, y: np.ndarray, several: bool) -> float:
     return float(keras.ops.convert_to_numpy(metric.result()))
 
 
-def _sigmoid(logits: np.ndarray) -> np.ndarray:
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+    """The probability of each logit."""
     return 0.5 * (1 + np.tanh(logits / 2))
 
 
-def _softmax(logits: np.ndarray) -> np.ndarray:
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """The probabilities of the last axis, which sum to 1."""
     exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return exponentials / exponentials.sum(axis=-1, keepdims=True)

@@ -20,7 +20,13 @@ from keras_bert_layers import (
     load_tokenizer,
     save_huggingface,
 )
-from keras_bert_layers.checkpoints import CheckpointError, config_to_huggingface, load_report
+from keras_bert_layers.checkpoints import (
+    CheckpointError,
+    config_to_huggingface,
+    load_report,
+    save_google,
+    save_kerashub,
+)
 
 # The package's attribute of this name is the function.
 MODULE = sys.modules["keras_bert_layers.checkpoints.huggingface.writer"]
@@ -319,6 +325,12 @@ class TestErrors:
         pooler.add_weight(name="scale", shape=(3,))
         with pytest.raises(ValueError, match=r"`model` must have BERT's own weights and no others\..*scale"):
             save_huggingface(backbone, path)
+
+    def test_pooling_of_a_classifier(self, our_models, path):
+        model = BertClassifier(BertBackbone(our_models.CONFIG), 2, pooling="mean")
+        for save in (save_huggingface, save_google, save_kerashub):
+            with pytest.raises(ValueError, match=r"`save_.*`: `model\.pooling` must be None\..*\.keras"):
+                save(model, path)
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
     def test_nothing_is_left(self, our_models, path, monkeypatch, error):

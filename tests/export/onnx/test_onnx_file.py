@@ -43,6 +43,11 @@ def test_a_regression(numbers, backbone, preprocessor, check_onnx):
     check_onnx(task)
 
 
+@pytest.mark.parametrize("options", [{"pooling": "mean", "normalize": True}, {"pooling": ["cls", "max"]}], ids=str)
+def test_classes_of_pooled_vectors(options, backbone, preprocessor, check_onnx):
+    check_onnx(kbl.BertClassifier(backbone, 3, preprocessor=preprocessor, **options))
+
+
 @pytest.mark.parametrize(
     "options",
     [
