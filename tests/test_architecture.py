@@ -65,6 +65,8 @@ def test_no_top_level_import_of_tensorflow():
 
 # Small classes of one kind share a file, which has another name: file -> its classes.
 SHARED_HOMES = {
+    "calibration": {"Calibration"},
+    "callbacks": {"AdversarialTraining", "GradualUnfreezing", "RDrop"},
     "class_metrics": {"F1Score", "MatthewsCorrelation"},
     "classification_head": {"FlattenChoices", "MultipleChoiceHead", "TokenClassificationHead"},
     "classification_report": {"ClassificationError"},
@@ -219,7 +221,7 @@ def test_the_rule_finds_what_it_forbids():
     assert not goes_down(f"{top}.data.rows", top)
 
 
-MAX_LINES, MAX_FILES = 400, 300
+MAX_LINES, MAX_FILES = 400, 320
 
 
 def test_files_are_few_and_short():
