@@ -3,12 +3,16 @@ from keras_bert_layers.tasks.classification_report import ClassificationReport a
 from keras_bert_layers.tasks.classifier import BertClassifier as BertClassifier
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder as BertCrossEncoder
 from keras_bert_layers.tasks.dual_encoder import BertDualEncoder as BertDualEncoder
+from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone as StaticBackbone
+from keras_bert_layers.tasks.graphs.static_backbone import StaticConfig as StaticConfig
 from keras_bert_layers.tasks.labels.calibration import Calibration as Calibration
 from keras_bert_layers.tasks.masked_lm import BertMaskedLM as BertMaskedLM
 from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice as BertMultipleChoice
 from keras_bert_layers.tasks.pretrainer import BertPretrainer as BertPretrainer
 from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer as BertQuestionAnswerer
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder as BertSentenceEncoder
+from keras_bert_layers.tasks.static_encoder import BertStaticEncoder as BertStaticEncoder
+from keras_bert_layers.tasks.surgery.distill_static import distill_static as distill_static
 from keras_bert_layers.tasks.surgery.position_extender import extend_positions as extend_positions
 from keras_bert_layers.tasks.surgery.position_extender import interpolate_positions as interpolate_positions
 from keras_bert_layers.tasks.surgery.vocabulary_extender import extend_vocabulary as extend_vocabulary

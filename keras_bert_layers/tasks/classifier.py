@@ -14,6 +14,7 @@ from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks.classification_report import ClassificationReport, report_of
 from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_options
+from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.labels import make_labels
 from keras_bert_layers.tasks.labels.calibration import Calibration, calibrated
@@ -35,7 +36,7 @@ class BertClassifier(Task):
       model returns `score` `(batch,)`, or `(batch, num_classes)`.
 
     Args:
-        backbone: a `BertBackbone`.
+        backbone: a `BertBackbone`; or the `StaticBackbone` of a `BertStaticEncoder`, whose mean the dense layer reads.
         num_classes: how many classes there are, at least 2; may be left out where `class_names` are given. In a
             regression, how many numbers a text has; 1 if None.
         class_names: one name per class. Labels may then be names, and the exported model returns names. Without them,
@@ -76,7 +77,7 @@ class BertClassifier(Task):
 
     def __init__(
         self,
-        backbone: BertBackbone,
+        backbone: BertBackbone | StaticBackbone,
         num_classes: int | None = None,
         *,
         class_names: Sequence[str] | None = None,
@@ -87,7 +88,8 @@ class BertClassifier(Task):
         pairs: bool | None = None,
         name: str | None = None,
     ):
-        check_parts("BertClassifier", backbone, preprocessor)
+        static = StaticBackbone if isinstance(backbone, StaticBackbone) else BertBackbone
+        check_parts("BertClassifier", backbone, preprocessor, backbone_class=static)
         labels = make_labels(problem_type, num_classes, class_names=class_names, threshold=threshold)
         checks.optional(checks.boolean, "BertClassifier", "pairs", pairs)
         dropout = backbone.config.dropout if dropout is None else dropout

@@ -10,7 +10,12 @@ from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import Bert
 
 
 def check_parts(
-    owner: str, backbone: Any, preprocessor: Any, *, preprocessor_class: type[Any] = BertPreprocessor
+    owner: str,
+    backbone: Any,
+    preprocessor: Any,
+    *,
+    preprocessor_class: type[Any] = BertPreprocessor,
+    backbone_class: type[Any] = BertBackbone,
 ) -> None:
     """Refuses what is not a backbone or a preprocessor, and a preprocessor that the backbone is too small for.
 
@@ -18,8 +23,9 @@ def check_parts(
         TypeError: a part of another type.
         ValueError: the preprocessor makes ids or lengths that the backbone has no embeddings for.
     """
-    cure = "Make one with `BertBackbone(config)` or `load_backbone(source)`."
-    checks.instance(owner, "backbone", backbone, BertBackbone, cure)
+    is_bert = backbone_class is BertBackbone
+    cure = "Make one with `BertBackbone(config)` or `load_backbone(source)`." if is_bert else ""
+    checks.instance(owner, "backbone", backbone, backbone_class, cure)
     if preprocessor is None:
         return
     if not isinstance(preprocessor, preprocessor_class):

@@ -29,6 +29,11 @@ def pooled_vectors(backbone: BertBackbone, pooling: Pooling, normalize: bool, pr
     vectors = pool(backbone(inputs)["sequence_output"], padding_mask=inputs["padding_mask"])
     for projection in projections:
         vectors = projection(vectors)
+    return scaled(vectors, normalize)
+
+
+def scaled(vectors: Any, normalize: bool) -> Any:
+    """Symbolic vectors as float32, scaled to Euclidean length 1 if `normalize`."""
     if normalize:
         return keras.layers.UnitNormalization(axis=-1, dtype="float32", name="normalize")(vectors)
     return keras.layers.Activation("linear", dtype="float32", name="as_float32")(vectors)

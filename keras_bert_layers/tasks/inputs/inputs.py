@@ -59,6 +59,8 @@ class Inputs:
     fill_value: float = 0.0
     #: How many rows `predict` sorts by length at a time.
     block_rows = 4096
+    #: How many tokens a step of `predict` has by default; None for a number that suits the device.
+    tokens_per_step: int | None = None
 
     def __init__(
         self, owner: str, preprocessor: Any, *, most_texts: int = 2, part: str | None = None, prompt: str = ""
