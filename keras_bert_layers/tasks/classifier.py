@@ -88,8 +88,7 @@ class BertClassifier(Task):
         pairs: bool | None = None,
         name: str | None = None,
     ):
-        static = StaticBackbone if isinstance(backbone, StaticBackbone) else BertBackbone
-        check_parts("BertClassifier", backbone, preprocessor, backbone_class=static)
+        check_parts("BertClassifier", backbone, preprocessor, static=True)
         labels = make_labels(problem_type, num_classes, class_names=class_names, threshold=threshold)
         checks.optional(checks.boolean, "BertClassifier", "pairs", pairs)
         dropout = backbone.config.dropout if dropout is None else dropout
@@ -160,7 +159,7 @@ class BertClassifier(Task):
         """`label` and `probabilities`, or `score`, of an ONNX file."""
         pooler, head = self.backbone.get_layer("pooler"), self.get_layer("classification_head")
         pooled = onnx.dense(graph, onnx.first_tokens(graph, hidden), pooler.dense)
-        pooled = onnx.activation(graph, pooled, self.backbone.config.pooler_activation)
+        pooled = onnx.activation(graph, pooled, pooler.activation)
         return self._labels.onnx_answers(graph, onnx.dense(graph, pooled, head.dense))
 
     def calibrate(

@@ -5,9 +5,7 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.export import onnx
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks.graphs.parts import check_parts
 from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
@@ -42,8 +40,7 @@ class BertStaticEncoder(Task):
 
     Examples:
         >>> import keras_bert_layers as kbl
-        >>> from keras_bert_layers.tasks import StaticBackbone, StaticConfig
-        >>> backbone = StaticBackbone(StaticConfig(vocabulary_size=6, hidden_dim=4))
+        >>> backbone = kbl.tasks.StaticBackbone(vocabulary_size=6, hidden_dim=4)
         >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cat", "dog"])
         >>> encoder = kbl.BertStaticEncoder(backbone, preprocessor=kbl.BertPreprocessor(tokenizer))
         >>> encoder.predict(["cat", "dog cat"], verbose=0).shape
@@ -57,7 +54,6 @@ class BertStaticEncoder(Task):
 
     output_name = "embedding"
     default_learning_rate = 1e-3
-    (encode,) = unavailable("Use `predict(texts)`.", 1)
 
     def __init__(
         self,
@@ -68,13 +64,13 @@ class BertStaticEncoder(Task):
         preprocessor: BertPreprocessor | None = None,
         name: str | None = None,
     ):
-        owner = "BertStaticEncoder"
-        check_parts(owner, backbone, preprocessor, backbone_class=StaticBackbone)
-        checks.boolean(owner, "normalize", normalize)
-        checks.positive_number(owner, "temperature", temperature)
+        checks.instance("BertStaticEncoder", "backbone", backbone, StaticBackbone, "`distill_static` makes one.")
+        check_parts("BertStaticEncoder", backbone, preprocessor, static=True)
+        checks.boolean("BertStaticEncoder", "normalize", normalize)
+        checks.positive_number("BertStaticEncoder", "temperature", temperature)
         outputs = scaled(backbone(backbone.input)["pooled_output"], normalize)
-        pipeline = ComparedInputs(owner, preprocessor, backbone.config.hidden_dim)
-        pipeline.block_rows, pipeline.tokens_per_step = 2**14, 2**19
+        pipeline = ComparedInputs("BertStaticEncoder", preprocessor, backbone.config.hidden_dim)
+        pipeline.block_rows, pipeline.tokens_per_step = 2**14, 2**17
         super().__init__(backbone, pipeline, outputs=outputs, name=name)
         comparing.add_metrics(self)
         self.normalize = normalize
@@ -97,9 +93,3 @@ class BertStaticEncoder(Task):
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `embedding`."""
         return {self.output_name: self.run(self.pipeline.tokens(*texts))}
-
-    def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
-        """`embedding` of an ONNX file."""
-        vectors = onnx.pooled(graph, hidden, mask, ("mean",))
-        vectors = onnx.unit_vectors(graph, vectors) if self.normalize else vectors
-        return {self.output_name: onnx.Answer(vectors, onnx.FLOAT, (None, self.output.shape[-1]))}

@@ -123,7 +123,7 @@ class Task(keras.Model):
         """Configures training, as `keras.Model.compile`; a new task is compiled with the defaults.
 
         Args:
-            optimizer: `"auto"` is `optimizers.adamw()`, with a learning rate of 5e-5, or 1e-3 for a `BertStaticEncoder`.
+            optimizer: `"auto"` is `optimizers.adamw()`, with a learning rate of 5e-5; 1e-3 for static embeddings.
             loss: `"auto"` is `default_loss()`. The outputs are logits: a cross-entropy by name is made with
                 `from_logits=True`; an object with `from_logits=False` is refused.
             metrics: `"auto"` is `default_metrics()`. Metrics of masked tokens count the masked positions only. Keras's

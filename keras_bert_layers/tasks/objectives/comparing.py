@@ -57,7 +57,7 @@ def _vectors_of(task: Any, x: Any, batch_size: int | None) -> np.ndarray:
     return vectors
 
 
-def compute_loss(
+def compute_loss(  # noqa: PLR0917 - the arguments of `keras.Model.compute_loss`
     task: Any, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
 ) -> Any:
     """The compiled loss, on cosines if the labels are similarities; cross entropy for pairs without labels."""

@@ -10,7 +10,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.preprocessing import BertPreprocessor
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 from keras_bert_layers.preprocessing.word_piece.vocabulary_trainer import text_batches
-from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone, StaticConfig
+from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
 from keras_bert_layers.tasks.static_encoder import BertStaticEncoder
 
@@ -35,7 +35,8 @@ def distill_static(
     The vector of a token is what the encoder makes of `[CLS] token [SEP]`, before it is scaled to length 1. The vectors
     are rotated to their `dim` principal components, each divided by the fourth root of its variance, and weighted by
     `a / (a + p)`, where `a` is the coefficient and `p` the probability of the token, so that frequent tokens count
-    little. Special tokens have zeros. The encoder's prompts are not read. The result is the same each time.
+    little. `[CLS]`, `[SEP]`, `[UNK]` and `[PAD]` have zeros. The encoder's prompts are not read. The result is the same
+    each time.
 
     Args:
         encoder: a `BertSentenceEncoder` with a preprocessor; it stays unchanged.
@@ -76,27 +77,17 @@ def distill_static(
     tokenizer = encoder.preprocessor.tokenizer
     probabilities = _by_rank(tokenizer) if texts is None else _by_counts(tokenizer, texts)
     weights = sif_coefficient / (sif_coefficient + probabilities)
-    weights[_special_ids(tokenizer)] = 0
+    weights[[tokenizer.pad_id, tokenizer.unknown_id, tokenizer.start_id, tokenizer.separator_id]] = 0
     table = _components(_token_vectors(keras.Model(encoder.input, vectors), tokenizer), dim) * weights[:, None]
-    backbone = StaticBackbone(StaticConfig(vocabulary_size=len(table), hidden_dim=dim), dtype="float32")
+    backbone = StaticBackbone(len(table), dim, dtype="float32")
     backbone.set_weights([table])
-    preprocessor = BertPreprocessor(tokenizer, max_length=_MAX_LENGTH)
-    return BertStaticEncoder(
-        backbone, normalize=encoder.normalize, temperature=encoder.temperature, preprocessor=preprocessor
-    )
-
-
-def _special_ids(tokenizer: Any) -> list[int]:
-    """The ids of the special tokens that the tokenizer has."""
-    known = set(tokenizer.all_tokens())
-    return [tokenizer.token_to_id(token) for token in tokenizer.special_tokens.values() if token in known]
+    return BertStaticEncoder(backbone, preprocessor=BertPreprocessor(tokenizer, max_length=_MAX_LENGTH))
 
 
 def _token_vectors(model: keras.Model, tokenizer: Any) -> np.ndarray:
     """The encoder's vector of each token, `[V, H]`."""
-    tokens = np.arange(tokenizer.vocabulary_size())
-    ends = np.full_like(tokens, tokenizer.start_id), np.full_like(tokens, tokenizer.separator_id)
-    ids = np.stack([ends[0], tokens, ends[1]], axis=1).astype(np.int32)
+    ids = np.full((tokenizer.vocabulary_size(), 3), [tokenizer.start_id, 0, tokenizer.separator_id], np.int32)
+    ids[:, 1] = np.arange(len(ids))
     inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
     return np.asarray(model.predict(inputs, batch_size=_BATCH_SIZE, verbose=0), np.float64)
 
@@ -115,9 +106,9 @@ def _by_rank(tokenizer: Any) -> np.ndarray:
     """The probability of each token by Zipf's law, from its rank in the vocabulary."""
     tokens = tokenizer.all_tokens()
     # Special and unused tokens, such as [MASK] and [unused7], come before words, and single characters too.
-    has_rank = np.array([len(token.removeprefix(SUFFIX)) > 1 and token[0] + token[-1] != "[]" for token in tokens])
+    has_rank = np.array([len(token.removeprefix(SUFFIX)) > 1 and token[:1] + token[-1:] != "[]" for token in tokens])
     inverse = 1 / (1 + np.maximum(np.cumsum(has_rank), 1))
-    return inverse / inverse[has_rank].sum()
+    return inverse / max(inverse[has_rank].sum(), 1)
 
 
 def _by_counts(tokenizer: Any, texts: Iterable[str]) -> np.ndarray:
