@@ -65,12 +65,12 @@ class StaticBackbone(keras.Model):
     def __init__(self, vocabulary_size: int, hidden_dim: int, *, dtype: Any = None, name: str | None = None):
         checks.positive_integer("StaticBackbone", "vocabulary_size", vocabulary_size)
         checks.positive_integer("StaticBackbone", "hidden_dim", hidden_dim)
-        config = StaticConfig(vocabulary_size, hidden_dim)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         inputs = {key: keras.Input((None,), dtype="int32", name=key) for key in IDS}
-        mean = MeanEmbedding(config, dtype=policy, name="embedding")(inputs["token_ids"], inputs["padding_mask"])
-        super().__init__(inputs, {"pooled_output": mean}, name=name)
-        self.config = config
+        table = MeanEmbedding(vocabulary_size, hidden_dim, dtype=policy, name="embedding")
+        outputs = {"pooled_output": table(inputs["token_ids"], inputs["padding_mask"])}
+        super().__init__(inputs, outputs, name=name)
+        self.config = StaticConfig(vocabulary_size, hidden_dim)
         self.dtype_policy = policy
 
     _run_through_graph = keras_models.run_through_graph
@@ -85,13 +85,15 @@ class MeanEmbedding(PaddingFreeLayer):
     """The mean of the vectors of the real tokens of each row, `[B, H]` of token ids and a mask `[B, S]`.
 
     Args:
-        config: the sizes of the table.
+        vocabulary_size: rows of the table.
+        hidden_dim: width of a vector.
         **kwargs: `name`, `dtype`.
     """
 
-    def __init__(self, config: StaticConfig, **kwargs: Any):
+    def __init__(self, vocabulary_size: int, hidden_dim: int, **kwargs: Any):
         super().__init__(**kwargs)
-        shape, initializer = (config.vocabulary_size, config.hidden_dim), truncated_normal(config.initializer_range)
+        self.config = StaticConfig(vocabulary_size, hidden_dim)
+        shape, initializer = (vocabulary_size, hidden_dim), truncated_normal(self.config.initializer_range)
         # Rows are selected before the cast; autocast would cast the whole table at every call.
         self.token_embedding = self.add_weight(shape, initializer, name="token_embedding", autocast=False)
 
@@ -106,3 +108,7 @@ class MeanEmbedding(PaddingFreeLayer):
             vectors = ops.take(with_summed_gradient(self.token_embedding), token_ids, axis=0)  # [B, S, H]
             mean = ops.sum(vectors * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1)
         return ops.cast(mean, self.compute_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {**super().get_config(), **self.config.to_dict()}

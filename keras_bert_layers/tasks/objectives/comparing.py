@@ -27,6 +27,7 @@ def similarity(task: Any, first: Any, second: Any, batch_size: int | None = None
     """The cosine similarity of each text, or vector, with each of a second list.
 
     Args:
+        task: the task; this function is a method of it.
         first: a list of texts, one text, or vectors `(rows, vector_dim)` as `predict` returns them.
         second: the same.
         batch_size: texts per step.
