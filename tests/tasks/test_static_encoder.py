@@ -89,7 +89,7 @@ def test_learns_and_round_trips(preprocessor, trains_and_evaluates_eagerly, tmp_
     encoder = trains_and_evaluates_eagerly(make(preprocessor))
     assert float(encoder.optimizer.learning_rate) == pytest.approx(1e-3)
     before = np.asarray(encoder.backbone.weights[0])
-    history = encoder.fit((TEXTS * 8, OTHERS * 8), SCORES * 8, epochs=3, batch_size=8, verbose=0).history
+    history = encoder.fit((TEXTS, OTHERS), SCORES, epochs=3, verbose=0).history
     assert history["loss"][-1] < history["loss"][0]
     targets = np.eye(4, 6, dtype="float32")
     assert np.isfinite(encoder.train_on_batch(TEXTS, targets)).all()
@@ -131,13 +131,12 @@ def test_export_in_bfloat16(encoder, embed, tmp_path):
 class TestClassifier:
     """`BertClassifier` on the table of a static encoder."""
 
-    def test_learns_answers_and_round_trips(self, preprocessor, trains_and_evaluates_eagerly, tmp_path):
+    @pytest.mark.usefixtures("traces_nothing")
+    def test_learns_answers_and_round_trips(self, preprocessor, train_eagerly, tmp_path):
         encoder = make(preprocessor)
         classifier = BertClassifier(encoder.backbone, class_names=["no", "yes"], preprocessor=preprocessor)
-        trains_and_evaluates_eagerly(classifier)
-        classifier.compile(optimizer=keras.optimizers.Adam(0.05), run_eagerly=True)
-        history = classifier.fit(TEXTS * 8, LABELS * 8, epochs=12, batch_size=8, verbose=0).history
-        assert history["accuracy"][-1] == 1
+        classifier.compile(optimizer=keras.optimizers.Adam(0.1))
+        train_eagerly(classifier, TEXTS, LABELS, steps=20)
         assert classifier.answer(TEXTS)["label"].tolist() == LABELS
         head = classifier.get_layer("classification_head").weights
         means = np.asarray(encoder.backbone(preprocessor(TEXTS))["pooled_output"])

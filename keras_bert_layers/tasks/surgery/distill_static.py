@@ -88,8 +88,9 @@ def _token_vectors(model: keras.Model, tokenizer: Any) -> np.ndarray:
     """The encoder's vector of each token, `[V, H]`."""
     ids = np.full((tokenizer.vocabulary_size(), 3), [tokenizer.start_id, 0, tokenizer.separator_id], np.int32)
     ids[:, 1] = np.arange(len(ids))
-    inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
-    return np.asarray(model.predict(inputs, batch_size=_BATCH_SIZE, verbose=0), np.float64)
+    batches = [ids[start : start + _BATCH_SIZE] for start in range(0, len(ids), _BATCH_SIZE)]
+    inputs = [{"token_ids": rows, "segment_ids": 0 * rows, "padding_mask": 0 * rows + 1} for rows in batches]
+    return np.concatenate([model.predict_on_batch(batch) for batch in inputs]).astype(np.float64)
 
 
 def _components(vectors: np.ndarray, dim: int) -> np.ndarray:
