@@ -197,7 +197,7 @@ def measure_choices(options: Any) -> dict[str, Any]:
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     texts, _ = sentences_of(options.data, "train")
 
-    def components(power: float, *, center: bool = True) -> Callable[..., np.ndarray]:
+    def components(power: float, *, center: bool = False) -> Callable[..., np.ndarray]:
         def rotated(vectors: np.ndarray, dim: int) -> np.ndarray:
             vectors = vectors - vectors.mean(axis=0) * center
             variances, directions = np.linalg.eigh(vectors.T @ vectors / len(vectors))
@@ -218,9 +218,9 @@ def measure_choices(options: Any) -> dict[str, Any]:
         "ranks of all tokens": ({}, {"_by_rank": rank_of_all}),
         "ranks of all tokens, sif_coefficient=1e-4": ({"sif_coefficient": 1e-4}, {"_by_rank": rank_of_all}),
         "vectors of length 1 before the components": ({}, {"_token_vectors": lambda *_: vectors / length}),
-        "components not centered": ({}, {"_components": components(0.5, center=False)}),
+        "components centered": ({}, {"_components": components(0.5, center=True)}),
         "components not scaled": ({}, {"_components": components(0)}),
-        "components scaled to variance 1": ({}, {"_components": components(1)}),
+        "components scaled to mean square 1": ({}, {"_components": components(1)}),
     }
     found = {}
     for name, (arguments, parts) in choices.items():

@@ -33,10 +33,10 @@ def distill_static(
     """Makes a static encoder: each token of the vocabulary goes through a sentence encoder, alone.
 
     The vector of a token is what the encoder makes of `[CLS] token [SEP]`, before it is scaled to length 1. The vectors
-    are rotated to their `dim` principal components, each divided by the fourth root of its variance, and weighted by
-    `a / (a + p)`, where `a` is the coefficient and `p` the probability of the token, so that frequent tokens count
-    little. `[CLS]`, `[SEP]`, `[UNK]` and `[PAD]` have zeros. The encoder's prompts are not read. The result is the same
-    each time.
+    are rotated to their `dim` principal components, which are not centered, each divided by the fourth root of its mean
+    square; and weighted by `a / (a + p)`, where `a` is the coefficient and `p` the probability of the token, so that
+    frequent tokens count little. `[CLS]`, `[SEP]`, `[UNK]` and `[PAD]` have zeros. The encoder's prompts are not read.
+    The result is the same each time.
 
     Args:
         encoder: a `BertSentenceEncoder` with a preprocessor; it stays unchanged.
@@ -94,13 +94,11 @@ def _token_vectors(model: keras.Model, tokenizer: Any) -> np.ndarray:
 
 
 def _components(vectors: np.ndarray, dim: int) -> np.ndarray:
-    """The first principal components, each divided by the fourth root of its variance, `[V, dim]`."""
-    centered = vectors - vectors.mean(axis=0)
-    variances, directions = np.linalg.eigh(centered.T @ centered / len(vectors))
-    variances, directions = variances[::-1][:dim], directions[:, ::-1][:, :dim]
-    # Fewer tokens than dimensions leave directions without variance, in which all components are about 0.
-    scales = np.where(variances > 1e-9 * variances[0], variances, np.inf) ** 0.25
-    return centered @ directions / scales
+    """The first principal components, not centered, each divided by the fourth root of its mean square, `[V, dim]`."""
+    squares, directions = np.linalg.eigh(vectors.T @ vectors / len(vectors))
+    squares, directions = squares[::-1][:dim], directions[:, ::-1][:, :dim]
+    # Fewer tokens than dimensions leave directions in which all components are about 0.
+    return vectors @ directions / np.where(squares > 1e-9 * squares[0], squares, np.inf) ** 0.25
 
 
 def _by_rank(tokenizer: Any) -> np.ndarray:
