@@ -180,3 +180,5 @@ class TestErrors:
 
         with pytest.raises(TypeError, match="`save_huggingface`: `model` must be one of"):
             save_huggingface(encoder, tmp_path / "x")
+        with pytest.raises(TypeError, match=r"`model.backbone` must be a BertBackbone.*Save a `.keras` file"):
+            save_huggingface(BertClassifier(encoder.backbone, 2), tmp_path / "x")
