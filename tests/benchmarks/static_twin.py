@@ -10,8 +10,8 @@ Spearman correlation (times 100) of cosines on STS-B, dev and train; the accurac
 on the vectors of the 67,349 training sentences; sentences per second, from strings, over the 11,498 sentences of
 STS-B train, eight times over (`--repeats` runs, the median); processor microseconds per sentence, which other work on
 the machine changes less; and the size on disk. `keras_bert_layers` also fine-tunes the table as a classifier on SST-2,
-and on STS-B. `choices` measures what the defaults of `distill_static` were chosen by. `model2vec` needs the packages
-model2vec, torch and transformers.
+and on STS-B. `choices` measures what the defaults of `distill_static` were chosen by. `model2vec` needs the package
+`model2vec[distill]`.
 """
 
 from __future__ import annotations

@@ -84,6 +84,7 @@ def test_without_normalize(preprocessor, encoder):
     np.testing.assert_allclose(plain.predict(TEXTS, verbose=0), means, atol=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_learns_and_round_trips(preprocessor, trains_and_evaluates_eagerly, tmp_path):
     """By default with a rate that suits a table; all that is learned is in the file."""
     encoder = trains_and_evaluates_eagerly(make(preprocessor))
