@@ -17,7 +17,7 @@ from keras_bert_layers.tasks.task import Task
 
 @register
 class BertStaticEncoder(Task):
-    """Encodes texts as the mean of their tokens' vectors, hundreds of times as fast as a `BertSentenceEncoder`.
+    """Encodes texts as the mean of their tokens' vectors, more than a hundred times as fast as a `BertSentenceEncoder`.
 
     There is no encoder in it, only a table with a vector for each token. `distill_static` makes one from a sentence
     encoder. It trains on the data that a `BertSentenceEncoder` trains on: pairs with or without similarities, triplets,
