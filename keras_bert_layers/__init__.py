@@ -49,6 +49,7 @@ _REGISTERED = {
     "SentencePieceTokenizer": "preprocessing",
     "SpanPreprocessor": "preprocessing",
     "SpearmanCorrelation": "metrics",
+    "StaticBackbone": "tasks",
     "TokenClassificationHead": "layers",
     "TransformerEncoderBlock": "layers",
     "Warmup": "optimizers",

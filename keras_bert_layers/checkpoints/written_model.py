@@ -46,6 +46,7 @@ class WrittenModel:
             raise TypeError(checks.message(owner, "preprocessor", "be a BertPreprocessor or None", preprocessor))
         self.model, self.layout, self.owner = model, layout, owner
         self.backbone: BertBackbone = model if self.task is None else model.backbone
+        checks.instance(owner, "model.backbone", self.backbone, BertBackbone, "Save a `.keras` file.")
         self.config: BertConfig = self.backbone.config
         if not self.backbone.parts.are_of_bert:
             cure = "No checkpoint layout has a place for other parts. Save a `.keras` file."

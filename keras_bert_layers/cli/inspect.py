@@ -137,7 +137,8 @@ def _keras_facts(path: Path) -> dict[str, Any]:
                 tensors = list(_hdf5_tensors(file))
         settings = values["config"]
         is_task = "backbone" in settings
-        config = (settings["backbone"]["config"] if is_task else settings)["config"]
+        part = settings["backbone"]["config"] if is_task else settings
+        config = part["config"] if "config" in part else {key: part[key] for key in ("vocabulary_size", "hidden_dim")}
     except (zipfile.BadZipFile, ValueError, KeyError, TypeError, OSError, RecursionError) as error:
         raise CheckpointError(
             f"`{OWNER}`: {path} is not a complete .keras file of this package: {type(error).__name__}: {error}."

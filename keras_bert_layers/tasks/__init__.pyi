@@ -7,6 +7,7 @@ from keras_bert_layers.tasks.dual_encoder import BertDualEncoder as BertDualEnco
 from keras_bert_layers.tasks.features import Features as Features
 from keras_bert_layers.tasks.few_labels import few_shot_classifier as few_shot_classifier
 from keras_bert_layers.tasks.few_labels import zero_shot as zero_shot
+from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone as StaticBackbone
 from keras_bert_layers.tasks.labels.calibration import Calibration as Calibration
 from keras_bert_layers.tasks.masked_lm import BertMaskedLM as BertMaskedLM
 from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice as BertMultipleChoice
@@ -15,6 +16,8 @@ from keras_bert_layers.tasks.probe_report import ProbeReport as ProbeReport
 from keras_bert_layers.tasks.probe_report import probe as probe
 from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer as BertQuestionAnswerer
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder as BertSentenceEncoder
+from keras_bert_layers.tasks.static_encoder import BertStaticEncoder as BertStaticEncoder
+from keras_bert_layers.tasks.surgery.distill_static import distill_static as distill_static
 from keras_bert_layers.tasks.surgery.layer_reducer import reduce_layers as reduce_layers
 from keras_bert_layers.tasks.surgery.layer_reducer import reinitialize_layers as reinitialize_layers
 from keras_bert_layers.tasks.surgery.position_extender import extend_positions as extend_positions

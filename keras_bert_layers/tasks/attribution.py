@@ -183,7 +183,7 @@ def _explained(task: Any, rows: Rows, fill: int, tolerance: float, max_steps: in
 
 def class_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
     """The rows of a classifier or a cross encoder."""
-    _refuse_long_texts(task)
+    _check_rows(task)
     task.pipeline.look_for_cuts(columns)
     inputs = on_host(functools.partial(task.preprocessor.with_offsets, prompt=task.pipeline.prompt), columns)
     names = class_names(task)
@@ -335,11 +335,12 @@ def attribution_signature(task: Any) -> Signature:
         rule = "name 'attributions' for a BertClassifier or a BertCrossEncoder only"
         raise ValueError(checks.message(type(task).__name__, "signatures", rule, ["attributions"]))
     check_takes_text(task)
-    _refuse_long_texts(task)
+    _check_rows(task)
     return Signature("attributions", types.MethodType(_serve, task), task.text_inputs())
 
 
-def _refuse_long_texts(task: Any) -> None:
+def _check_rows(task: Any) -> None:
+    checks.instance(type(task).__name__, "backbone", task.backbone, BertBackbone)
     if task.long_texts is not None:
         cure = "Make or load the task without it, and attribute the parts of long texts one by one."
         rule = "be None for attributions, which read one row of `max_length` tokens"

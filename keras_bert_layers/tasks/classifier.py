@@ -16,6 +16,7 @@ from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, W
 from keras_bert_layers.tasks.attribution import attribute, class_rows
 from keras_bert_layers.tasks.classification_report import ClassificationReport, report_of
 from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_options
+from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors
 from keras_bert_layers.tasks.graphs.windows import text_graph
 from keras_bert_layers.tasks.inputs import TextInputs
@@ -39,7 +40,7 @@ class BertClassifier(Task):
       model returns `score` `(batch,)`, or `(batch, num_classes)`.
 
     Args:
-        backbone: a `BertBackbone`.
+        backbone: a `BertBackbone`; or the `StaticBackbone` of a `BertStaticEncoder`, whose mean the dense layer reads.
         num_classes: how many classes there are, at least 2; may be left out where `class_names` are given. In a
             regression, how many numbers a text has; 1 if None.
         class_names: one name per class. Labels may then be names, and the exported model returns names. Without them,
@@ -87,7 +88,7 @@ class BertClassifier(Task):
 
     def __init__(
         self,
-        backbone: BertBackbone,
+        backbone: BertBackbone | StaticBackbone,
         num_classes: int | None = None,
         *,
         class_names: Sequence[str] | None = None,
@@ -101,9 +102,12 @@ class BertClassifier(Task):
         normalize: bool = False,
         name: str | None = None,
     ):
-        check_parts("BertClassifier", backbone, preprocessor)
+        check_parts("BertClassifier", backbone, preprocessor, static=True)
         labels = make_labels(problem_type, num_classes, class_names=class_names, threshold=threshold)
         checks.optional(checks.boolean, "BertClassifier", "pairs", pairs)
+        if pooling is not None:
+            cure = "A `StaticBackbone` has the mean of its tokens alone."
+            checks.instance("BertClassifier", "backbone", backbone, BertBackbone, cure)
         if checks.boolean("BertClassifier", "normalize", normalize) and pooling is None:
             raise ValueError(checks.message("BertClassifier", "normalize", "be False without a `pooling`", normalize))
         dropout = backbone.config.dropout if dropout is None else dropout
@@ -181,8 +185,9 @@ class BertClassifier(Task):
     def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
         """`label` and `probabilities`, or `score`, of an ONNX file."""
         if self.pooling is None:
-            vectors = onnx.dense(graph, onnx.first_tokens(graph, hidden), self.backbone.get_layer("pooler").dense)
-            vectors = onnx.activation(graph, vectors, self.backbone.config.pooler_activation)
+            pooler = self.backbone.get_layer("pooler")
+            vectors = onnx.dense(graph, onnx.first_tokens(graph, hidden), pooler.dense)
+            vectors = onnx.activation(graph, vectors, pooler.activation)
         else:
             vectors = onnx.pooled(graph, hidden, mask, self.pooling)
             vectors = onnx.unit_vectors(graph, vectors) if self.normalize else vectors

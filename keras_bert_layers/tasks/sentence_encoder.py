@@ -12,15 +12,12 @@ from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
-from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.tasks.graphs.parts import check_parts
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors, projection_layers
 from keras_bert_layers.tasks.inputs import ComparedInputs
-from keras_bert_layers.tasks.inputs.columns import holds_text
-from keras_bert_layers.tasks.inputs.comparisons import SIMILARITY
-from keras_bert_layers.tasks.objectives import contrastive
+from keras_bert_layers.tasks.objectives import comparing
 from keras_bert_layers.tasks.serving.prompts import Prompts, default_prompt, predict_with_prompt, prompts_by_name
 from keras_bert_layers.tasks.task import Task
 
@@ -125,15 +122,16 @@ class BertSentenceEncoder(Task):
         self.projection_activation = as_given(projection_activation)
         self.truncate_dim = truncate_dim
         self.temperature = temperature
-        # Beside the compiled metrics; each is for one kind of data.
-        self._correlation = SpearmanCorrelation()
-        self._accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
-        self._hidden_metrics: tuple[str, ...] = (self._correlation.name, self._accuracy.name)
+        comparing.add_metrics(self)
         self.compile()
 
     prompts = prompts_by_name
     default_prompt = default_prompt
     predict = predict_with_prompt
+    similarity = comparing.similarity
+    compute_loss = comparing.compute_loss
+    compute_metrics = comparing.compute_metrics
+    get_metrics_result = comparing.get_metrics_result
 
     def encode_queries(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes queries: `predict` with the prompt `"query"`, or without a prompt if there is none of that name.
@@ -145,38 +143,6 @@ class BertSentenceEncoder(Task):
     def encode_documents(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes documents: `predict` with the prompt `"document"`, or without a prompt; as `encode_queries`."""
         return self.predict(texts, batch_size, prompt=self._prompts.by_name.get("document", ""), **kwargs)
-
-    def similarity(self, first: Any, second: Any, batch_size: int | None = None) -> np.ndarray:
-        """The cosine similarity of each text, or vector, with each of a second list.
-
-        Args:
-            first: a list of texts, one text, or vectors `(rows, vector_dim)` as `predict` returns them.
-            second: the same.
-            batch_size: texts per step.
-
-        Returns:
-            Float32 `(first rows, second rows)`, in [-1, 1]; one row or column for a single text or vector.
-
-        Examples:
-            >>> import keras_bert_layers as kbl
-            >>> config = kbl.BertConfig(vocabulary_size=6, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
-            >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cat", "dog"])
-            >>> backbone, preprocessor = kbl.BertBackbone(config), kbl.BertPreprocessor(tokenizer)
-            >>> encoder = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
-            >>> encoder.similarity("cat", ["cat", "dog"]).shape
-            (1, 2)
-        """
-        vectors = [self._vectors_of(x, batch_size) for x in (first, second)]
-        return contrastive.unit(vectors[0]) @ contrastive.unit(vectors[1]).T
-
-    def _vectors_of(self, x: Any, batch_size: int | None) -> np.ndarray:
-        if isinstance(x, str | bytes) or holds_text(x) or len(x) == 0:
-            return self.predict([x] if isinstance(x, str | bytes) else x, batch_size, verbose=0)
-        vectors = np.atleast_2d(keras.ops.convert_to_numpy(x)).astype(np.float32)
-        if vectors.ndim != 2 or vectors.shape[1] != self.output.shape[-1]:
-            rule = f"be texts, or vectors (rows, {self.output.shape[-1]})"
-            raise ValueError(checks.message("BertSentenceEncoder", "x", rule, checks.Shown(f"shape {vectors.shape}")))
-        return vectors
 
     def default_loss(self) -> keras.losses.Loss:
         """The squared difference between the cosine of a pair and its similarity, or between two vectors.
@@ -192,61 +158,6 @@ class BertSentenceEncoder(Task):
         `"accuracy"`: the share of rows whose own partner ranks first among the partners of the batch.
         """
         return [keras.metrics.MeanAbsoluteError(name="mean_absolute_error")]
-
-    def compute_loss(
-        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
-    ) -> Any:
-        """The compiled loss, on cosines if the labels are similarities; cross entropy for pairs without labels."""
-        kind, y, y_pred = self._compared(y, y_pred)
-        if kind != contrastive.TEXTS:
-            return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
-        if type(self.loss) is not keras.losses.MeanSquaredError:
-            cure = 'Compile with loss="auto", or give similarities.'
-            rule = 'be "auto" where pairs have no `y`'
-            raise ValueError(checks.message("BertSentenceEncoder", "loss", rule, self.loss, cure))
-        cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        return cross_entropy(y, y_pred, sample_weight) + sum(self.losses)
-
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
-        """The metrics for this kind of data, on the same values as the loss."""
-        kind, y, y_pred = self._compared(y, y_pred)
-        if kind == contrastive.TEXTS:
-            self._accuracy.update_state(y, y_pred)
-            self._hidden_metrics = ("compile_metrics", self._correlation.name)
-            return self.get_metrics_result()
-        self._hidden_metrics = (self._accuracy.name, self._correlation.name)
-        if kind == SIMILARITY:
-            self._correlation.update_state(y, y_pred)
-            self._hidden_metrics = (self._accuracy.name,)
-        return super().compute_metrics(x, y, y_pred, sample_weight)
-
-    def get_metrics_result(self) -> dict[str, Any]:
-        """The results of the metrics for the kind of data of the last batch."""
-        found: dict[str, Any] = {}
-        for metric in self.metrics:
-            if metric.name not in self._hidden_metrics:
-                result = metric.result()
-                found.update(result if isinstance(result, dict) else {metric.name: result})
-        return found
-
-    def _compared(self, y: Any, y_pred: Any) -> tuple[str | None, Any, Any]:
-        """The kind of the labels, the labels, and the values to compare them with, float32.
-
-        The kind is the key of the labels of pairs, and None for target vectors.
-
-        Similarities and cosines `(batch, 1)`; row indices `(batch,)` and logits `(batch, candidates)`; or target
-        vectors and vectors.
-        """
-        kind = next(iter(y)) if isinstance(y, dict) else None
-        if kind == SIMILARITY:
-            return kind, y[kind], contrastive.cosine(y_pred[0::2], y_pred[1::2])[:, None]
-        if kind != contrastive.TEXTS:
-            return kind, y, y_pred
-        num_texts = keras.ops.shape(y[kind])[1]  # may differ from batch to batch
-        by_row = keras.ops.reshape(contrastive.unit(y_pred), (-1, num_texts, y_pred.shape[-1]))  # [B, texts, H]
-        by_column = keras.ops.reshape(keras.ops.transpose(by_row[:, 1:], (1, 0, 2)), (-1, y_pred.shape[-1]))  # [C, H]
-        logits = contrastive.in_batch_logits(by_row[:, 0], by_column, temperature=self.temperature, texts=y[kind])
-        return kind, contrastive.row_indices(logits), logits
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `embedding`."""

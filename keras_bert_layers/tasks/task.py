@@ -17,6 +17,7 @@ from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
 from keras_bert_layers.tasks import _saving as saving
 from keras_bert_layers.tasks.graphs.parts import backbones_of, preprocessor_of_pipeline
+from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs.columns import holds_text
 from keras_bert_layers.tasks.prediction import Predictor
@@ -34,7 +35,7 @@ class Task(keras.Model):
     the graph, names its default loss and metrics, decodes answers, and calls `compile` at the end of its constructor.
 
     Args:
-        backbone: a `BertBackbone`.
+        backbone: a `BertBackbone`, or a `StaticBackbone`.
         pipeline: how the task reads data, and turns outputs into rows again.
         outputs: the functional model's.
         inputs: the functional model's; the backbone's if None.
@@ -58,7 +59,7 @@ class Task(keras.Model):
 
     def __init__(
         self,
-        backbone: BertBackbone,
+        backbone: BertBackbone | StaticBackbone,
         pipeline: Inputs,
         *,
         outputs: Any,
@@ -122,7 +123,7 @@ class Task(keras.Model):
         """Configures training, as `keras.Model.compile`; a new task is compiled with the defaults.
 
         Args:
-            optimizer: `"auto"` is `optimizers.adamw()`, with a learning rate of 5e-5.
+            optimizer: `"auto"` is `optimizers.adamw()`, with a learning rate of 5e-5; 1e-3 for static embeddings.
             loss: `"auto"` is `default_loss()`. The outputs are logits: a cross-entropy by name is made with
                 `from_logits=True`; an object with `from_logits=False` is refused.
             metrics: `"auto"` is `default_metrics()`. Metrics of masked tokens count the masked positions only. Keras's

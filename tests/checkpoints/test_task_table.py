@@ -5,8 +5,9 @@ from keras_bert_layers.checkpoints.task_table import TASKS, task_of
 from keras_bert_layers.checkpoints.weights.table import Layout
 
 
-def test_every_task_has_a_row():
-    assert [row.class_name for row in TASKS.values()] == [name for name in tasks.__all__ if name.startswith("Bert")]
+def test_every_task_of_a_checkpoint_has_a_row():
+    names = [name for name in tasks.__all__ if name.startswith("Bert") and name != "BertStaticEncoder"]
+    assert [row.class_name for row in TASKS.values()] == names
     assert sorted(TASKS) == list(TASKS)
 
 

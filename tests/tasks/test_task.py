@@ -18,6 +18,7 @@ HOOKS = {
     "__init__",
     "compute_loss",
     "compute_metrics",
+    "default_learning_rate",
     "default_loss",
     "default_loss_weights",
     "default_metrics",
@@ -82,7 +83,10 @@ class TestClasses:
         options = {"num_classes": 2} if "num_classes" in arguments else {}
         options |= {"tag_names": ["O", "B-a", "I-a"]} if "tag_names" in arguments else {}
         config = kbl.BertConfig(vocabulary_size=9, hidden_dim=4, num_layers=1, num_heads=2, intermediate_dim=4)
-        found = task(kbl.BertBackbone(config), **options).get_config()
+        backbone = kbl.BertBackbone(config)
+        if task is kbl.BertStaticEncoder:
+            backbone = kbl.tasks.StaticBackbone(vocabulary_size=9, hidden_dim=4)
+        found = task(backbone, **options).get_config()
         masking = set(kbl.preprocessing.Masking().to_dict()) if issubclass(task, MASKED) else set()
         assert set(found) - masking == arguments
 

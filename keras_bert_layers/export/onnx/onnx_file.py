@@ -10,6 +10,7 @@ from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
+from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export.onnx._encoder_graph import PRODUCTS, Products, hidden_states
 from keras_bert_layers.export.onnx._graph import INT32, Answer, Graph
 from keras_bert_layers.export.onnx._tokenizer_graph import token_rows
@@ -76,8 +77,8 @@ def _check(task: Any) -> None:
     if (side := task.preprocessor.truncation_side) != "right":
         rule = "be 'right' in an ONNX file, which cuts long texts at their end"
         raise ValueError(checks.message("export", "preprocessor.truncation_side", rule, side, cure))
-    if task.onnx_answers is None:
-        rule = "be a classifier or a sentence encoder in an ONNX file with strings"
+    if task.onnx_answers is None or not isinstance(task.backbone, BertBackbone):
+        rule = "be a classifier or a sentence encoder, of a BertBackbone, in an ONNX file with strings"
         raise ValueError(checks.message("export", "task", rule, type(task).__name__, cure))
 
 

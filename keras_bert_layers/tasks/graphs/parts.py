@@ -7,19 +7,23 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 
 
 def check_parts(
-    owner: str, backbone: Any, preprocessor: Any, *, preprocessor_class: type[Any] = BertPreprocessor
+    owner: str, backbone: Any, preprocessor: Any, *, preprocessor_class: type = BertPreprocessor, static: bool = False
 ) -> None:
     """Refuses what is not a backbone or a preprocessor, and a preprocessor that the backbone is too small for.
+
+    With `static`, a `StaticBackbone` is a backbone too.
 
     Raises:
         TypeError: a part of another type.
         ValueError: the preprocessor makes ids or lengths that the backbone has no embeddings for.
     """
     cure = "Make one with `BertBackbone(config)` or `load_backbone(source)`."
-    checks.instance(owner, "backbone", backbone, BertBackbone, cure)
+    if not (static and isinstance(backbone, StaticBackbone)):
+        checks.instance(owner, "backbone", backbone, BertBackbone, cure)
     if preprocessor is None:
         return
     if not isinstance(preprocessor, preprocessor_class):

@@ -43,11 +43,15 @@ def pooled_vectors(
             vectors = projection(vectors)
         return vectors
 
-    if normalize:
-        scale: Any = keras.layers.UnitNormalization(axis=-1, dtype="float32", name="normalize")
-    else:
-        scale = keras.layers.Activation("linear", dtype="float32", name="as_float32")
+    scale = scaling(normalize)
     return text_graph(backbone, encode, lambda vectors: finish(scale(vectors)), **options)
+
+
+def scaling(normalize: bool) -> keras.layers.Layer:
+    """A layer that makes vectors float32, and scales them to Euclidean length 1 if `normalize`."""
+    if normalize:
+        return keras.layers.UnitNormalization(axis=-1, dtype="float32", name="normalize")
+    return keras.layers.Activation("linear", dtype="float32", name="as_float32")
 
 
 def text_encoder(

@@ -65,6 +65,8 @@ class Inputs:
     block_characters = 16 * 2**20
     #: The rule for texts that are longer than the preprocessor's `max_length`, `HeadTail` or `Windows`; None cuts them.
     long_texts: Any = None
+    #: How many tokens a step of `predict` has by default; None for a number that suits the device.
+    tokens_per_step: int | None = None
 
     def __init__(
         self, owner: str, preprocessor: Any, *, most_texts: int = 2, part: str | None = None, prompt: str = ""

@@ -137,6 +137,8 @@ class Predictor:
         sizes = {"batch_size": batch_size, "max_tokens_per_batch": max_tokens_per_batch, "steps": steps}
         for name, value in sizes.items():
             checks.optional(checks.positive_integer, inputs.owner, name, value)
+        if batch_size is None and max_tokens_per_batch is None:
+            max_tokens_per_batch = inputs.tokens_per_step
         rows, size = _row_stream(inputs, x, steps, batch_size)
         progress = Progress(self._model, num_rows=size, verbose=verbose, callbacks=callbacks)
         batches = LengthBatches(

@@ -20,7 +20,7 @@ from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.serving.signatures import requested_signatures
 
-_BACKBONE = "BertBackbone"
+_BACKBONES = ("BertBackbone", "StaticBackbone")
 _OTHER_FORMATS = {
     ".onnx": 'For an ONNX file, give format="onnx".',
     ".keras": "A .keras file, which trains on, is written by `save`.",
@@ -60,7 +60,7 @@ def _with_backbones_in(dtype: str, config: Any) -> Any:
     if not isinstance(config, dict):
         return config
     config = {key: _with_backbones_in(dtype, part) for key, part in config.items()}
-    if config.get("class_name") == _BACKBONE:
+    if config.get("class_name") in _BACKBONES:
         config["config"]["dtype"] = dtype
     return config
 

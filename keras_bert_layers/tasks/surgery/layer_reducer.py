@@ -39,9 +39,7 @@ def reduce_layers(model: Any, keep: int | Sequence[int]) -> Any:
     References:
         Sanh et al. 2019, DistilBERT, arXiv:1910.01108, section 3, takes every second block.
     """
-    if not isinstance(model, Task | BertBackbone):
-        raise TypeError(checks.message(_OWNER, "model", "be a task or a BertBackbone", model))
-    backbones = backbones_of(model)
+    backbones = _checked(_OWNER, model)
     num_layers = min(backbone.config.num_layers for backbone in backbones)
     chosen = _indices(keep, num_layers)
     config = model.get_config()
@@ -80,9 +78,7 @@ def reinitialize_layers(model: Any, num_layers: int) -> None:
         Zhang et al. 2021, Revisiting Few-sample BERT Fine-tuning, arXiv:2006.05987, section 5.
     """
     owner = "reinitialize_layers"
-    if not isinstance(model, Task | BertBackbone):
-        raise TypeError(checks.message(owner, "model", "be a task or a BertBackbone", model))
-    for backbone in backbones_of(model):
+    for backbone in _checked(owner, model):
         count, total = checks.whole_number(owner, "num_layers", num_layers), backbone.config.num_layers
         if count > total:
             raise ValueError(checks.message(owner, "num_layers", f"be at most {total}", num_layers))
@@ -90,6 +86,13 @@ def reinitialize_layers(model: Any, num_layers: int) -> None:
         new = BertBackbone.from_config(backbone.get_config())
         for name in ("pooler", *(f"encoder_block_{index}" for index in range(total - count, total))):
             _copy(new.get_layer(name).weights, backbone.get_layer(name).weights)
+
+
+def _checked(owner: str, model: Any) -> list[BertBackbone]:
+    """The backbones of a model; TypeError without one."""
+    if not isinstance(model, Task | BertBackbone) or not (found := backbones_of(model)):
+        raise TypeError(checks.message(owner, "model", "be a task of a BertBackbone, or a BertBackbone", model))
+    return found
 
 
 def _refuse_quantized(owner: str, config: Any) -> None:

@@ -9,7 +9,7 @@ from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import BertEmbedding, MaskedLMHead
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
-from keras_bert_layers.tasks.graphs.parts import backbones_of
+from keras_bert_layers.tasks.graphs.static_backbone import MeanEmbedding, StaticBackbone
 from keras_bert_layers.tasks.task import Task
 
 
@@ -47,7 +47,7 @@ class VocabularyReplacer:
             raise ValueError(checks.message(owner, "tokenizer.vocabulary", rule, shown))
         self._owner, self._model = owner, model
         self._is_own = self._preprocessor is own
-        backbones = backbones_of(model)
+        backbones = [part for part in model._flatten_layers() if isinstance(part, BertBackbone | StaticBackbone)]
         self._sizes = {backbone.config.vocabulary_size for backbone in backbones}
 
     @property
@@ -100,7 +100,7 @@ def _token_weights(model: Any) -> list[Any]:
     """The weights with a row for each token."""
     found = []
     for layer in model._flatten_layers():
-        if isinstance(layer, BertEmbedding):
+        if isinstance(layer, BertEmbedding | MeanEmbedding):
             found.append(layer.token_embedding)
         if isinstance(layer, MaskedLMHead):
             found += [layer.bias] if layer.tie_weights else [layer.bias, layer.decoder]

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.tasks.task import Task
 
 
@@ -175,6 +176,7 @@ class GradualUnfreezing(keras.callbacks.Callback):
     def set_model(self, model: Any) -> None:
         """Refuses models that are not tasks of this package."""
         checks.instance("GradualUnfreezing", "model", model, Task)
+        checks.instance("GradualUnfreezing", "model.backbone", model.backbone, BertBackbone)
         super().set_model(model)
 
     def on_train_begin(self, logs: Any = None) -> None:

@@ -187,6 +187,8 @@ def _check_tasks(teacher: Any, student: Any) -> None:
         rule = "be two classifiers, two cross-encoders or two sentence encoders"
         received = checks.Shown(f"a {type(teacher).__name__} and a {type(student).__name__}")
         raise TypeError(checks.message(_OWNER, "teacher, student", rule, received))
+    for task in (teacher, student):
+        checks.instance(_OWNER, "backbone", task.backbone, BertBackbone, "`distill_static` makes static encoders.")
     check_takes_text(student)
     if teacher.output.shape != student.output.shape:
         received = checks.Shown(f"{teacher.output.shape} and {student.output.shape}")

@@ -11,6 +11,7 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.custom_gradients import freed_with
+from keras_bert_layers.layers.padding_free import PaddingFreeLayer
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
@@ -72,8 +73,9 @@ class Trainer:
     def compile(self, optimizer: Any, loss: Any, metrics: Any, weighted_metrics: Any, **options: Any) -> None:
         """Compiles the task; see `Task.compile`."""
         task, default_loss = self._task, self._task.default_loss()
-        for backbone in backbones_of(task):
-            backbone.padding_free = options["jit_compile"] is not True
+        for layer in task._flatten_layers():
+            if isinstance(layer, PaddingFreeLayer):
+                layer.padding_free = options["jit_compile"] is not True
         if not (is_default := _is_auto(loss)):
             loss = on_logits(type(task).__name__, loss)
         elif options["loss_weights"] is None:
@@ -88,7 +90,7 @@ class Trainer:
             metrics, weighted_metrics = None, metrics
         self.metrics = [metrics, weighted_metrics]
         self._lora_ranks = self._ranks()
-        optimizer = adamw() if _is_auto(optimizer) else optimizer
+        optimizer = adamw(getattr(task, "default_learning_rate", 5e-5)) if _is_auto(optimizer) else optimizer
         options = {"metrics": metrics, "weighted_metrics": weighted_metrics, **options}
         keras.Model.compile(task, optimizer, losses[0], **options)
         task._predictor.forget()

@@ -87,11 +87,11 @@ class TestErrors:
     def test_reinitialized_blocks(self, backbone):
         with pytest.raises(ValueError, match="`num_layers` must be at most 5"):
             reinitialize_layers(backbone, 6)
-        with pytest.raises(TypeError, match="`model` must be a task or a BertBackbone"):
+        with pytest.raises(TypeError, match="`model` must be a task of a BertBackbone, or a BertBackbone"):
             reinitialize_layers(keras.Sequential(), 1)
 
     def test_model(self):
-        with pytest.raises(TypeError, match="`model` must be a task or a BertBackbone"):
+        with pytest.raises(TypeError, match="`model` must be a task of a BertBackbone, or a BertBackbone"):
             reduce_layers(keras.Sequential(), 1)
 
     def test_quantized(self):
