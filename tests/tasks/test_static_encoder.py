@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import keras_bert_layers as kbl
 from keras_bert_layers import BertBackbone, BertClassifier, BertConfig, BertStaticEncoder
 from keras_bert_layers.tasks import StaticBackbone
 
@@ -183,3 +184,26 @@ class TestErrors:
             save_huggingface(encoder, tmp_path / "x")
         with pytest.raises(TypeError, match=r"`model.backbone` must be a BertBackbone.*Save a `.keras` file"):
             save_huggingface(BertClassifier(encoder.backbone, 2), tmp_path / "x")
+
+
+def test_what_needs_an_encoder_refuses_a_table(preprocessor):
+    backbone = kbl.tasks.StaticBackbone(len(preprocessor.tokenizer.get_config()["vocabulary"]), 4)
+    classifier = kbl.BertClassifier(backbone, 2, preprocessor=preprocessor)
+    asked = {
+        "`backbone` must be a BertBackbone": [
+            lambda: kbl.BertClassifier(backbone, 2, pooling="mean"),
+            lambda: classifier.attribute(["a film"]),
+            lambda: kbl.tasks.distill(classifier, classifier, ["a film"]),
+        ],
+        "`model` must be a BertBackbone or a task": [lambda: kbl.tasks.Features(classifier)],
+        "`model` must be a task of a BertBackbone": [
+            lambda: kbl.tasks.reduce_layers(classifier, 1),
+            lambda: kbl.tasks.reinitialize_layers(classifier, 0),
+        ],
+        "`model` must be a task or a BertBackbone": [lambda: kbl.optimizers.layer_wise_rates(classifier)],
+        "`model.backbone` must be a BertBackbone": [lambda: kbl.tasks.GradualUnfreezing().set_model(classifier)],
+    }
+    for message, calls in asked.items():
+        for call in calls:
+            with pytest.raises(TypeError, match=message):
+                call()

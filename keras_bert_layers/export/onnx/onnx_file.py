@@ -71,15 +71,15 @@ def _check(task: Any) -> None:
     if names != [_TEXT] or not isinstance(task.preprocessor.tokenizer, BertTokenizer):
         rule = f"take {_TEXT!r} alone, by a BertPreprocessor of a BertTokenizer, in an ONNX file"
         raise ValueError(checks.message("export", "task", rule, names, cure))
+    if task.onnx_answers is None or not isinstance(task.backbone, BertBackbone):
+        rule = "be a classifier or a sentence encoder, of a BertBackbone, in an ONNX file with strings"
+        raise ValueError(checks.message("export", "task", rule, type(task).__name__, cure))
     rule = "be None in an ONNX file, which cuts long texts at their end"
     if task.long_texts is not None:
         raise ValueError(checks.message("export", "long_texts", rule, task.long_texts, cure))
     if (side := task.preprocessor.truncation_side) != "right":
         rule = "be 'right' in an ONNX file, which cuts long texts at their end"
         raise ValueError(checks.message("export", "preprocessor.truncation_side", rule, side, cure))
-    if task.onnx_answers is None or not isinstance(task.backbone, BertBackbone):
-        rule = "be a classifier or a sentence encoder, of a BertBackbone, in an ONNX file with strings"
-        raise ValueError(checks.message("export", "task", rule, type(task).__name__, cure))
 
 
 def _model(task: Any, products: Products) -> Any:
