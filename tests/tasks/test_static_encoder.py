@@ -195,7 +195,7 @@ def test_what_needs_an_encoder_refuses_a_table(preprocessor):
             lambda: classifier.attribute(["a film"]),
             lambda: kbl.tasks.distill(classifier, classifier, ["a film"]),
         ],
-        "`model` must be a BertBackbone or a task": [lambda: kbl.tasks.Features(classifier)],
+        "`model` must be a BertBackbone": [lambda: kbl.tasks.Features(classifier)],
         "`model` must be a task of a BertBackbone": [
             lambda: kbl.tasks.reduce_layers(classifier, 1),
             lambda: kbl.tasks.reinitialize_layers(classifier, 0),
