@@ -51,8 +51,11 @@ def blocks(owner: str, rows: Iterable[Any], *, max_rows: int, max_characters: in
     start, size = 0, 0
     num_texts = None
     for number, row in enumerate(rows):
-        num_texts = _checked(owner, row, number, num_texts)
-        row_size = num_characters(row)
+        if type(row) is str and not num_texts:  # most rows, and small encoders are as quick as this loop
+            num_texts, row_size = 0, len(row)
+        else:
+            num_texts = _checked(owner, row, number, num_texts)
+            row_size = num_characters(row)
         if block and size + row_size > max_characters:
             yield start, block
             start, block, size = number, [], 0
