@@ -28,7 +28,7 @@ NUM_SENTENCES, KEPT = 6_000, (0, 2, 5)
 def optimizer(rate: float, num_epochs: int, rows: int):
     """AdamW with warm-up and linear decay."""
     steps = num_epochs * -(-rows // 32)
-    return kbl.optimizers.adamw(kbl.optimizers.WarmupLinearDecay(rate, steps, steps // 10))
+    return kbl.optimizers.adamw(kbl.optimizers.WarmupLinearDecay(rate, steps, num_warmup_steps=steps // 10))
 
 
 def report(name: str, seed: int, task: kbl.BertClassifier, dev: tuple[list[str], list[int]]) -> None:
