@@ -23,8 +23,8 @@ pytestmark = pytest.mark.serving
 @pytest.fixture
 def commands(tmp_path):
     """Blocks of the page and the outputs behind them. The environment is this one; there is no container runtime."""
-    (tmp_path / "serving-env").mkdir()
-    (tmp_path / "serving-env" / "bin").symlink_to(Path(sys.executable).parent, target_is_directory=True)
+    # The whole environment: a Python whose folder alone is linked does not find its packages.
+    (tmp_path / "serving-env").symlink_to(sys.prefix, target_is_directory=True)
     (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
     blocks = [match.groups() for match in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))]
     blocks = [(re.sub(r"^(python3 -m venv|\S*/pip) .*\n", "", body, flags=re.MULTILINE), out) for body, out in blocks]

@@ -25,8 +25,8 @@ class Reader:
     """Somebody who works in a folder with `models` in it and an environment for servers, and has a checkout at home."""
 
     def __init__(self, folder):
-        (folder / "serving-env").mkdir()
-        (folder / "serving-env" / "bin").symlink_to(Path(sys.executable).parent, target_is_directory=True)
+        # The whole environment: a Python whose folder alone is linked does not find its packages.
+        (folder / "serving-env").symlink_to(sys.prefix, target_is_directory=True)
         (folder / "keras_bert_layers").symlink_to(ROOT, target_is_directory=True)
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         self.options = {
