@@ -97,7 +97,8 @@ class BertPreprocessor(TextLayer):
         if first.shape.rank == 0:
             pair = tf.expand_dims(first, 0) if second is None else (first[None], second[None])
             return {key: value[0] for key, value in self.call(pair).items()}
-        return self._framed(self._truncated(first, second))
+        texts = [first] if second is None else [first, second]
+        return self._framed(self._truncated([self.tokenizer.tokenize(part) for part in texts]))
 
     def with_offsets(self, text: Any, *, prompt: str = "") -> dict[str, Any]:
         """The outputs of a call on a batch, and where in its text each token stands.
@@ -115,10 +116,10 @@ class BertPreprocessor(TextLayer):
         """
         texts = [as_strings("BertPreprocessor", part) for part in split_pair(text) if part is not None]
         texts[0] = tf.strings.join([prompt, texts[0]])
-        segments = self._truncated(texts[0], texts[1] if len(texts) > 1 else None)
+        found = [self.tokenizer.tokenize_with_offsets(part) for part in texts]
+        segments = self._truncated([ids for ids, _, _ in found])
         row, places, size = self._framed(segments), [], len(prompt.encode())
-        for part, segment in zip(texts, segments, strict=True):
-            _, starts, ends = self.tokenizer.tokenize_with_offsets(part)
+        for (_, starts, ends), segment in zip(found, segments, strict=True):
             both = tf.stack([starts.flat_values, ends.flat_values], axis=1) - size  # [T, 2]
             both = starts.with_flat_values(tf.where(both[:, :1] < 0, NO_OFFSET, both))
             places.append(keep_tokens(both, tf.cast(segment.row_lengths(), tf.int32), self.truncation_side))
@@ -128,19 +129,17 @@ class BertPreprocessor(TextLayer):
         joined = self._joined(places, none, none).to_tensor(NO_OFFSET, shape=tf.stack([-1, width, 2]))
         return {**row, "starts": joined[..., 0], "ends": joined[..., 1]}
 
-    def _truncated(self, first: tf.Tensor, second: tf.Tensor | None) -> list[tf.RaggedTensor]:
-        """Tokenizes one or two texts and shortens them to fit, ragged int32 `(batch, tokens)` each."""
-        first_ids = self.tokenizer.tokenize(first)
-        if second is None:
+    def _truncated(self, segments: list[tf.RaggedTensor]) -> list[tf.RaggedTensor]:
+        """Shortens one or two texts to fit, ragged int32 `(batch, tokens)` each."""
+        if len(segments) == 1:
             if self.truncation == "only_second":
                 raise ValueError(
                     '`BertPreprocessor`: truncation="only_second" needs a pair. Received: one text. '
                     'Give a tuple of two texts, or set truncation="longest_first".'
                 )
-            return [keep_tokens(first_ids, self.max_length - 2, self.truncation_side)]
+            return [keep_tokens(segments[0], self.max_length - 2, self.truncation_side)]
         return _truncate_pair(
-            first_ids,
-            self.tokenizer.tokenize(second),
+            *segments,
             budget=self.max_length - 2 - self.tokenizer.num_pair_separators,
             truncation=self.truncation,
             side=self.truncation_side,

@@ -67,10 +67,8 @@ class HeadTail:
     def __call__(self, preprocessor: BertPreprocessor, text: Any) -> dict[str, tf.Tensor]:
         """The ids of texts or pairs `(batch,)`, as `preprocessor(text)` returns them; in graph."""
         self.check(preprocessor)
-        first, second = _strings(text)
-        cut = preprocessor._truncated(first, second)
-        texts = zip((first, second), cut, strict=False)
-        return preprocessor._framed([self._kept(preprocessor.tokenizer.tokenize(whole), part) for whole, part in texts])
+        texts = [preprocessor.tokenizer.tokenize(part) for part in _strings(text) if part is not None]
+        return preprocessor._framed(list(map(self._kept, texts, preprocessor._truncated(texts))))
 
     def _kept(self, ids: tf.RaggedTensor, cut: tf.RaggedTensor) -> tf.RaggedTensor:
         """As many tokens of each text as are left of it when it is cut."""
