@@ -13,6 +13,7 @@ from keras_bert_layers._internal.hints import check_scikit_learn
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
 from keras_bert_layers.tasks.inputs.cut_texts import num_special_tokens, token_counts
+from keras_bert_layers.tasks.labels.calibration import softmax
 from keras_bert_layers.tasks.serving.answers import check_takes_text
 
 
@@ -107,7 +108,7 @@ def report_of(classifier: Any, x: Any, y: Any, *, num_errors: int, batch_size: i
     if not num_texts:
         raise ValueError(f"`{owner}`: a report needs at least one text. Received: 0 texts.")
     names = list(classifier.class_names or map(str, range(classifier.num_classes)))
-    probabilities = _softmax(classifier.predict(x, batch_size=batch_size, verbose=0))
+    probabilities = softmax(classifier.predict(x, batch_size=batch_size, verbose=0).astype(np.float64))
     predicted = probabilities.argmax(axis=-1)
     indices = list(range(len(names)))
     table = metrics.classification_report(
@@ -161,7 +162,7 @@ def _occluded(classifier: Any, texts: Sequence[str], predicted: int) -> tuple[li
     positions = np.flatnonzero(~np.isin(ids, special))
     rows = {name: np.repeat(values[:, :length], len(positions) + 1, axis=0) for name, values in inputs.items()}
     rows["token_ids"][np.arange(1, len(positions) + 1), positions] = tokenizer.unknown_id
-    probabilities = _softmax(classifier.predict(rows, verbose=0))[:, predicted]
+    probabilities = softmax(classifier.predict(rows, verbose=0).astype(np.float64))[:, predicted]
     weights = np.zeros(length)
     weights[positions] = probabilities[0] - probabilities[1:]
     return [tokenizer.id_to_token(int(token_id)) for token_id in ids], weights.tolist()
@@ -173,8 +174,3 @@ def _share_cut(preprocessor: Any, columns: Sequence[Any]) -> float:
     lengths = np.asarray(token_counts(preprocessor.tokenizer, texts))
     num_special = num_special_tokens(preprocessor.tokenizer, len(columns))
     return float((lengths + num_special > preprocessor.max_length).mean())
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
-    return exponentials / exponentials.sum(axis=-1, keepdims=True)
