@@ -1,6 +1,6 @@
-from keras_bert_layers.optimizers._bert_optimizer import layer_wise_rates as layer_wise_rates
 from keras_bert_layers.optimizers.adamw import adamw as adamw
 from keras_bert_layers.optimizers.adamw import google_adamw as google_adamw
+from keras_bert_layers.optimizers.adamw import layer_wise_rates as layer_wise_rates
 from keras_bert_layers.optimizers.lamb import lamb as lamb
 from keras_bert_layers.optimizers.learning_rate_finder import LearningRateFinder as LearningRateFinder
 from keras_bert_layers.optimizers.optimizer_logger import OptimizerLogger as OptimizerLogger

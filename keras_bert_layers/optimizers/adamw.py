@@ -58,6 +58,38 @@ def adamw(
     return BertAdamW(epsilon=1e-8, rate_factors=rate_factors, **shared)
 
 
+def layer_wise_rates(model: Any, decay: float = 0.9) -> dict[str, float]:
+    """The factors of layer-wise learning rates, for `adamw(rate_factors=...)`: lower blocks learn more slowly.
+
+    The head has the full rate, block `i` of `L` the factor `decay ** (L - i)`, and the embedding `decay ** (L + 1)`.
+
+    Args:
+        model: a task, or a `BertBackbone`.
+        decay: the factor from one block to the one below it, above 0.
+
+    Returns:
+        Regular expression of the paths of weights -> factor.
+
+    Raises:
+        TypeError: `model` has no encoder.
+
+    Examples:
+        >>> import keras_bert_layers as kbl
+        >>> config = kbl.BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=2, num_heads=2, intermediate_dim=16)
+        >>> layer_wise_rates(kbl.BertBackbone(config), 0.5)
+        {'encoder_block_1/': 0.5, 'encoder_block_0/': 0.25, '^embedding/': 0.125}
+
+    References:
+        Howard and Ruder 2018, ULMFiT, arXiv:1801.06146, section 3.2; Zhang et al. 2021, arXiv:2006.05987, section 5.
+    """
+    config: Any = getattr(getattr(model, "backbone", model), "config", None)
+    if not hasattr(config, "num_layers"):
+        raise TypeError(checks.message("layer_wise_rates", "model", "be a task or a BertBackbone", model))
+    checks.positive_number("layer_wise_rates", "decay", decay)
+    found = {f"encoder_block_{index}/": decay ** (config.num_layers - index) for index in range(config.num_layers)}
+    return {**dict(reversed(found.items())), "^embedding/": decay ** (config.num_layers + 1)}
+
+
 def google_adamw(
     learning_rate: Any = 5e-5,
     *,
