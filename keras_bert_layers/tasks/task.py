@@ -24,6 +24,7 @@ from keras_bert_layers.tasks.prediction import Predictor
 from keras_bert_layers.tasks.serving import answers
 from keras_bert_layers.tasks.serving.export import export_task
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
+from keras_bert_layers.tasks.training.global_batches import model_inputs, on_real_rows
 from keras_bert_layers.tasks.training.trainer import Trainer
 
 
@@ -141,6 +142,9 @@ class Task(keras.Model):
         """Keras's metrics, and the number of tokens if a `TokenRate` counts them."""
         return self._trainer.with_token_count(super().metrics)
 
+    compute_loss = on_real_rows(keras.Model.compute_loss)
+
+    @on_real_rows
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
         self._trainer.add_tokens(x)
@@ -233,6 +237,10 @@ class Task(keras.Model):
             cure = "Use `predict` on texts, or call the model on `preprocessor(texts)`."
             raise TypeError(checks.message(type(self).__name__, "inputs", "be token ids", type(inputs), cure))
         return super().__call__(inputs, *args, **kwargs)
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None, **kwargs: Any) -> Any:
+        """Computes the graph, as Keras calls it."""
+        return super().call(model_inputs(inputs), training=training, mask=mask, **kwargs)
 
     def predict(
         self,
