@@ -20,10 +20,10 @@ from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors
 from keras_bert_layers.tasks.graphs.windows import text_graph
 from keras_bert_layers.tasks.inputs import TextInputs
+from keras_bert_layers.tasks.inputs.global_batches import on_real_rows
 from keras_bert_layers.tasks.labels import make_labels
 from keras_bert_layers.tasks.labels.calibration import Calibration, calibrated
 from keras_bert_layers.tasks.task import Task
-from keras_bert_layers.tasks.training.global_batches import on_real_rows
 
 
 @register

@@ -18,11 +18,11 @@ from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, check_siz
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, id_inputs, text_encoder
 from keras_bert_layers.tasks.inputs import QueryInputs
 from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES
+from keras_bert_layers.tasks.inputs.global_batches import on_real_rows
 from keras_bert_layers.tasks.objectives import contrastive
 from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
 from keras_bert_layers.tasks.task import Task
-from keras_bert_layers.tasks.training.global_batches import on_real_rows
 
 
 @register

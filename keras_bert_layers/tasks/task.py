@@ -20,11 +20,11 @@ from keras_bert_layers.tasks.graphs.parts import backbones_of, preprocessor_of_p
 from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs.columns import holds_text
+from keras_bert_layers.tasks.inputs.global_batches import model_inputs, on_real_rows
 from keras_bert_layers.tasks.prediction import Predictor
 from keras_bert_layers.tasks.serving import answers
 from keras_bert_layers.tasks.serving.export import export_task
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
-from keras_bert_layers.tasks.training.global_batches import model_inputs, on_real_rows
 from keras_bert_layers.tasks.training.trainer import Trainer
 
 

@@ -24,10 +24,10 @@ from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, 
 from keras_bert_layers.tasks.attribution import attribute, tag_rows
 from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs import WordInputs
+from keras_bert_layers.tasks.inputs.global_batches import on_real_rows
 from keras_bert_layers.tasks.inputs.tags import IGNORED
 from keras_bert_layers.tasks.prediction.parts import AGGREGATIONS, TaggedWords, states_of_windows, tags_of_pieces
 from keras_bert_layers.tasks.task import Task
-from keras_bert_layers.tasks.training.global_batches import on_real_rows
 
 
 @register

@@ -12,9 +12,9 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.tasks.inputs.columns import holds_text
 from keras_bert_layers.tasks.inputs.comparisons import SIMILARITY
+from keras_bert_layers.tasks.inputs.global_batches import on_real_rows
 from keras_bert_layers.tasks.objectives import contrastive
 from keras_bert_layers.tasks.task import Task
-from keras_bert_layers.tasks.training.global_batches import on_real_rows
 
 
 def add_metrics(task: Any) -> None:

@@ -17,11 +17,11 @@ from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs.columns import is_dataset
 from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, without_autotune
+from keras_bert_layers.tasks.inputs.global_batches import part_of_process, parts_are_cut
 from keras_bert_layers.tasks.inputs.id_arrays import IdArrays, is_id_arrays
 from keras_bert_layers.tasks.inputs.streams import as_dataset
 from keras_bert_layers.tasks.objectives.losses import on_logits
 from keras_bert_layers.tasks.objectives.metrics import metrics_for
-from keras_bert_layers.tasks.training.global_batches import part_of_process, parts_are_cut
 from keras_bert_layers.tasks.training.training_place import TrainingPlace
 
 Method = TypeVar("Method", bound=Callable[..., Any])

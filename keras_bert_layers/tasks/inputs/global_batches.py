@@ -76,6 +76,16 @@ def part_of_process(batches: Any) -> Any:
     return batches.map(cut, num_parallel_calls=tf.data.AUTOTUNE)
 
 
+def on_devices(x: Any) -> Any:
+    """A batch of `predict` with its rows divided among the devices of one process; unchanged where it cannot be."""
+    spread = distribution()
+    if spread is None or spread.num_processes > 1 or any(len(leaf) % num_parts() for leaf in keras.tree.flatten(x)):
+        return x
+    return keras.tree.map_structure(
+        lambda leaf: keras.distribution.distribute_tensor(leaf, spread.get_data_layout(leaf.shape)), x
+    )
+
+
 def model_inputs(x: Any) -> Any:
     """The inputs of a model in a batch of `part_of_process`."""
     return {name: value for name, value in x.items() if name != PADDING_ROWS} if isinstance(x, dict) else x
