@@ -20,12 +20,12 @@ from keras_bert_layers.tasks.graphs.parts import backbones_of, preprocessor_of_p
 from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs.columns import holds_text
-from keras_bert_layers.tasks.inputs.global_batches import model_inputs, on_real_rows
+from keras_bert_layers.tasks.inputs.global_batches import call, on_real_rows
 from keras_bert_layers.tasks.prediction import Predictor
 from keras_bert_layers.tasks.serving import answers
 from keras_bert_layers.tasks.serving.export import export_task
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
-from keras_bert_layers.tasks.training.trainer import Trainer
+from keras_bert_layers.tasks.training.trainer import Trainer, compute_metrics
 
 
 class Task(keras.Model):
@@ -107,7 +107,7 @@ class Task(keras.Model):
         unused = {id(weight) for backbone in backbones for weight in backbone.get_layer("pooler").weights}
         return [weight for weight in weights if id(weight) not in unused]
 
-    trainable_variables = trainable_weights  # the layers hold no others
+    trainable_variables = trainable_weights
 
     def compile(
         self,
@@ -130,8 +130,8 @@ class Task(keras.Model):
             metrics: `"auto"` is `default_metrics()`. Metrics of masked tokens count the masked positions only. Keras's
                 metrics of probabilities, objects and names, get the probabilities of the logits; what would read logits
                 as something else is refused.
-            jit_compile: `"auto"` leaves XLA off on TensorFlow, where padding is then skipped. True turns it on, and
-                computes padding too; batches padded to their longest row are then compiled again for every length.
+            jit_compile: `"auto"` leaves XLA off on TensorFlow, where padding is then skipped. True turns it on: padding
+                is computed too, and each new length of a batch is compiled.
         """
         options = {"run_eagerly": run_eagerly, "steps_per_execution": steps_per_execution, "loss_weights": loss_weights}
         options |= {"jit_compile": jit_compile, "auto_scale_loss": auto_scale_loss}
@@ -143,12 +143,7 @@ class Task(keras.Model):
         return self._trainer.with_token_count(super().metrics)
 
     compute_loss = on_real_rows(keras.Model.compute_loss)
-
-    @on_real_rows
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
-        """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
-        self._trainer.add_tokens(x)
-        return super().compute_metrics(x, y, y_pred, sample_weight)
+    compute_metrics = on_real_rows(compute_metrics)
 
     def fit(
         self,
@@ -238,9 +233,7 @@ class Task(keras.Model):
             raise TypeError(checks.message(type(self).__name__, "inputs", "be token ids", type(inputs), cure))
         return super().__call__(inputs, *args, **kwargs)
 
-    def call(self, inputs: Any, training: bool | None = None, mask: Any = None, **kwargs: Any) -> Any:
-        """Computes the graph, as Keras calls it."""
-        return super().call(model_inputs(inputs), training=training, mask=mask, **kwargs)
+    call = call
 
     def predict(
         self,

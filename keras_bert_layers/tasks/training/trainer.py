@@ -251,5 +251,11 @@ class Trainer:
                 task.optimizer.build(task.trainable_variables)
 
 
+def compute_metrics(task: Any, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+    """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
+    task._trainer.add_tokens(x)
+    return keras.Model.compute_metrics(task, x, y, y_pred, sample_weight)
+
+
 def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"

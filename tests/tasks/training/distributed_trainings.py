@@ -1,7 +1,7 @@
 """Trains small tasks on JAX in one of several processes, or on several virtual devices, and prints what came out.
 
-    python distributed_trainings.py all process INDEX COUNT PORT      one of COUNT processes
-    python distributed_trainings.py few devices BATCH MODEL           BATCH x MODEL devices; weights divided by MODEL
+    python distributed_trainings.py all process               the one that `KERAS_DISTRIBUTION_...` say
+    python distributed_trainings.py few devices BATCH MODEL   BATCH x MODEL devices; weights divided by MODEL
 
 `few` are a classifier and pretraining from shards. The last line of the output is JSON: name -> history, evaluation,
 predictions, and the weights' means of squares.
@@ -86,9 +86,7 @@ def trainings() -> dict[str, object]:
 
 
 if kind == "process":
-    index, count, port = numbers
-    if count > 1:
-        assert initialize(f"127.0.0.1:{port}", count, index).num_processes == count
+    assert initialize().num_processes == int(os.environ["KERAS_DISTRIBUTION_NUM_PROCESSES"])
 elif numbers[1] == 1:
     assert (initialize() is None) == (numbers[0] == 1)
 else:
@@ -100,6 +98,9 @@ if kind == "devices":
     tasks = kbl.BertPretrainer(kbl.BertBackbone(CONFIG))
     tasks.compile()
     tasks.optimizer.build(tasks.trainable_variables)
-    shards = [variable.value for variable in (*tasks.trainable_variables, *tasks.optimizer.variables)]
-    result["bytes"] = [sum(shard.addressable_shards[0].data.nbytes for shard in shards), sum(s.nbytes for s in shards)]
+    variables = (*tasks.trainable_variables, *tasks.optimizer.variables)
+    result["bytes"] = {
+        variable.path: [variable.value.addressable_shards[0].data.nbytes, variable.value.nbytes]
+        for variable in variables
+    }
 print(json.dumps(result))
