@@ -129,8 +129,8 @@ class BertBackbone(keras.Model):
         In every block the dense layers of attention (`query_key_value`, `output_projection`) and of the feed-forward
         network (`intermediate`, `output_projection`) add `alpha / rank * x A B` to their outputs. All other weights of
         the backbone are frozen; a task trains its head too. Outputs change only by training, as B starts with zeros.
-        Files, exports and `clone_model` include LoRA. A task that is made already gets a new
-        optimizer state the next time that it trains or is saved.
+        Files, exports and `clone_model` include LoRA, and `save_peft` writes it alone. A task that is made already gets
+        a new optimizer state the next time that it trains or is saved.
 
         Args:
             rank: the width between A and B, such as 8.
