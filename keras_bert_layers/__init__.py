@@ -17,6 +17,7 @@ _REGISTERED = {
     "BertEmbedding": "layers",
     "CalibrationError": "metrics",
     "ClassificationHead": "layers",
+    "CombinedTasks": "tasks",
     "ConditionalRandomField": "layers",
     "EncoderParts": "layers",
     "EntityF1": "metrics",

@@ -18,6 +18,7 @@ from keras_bert_layers.checkpoints import load_tokenizer as load_tokenizer
 from keras_bert_layers.checkpoints import save_google as save_google
 from keras_bert_layers.checkpoints import save_huggingface as save_huggingface
 from keras_bert_layers.checkpoints import save_kerashub as save_kerashub
+from keras_bert_layers.checkpoints import save_peft as save_peft
 from keras_bert_layers.config import BertConfig as BertConfig
 from keras_bert_layers.preprocessing import BertPreprocessor as BertPreprocessor
 from keras_bert_layers.preprocessing import BertTokenizer as BertTokenizer

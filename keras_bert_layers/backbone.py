@@ -39,6 +39,7 @@ class BertBackbone(keras.Model):
             them; checkpoints of other programs have no place for them.
         lora_rank: the rank of LoRA, as after `enable_lora`; None for no LoRA.
         lora_alpha: as in `enable_lora`.
+        lora_blocks: as in `enable_lora`.
 
     Call arguments:
         inputs: a dictionary of three int32 tensors `(batch, sequence)`: `"token_ids"`, `"segment_ids"` and
@@ -85,6 +86,7 @@ class BertBackbone(keras.Model):
         parts: EncoderParts | None = None,
         lora_rank: int | None = None,
         lora_alpha: float | None = None,
+        lora_blocks: int | None = None,
     ):
         owner = type(self).__name__
         cure = "Make one with `BertConfig.from_dict`, or `checkpoints.config_from_huggingface` and its like."
@@ -115,29 +117,32 @@ class BertBackbone(keras.Model):
         self.trainable = trainable  # after the layers exist, to which Keras passes it on
         self.lora_rank: int | None = None
         self.lora_alpha: float | None = None
+        self.lora_blocks: int | None = None
         if lora_rank is not None:
-            self.enable_lora(lora_rank, lora_alpha)
+            self.enable_lora(lora_rank, lora_alpha, lora_blocks)
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_backbone(source)`.")
     _run_through_graph = run_through_graph
     save = atomic_save.save
     save_weights = atomic_save.save_weights
 
-    def enable_lora(self, rank: int, lora_alpha: float | None = None) -> None:
+    def enable_lora(self, rank: int, lora_alpha: float | None = None, lora_blocks: int | None = None) -> None:
         """Enables LoRA: trains two small matrices beside each large one, instead of the large ones.
 
         In every block the dense layers of attention (`query_key_value`, `output_projection`) and of the feed-forward
         network (`intermediate`, `output_projection`) add `alpha / rank * x A B` to their outputs. All other weights of
         the backbone are frozen; a task trains its head too. Outputs change only by training, as B starts with zeros.
-        Files, exports and `clone_model` include LoRA. A task that is made already gets a new
-        optimizer state the next time that it trains or is saved.
+        Files, exports and `clone_model` include LoRA, and `save_peft` writes it alone. A task that is made already gets
+        a new optimizer state the next time that it trains or is saved.
 
         Args:
             rank: the width between A and B, such as 8.
             lora_alpha: scales what is added; `rank` if None.
+            lora_blocks: how many of the last blocks get matrices; None for all. The lower ones are only frozen, so that
+                `CombinedTasks` can share them between tasks.
 
         Raises:
-            ValueError: LoRA is enabled already.
+            ValueError: LoRA is enabled already; more blocks than there are.
 
         Examples:
             >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
@@ -155,12 +160,13 @@ class BertBackbone(keras.Model):
         if self.lora_rank is not None:
             cure = "Make the backbone again, or load it, for another rank."
             raise ValueError(checks.message(owner, "rank", "be given once", rank, cure))
-        for layer in self.layers:
-            if isinstance(layer, TransformerEncoderBlock):
-                enable_lora(layer, rank, lora_alpha)
+        num_layers = self.config.num_layers
+        checks.one_of(owner, "lora_blocks", lora_blocks, [None, *range(1, num_layers + 1)])
+        for index in range(num_layers - (lora_blocks or num_layers), num_layers):
+            enable_lora(self.get_layer(f"encoder_block_{index}"), rank, lora_alpha)
         for weight in self.weights:
             weight.trainable = is_lora(weight)
-        self.lora_rank, self.lora_alpha = rank, lora_alpha
+        self.lora_rank, self.lora_alpha, self.lora_blocks = rank, lora_alpha, lora_blocks
 
     @property
     def padding_free(self) -> bool:

@@ -80,7 +80,8 @@ def rebuild(model: Any, config: Any, changed: Iterable[Any], rows: Callable[[np.
 
 
 #: The modes whose weights a layer of the same config has again when it is quantized in the same way. "gptq" and "awq"
-#: calibrate on data, and their state is not part of a config.
+#: calibrate on data, and their state is not part of a config. Keras 3.15.1 skips the calibration besides, without a
+#: word, and rounds to the nearest (https://github.com/keras-team/keras/pull/23512).
 MODES = ("int8", "int4", "float8")
 
 _KEY = "quantized_layers"

@@ -2,6 +2,7 @@ from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError as Ch
 from keras_bert_layers.checkpoints.google.config_keys import config_from_google as config_from_google
 from keras_bert_layers.checkpoints.google.config_keys import config_to_google as config_to_google
 from keras_bert_layers.checkpoints.google.writer import save_google as save_google
+from keras_bert_layers.checkpoints.huggingface.adapter_writer import save_peft as save_peft
 from keras_bert_layers.checkpoints.huggingface.config_keys import config_from_huggingface as config_from_huggingface
 from keras_bert_layers.checkpoints.huggingface.config_keys import config_to_huggingface as config_to_huggingface
 from keras_bert_layers.checkpoints.huggingface.writer import save_huggingface as save_huggingface

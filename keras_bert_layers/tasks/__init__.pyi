@@ -2,6 +2,7 @@ from keras_bert_layers.tasks.attribution import Attribution as Attribution
 from keras_bert_layers.tasks.classification_report import ClassificationError as ClassificationError
 from keras_bert_layers.tasks.classification_report import ClassificationReport as ClassificationReport
 from keras_bert_layers.tasks.classifier import BertClassifier as BertClassifier
+from keras_bert_layers.tasks.combined_tasks import CombinedTasks as CombinedTasks
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder as BertCrossEncoder
 from keras_bert_layers.tasks.dual_encoder import BertDualEncoder as BertDualEncoder
 from keras_bert_layers.tasks.features import Features as Features

@@ -35,7 +35,7 @@ def with_training_state(task: Any, config: dict[str, Any]) -> dict[str, Any]:
     They are stored beside the optimizer's own keys, where Keras ignores them: `keras.models.clone_model` hands this
     dictionary to a plain model.
     """
-    if task.optimizer is not None:
+    if getattr(task, "optimizer", None) is not None:
         config["optimizer"] = {
             **keras.saving.serialize_keras_object(task.optimizer),
             "has_state": task.optimizer.built,

@@ -183,7 +183,11 @@ class BertClassifier(Task):
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `label` and `probabilities`, or to `score`."""
-        return self._labels.decode(self.run(self.pipeline.ids(*texts)))
+        return self.decode(self.run(self.pipeline.ids(*texts)))
+
+    def decode(self, outputs: Any) -> dict[str, Any]:
+        """Logits to `label` and `probabilities`, or numbers to `score`; in graph."""
+        return self._labels.decode(outputs)
 
     def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
         """`label` and `probabilities`, or `score`, of an ONNX file."""

@@ -161,7 +161,11 @@ class BertSentenceEncoder(Task):
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `embedding`."""
-        return {self.output_name: self.run(self.pipeline.ids(*texts))}
+        return self.decode(self.run(self.pipeline.ids(*texts)))
+
+    def decode(self, outputs: Any) -> dict[str, Any]:
+        """Vectors to `embedding`; in graph."""
+        return {self.output_name: outputs}
 
     def serve_prompted(self, prompt: str, *texts: Any) -> dict[str, Any]:
         """Strings, read after the text of a prompt, to `embedding`."""

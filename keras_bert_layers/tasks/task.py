@@ -296,8 +296,7 @@ class Task(keras.Model):
         """The answers of the exported model's `serving_default`, without an export, `max_bytes` and `"bytes_cut"`.
 
         Args:
-            x: texts as in `predict`: a list, array or tensor, or a tuple with one for each text input. Or a single row:
-                one string, or a tuple of one for each text input.
+            x: texts as in `predict`, or a single row: one string, or a tuple of one for each text input.
             batch_size: rows per step.
 
         Returns:

@@ -263,14 +263,21 @@ class BertTokenClassifier(Task):
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to entities."""
-        aligner = self.pipeline.aligner()
-        words = (aligner.align if self.aggregation == "first" else aligner.align_pieces)(texts[0])
-        logits = states_of_windows(self.run, words.inputs, self.preprocessor, (len(self.tag_names),))
+        words = self.align(texts[0])
+        logits = states_of_windows(self.run, words.inputs, self.preprocessor, self.output)
+        return self.decode(logits, texts[0], words)
+
+    def align(self, texts: Any) -> AlignedWords:
+        """The words of texts, or their pieces, as the aggregation needs them; in graph."""
+        return getattr(self.pipeline.aligner(), "align" if self.aggregation == "first" else "align_pieces")(texts)
+
+    def decode(self, logits: Any, texts: Any, words: AlignedWords) -> dict[str, Any]:
+        """The logits of windows to the entities of texts; in graph."""
         if self.aggregation in ("average", "max"):
             found = tags_of_pieces(logits, words, aggregation=self.aggregation)
         else:
             found = TaggedWords(*self._tags_of_words(logits, words), words.starts, words.ends)
-        return decode_entities(texts[0], **found._asdict(), tag_names=self.tag_names, scheme=self.scheme)
+        return decode_entities(texts, **found._asdict(), tag_names=self.tag_names, scheme=self.scheme)
 
     def _tags_of_words(self, logits: Any, words: AlignedWords) -> tuple[Any, Any]:
         """The tags of words and the probability of each, `(batch, words)`, from the logits of windows."""

@@ -49,6 +49,16 @@ def test_two_matrices_beside_each_kernel(backbone):
     np.testing.assert_allclose(backbone(IDS)["pooled_output"], before, atol=ROUNDING)
 
 
+def test_the_last_blocks_alone(backbone):
+    backbone.enable_lora(3, lora_blocks=1)
+    assert {weight.path.split("/")[0] for weight in backbone.trainable_weights} == {"encoder_block_1"}
+    assert len(backbone.trainable_weights) == 8
+    assert not any(is_lora(weight) for weight in backbone.get_layer("encoder_block_0").weights)
+    again = BertBackbone.from_config(backbone.get_config())
+    assert again.lora_blocks == 1
+    assert [weight.path for weight in again.weights] == [weight.path for weight in backbone.weights]
+
+
 def test_training_changes_lora_and_the_head(trained):
     names = {weight.path.split("/")[-1] for weight in trained.trainable_weights}
     assert names == {"lora_kernel_a", "lora_kernel_b", "kernel", "bias"}

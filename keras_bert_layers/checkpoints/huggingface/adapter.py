@@ -27,7 +27,7 @@ _IGNORED = frozenset(
 _USED = frozenset({"peft_type", "r", "lora_alpha", "use_rslora", "rank_pattern", "alpha_pattern", "init_lora_weights"})
 # The other ways to begin (PiSSA, OLoRA, LoftQ, ...) change the base's weights too.
 _INITIAL = (True, False, None, "gaussian", "eva", "orthogonal")
-_PREFIX = "base_model.model."
+PREFIX = "base_model.model."
 # What PEFT puts into the names of the modules that it wraps.
 _WRAPPERS = re.compile(r"\.(?:base_layer|modules_to_save(?:\.default)?)(?=\.)")
 _PART = re.compile(r"(?P<module>.+)\.lora_(?P<kind>embedding_[AB]|[AB])(?:\.default)?(?:\.(?P<last>weight|bias))?")
@@ -120,7 +120,7 @@ def merged_adapter(
     for theirs in adapter.infos:
         if ".original_module." in theirs:
             continue
-        name = _WRAPPERS.sub("", theirs.removeprefix(_PREFIX))
+        name = _WRAPPERS.sub("", theirs.removeprefix(PREFIX))
         match = _PART.fullmatch(name)
         if match is None:
             if "lora_" in name or "token_adapter" in name:

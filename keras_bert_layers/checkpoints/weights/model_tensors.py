@@ -95,7 +95,7 @@ def weights_by_row(model: Any, rows: Sequence[WeightRow], *, all_weights: bool =
     paths = {row.ours for row in rows}
     found: dict[str, Any] = {}
     for variable in model.weights:
-        if is_lora(variable):
+        if all_weights and is_lora(variable):
             continue  # it is added to the kernel beside it
         parts = variable.path.split("/")
         matches = {"/".join(parts[start:]) for start in range(len(parts))} & paths

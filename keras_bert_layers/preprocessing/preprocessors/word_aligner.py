@@ -27,6 +27,7 @@ class AlignedWords(NamedTuple):
         word_ids: int32 `(batch, U)`, the index of the given word that each word is, or is a part of; -1 as above.
         starts: int32 `(batch, U)`, the byte of the text at which a word starts; -1 as above. None for given words.
         ends: int32 `(batch, U)`, the byte after its last piece; -1 as above. None for given words.
+        first_windows: int32 `(batch,)`, the index of each row's first window.
     """
 
     inputs: dict[str, tf.Tensor]
@@ -34,6 +35,7 @@ class AlignedWords(NamedTuple):
     word_ids: tf.Tensor
     starts: tf.Tensor | None
     ends: tf.Tensor | None
+    first_windows: tf.Tensor
 
 
 class WordAligner:
@@ -115,24 +117,25 @@ class WordAligner:
     def _pieces_of_texts(self, texts: tf.Tensor) -> AlignedWords:
         ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
         firsts, pieces = self._first_pieces(ids), tf.range(tf.size(ids.flat_values))
-        inputs, places, as_rows = self._laid_out(ids, pieces)
+        inputs, places, as_rows, first_windows = self._laid_out(ids, pieces)
         # Words of all rows together, less those of the rows before.
         words = tf.searchsorted(firsts, pieces, side="right")
         words -= tf.gather(tf.searchsorted(firsts, tf.cast(ids.row_starts(), tf.int32)), ids.value_rowids()) + 1
         starts, ends = as_rows(starts.flat_values), as_rows(ends.flat_values)
-        return AlignedWords(inputs, places, as_rows(words), starts, ends)
+        return AlignedWords(inputs, places, as_rows(words), starts, ends, first_windows)
 
     def _words_of_texts(self, texts: tf.Tensor) -> AlignedWords:
         ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
         firsts = self._first_pieces(ids)
         lasts = tf.concat([firsts, tf.size(ids.flat_values)[None]], 0)[1:] - 1
-        inputs, places, as_rows = self._laid_out(ids, firsts)
+        inputs, places, as_rows, first_windows = self._laid_out(ids, firsts)
         return AlignedWords(
             inputs=inputs,
             places=places,
             word_ids=tf.where(places == NO_WORD, NO_WORD, tf.cumsum(tf.ones_like(places), axis=1) - 1),
             starts=as_rows(tf.gather(starts.flat_values, firsts)),
             ends=as_rows(tf.gather(ends.flat_values, lasts)),
+            first_windows=first_windows,
         )
 
     def _given_words(self, words: tf.RaggedTensor, *, by_piece: bool = False) -> AlignedWords:
@@ -142,9 +145,9 @@ class WordAligner:
         pieces = tf.concat([pieces, tf.RaggedTensor.from_row_lengths(unknown, is_empty, validate=False)], axis=1)
         firsts = tf.range(tf.size(pieces.flat_values)) if by_piece else self._first_pieces(pieces)
         ids = tf.RaggedTensor.from_row_splits(pieces, words.row_splits, validate=False).merge_dims(1, 2)
-        inputs, places, as_rows = self._laid_out(ids, firsts)
+        inputs, places, as_rows, first_windows = self._laid_out(ids, firsts)
         word_ids = tf.gather(tf.ragged.range(tf.cast(words.row_lengths(), tf.int32)).values, pieces.value_rowids())
-        return AlignedWords(inputs, places, as_rows(tf.gather(word_ids, firsts)), starts=None, ends=None)
+        return AlignedWords(inputs, places, as_rows(tf.gather(word_ids, firsts)), None, None, first_windows)
 
     def _first_pieces(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """The indices of the tokens that start a word, int32 `[words]`; a row's first token always starts one."""
@@ -153,8 +156,10 @@ class WordAligner:
         begins_word = tf.logical_not(tf.gather(self._continues, ids.flat_values))
         return tf.cast(tf.where(begins_row | begins_word)[:, 0], tf.int32)
 
-    def _laid_out(self, ids: tf.RaggedTensor, firsts: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor, Any]:
-        """The windows, the indices of the words' first pieces, and a function that pads other values of words alike."""
+    def _laid_out(
+        self, ids: tf.RaggedTensor, firsts: tf.Tensor
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor, Any, tf.Tensor]:
+        """Windows, indices of the words' first pieces, a function that pads other values alike, and first windows."""
         room = self.preprocessor.max_length - NUM_SPECIAL_TOKENS
         step = room - self.stride
         num_tokens = tf.cast(ids.row_lengths(), tf.int32)  # [B]
@@ -166,7 +171,8 @@ class WordAligner:
         position = tf.gather(tf.ragged.range(num_tokens).flat_values, firsts)
         # Each of two windows takes half of the part that they share, so that a word has as much context as possible.
         window = tf.clip_by_value((position - (room + step) // 2) // step + 1, 0, tf.gather(num_windows, rows) - 1)
-        index = (tf.gather(tf.cumsum(num_windows, exclusive=True), rows) + window) * sequence
+        first_windows = tf.cumsum(num_windows, exclusive=True)  # [B]
+        index = (tf.gather(first_windows, rows) + window) * sequence
         index += position - window * step + 1  # after [CLS]
 
         def as_rows(values: tf.Tensor) -> tf.Tensor:
@@ -177,7 +183,7 @@ class WordAligner:
                 width = (sequence - NUM_SPECIAL_TOKENS) * tf.reduce_max(tf.concat([num_windows, [1]], 0))
             return by_row.to_tensor(NO_WORD, shape=tf.stack([-1, tf.maximum(width, 1)]))
 
-        return inputs, as_rows(index), as_rows
+        return inputs, as_rows(index), as_rows, first_windows
 
     def _inputs(self, ids: tf.RaggedTensor, windows: LaidWindows) -> dict[str, tf.Tensor]:
         """The inputs of the backbone; unless `padding="longest"`, the number of windows is a multiple of the rows."""

@@ -56,28 +56,29 @@ def in_parts(
 
 
 def states_of_windows(
-    run: Callable[[dict[str, tf.Tensor]], tf.Tensor],
+    run: Callable[[dict[str, tf.Tensor]], Any],
     windows: dict[str, tf.Tensor],
     preprocessor: BertPreprocessor,
-    axes: tuple[int, ...],
-) -> tf.Tensor:
-    """The outputs of a model for any number of windows, float32 `(windows, sequence, *axes)`.
+    outputs: Any,
+) -> Any:
+    """The outputs of a model for any number of windows, float32 `(windows, ...)`.
 
     Args:
-        run: the model.
+        run: the model; returns a tensor, or a dictionary of them.
         windows: its inputs.
         preprocessor: made them.
-        axes: the axes of an output for one token.
+        outputs: its symbolic outputs, `keras.KerasTensor`; None in a shape, after the first, is the axis of tokens.
     """
     sequence = tf.shape(windows["token_ids"])[1]
+    sizes = tuple((tf.float32, tuple(output.shape[1:])) for output in tf.nest.flatten(outputs))
 
-    def padded(part: dict[str, tf.Tensor]) -> tuple[tf.Tensor]:
-        outputs = run(part)
-        missing = sequence - tf.shape(outputs)[1]
-        return (tf.pad(outputs, [[0, 0], [0, missing], *([0, 0] for _ in axes)]),)
+    def padded(part: dict[str, tf.Tensor]) -> tuple[tf.Tensor, ...]:
+        missing = sequence - tf.shape(part["token_ids"])[1]
+        paddings = [[[0, 0], *([0, missing if size is None else 0] for size in axes)] for _, axes in sizes]
+        return tuple(map(tf.pad, tf.nest.flatten(run(part)), paddings))
 
     width = functools.partial(padded_width, padding=preprocessor.padding, max_length=preprocessor.max_length)
-    return in_parts(padded, windows, width=width, sizes=((tf.float32, (None, *axes)),))[0]
+    return tf.nest.pack_sequence_as(outputs, in_parts(padded, windows, width=width, sizes=sizes))
 
 
 #: What decides a word's tag: transformers' names, `aggregation_strategy` of its `TokenClassificationPipeline`.

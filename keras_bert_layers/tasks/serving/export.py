@@ -200,12 +200,14 @@ def _facts(task: Any, max_bytes: int | None) -> dict[str, Any]:
         "backbone": task.backbone.config.to_dict(),
         "dtype": task.dtype_policy.name,
     }
-    if task.preprocessor is not None:
+    if tasks := getattr(task, "tasks", None):
+        found["tasks"] = {name: _facts(part, max_bytes) for name, part in tasks.items()}
+    elif task.preprocessor is not None:
         found["preprocessing"] = _preprocessing(task.preprocessor, max_bytes)
     return found
 
 
-_PARTS = ("backbone", "preprocessor", "document_backbone", "document_preprocessor", "trainable", "dtype")
+_PARTS = ("backbone", "preprocessor", "document_backbone", "document_preprocessor", "tasks", "trainable", "dtype")
 
 
 def _preprocessing(preprocessor: Any, max_bytes: int | None) -> dict[str, Any]:

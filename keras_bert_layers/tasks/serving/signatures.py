@@ -47,12 +47,12 @@ def signature_of_vectors(name: str, inputs: Inputs, model: keras.Model) -> Signa
         inputs: `FeatureInputs` for tokens or words; else for texts.
         model: from ids to features.
     """
-    run, axes = functools.partial(traced_once, model, training=False), model.output.shape[2:]
+    run = functools.partial(traced_once, model, training=False)
 
     def serve(texts: Any) -> dict[str, Any]:
         if not isinstance(inputs, FeatureInputs):
             return {"features": run(inputs.tokens(texts))}
-        return inputs.serve(lambda ids: states_of_windows(run, ids, inputs.preprocessor, axes), texts)
+        return inputs.serve(lambda ids: states_of_windows(run, ids, inputs.preprocessor, model.output), texts)
 
     return Signature(name, serve, dict(inputs.text_inputs))
 

@@ -55,6 +55,17 @@ def test_words_of_texts(tokenizer):
     np.testing.assert_array_equal(words.places == -1, words.ends == -1)
 
 
+@pytest.mark.parametrize("padding", ["longest", "bucket"])
+def test_the_first_window_of_a_text_is_what_the_preprocessor_makes_of_it(tokenizer, padding):
+    texts = ["new " * 9, "", "york in", "don't " * 4]
+    aligner = aligner_of(tokenizer, 7, stride=2, padding=padding)
+    wanted = aligner.preprocessor(texts)
+    for words in (aligner.align(texts), aligner.align_pieces(texts), aligner.align(tf.strings.split(texts))):
+        assert len(words.inputs["token_ids"]) > len(texts)
+        for name, ids in wanted.items():
+            np.testing.assert_array_equal(tf.gather(words.inputs[name], words.first_windows), ids)
+
+
 @pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize("max_length", [12, 5])
 def test_pieces_of_texts(tokenizer, max_length):

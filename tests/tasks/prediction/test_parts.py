@@ -50,6 +50,7 @@ def test_tags_of_pieces(aggregation):
         word_ids=tf.constant([[0, 0, 0, 1], [0, 0, -1, -1]]),
         starts=tf.constant([[0, 2, 4, 9], [3, 5, -1, -1]]),
         ends=tf.constant([[2, 4, 8, 12], [5, 6, -1, -1]]),
+        first_windows=tf.constant([0, 1]),
     )
     found = parts.tags_of_pieces(logits, pieces, aggregation=aggregation)
     shares = tf.nn.softmax(tf.reshape(logits, (12, 3))).numpy()
