@@ -1,8 +1,6 @@
 """Wrong labels: how many of 150 flipped ones cleanlab finds by our probabilities, and what that is worth.
 
     python tests/benchmarks/wrong_labels.py --contender fine_tuned --seed 0 --data ../shared/data
-    python tests/benchmarks/wrong_labels.py --contender vectors --seed 0 --data ../shared/data
-    python tests/benchmarks/wrong_labels.py --contender known --seed 0 --data ../shared/data
 
 The seed draws 1,500 training rows of SST-2 and flips a tenth of their labels. Every row gets probabilities of a model
 that was trained on the others (3 folds): `fine_tuned`, `BertClassifier`; `vectors`, scikit-learn's logistic regression
@@ -90,6 +88,7 @@ def main() -> None:
         "recall": round(100 * hits / int(flipped.sum()), 1),
         "held_out_accuracy": round(100 * float((probabilities.argmax(1) == right).mean()), 1),
     }
+    recipe.say(str(result))
     if options.contender == "fine_tuned":
         result["left"] = accuracy(options, texts[~found], labels[~found], dev)
         result["corrected"] = accuracy(options, texts, np.where(found, right, labels), dev)
