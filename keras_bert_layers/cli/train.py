@@ -6,7 +6,8 @@ report.html with its errors, if scikit-learn is installed.
 DIR is written completely or not at all.
 
 MODEL is a directory in HuggingFace's, sentence-transformers', Google's or KerasHub's layout; a name,
-hf://owner/name, or a preset; or a .keras file of the same task, to train it further.
+hf://owner/name, or a preset; or a .keras file of the same task, to train it further. A classifier and a
+token_classifier also start from a masked_lm that `train` wrote, with its encoder and a new head.
 
 FILE, and the task by the end of its name; --task selects another:
   .csv .tsv .jsonl      classifier; --text and --label name columns, --pair that of second texts
@@ -35,6 +36,7 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.checkpoints.checkpoint_error import first_names
+from keras_bert_layers.checkpoints.task_table import task_of
 from keras_bert_layers.cli import training_rows
 from keras_bert_layers.cli.convert import check_destination
 from keras_bert_layers.cli.models import MODEL, keras_file, source_of
@@ -45,6 +47,9 @@ from keras_bert_layers.cli.training_rows import OWNER, TrainingRows, read_rows, 
 TASKS = ("classifier", "token_classifier", "question_answerer", "sentence_encoder", "cross_encoder", "masked_lm")
 
 PROBLEM_TYPES = {"one": "single_label_classification", "several": "multi_label_classification", "number": "regression"}
+
+# Tasks that get a new head for the classes of the rows, and those that train an encoder for them.
+_NEW_HEADS, _PRETRAINING = ("classifier", "token_classifier"), ("masked_lm", "pretrainer")
 
 # Above, a pretrained encoder forgets what it has learned; what is left is a question.
 _HIGHEST_RATE = 1e-3
@@ -143,8 +148,9 @@ def _rows(task: str, arguments: argparse.Namespace) -> tuple[TrainingRows, Train
 def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: argparse.Namespace) -> Any:
     """A task for some rows.
 
-    A `.keras` file is trained further. From other sources, a classifier and a token classifier get a new head for the
-    classes of the rows; other tasks keep the source's head if it has a trained one.
+    A `.keras` file is trained further. From other sources, and from a `.keras` file of a masked language model, a
+    classifier and a token classifier get a new head for the classes of the rows; other tasks keep the source's head if
+    it has a trained one.
 
     Args:
         source: a `.keras` file, a directory, or a name.
@@ -162,7 +168,15 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
         check_file(path, owner=OWNER)
         if arguments.max_length is not None:
             raise ValueError(f"`{OWNER}`: --max-length must be left out for a .keras file, which has its own.")
-        return kbl.load_task(source, task)
+        model: Any = kbl.load_task(source, None if task in _NEW_HEADS else task)
+        own = getattr(task_of(model), "name", None)
+        if own == task:
+            return model
+        if own not in _PRETRAINING:
+            return kbl.load_task(source, task)  # raises, with both names
+        backbone, preprocessor = model.backbone, model.preprocessor
+    elif task in _NEW_HEADS:
+        backbone, preprocessor = kbl.load_backbone(source), _preprocessor(source, arguments)
     labels = [label for part in rows for column in part.labels for label in column]
     if task == "classifier":
         problem: dict[str, Any] = {"problem_type": PROBLEM_TYPES[arguments.labels]}
@@ -171,11 +185,10 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
             if len(names) < 2:
                 raise ValueError(f"`{OWNER}`: --label must be a column of at least two classes. Received: {names}.")
             problem["class_names"] = names
-        return kbl.BertClassifier(kbl.load_backbone(source), preprocessor=_preprocessor(source, arguments), **problem)
+        return kbl.BertClassifier(backbone, preprocessor=preprocessor, **problem)
     if task == "token_classifier":
         tags = [tag for row in labels for tag in row]
-        preprocessor = _preprocessor(source, arguments)
-        return kbl.BertTokenClassifier(kbl.load_backbone(source), _tag_names(tags), preprocessor=preprocessor)
+        return kbl.BertTokenClassifier(backbone, _tag_names(tags), preprocessor=preprocessor)
     if task == "question_answerer":
         preprocessor = _preprocessor(source, arguments)
         length = arguments.max_length or min(_WINDOW, preprocessor.max_length)

@@ -5,6 +5,7 @@ import re
 from argparse import Namespace
 
 import keras
+import numpy as np
 import pytest
 
 from keras_bert_layers import cli
@@ -192,6 +193,23 @@ def test_a_file_is_trained_further(keras_file, encoder, tmp_path):
         make(tmp_path / "absent.keras", "classifier", ["x", "y"])
     with pytest.raises(ValueError, match="must hold a BertMaskedLM. Received: a BertClassifier"):
         make(keras_file, "masked_lm")
+
+
+def test_a_classifier_from_a_masked_language_model(encoder, keras_file, tmp_path):
+    pretrained = make(encoder, "masked_lm", max_length=7)
+    path = tmp_path / "model.keras"  # in a directory, as `train` writes it
+    pretrained.save(path)
+    words = ([["B-per", "O"], ["B-per"]],)
+    for task, labels, texts in (
+        ("classifier", (["x", "y"],), (TEXTS,)),
+        ("token_classifier", words, ([["Ann", "saw"], ["Rome"]],)),
+    ):
+        model = make(tmp_path, task, *labels, texts=texts)
+        assert model.preprocessor.max_length == 7
+        for ours, theirs in zip(model.backbone.get_weights(), pretrained.backbone.get_weights(), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(ValueError, match="must hold a BertTokenClassifier. Received: a BertClassifier"):
+        make(keras_file, "token_classifier", *words)
 
 
 def test_one_class_is_refused(encoder):
