@@ -114,9 +114,10 @@ def on_real_rows(method: Callable[..., Any]) -> Callable[..., Any]:
                 x, y, y_pred, sample_weight = keras.tree.map_structure(
                     lambda leaf: None if leaf is None else real(leaf), (x, y, y_pred, sample_weight)
                 )
-            # Replaced by another object, it would be tracked beside that one.
-            task._loss_tracker.__class__ = MeanOfRows
-            task._loss_tracker.num_rows = keras.tree.flatten(x)[0].shape[0]
+            if method.__name__ == "compute_loss":
+                # Replaced by another object, it would be tracked beside that one.
+                task._loss_tracker.__class__ = MeanOfRows
+                task._loss_tracker.num_rows = keras.tree.flatten(x)[0].shape[0]
         return method(task, x, y, y_pred, sample_weight, **options)
 
     return computed
@@ -125,8 +126,9 @@ def on_real_rows(method: Callable[..., Any]) -> Callable[..., Any]:
 class MeanOfRows(keras.metrics.Mean):
     """Keras's mean of the losses of batches, in which a batch weighs as many rows as `on_real_rows` leaves in it."""
 
-    num_rows: int | None = None
+    num_rows: int | None = None  # of the step that is traced, from its loss to its mean
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
         """Adds the loss of a batch."""
-        super().update_state(values, sample_weight if self.num_rows is None else self.num_rows)
+        num_rows, self.num_rows = self.num_rows, None
+        super().update_state(values, sample_weight if num_rows is None else num_rows)
