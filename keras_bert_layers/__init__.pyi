@@ -1,6 +1,7 @@
 from keras_bert_layers import checkpoints as checkpoints
 from keras_bert_layers import data as data
 from keras_bert_layers import decoding as decoding
+from keras_bert_layers import distribution as distribution
 from keras_bert_layers import export as export
 from keras_bert_layers import layers as layers
 from keras_bert_layers import metrics as metrics

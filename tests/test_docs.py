@@ -80,6 +80,8 @@ RUN_ELSEWHERE = {
     "docs/guides/other-runtimes.md",
     # By tests/export/onnx/test_guide.py, because half of it runs in a process without TensorFlow.
     "docs/guides/onnx.md",
+    # By tests/tasks/training/test_distributed.py, on JAX.
+    "docs/guides/several-machines.md",
     # By tests/test_notebooks.py, as a notebook. Other notebooks hold the same blocks as their pages, which run here.
     "docs/tutorials/bert-in-an-hour.md",
 }

@@ -20,6 +20,7 @@ from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors
 from keras_bert_layers.tasks.graphs.windows import text_graph
 from keras_bert_layers.tasks.inputs import TextInputs
+from keras_bert_layers.tasks.inputs.global_batches import on_real_rows
 from keras_bert_layers.tasks.labels import make_labels
 from keras_bert_layers.tasks.labels.calibration import Calibration, calibrated
 from keras_bert_layers.tasks.task import Task
@@ -166,6 +167,7 @@ class BertClassifier(Task):
             raise ValueError(checks.message("BertClassifier", "problem_type", "have classes", self.problem_type, cure))
         return self._labels.as_given(answer["label"])
 
+    @on_real_rows
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
@@ -173,6 +175,7 @@ class BertClassifier(Task):
         y = self._labels.for_loss(y, y_pred, self.loss)
         return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
 
+    @on_real_rows
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """The compiled metrics, on labels in the form that they take."""
         y = self._labels.for_metrics(y, y_pred, self._trainer.metrics)

@@ -18,6 +18,7 @@ from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, check_siz
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, id_inputs, text_encoder
 from keras_bert_layers.tasks.inputs import QueryInputs
 from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES
+from keras_bert_layers.tasks.inputs.global_batches import on_real_rows
 from keras_bert_layers.tasks.objectives import contrastive
 from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
@@ -153,6 +154,7 @@ class BertDualEncoder(Task):
         """The share of queries whose own document ranks first in their batch, named `"accuracy"`."""
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
+    @on_real_rows
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
@@ -165,6 +167,7 @@ class BertDualEncoder(Task):
                 sample_weight = keras.ops.concatenate([sample_weight, sample_weight])
         return super().compute_loss(x=x, y=labels, y_pred=logits, sample_weight=sample_weight, training=training)
 
+    @on_real_rows
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """The compiled metrics, on row indices and the logits of all candidates."""
         labels, logits = self._compared(y, y_pred)

@@ -20,11 +20,12 @@ from keras_bert_layers.tasks.graphs.parts import backbones_of, preprocessor_of_p
 from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs.columns import holds_text
+from keras_bert_layers.tasks.inputs.global_batches import call, on_real_rows
 from keras_bert_layers.tasks.prediction import Predictor
 from keras_bert_layers.tasks.serving import answers
 from keras_bert_layers.tasks.serving.export import export_task
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
-from keras_bert_layers.tasks.training.trainer import Trainer
+from keras_bert_layers.tasks.training.trainer import Trainer, compute_metrics
 
 
 class Task(keras.Model):
@@ -106,7 +107,7 @@ class Task(keras.Model):
         unused = {id(weight) for backbone in backbones for weight in backbone.get_layer("pooler").weights}
         return [weight for weight in weights if id(weight) not in unused]
 
-    trainable_variables = trainable_weights  # the layers hold no others
+    trainable_variables = trainable_weights
 
     def compile(
         self,
@@ -129,8 +130,8 @@ class Task(keras.Model):
             metrics: `"auto"` is `default_metrics()`. Metrics of masked tokens count the masked positions only. Keras's
                 metrics of probabilities, objects and names, get the probabilities of the logits; what would read logits
                 as something else is refused.
-            jit_compile: `"auto"` leaves XLA off on TensorFlow, where padding is then skipped. True turns it on, and
-                computes padding too; batches padded to their longest row are then compiled again for every length.
+            jit_compile: `"auto"` leaves XLA off on TensorFlow, where padding is then skipped. True turns it on: padding
+                is computed too, and each new length of a batch is compiled.
         """
         options = {"run_eagerly": run_eagerly, "steps_per_execution": steps_per_execution, "loss_weights": loss_weights}
         options |= {"jit_compile": jit_compile, "auto_scale_loss": auto_scale_loss}
@@ -141,10 +142,8 @@ class Task(keras.Model):
         """Keras's metrics, and the number of tokens if a `TokenRate` counts them."""
         return self._trainer.with_token_count(super().metrics)
 
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
-        """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
-        self._trainer.add_tokens(x)
-        return super().compute_metrics(x, y, y_pred, sample_weight)
+    compute_loss = on_real_rows(keras.Model.compute_loss)
+    compute_metrics = on_real_rows(compute_metrics)
 
     def fit(
         self,
@@ -234,6 +233,8 @@ class Task(keras.Model):
             raise TypeError(checks.message(type(self).__name__, "inputs", "be token ids", type(inputs), cure))
         return super().__call__(inputs, *args, **kwargs)
 
+    call = call
+
     def predict(
         self,
         x: Any,
@@ -295,8 +296,7 @@ class Task(keras.Model):
         """The answers of the exported model's `serving_default`, without an export, `max_bytes` and `"bytes_cut"`.
 
         Args:
-            x: texts as in `predict`: a list, array or tensor, or a tuple with one for each text input. Or a single row:
-                one string, or a tuple of one for each text input.
+            x: texts as in `predict`, or a single row: one string, or a tuple of one for each text input.
             batch_size: rows per step.
 
         Returns:

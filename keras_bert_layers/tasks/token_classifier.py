@@ -24,6 +24,7 @@ from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, 
 from keras_bert_layers.tasks.attribution import attribute, tag_rows
 from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs import WordInputs
+from keras_bert_layers.tasks.inputs.global_batches import on_real_rows
 from keras_bert_layers.tasks.inputs.tags import IGNORED
 from keras_bert_layers.tasks.prediction.parts import AGGREGATIONS, TaggedWords, states_of_windows, tags_of_pieces
 from keras_bert_layers.tasks.task import Task
@@ -167,6 +168,7 @@ class BertTokenClassifier(Task):
         """F1 of whole entities, named `"f1"`."""
         return [EntityF1(self.tag_names, scheme=self.scheme)]
 
+    @on_real_rows
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
@@ -177,6 +179,7 @@ class BertTokenClassifier(Task):
         weight = _for_every_word(sample_weight)
         return super().compute_loss(x=x, y=tags, y_pred=logits, sample_weight=weight, training=training)
 
+    @on_real_rows
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """The compiled metrics, on given words; with `crf`, of the best row of tags, its tags 1 and others 0."""
         tags, logits, is_word = self._by_word(y, y_pred, "given_tags")

@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.inputs.epochs import Epochs
+from keras_bert_layers.tasks.inputs.global_batches import distribution
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 
 
@@ -34,8 +35,8 @@ class IdArrays(Inputs):
 
 
 def is_id_arrays(rows: Iterable[Any]) -> bool:
-    """Whether all are arrays with equally many rows, on the TensorFlow backend; None is left out."""
-    if keras.backend.backend() != "tensorflow":
+    """Whether all are arrays with equally many rows, on TensorFlow or under a distribution; None is left out."""
+    if keras.backend.backend() != "tensorflow" and distribution() is None:
         return False
     arrays = [array for array in keras.tree.flatten(tuple(rows)) if array is not None]
     return all(isinstance(array, np.ndarray | tf.Tensor) for array in arrays) and len(set(map(len, arrays))) == 1

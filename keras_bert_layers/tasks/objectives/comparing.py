@@ -12,6 +12,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.tasks.inputs.columns import holds_text
 from keras_bert_layers.tasks.inputs.comparisons import SIMILARITY
+from keras_bert_layers.tasks.inputs.global_batches import on_real_rows
 from keras_bert_layers.tasks.objectives import contrastive
 from keras_bert_layers.tasks.task import Task
 
@@ -58,6 +59,7 @@ def _vectors_of(task: Any, x: Any, batch_size: int | None) -> np.ndarray:
     return vectors
 
 
+@on_real_rows
 def compute_loss(  # noqa: PLR0917 - the arguments of `keras.Model.compute_loss`
     task: Any, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
 ) -> Any:
@@ -73,6 +75,7 @@ def compute_loss(  # noqa: PLR0917 - the arguments of `keras.Model.compute_loss`
     return cross_entropy(y, y_pred, sample_weight) + sum(task.losses)
 
 
+@on_real_rows
 def compute_metrics(task: Any, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
     """The metrics for this kind of data, on the same values as the loss."""
     kind, y, y_pred = _compared(task, y, y_pred)

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import fitting_width
 from keras_bert_layers.tasks.inputs.columns import stacked
+from keras_bert_layers.tasks.inputs.global_batches import num_parts
 
 
 class Progress:
@@ -149,11 +150,12 @@ class LengthBatches:
         return keras.tree.map_structure(lambda *parts: stacked(parts, fill)[position], *found)
 
     def _padded(self, rows: np.ndarray) -> np.ndarray:
-        """The rows; where shapes must be few, the last one is repeated up to a power of 2."""
+        """The rows; where shapes must be few, the last one is repeated up to a power of 2 that devices can divide."""
         if not self._few_shapes:
             return rows
         size = 1 << (len(rows) - 1).bit_length()
         size = max(len(rows), min(size, self._bounds["max_rows"] or size))
+        size += -size % num_parts()
         return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows))])
 
 

@@ -15,7 +15,9 @@ from keras_bert_layers.layers.padding_free import PaddingFreeLayer
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
+from keras_bert_layers.tasks.inputs.columns import is_dataset
 from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, without_autotune
+from keras_bert_layers.tasks.inputs.global_batches import part_of_process, parts_are_cut
 from keras_bert_layers.tasks.inputs.id_arrays import IdArrays, is_id_arrays
 from keras_bert_layers.tasks.inputs.streams import as_dataset
 from keras_bert_layers.tasks.objectives.losses import on_logits
@@ -166,17 +168,18 @@ class Trainer:
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = reader.split(x, y, sample_weight, validation_split)
         self._read_packed(x, validation_data)
-        with reader.fitting(x):
+        with reader.fitting(x), parts_are_cut():
             epochs = Epochs(order, self.place.reader(), are_endless=steps is not None)
             batches = reader.batches(x, y, sample_weight, batch_size=batch_size, epochs=epochs)
             if task.loss is not None:
                 reader.check_labels(x, y)
             if validation_data is not None:
                 validation_data = reader.validation(validation_data, validation_batch_size or batch_size)
+                validation_data = part_of_process(validation_data) if is_dataset(validation_data) else validation_data
             # The dataset shuffles itself; Keras warns if it is asked to.
             options |= {"validation_data": without_autotune(validation_data), "shuffle": False}
             self._build_optimizer()
-            return keras.Model.fit(task, without_autotune(batches), **options)
+            return keras.Model.fit(task, without_autotune(part_of_process(batches)), **options)
 
     def _check_batch_sizes(self, **sizes: Any) -> None:
         for name, size in sizes.items():
@@ -205,7 +208,8 @@ class Trainer:
         batches = pipeline.batches(x, y, sample_weight, batch_size=batch_size)
         if task.loss is not None:
             pipeline.check_labels(x, y)
-        return keras.Model.evaluate(task, without_autotune(batches), **options)
+        with parts_are_cut():
+            return keras.Model.evaluate(task, without_autotune(part_of_process(batches)), **options)
 
     @_traced_again_after_errors
     def train_on_batch(self, x: Any, y: Any, sample_weight: Any, class_weight: Any, return_dict: bool) -> Any:
@@ -245,6 +249,12 @@ class Trainer:
             strategy = getattr(task, "distribute_strategy", None)  # Keras has one on TensorFlow only
             with contextlib.nullcontext() if strategy is None else strategy.scope():
                 task.optimizer.build(task.trainable_variables)
+
+
+def compute_metrics(task: Any, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+    """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
+    task._trainer.add_tokens(x)
+    return keras.Model.compute_metrics(task, x, y, y_pred, sample_weight)
 
 
 def _is_auto(value: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.keras_models import Untracked
+from keras_bert_layers.tasks.inputs.global_batches import agreed
 
 Values = list[np.ndarray]
 
@@ -105,7 +106,7 @@ class TrainingPlace(keras.layers.Layer):
             task._initial_epoch = None
         epoch = read["place"][0][2] if "place" in read else None
         if epoch is None or not (by_callback or epoch == self._first_epoch > 0):
-            self.seed, self.epoch, self.step = random.randrange(2**31), self._first_epoch, 0
+            self.seed, self.epoch, self.step = agreed(random.randrange(2**31)), self._first_epoch, 0
             return
         self.seed, self.num_epochs, self.epoch, self.step = map(int, read["place"][0])
         for state, value in zip(self._dropout_states(), read["dropout"], strict=False):

@@ -1,0 +1,134 @@
+"""Batches under `keras.distribution`: each process gets its part of a batch, padded to as many rows as devices take."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal.lazy import tf
+
+#: An input whose shape is `(devices, padding rows)`: how many rows at the end of the batch only pad it.
+PADDING_ROWS = "padding_rows"
+
+
+def distribution() -> Any:
+    """The distribution that `keras.distribution.set_distribution` has set, on JAX; None without one."""
+    return keras.distribution.distribution() if keras.backend.backend() == "jax" else None
+
+
+def num_parts() -> int:
+    """How many equal parts devices cut a batch into."""
+    return 1 if distribution() is None else distribution().num_model_replicas
+
+
+def agreed(number: int) -> int:
+    """A number below 2**31 that is the same in all processes: that of the first one."""
+    if distribution() is None or distribution().num_processes == 1:
+        return number
+    from jax.experimental import multihost_utils
+
+    return int(multihost_utils.broadcast_one_to_all(np.int32(number)))
+
+
+@contextlib.contextmanager
+def parts_are_cut() -> Iterator[None]:
+    """The context in which Keras takes batches for the part of this process, and does not cut them once more."""
+    spread = distribution()
+    before = getattr(spread, "auto_shard_dataset", False)
+    try:
+        if before:
+            spread.auto_shard_dataset = False
+        yield
+    finally:
+        if before:
+            spread.auto_shard_dataset = True
+
+
+def part_of_process(batches: Any) -> Any:
+    """Batches `(x, y, sample_weight)` that every process makes, as the part that this one gives to its devices.
+
+    A batch is padded with copies of its first rows to as many as the devices cut into equal parts. `x` gets the input
+    `PADDING_ROWS`, and `on_real_rows` leaves these rows out of losses and metrics.
+    """
+    if (spread := distribution()) is None:
+        return batches
+    num_devices = spread.num_model_replicas
+    num_shards = min(num_devices, spread.num_processes)
+
+    def cut(x: dict[str, tf.Tensor], *others: Any) -> tuple[Any, ...]:
+        num_rows = tf.reduce_min([tf.shape(leaf)[0] for leaf in tf.nest.flatten((x, *others))])
+        padding = -num_rows % num_devices
+        bounds = tf.range(num_shards + 1) * ((num_rows + padding) // num_shards)
+
+        def part(leaf: tf.Tensor) -> tf.Tensor:
+            each = tf.shape(leaf)[0] // num_rows  # pairs have several rows of ids
+            begin, end = each * bounds[spread.data_shard_id], each * bounds[spread.data_shard_id + 1]
+            return tf.gather(leaf, tf.range(begin, end) % tf.shape(leaf)[0])
+
+        x, *others = tf.nest.map_structure(part, (x, *others))
+        return {**x, PADDING_ROWS: tf.zeros([num_devices // num_shards, padding], tf.int32)}, *others
+
+    return batches.map(cut, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def on_devices(x: Any) -> Any:
+    """A batch of `predict` with its rows divided among the devices of one process; unchanged where it cannot be."""
+    spread = distribution()
+    if spread is None or spread.num_processes > 1 or any(len(leaf) % num_parts() for leaf in keras.tree.flatten(x)):
+        return x
+    return keras.tree.map_structure(
+        lambda leaf: keras.distribution.distribute_tensor(leaf, spread.get_data_layout(leaf.shape)), x
+    )
+
+
+def _model_inputs(x: Any) -> Any:
+    return {name: value for name, value in x.items() if name != PADDING_ROWS} if isinstance(x, dict) else x
+
+
+def call(task: Any, inputs: Any, training: bool | None = None, mask: Any = None, **kwargs: Any) -> Any:
+    """The outputs of a functional model for a batch of `part_of_process` too; a method, as Keras calls it."""
+    functional: Any = next(base for base in type(task).__mro__ if base.__name__ == "Functional")
+    return functional.call(task, _model_inputs(inputs), training=training, mask=mask, **kwargs)
+
+
+def on_real_rows(method: Callable[..., Any]) -> Callable[..., Any]:
+    """`compute_loss` or `compute_metrics` of a task, without the rows that only pad a batch; a decorator."""
+
+    @functools.wraps(method)
+    def computed(
+        task: Any, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, **options: Any
+    ) -> Any:
+        if isinstance(x, dict) and PADDING_ROWS in x:
+            num_padding, x = x[PADDING_ROWS].shape[1], _model_inputs(x)
+            num_rows = min(leaf.shape[0] for leaf in keras.tree.flatten((x, y, sample_weight)) if leaf is not None)
+
+            def real(leaf: Any) -> Any:
+                return leaf[: leaf.shape[0] // num_rows * (num_rows - num_padding)]
+
+            if num_padding:
+                x, y, y_pred, sample_weight = keras.tree.map_structure(
+                    lambda leaf: None if leaf is None else real(leaf), (x, y, y_pred, sample_weight)
+                )
+            if method.__name__ == "compute_loss":
+                # Replaced by another object, it would be tracked beside that one.
+                task._loss_tracker.__class__ = MeanOfRows
+                task._loss_tracker.num_rows = keras.tree.flatten(x)[0].shape[0]
+        return method(task, x, y, y_pred, sample_weight, **options)
+
+    return computed
+
+
+class MeanOfRows(keras.metrics.Mean):
+    """Keras's mean of the losses of batches, in which a batch weighs as many rows as `on_real_rows` leaves in it."""
+
+    num_rows: int | None = None  # of the step that is traced, from its loss to its mean
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        """Adds the loss of a batch."""
+        num_rows, self.num_rows = self.num_rows, None
+        super().update_state(values, sample_weight if num_rows is None else num_rows)

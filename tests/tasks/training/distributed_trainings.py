@@ -1,0 +1,106 @@
+"""Trains small tasks on JAX in one of several processes, or on several virtual devices, and prints what came out.
+
+    python distributed_trainings.py all process               the one that `KERAS_DISTRIBUTION_...` say
+    python distributed_trainings.py few devices BATCH MODEL   BATCH x MODEL devices; weights divided by MODEL
+
+`few` are a classifier and pretraining from shards. The last line of the output is JSON: name -> history, evaluation,
+predictions, and the weights' means of squares.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ["KERAS_BACKEND"] = "jax"
+amount, kind, *numbers = sys.argv[1:]
+numbers = [int(number) for number in numbers]
+num_devices = numbers[0] * numbers[1] if kind == "devices" else 1
+# Compiling takes most of the time.
+quick = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+os.environ["XLA_FLAGS"] = f"{quick} --xla_force_host_platform_device_count={num_devices}"
+
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+
+import keras_bert_layers as kbl  # noqa: E402
+from keras_bert_layers.distribution import bert_layout_map, initialize  # noqa: E402
+from keras_bert_layers.preprocessing import NextSentence, PackedTexts  # noqa: E402
+
+WORDS = [f"word{number}" for number in range(50)]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "spare"]
+CONFIG = kbl.BertConfig(
+    vocabulary_size=len(TOKENS), hidden_dim=16, num_layers=1, num_heads=4, intermediate_dim=32, max_sequence_length=16
+)
+BATCH_SIZE, NUM_ROWS = 8, 61  # 61 rows: the last batch has 5, which two and four devices do not divide
+
+
+def texts(seed: int) -> list[str]:
+    draw = np.random.default_rng(seed)
+    return [" ".join(draw.choice(WORDS, draw.integers(1, 14))) for _ in range(NUM_ROWS)]
+
+
+def documents(folder: str) -> kbl.data.DocumentFiles:
+    path = Path(folder, "documents.txt")
+    path.write_text("\n".join(text + ("\n" if row % 6 == 5 else "") for row, text in enumerate(texts(2))))
+    return kbl.data.DocumentFiles(path, separated_by="blank_lines")
+
+
+def trained(task: kbl.tasks.Task, *data: object, rows: object = None, **options: object) -> dict[str, object]:
+    """What one training gives; every task is evaluated on what it was trained on."""
+    epochs = 7 if rows is None else 2
+    history = task.fit(*data, batch_size=BATCH_SIZE, epochs=epochs, verbose=0, **options).history
+    evaluation = task.evaluate(*data, batch_size=BATCH_SIZE, verbose=0, return_dict=True)
+    weights = [float(np.mean(np.square(value))) for value in map(keras.ops.convert_to_numpy, task.trainable_variables)]
+    return {"history": history, "evaluation": evaluation, "weights": weights, "steps": int(task.optimizer.iterations)}
+
+
+def trainings() -> dict[str, object]:
+    tokenizer = kbl.BertTokenizer(TOKENS)
+    found = {}
+
+    def new(task: type[kbl.tasks.Task], padding: str = "max_length", **options: object) -> kbl.tasks.Task:
+        keras.utils.set_random_seed(3)
+        preprocessor = kbl.BertPreprocessor(tokenizer, max_length=16, padding=padding)
+        return task(kbl.BertBackbone(CONFIG), preprocessor=preprocessor, **options)
+
+    labels = ["many" if len(text.split()) > 6 else "few" for text in texts(0)]
+    classifier = new(kbl.BertClassifier, "longest", class_names=["few", "many"])
+    found["classifier"] = trained(classifier, texts(0), labels, group_by_length=True)
+    found["classifier"]["predictions"] = classifier.predict(texts(1), verbose=0).tolist()
+    if amount == "all":
+        found["masked language model"] = trained(new(kbl.BertMaskedLM, seed=1), texts(0))
+        found["pairs without labels"] = trained(new(kbl.BertSentenceEncoder), (texts(0), texts(1)), rows="few")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, rule, task in (
+            ("pretraining from shards", NextSentence(), kbl.BertPretrainer),
+            ("packed rows", PackedTexts(), kbl.BertMaskedLM),
+        ):
+            if amount == "few" and name == "packed rows":
+                continue
+            corpus = kbl.data.TextCorpus(documents(folder), tokenizer, rule=rule, max_length=16)
+            shards = kbl.data.write_shards(corpus, Path(folder, name))
+            found[name] = trained(new(task, seed=1), shards, rows="few")
+    return found
+
+
+if kind == "process":
+    assert initialize().num_processes == int(os.environ["KERAS_DISTRIBUTION_NUM_PROCESSES"])
+elif numbers[1] == 1:
+    assert (initialize() is None) == (numbers[0] == 1)
+else:
+    mesh = keras.distribution.DeviceMesh(numbers, ("batch", "model"))
+    spread = keras.distribution.ModelParallel(layout_map=bert_layout_map(mesh, CONFIG), batch_dim_name="batch")
+    keras.distribution.set_distribution(spread)
+result = trainings()
+if kind == "devices":
+    tasks = kbl.BertPretrainer(kbl.BertBackbone(CONFIG))
+    tasks.compile()
+    tasks.optimizer.build(tasks.trainable_variables)
+    variables = (*tasks.trainable_variables, *tasks.optimizer.variables)
+    result["bytes"] = {
+        variable.path: [variable.value.addressable_shards[0].data.nbytes, variable.value.nbytes]
+        for variable in variables
+    }
+print(json.dumps(result))

@@ -1,0 +1,102 @@
+"""Training on JAX in several processes and on several devices: as one device does."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("jax")
+PROGRAM = Path(__file__).with_name("distributed_trainings.py")
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("KERAS_", "XLA_", "SLURM_"))}
+
+
+def outputs(*arguments: object, variables: Sequence[dict[str, str]] = ({},)) -> list[dict]:
+    """What the program prints, called once for each environment at the same time."""
+    command = [sys.executable, str(PROGRAM), *map(str, arguments)]
+    running = [
+        subprocess.Popen(command, env=ENVIRONMENT | more, stdout=subprocess.PIPE, text=True) for more in variables
+    ]
+    try:
+        texts = [process.communicate(timeout=540)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    assert [process.returncode for process in running] == [0] * len(running)
+    return [json.loads(text.splitlines()[-1]) for text in texts]
+
+
+def in_processes(amount: str, count: int) -> list[dict]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {"JOB_ADDRESSES": f"127.0.0.1:{port}", "NUM_PROCESSES": str(count)}
+    variables = [
+        {f"KERAS_DISTRIBUTION_{name}": value for name, value in {**common, "PROCESS_ID": str(index)}.items()}
+        for index in range(count)
+    ]
+    return outputs(amount, "process", variables=variables)
+
+
+@pytest.fixture(scope="module")
+def alone() -> dict:
+    return outputs("all", "devices", 1, 1)[0]
+
+
+def check_equal(found: dict, expected: dict) -> None:
+    """Losses, metrics, outputs and weights within 1e-5: sums over devices are rounded in another order."""
+    for name in found.keys() - {"bytes"}:
+        assert found[name].keys() == expected[name].keys()
+        assert found[name]["steps"] == expected[name]["steps"] >= (50 if name == "classifier" else 1)
+        np.testing.assert_allclose(found[name]["weights"], expected[name]["weights"], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            found[name].get("predictions", 0), expected[name].get("predictions", 0), rtol=1e-5, atol=1e-5
+        )
+        for values in ("history", "evaluation"):
+            assert found[name][values].keys() == expected[name][values].keys()
+            for metric, value in found[name][values].items():
+                # The perplexity, exp(loss), is some 60 here, and relative differences grow with the loss's.
+                np.testing.assert_allclose(value, expected[name][values][metric], rtol=1e-5, atol=1e-5, err_msg=metric)
+
+
+def test_two_processes(alone):
+    for found in in_processes("all", 2):
+        assert found.keys() == alone.keys() - {"bytes"}
+        check_equal(found, alone)
+
+
+@pytest.mark.exhaustive
+def test_four_processes(alone):
+    for found in in_processes("few", 4):
+        check_equal(found, alone)
+
+
+@pytest.mark.exhaustive
+def test_weights_divided_by_two_of_four_devices(alone):
+    (found,) = outputs("few", "devices", 2, 2)
+    check_equal(found, alone)
+    divided = [path for path, (of_device, of_all) in found["bytes"].items() if 2 * of_device == of_all]
+    assert all(of_device == of_all for path, (of_device, of_all) in found["bytes"].items() if path not in divided)
+    # Weights, and two moments of each: the table of tokens, three kernels and two biases of a block, the output's bias.
+    assert len(divided) == 3 * (1 + 4 + 2 + 1)
+
+
+def test_guide(tmp_path):
+    """The Python blocks of the guide, on 8 virtual devices, print what it shows."""
+    page = Path(__file__).parents[3] / "docs" / "guides" / "several-machines.md"
+    blocks = re.findall(r"^```(python|text)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    program = "\n".join(body for language, body in blocks if language == "python")
+    flags = {"KERAS_BACKEND": "jax", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command, env=ENVIRONMENT | flags, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True, timeout=540
+    )
+    assert done.stdout == "".join(body for language, body in blocks if language == "text")
+    assert (tmp_path / "classifier.keras").is_file()

@@ -1,0 +1,77 @@
+"""`distribution`: what `initialize` refuses, what launchers say, and which weights `bert_layout_map` divides."""
+
+import keras
+import pytest
+
+from keras_bert_layers import BertBackbone, BertConfig, BertPretrainer
+from keras_bert_layers.distribution import _launched, bert_layout_map, initialize
+
+
+def mesh_of(shape):
+    names = [f"cpu:{index}" for index in range(shape[0] * shape[1])]
+    return keras.distribution.DeviceMesh(shape, ("batch", "model"), names)
+
+
+CONFIG = BertConfig(vocabulary_size=30, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+
+
+def divided(shape, config=None):
+    layout_map = bert_layout_map(mesh_of(shape), config)
+    model = BertPretrainer(BertBackbone(CONFIG))
+    found = {variable.path: layout_map[variable.path] for variable in model.trainable_variables}
+    return {path: layout.axes for path, layout in found.items() if layout is not None}
+
+
+def test_layouts():
+    assert divided((1, 2), CONFIG) == {
+        "embedding/token_embedding": ("model", None),
+        "encoder_block_0/attention/query_key_value/kernel": (None, "model"),
+        "encoder_block_0/attention/query_key_value/bias": ("model",),
+        "encoder_block_0/attention/output/kernel": ("model", None),
+        "encoder_block_0/feed_forward/intermediate/kernel": (None, "model"),
+        "encoder_block_0/feed_forward/intermediate/bias": ("model",),
+        "encoder_block_0/feed_forward/output/kernel": ("model", None),
+        "masked_lm_head/bias": ("model",),
+    }
+
+
+def test_columns_where_the_vocabulary_cannot_be_divided_or_is_not_known():
+    odd = BertConfig(vocabulary_size=31, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+    for config in (odd, None):
+        found = divided((1, 2), config)
+        assert found["embedding/token_embedding"] == (None, "model")
+        assert "masked_lm_head/bias" not in found
+
+
+def test_meshes_that_do_not_fit():
+    with pytest.raises(ValueError, match=r"divide `num_heads`, which is 2, by its last axis. Received: .*4"):
+        bert_layout_map(mesh_of((1, 4)), CONFIG)
+    with pytest.raises(ValueError, match="have two axes"):
+        bert_layout_map(keras.distribution.DeviceMesh((1,), ("batch",), ["cpu:0"]))
+    with pytest.raises(TypeError, match="DeviceMesh"):
+        bert_layout_map((1, 2))
+
+
+@pytest.mark.parametrize(
+    ("variables", "count"),
+    [
+        ({}, 1),
+        ({"KERAS_DISTRIBUTION_NUM_PROCESSES": "2"}, 2),
+        ({"SLURM_STEP_NUM_TASKS": "4"}, 4),
+        ({"OMPI_COMM_WORLD_SIZE": "1"}, 1),
+        ({"TPU_WORKER_HOSTNAMES": "one,two,three"}, 3),
+    ],
+)
+def test_what_launchers_say(variables, count):
+    assert _launched(variables) == count
+
+
+def test_arguments_of_initialize(monkeypatch):
+    with pytest.raises(ValueError, match="`num_processes` must be given with the others, or none of them"):
+        initialize("127.0.0.1:1234", process_id=0)
+    if keras.backend.backend() != "jax":
+        with pytest.raises(RuntimeError, match='needs Keras on JAX. Received: .* Set .* KERAS_BACKEND to "jax"'):
+            initialize()
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match="`process_id` must be less than 2. Received: process_id=2"):
+        initialize("127.0.0.1:1234", 2, 2)
