@@ -80,7 +80,7 @@ def layer_wise_rates(model: Any, decay: float = 0.9) -> dict[str, float]:
         {'encoder_block_1/': 0.5, 'encoder_block_0/': 0.25, '^embedding/': 0.125}
 
     References:
-        Howard and Ruder 2018, ULMFiT, arXiv:1801.06146, section 3.2; Zhang et al. 2021, arXiv:2006.05987, section 5.
+        Howard and Ruder 2018, ULMFiT, arXiv:1801.06146, section 3.2; Zhang et al. 2021, arXiv:2006.05987, section 7.
     """
     config: Any = getattr(getattr(model, "backbone", model), "config", None)
     if not hasattr(config, "num_layers"):
