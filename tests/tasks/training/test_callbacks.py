@@ -7,12 +7,15 @@ import tensorflow as tf
 from scipy.special import log_softmax
 
 from keras_bert_layers import BertClassifier, BertQuestionAnswerer, BertSentenceEncoder, BertTokenClassifier
+from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks import AdversarialTraining, GradualUnfreezing, RDrop
 
 TEXTS, LABELS = ["a man", "the dog sang", "good night", "a good dog"], [0, 1, 0, 1]
 # A few hundred float32 products, twice.
 FLOAT32 = 2e-6
 RATE = 0.05
+# Adam's epsilon beside small gradients, and the difference of two float32 weights.
+FIRST_STEP = 1e-3
 
 
 @pytest.fixture
@@ -146,6 +149,16 @@ def test_blocks_follow_one_epoch_after_the_other(make):
     assert functions[3] is functions[4]  # nothing is traced anew
     trainable = {weight.path for weight in task.weights if not weight.trainable}
     assert trainable == {path for path in before[0] if path.startswith("encoder_block_1/feed_forward/")}
+
+
+def test_bias_correction_begins_where_a_block_opens(make):
+    task, steps = make(), []
+    task.compile(adamw(RATE, weight_decay=0.0, clip_norm=None))
+    weight = task.backbone.get_layer("encoder_block_0").feed_forward.weights[0]
+    note = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: steps.append(np.asarray(weight)))
+    task.fit(TEXTS, LABELS, epochs=2, callbacks=[GradualUnfreezing(), note], verbose=0)
+    # With its bias corrected, Adam's first step of every weight is as long as the rate.
+    np.testing.assert_allclose(np.median(np.abs(steps[1] - steps[0])), RATE, rtol=FIRST_STEP)
 
 
 class TestErrors:
