@@ -145,7 +145,7 @@ class BertAdamW(BertOptimizer, keras.optimizers.AdamW):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self._steps_before = Untracked({})
+        self._steps_before: Any = Untracked({})
 
     def restart(self, variables: Any) -> None:
         """Counts the steps of some weights from here on, for bias correction; functions traced before do not."""
