@@ -188,6 +188,7 @@ class GradualUnfreezing(keras.callbacks.Callback):
 
     Raises:
         TypeError, ValueError: `blocks_per_epoch` is not a positive integer; a model that is not a task.
+        RuntimeError: Keras runs on JAX, where the weights of an optimizer cannot change.
 
     References:
         Howard and Ruder 2018, ULMFiT, arXiv:1801.06146, section 3.3.
@@ -196,6 +197,11 @@ class GradualUnfreezing(keras.callbacks.Callback):
     def __init__(self, blocks_per_epoch: int = 1):
         super().__init__()
         self.blocks_per_epoch = checks.positive_integer("GradualUnfreezing", "blocks_per_epoch", blocks_per_epoch)
+        if keras.backend.backend() == "jax":
+            raise RuntimeError(
+                "`GradualUnfreezing`: Keras must run on the TensorFlow or the PyTorch backend. Received: "
+                "KERAS_BACKEND='jax'. `optimizers.layer_wise_rates` works on every backend."
+            )
 
     def set_model(self, model: Any) -> None:
         """Refuses models that are not tasks of this package."""

@@ -182,3 +182,9 @@ class TestErrors:
             AdversarialTraining(-1)
         with pytest.raises(ValueError, match="`blocks_per_epoch` must be at least 1"):
             GradualUnfreezing(0)
+
+    @pytest.mark.parametrize("callback", [AdversarialTraining, GradualUnfreezing])
+    def test_jax(self, callback, monkeypatch):
+        monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+        with pytest.raises(RuntimeError, match="Keras must run on the TensorFlow .*backend.* KERAS_BACKEND='jax'"):
+            callback()
