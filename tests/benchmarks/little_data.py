@@ -58,14 +58,14 @@ class Trained:
     """A classifier that is trained anew for each seed, loaded and traced once."""
 
     def __init__(self, options: argparse.Namespace, task: str, part: str):
-        backbone, preprocessor = recipe.load_ours(recipe.weights_of(options), 0, max_length=glue.MAX_LENGTH)
+        weights = recipe.weights_of(argparse.Namespace(weights=None))
+        backbone, preprocessor = recipe.load_ours(weights, 0, max_length=glue.MAX_LENGTH)
         from keras_bert_layers import BertClassifier, optimizers, tasks
 
         self.task, self.parts = task, part.split("+")
-        self.train, self.choosing, self.dev = sets = read(options.data, task, options.rows)
+        self.train, *self.others = sets = read(options.data, task, options.rows)
         texts = [text for x, _ in sets for column in (x if isinstance(x, tuple) else (x,)) for text in column]
-        if options.blocks:
-            backbone = tasks.reduce_layers(backbone, range(options.blocks))
+        backbone = tasks.reduce_layers(backbone, range(options.blocks)) if options.blocks else backbone
         backbone, preprocessor = tasks.prune_vocabulary(backbone, texts, preprocessor=preprocessor)
         self.model = BertClassifier(backbone, 2, preprocessor=preprocessor)
         self.num_epochs = options.epochs // 2 if "short" in self.parts else options.epochs
@@ -75,15 +75,14 @@ class Trained:
         corrected = optimizers.adamw(rates, rate_factors=factors)
         self.model.compile(optimizers.google_adamw(rates) if "google" in self.parts else corrected)
         self.model.optimizer.build(self.model.trainable_variables)
-        self.callbacks = {"unfreezing": tasks.GradualUnfreezing(2), "rdrop": tasks.RDrop()}
-        self.callbacks["adversarial"] = tasks.AdversarialTraining()
+        made = (tasks.GradualUnfreezing(2), tasks.RDrop(), tasks.AdversarialTraining())
+        self.callbacks = [callback for name, callback in zip(PARTS[-3:], made, strict=True) if name in self.parts]
+        self.reinitialize_layers = tasks.reinitialize_layers
         self.first_values = [np.array(variable) for variable in self.model.variables]
 
     def run(self, seed: int) -> dict[str, float]:
         """Trains from the pretrained weights, and scores on both other sets of rows."""
         import keras
-
-        from keras_bert_layers import tasks
 
         keras.utils.set_random_seed(seed)
         for variable, value in zip(self.model.variables, self.first_values, strict=True):
@@ -92,18 +91,14 @@ class Trained:
             variable.assign(keras.ops.zeros_like(variable))
         recipe.draw_dense(self.model.get_layer("classification_head").dense, seed)
         if "reinitialize" in self.parts:
-            tasks.reinitialize_layers(self.model, 1)
-        callbacks = [callback for name, callback in self.callbacks.items() if name in self.parts]
-        options = {"batch_size": BATCH_SIZE, "group_by_length": True, "callbacks": callbacks, "verbose": 0}
+            self.reinitialize_layers(self.model, 1)
+        options = {"batch_size": BATCH_SIZE, "group_by_length": True, "callbacks": self.callbacks, "verbose": 0}
         start = time.process_time()
         self.model.fit(*self.train, epochs=self.num_epochs, **options)
         seconds = round(time.process_time() - start, 1)
-        return {"dev": self.score(*self.dev), "choosing": self.score(*self.choosing), "processor_seconds": seconds}
-
-    def score(self, x: Any, labels: list[int]) -> float:
-        """Accuracy, or Matthews' correlation for CoLA, x 100."""
-        found = glue.evaluate(self.task, self.model.predict(x, verbose=0), labels)
-        return found["matthews" if self.task == "CoLA" else "accuracy"]
+        found = [glue.evaluate(self.task, self.model.predict(x, verbose=0), y) for x, y in self.others]
+        choosing, dev = (scores.get("matthews", scores["accuracy"]) for scores in found)
+        return {"dev": dev, "choosing": choosing, "processor_seconds": seconds}
 
 
 def table(runs: list[dict[str, Any]]) -> str:
@@ -115,8 +110,8 @@ def table(runs: list[dict[str, Any]]) -> str:
             dev = [one["dev"] for one in found]
             chosen = max(found, key=lambda one: (one["choosing"], -one["seed"]))["dev"]
             seconds = mean(one["processor_seconds"] for one in found)
-            cells = [f"{value:.1f}" for value in (mean(dev), stdev(dev), min(dev), chosen)]
-            lines.append(f"| {task} | `{part}` | {len(dev)} | {' | '.join(cells)} | {seconds:.0f} |")
+            cells = " | ".join(f"{value:.1f}" for value in (mean(dev), stdev(dev), min(dev), chosen))
+            lines.append(f"| {task} | `{part}` | {len(dev)} | {cells} | {seconds:.0f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -130,8 +125,6 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--blocks", type=int, help="how many of the lowest blocks to keep; default: all")
     parser.add_argument("--data", type=Path, help="the folder that holds the folders of the tasks")
-    parser.add_argument("--weights", help="a HuggingFace directory; default: all-MiniLM-L6-v2")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no run after so many seconds")
     parser.add_argument("--save", type=Path, help="a file of JSON lines to add the runs to")
     parser.add_argument("--table", type=Path, help="a file of JSON lines whose table is printed; trains nothing")
     options = parser.parse_args()
@@ -140,15 +133,15 @@ def main() -> None:
     if options.table:
         sys.stdout.write(table(runs))
         return
-    start, trained = time.perf_counter(), None
+    trained = None
     for task, part, seed in itertools.product(options.task, options.part, options.seeds):
-        made_with = {"task": task, "part": part, "seed": seed}
-        made_with |= {name: getattr(options, name) for name in ("rows", "epochs", "blocks")}
-        if time.perf_counter() - start > options.seconds or any(made_with.items() <= one.items() for one in runs):
+        settings = {name: getattr(options, name) for name in ("rows", "epochs", "blocks")}
+        settings |= {"task": task, "part": part, "seed": seed}
+        if any(settings.items() <= one.items() for one in runs):
             continue
         if trained is None or (trained.task, trained.parts) != (task, part.split("+")):
             trained = Trained(options, task, part)
-        line = json.dumps({**made_with, **trained.run(seed)}) + "\n"
+        line = json.dumps({**settings, **trained.run(seed)}) + "\n"
         sys.stdout.write(line)
         if options.save:
             with options.save.open("a") as saved:
