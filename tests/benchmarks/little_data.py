@@ -101,15 +101,17 @@ class Trained:
 
 def table(runs: list[dict[str, Any]]) -> str:
     """Markdown: for each task and part the mean, the spread, the worst, and the seed that was chosen."""
-    lines = ["| task | part | seeds | mean | spread | worst | chosen | seconds |", "|---|---|--:|--:|--:|--:|--:|--:|"]
-    parts = dict.fromkeys([*PARTS, *(one["part"] for one in runs)])
-    for task, part in itertools.product(dict.fromkeys(one["task"] for one in runs), parts):
-        found = [one for one in runs if (one["task"], one["part"]) == (task, part)]
-        if len(found) > 1:
+    lines = [
+        "| task | epochs | part | seeds | mean | spread | worst | chosen | seconds |",
+        "|---|--:|---" + "|--:" * 6 + "|",
+    ]
+    key = lambda one: (one["task"], one["epochs"], (*PARTS, one["part"]).index(one["part"]), one["part"])  # noqa: E731
+    for (task, epochs, _, part), group in itertools.groupby(sorted(runs, key=key), key):
+        if len(found := list(group)) > 1:
             dev, seconds = ([one[name] for one in found] for name in ("dev", "processor_seconds"))
             chosen = max(found, key=lambda one: (one["choosing"], -one["seed"]))["dev"]
             cells = " | ".join(f"{value:.1f}" for value in (mean(dev), stdev(dev), min(dev), chosen))
-            lines.append(f"| {task} | `{part}` | {len(dev)} | {cells} | {mean(seconds):.0f} |")
+            lines.append(f"| {task} | {epochs} | `{part}` | {len(dev)} | {cells} | {mean(seconds):.0f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -120,7 +122,7 @@ def main() -> None:
     parser.add_argument("--part", nargs="+", default=PARTS, help=f"{', '.join(PARTS)}, or several joined by +")
     parser.add_argument("--seeds", nargs="+", type=int, default=list(range(5)))
     parser.add_argument("--rows", type=int, default=300, help="how many rows to train on")
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--blocks", type=int, help="how many of the lowest blocks to keep; default: all")
     parser.add_argument("--data", type=Path, help="the folder that holds the folders of the tasks")
     parser.add_argument("--save", type=Path, help="a file of JSON lines to add the runs to")
