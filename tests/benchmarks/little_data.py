@@ -103,7 +103,7 @@ def table(runs: list[dict[str, Any]]) -> str:
     """Markdown: for each task and part the mean, the spread, the worst, and the seed that was chosen."""
     lines = [
         "| task | epochs | part | seeds | mean | spread | worst | chosen | seconds |",
-        "|---|--:|---" + "|--:" * 6 + "|",
+        f"|---|--:|---{'|--:' * 6}|",
     ]
     key = lambda one: (one["task"], one["epochs"], (*PARTS, one["part"]).index(one["part"]), one["part"])  # noqa: E731
     for (task, epochs, _, part), group in itertools.groupby(sorted(runs, key=key), key):
