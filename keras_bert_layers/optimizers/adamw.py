@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.keras_models import Untracked
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.optimizers._bert_optimizer import UNDECAYED, BertOptimizer, fused_adam, settings
 
@@ -80,7 +81,7 @@ def layer_wise_rates(model: Any, decay: float = 0.9) -> dict[str, float]:
         {'encoder_block_1/': 0.5, 'encoder_block_0/': 0.25, '^embedding/': 0.125}
 
     References:
-        Howard and Ruder 2018, ULMFiT, arXiv:1801.06146, section 3.2; Zhang et al. 2021, arXiv:2006.05987, section 5.
+        Howard and Ruder 2018, ULMFiT, arXiv:1801.06146, section 3.2; Zhang et al. 2021, arXiv:2006.05987, section 7.
     """
     config: Any = getattr(getattr(model, "backbone", model), "config", None)
     if not hasattr(config, "num_layers"):
@@ -142,6 +143,18 @@ class BertAdamW(BertOptimizer, keras.optimizers.AdamW):
     loaded from a `.keras` file would decay all weights. With `amsgrad`, the step is Keras's own, epsilon included.
     """
 
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._steps_before: Any = Untracked({})
+
+    def restart(self, variables: Any) -> None:
+        """Counts the steps of some weights from here on, for bias correction; functions traced before do not."""
+        for variable in variables:
+            index = self._get_variable_index(variable)
+            for moments in (self._momentums[index], self._velocities[index]):
+                moments.assign(ops.zeros_like(moments))
+            self._steps_before.value[self._var_key(variable)] = int(self.iterations)
+
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates one weight and its moments."""
         learning_rate = self._rate_of(variable, learning_rate)
@@ -149,7 +162,8 @@ class BertAdamW(BertOptimizer, keras.optimizers.AdamW):
         if self.amsgrad:
             super().update_step(gradient, variable, learning_rate)
             return
-        rate, step = ops.cast(learning_rate, variable.dtype), ops.cast(self.iterations + 1, variable.dtype)
+        num_steps = self.iterations + 1 - self._steps_before.value.get(self._var_key(variable), 0)
+        rate, step = ops.cast(learning_rate, variable.dtype), ops.cast(num_steps, variable.dtype)
         powers = ops.power(self.beta_1, step), ops.power(self.beta_2, step)
         # sqrt(v / c) + epsilon is (sqrt(v) + epsilon * sqrt(c)) / sqrt(c), with c = 1 - beta_2^t.
         root = ops.sqrt(1 - powers[1])

@@ -12,6 +12,8 @@ FIRST_STEP = 3e-6
 SECOND_MOMENT = 1.5e-5
 # Keras multiplies a weight by the decay and then by the rate, and not by their product: the last bit of a float32.
 ROUNDING = 1e-6
+# The difference of two weights that are twenty times as large, in float32.
+DIFFERENCE = 1e-5
 
 
 def test_first_step_against_numpy():
@@ -74,3 +76,17 @@ def test_what_has_no_operation_is_computed_by_keras():
         kind(0.1, amsgrad=True).apply([keras.ops.array([1.0, 3.0])], [variable])
         values.append(np.asarray(variable))
     np.testing.assert_allclose(*values, rtol=ROUNDING)
+
+
+def test_restarted_weights_begin_with_the_first_step():
+    old, new = (keras.Variable(np.full(3, value, "float32"), name="kernel") for value in (1.0, 2.0))
+    optimizer = adamw(0.1, weight_decay=0.0, clip_norm=None)
+    optimizer.build([old, new])
+    gradient = keras.ops.convert_to_tensor(np.array([0.5, -2.0, 3.0], "float32"))
+    for _ in range(30):
+        optimizer.apply([gradient, 7 * gradient], [old, new])
+    optimizer.restart([new])
+    before = np.asarray(old), np.asarray(new)
+    optimizer.apply([-gradient, -gradient], [old, new])
+    np.testing.assert_allclose(np.asarray(new) - before[1], 0.1 * np.sign(gradient), rtol=DIFFERENCE)
+    assert np.all(np.asarray(old - before[0]) * np.sign(gradient) < 0)  # its moments remember the other direction

@@ -11,6 +11,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.optimizers.adamw import BertAdamW
 from keras_bert_layers.tasks.task import Task
 
 
@@ -46,14 +47,16 @@ class _ChangedTraining(keras.callbacks.Callback):
 class RDrop(_ChangedTraining):
     """R-Drop: each batch goes through the model twice, with different dropout, and both outputs must agree.
 
-    The loss is the mean of both losses, and `weight` times half the divergence of both outputs in both directions. A
-    step takes about twice as long.
+    The loss is the mean of both losses, and `weight` times half the divergence of both outputs in both directions. With
+    several labels per text, that is the mean over the classes; of tags and masked tokens, the mean over the positions
+    that count. A step takes about twice as long.
 
     Args:
-        weight: the weight of the divergence.
+        weight: the weight of the divergence: half of the paper's alpha, whose loss is the sum of both losses.
 
     Raises:
-        TypeError, ValueError: `weight` is not a positive number; a model that is not a task, or has several outputs.
+        TypeError, ValueError: `weight` is not a positive number; a model that is not a task, has several outputs, or
+            whose outputs are not logits of classes, such as a regression or an encoder of sentences.
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -73,11 +76,24 @@ class RDrop(_ChangedTraining):
         self.weight = checks.positive_number("RDrop", "weight", weight)
 
     def set_model(self, model: Any) -> None:
-        """Refuses models that are not tasks, and tasks with several outputs or one logit."""
+        """Refuses models that are not tasks, and tasks with several outputs or without classes."""
         super().set_model(model)
-        if isinstance(model.output, dict) or model.output.shape[-1] == 1:
-            rule = "return the logits of two classes or more"
+        loss = model.default_loss()
+        self._is_binary = isinstance(loss, keras.losses.BinaryCrossentropy)
+        has_classes = self._is_binary or isinstance(loss, keras.losses.SparseCategoricalCrossentropy)
+        if isinstance(model.output, dict) or not has_classes:
+            rule = "return the logits of classes, all in one output"
             raise ValueError(checks.message("RDrop", "model", rule, checks.Shown(type(model).__name__)))
+
+    def _divergence(self, first: Any, second: Any, counted: Any) -> Any:
+        """The divergence in both directions; `counted` says which positions of a row count, None for one per row."""
+        first, second = ops.cast(first, "float32"), ops.cast(second, "float32")
+        probabilities, reduce = (ops.sigmoid, ops.mean) if self._is_binary else (ops.softmax, ops.sum)
+        found = reduce((probabilities(first) - probabilities(second)) * (first - second), axis=-1)
+        if counted is None:
+            return ops.mean(found)
+        counted = ops.cast(counted, "float32")
+        return ops.sum(found * counted) / ops.maximum(ops.sum(counted), 1.0)
 
     def _changed(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         model, weight = self.model, self.weight
@@ -88,9 +104,11 @@ class RDrop(_ChangedTraining):
                 return loss
             again = model(x, training=True)
             loss = (loss + plain(x=x, y=y, y_pred=again, sample_weight=sample_weight, training=training)) / 2
-            first, second = (ops.log_softmax(logits, axis=-1) for logits in (y_pred, again))
-            both_ways = (ops.exp(first) - ops.exp(second)) * (first - second)
-            return loss + weight / 2 * ops.mean(ops.sum(both_ways, axis=-1))
+            counted = None
+            if len(y_pred.shape) == 3:
+                by_position = sample_weight is not None and len(sample_weight.shape) == 2
+                counted = sample_weight if by_position else x["padding_mask"]
+            return loss + weight / 2 * self._divergence(y_pred, again, counted)
 
         return compute_loss
 
@@ -99,11 +117,12 @@ class AdversarialTraining(_ChangedTraining):
     """Adversarial training (FGM): each batch also trains on embeddings that are moved in the direction of more loss.
 
     After the gradients of a batch, the token embedding is moved by `epsilon` in the direction of its own gradient; the
-    gradients of the same batch there are added, and the embedding is moved back. A step takes about twice as long. On
-    the TensorFlow backend only.
+    gradients of the same batch there are added, and the embedding is moved back. A frozen embedding is moved too. A
+    step takes about twice as long. On the TensorFlow backend only.
 
     Args:
-        epsilon: the Euclidean length of the move.
+        epsilon: the Euclidean length of the move of the whole table, for all texts of a batch together. The paper moves
+            each text on its own, and normalizes the embeddings before.
 
     Raises:
         TypeError, ValueError: `epsilon` is not a positive number; a model that is not a task of this package.
@@ -133,18 +152,18 @@ class AdversarialTraining(_ChangedTraining):
 
             def gradients() -> tuple[Any, Any, list[Any]]:
                 with tf.GradientTape() as tape:
+                    tape.watch(table.value)  # may be frozen
                     outputs = model(x, training=True)
                     loss = model.compute_loss(x=x, y=y, y_pred=outputs, sample_weight=sample_weight, training=True)
                     scaled = model.optimizer.scale_loss(loss)
-                return outputs, loss, [tf.convert_to_tensor(g) for g in tape.gradient(scaled, weights)]
+                return outputs, loss, [tf.convert_to_tensor(g) for g in tape.gradient(scaled, [*weights, table])]
 
             weights = model.trainable_weights
-            position = next(index for index, weight in enumerate(weights) if weight is table)
-            outputs, loss, first = gradients()
+            outputs, loss, [*first, direction] = gradients()
             model._loss_tracker.update_state(loss, sample_weight=tf.shape(keras.tree.flatten(x)[0])[0])
             original = tf.identity(table)
-            table.assign_add(epsilon * first[position] / (tf.norm(first[position]) + 1e-12))
-            _, _, second = gradients()
+            table.assign_add(epsilon * direction / (tf.norm(direction) + 1e-12))
+            _, _, [*second, _] = gradients()
             table.assign(original)
             total = [one + other for one, other in zip(first, second, strict=True)]
             model.optimizer.apply_gradients(zip(total, weights, strict=True))
@@ -157,13 +176,19 @@ class GradualUnfreezing(keras.callbacks.Callback):
     """Gradual unfreezing: training begins with the head alone, and each epoch adds blocks from the top down.
 
     Frozen layers get no gradients. After the last block, the embedding follows. When training ends, what was trainable
-    before is trainable again.
+    before is trainable again. A task without a head, such as an encoder of sentences, learns nothing in the first
+    epoch.
+
+    `optimizers.adamw` counts the steps of a weight from where it opens, as PyTorch's AdamW does. Other optimizers of
+    Keras count the steps of all weights together, so bias correction comes too late for a block that opens late: its
+    first steps are 2 times too long after 100 steps, and 5 times after 1,000.
 
     Args:
         blocks_per_epoch: how many blocks each epoch after the first one adds.
 
     Raises:
         TypeError, ValueError: `blocks_per_epoch` is not a positive integer; a model that is not a task.
+        RuntimeError: Keras runs on JAX, where the weights of an optimizer cannot change.
 
     References:
         Howard and Ruder 2018, ULMFiT, arXiv:1801.06146, section 3.3.
@@ -172,6 +197,11 @@ class GradualUnfreezing(keras.callbacks.Callback):
     def __init__(self, blocks_per_epoch: int = 1):
         super().__init__()
         self.blocks_per_epoch = checks.positive_integer("GradualUnfreezing", "blocks_per_epoch", blocks_per_epoch)
+        if keras.backend.backend() == "jax":
+            raise RuntimeError(
+                "`GradualUnfreezing`: Keras must run on the TensorFlow or the PyTorch backend. Received: "
+                "KERAS_BACKEND='jax'. `optimizers.layer_wise_rates` works on every backend."
+            )
 
     def set_model(self, model: Any) -> None:
         """Refuses models that are not tasks of this package."""
@@ -184,6 +214,7 @@ class GradualUnfreezing(keras.callbacks.Callback):
         backbone = self.model.backbone
         names = ["embedding", *(f"encoder_block_{index}" for index in range(backbone.config.num_layers))]
         self._layers = [backbone.get_layer(name) for name in reversed(names)]
+        self._num_open = -1
         self._trainable = [[weight.trainable for weight in layer.weights] for layer in self._layers]
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -195,7 +226,15 @@ class GradualUnfreezing(keras.callbacks.Callback):
         self._set(len(self._layers))
 
     def _set(self, num_open: int) -> None:
+        if self._num_open == (num_open := min(num_open, len(self._layers))):
+            return
+        self._num_open, opened = num_open, []
         for index, (layer, before) in enumerate(zip(self._layers, self._trainable, strict=True)):
             for weight, was_trainable in zip(layer.weights, before, strict=True):
-                weight.trainable = was_trainable and index < num_open
+                is_open = was_trainable and index < num_open
+                opened += [weight] if is_open and not weight.trainable else []
+                weight.trainable = is_open
+        optimizer = getattr(self.model.optimizer, "inner_optimizer", self.model.optimizer)
+        if isinstance(optimizer, BertAdamW):
+            optimizer.restart(opened)
         self.model.make_train_function(force=True)
