@@ -96,6 +96,10 @@ class _TextHandler(ModelHandler):
         if inference_args:
             raise ValueError(checks.message(self._owner, "inference_args", "be None", inference_args))
 
+    def update_model_path(self, model_path: str | None = None) -> None:
+        """The model that is loaded next, of the same inputs, where Beam watches for new ones."""
+        self._path = model_path or self._path
+
     def batch_elements_kwargs(self) -> Mapping[str, Any]:
         """Batches as large as a bundle allows, up to `max_batch_size`: steps are made of them by length."""
         return {"min_batch_size": self._max_batch_size, "max_batch_size": self._max_batch_size}

@@ -175,6 +175,23 @@ def test_a_bundle_that_is_run_again_duplicates_nothing(beam, classifier, tmp_pat
     check(pickle.loads(seen.read_bytes()), TEXTS, classifier)
 
 
+def test_a_newer_model_takes_over(beam, classifier, backbone, preprocessor, tmp_path):
+    """As with `watch_model_pattern`, whose side input is given here."""
+    from apache_beam.ml.inference.base import ModelMetadata, RunInference
+
+    path = kbl.BertClassifier(backbone, class_names=["no", "yes"], preprocessor=preprocessor).export(tmp_path / "new")
+    seen = tmp_path / "seen"
+
+    def write(results):
+        seen.write_bytes(pickle.dumps(results))
+
+    with beam.Pipeline("FnApiRunner") as pipeline:
+        newest = pipeline | "Newest" >> beam.Create([ModelMetadata(str(path), "new")])
+        inference = RunInference(SavedModelHandler(classifier), model_metadata_pcoll=newest)
+        _ = pipeline | beam.Create(TEXTS) | inference | beam.combiners.ToList() | beam.Map(write)
+    check(pickle.loads(seen.read_bytes()), TEXTS, path)
+
+
 def test_keys(beam, run, classifier):
     from apache_beam.ml.inference.base import KeyedModelHandler
 
