@@ -1,3 +1,4 @@
+from keras_bert_layers import beam as beam
 from keras_bert_layers import checkpoints as checkpoints
 from keras_bert_layers import data as data
 from keras_bert_layers import decoding as decoding

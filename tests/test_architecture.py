@@ -82,6 +82,7 @@ SHARED_HOMES = {
     "reports": {"LoadReport"},
     "schedules": {"GoogleWarmupLinearDecay", "Warmup", "WarmupLinearDecay", "WarmupStableDecay"},
     "segment_pairs": {"NextSentence", "SentenceOrder", "SentencePairs"},
+    "handlers": {"OnnxHandler", "SavedModelHandler"},
     "token_ids": {"AddedToken"},
     "token_metrics": {"MaskedAccuracy", "Perplexity"},
     "token_rows": {"RowRule"},

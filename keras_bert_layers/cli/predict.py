@@ -42,6 +42,7 @@ from keras_bert_layers.cli.models import PROGRAM_FILE, input_axes, load_saved_mo
 from keras_bert_layers.cli.onnx_file import SUFFIX, OnnxAnswerer
 from keras_bert_layers.cli.terminal import progress, report
 from keras_bert_layers.cli.text_rows import TextRow, columns_of
+from keras_bert_layers.export.signature import TEXT_INPUTS
 
 OWNER = "predict"
 
@@ -49,9 +50,6 @@ OWNER = "predict"
 WORDS = "texts"
 
 _SIGNATURE = "serving_default"
-
-# The inputs of every task, in the order in which a user writes them; a SavedModel does not keep it.
-_ORDER = ("text", "question", "prompt", "text_pair", "context", "choices")
 
 _PADDING: tuple[Any, ...] = ("", -1, [])
 
@@ -164,10 +162,10 @@ class SavedModelAnswerer:
         self._model = load_saved_model(source, owner=OWNER, cure=cure)
         signature = self._model.signatures.get(_SIGNATURE)
         specs = {} if signature is None else signature.structured_input_signature[1]
-        if not specs or not all(name in _ORDER and spec.dtype == "string" for name, spec in specs.items()):
+        if not specs or not all(name in TEXT_INPUTS and spec.dtype == "string" for name, spec in specs.items()):
             raise ValueError(f"`{OWNER}`: {source} must have a signature {_SIGNATURE!r} of strings. Found: {[*specs]}.")
         self._signature = signature
-        self.inputs = {name: specs[name].shape.rank for name in sorted(specs, key=_ORDER.index)}
+        self.inputs = {name: specs[name].shape.rank for name in sorted(specs, key=TEXT_INPUTS.index)}
 
     def answer(self, rows: Sequence[TextRow]) -> dict[str, np.ndarray]:
         """The answers to some rows: name -> array, rows first, strings as bytes."""
