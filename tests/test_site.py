@@ -40,6 +40,7 @@ PAGES = (
 HOSTS = {
     "aclanthology.org",
     "arxiv.org",
+    "docs.jax.dev",
     "github.com",
     "keepachangelog.com",
     "semver.org",

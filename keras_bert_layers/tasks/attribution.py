@@ -221,7 +221,7 @@ def span_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
 def tag_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
     """The windows of a token classifier in which words have most context."""
     pieces = on_host(task.pipeline.aligner().align_pieces, *task.pipeline.answer_columns(columns))
-    places, word_ids, starts, ends = (part.numpy() for part in pieces[1:])
+    places, word_ids, starts, ends = (part.numpy() for part in pieces[1:5])
     inputs = {name: values.numpy() for name, values in pieces.inputs.items()}
     for side, values in (("starts", starts), ("ends", ends)):
         inputs[side] = np.full_like(inputs["token_ids"], -1)
