@@ -14,7 +14,7 @@ from keras_bert_layers._internal.custom_gradients import freed_with
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.graphs.parts import backbones_of
-from keras_bert_layers.tasks.inputs import Inputs
+from keras_bert_layers.tasks.inputs import ComparedInputs, Inputs, QueryInputs, WordInputs
 from keras_bert_layers.tasks.inputs.columns import is_dataset
 from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, without_autotune
 from keras_bert_layers.tasks.inputs.global_batches import part_of_process, parts_are_cut
@@ -164,6 +164,8 @@ class Trainer:
             return keras.Model.fit(
                 task, without_autotune(x), y, validation_data=without_autotune(validation_data), **options
             )
+        if reader is task.pipeline:
+            self._check_devices()
         order = RowOrder.of(reader.owner, x, shuffle=shuffle, group_by_length=group_by_length)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = reader.split(x, y, sample_weight, validation_split)
@@ -204,6 +206,7 @@ class Trainer:
         if not is_raw:
             options |= {"y": y, "batch_size": batch_size, "sample_weight": sample_weight}
             return keras.Model.evaluate(task, without_autotune(x), **options)
+        self._check_devices()
         self._read_packed(x)
         batches = pipeline.batches(x, y, sample_weight, batch_size=batch_size)
         if task.loss is not None:
@@ -234,6 +237,17 @@ class Trainer:
         if self._task.loss is not None:
             pipeline.check_labels(x, y)
         return pipeline.one_batch(x, y, sample_weight, training=training)
+
+    def _check_devices(self) -> None:
+        """Refuses batches whose labels count rows or words of all of it, where `tf.distribute` gives devices a part."""
+        task = self._task
+        strategy = getattr(task, "distribute_strategy", None)  # Keras has one on TensorFlow only
+        counts_rows = isinstance(task.pipeline, ComparedInputs | QueryInputs | WordInputs)
+        if counts_rows and strategy is not None and strategy.num_replicas_in_sync > 1:
+            rule = "have one device: labels of this task count the rows or words of a whole batch"
+            cure = "Use Keras on JAX for several devices: `keras_bert_layers.distribution.initialize()`."
+            received = checks.Shown(f"{strategy.num_replicas_in_sync} devices")
+            raise RuntimeError(checks.message(type(task).__name__, "strategy", rule, received, cure))
 
     def _read_packed(self, *data: Any) -> None:
         """Lets the backbones read rows of several texts, if there are such rows; others are read as before."""

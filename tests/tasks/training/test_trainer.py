@@ -1,13 +1,14 @@
 """`Trainer`: Ctrl-C during a trace, method signatures, and functions that follow their layers."""
 
 import inspect
+from types import SimpleNamespace
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers import BertClassifier
+from keras_bert_layers import BertClassifier, BertDualEncoder, BertSentenceEncoder, BertTokenClassifier
 
 TEXTS, LABELS = ["a good film", "bad night"], [1, 0]
 
@@ -118,3 +119,21 @@ def test_functions_follow_their_layers(new_backbone, preprocessor):
         task.backbone.packed_rows = is_packed
         task.predict(IDS, verbose=0)
     assert [function is None for function in made] == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "x", "y"),
+    [
+        (BertTokenClassifier, {"tag_names": ["O", "B-a"]}, [["a", "good"]], [["O", "B-a"]]),
+        (BertSentenceEncoder, {}, (TEXTS, TEXTS), None),
+        (BertDualEncoder, {}, (TEXTS, TEXTS), None),
+    ],
+)
+def test_tasks_whose_labels_count_rows_are_refused_on_several_devices_of_tensorflow(
+    make, arguments, x, y, new_backbone, preprocessor, monkeypatch
+):
+    task = make(new_backbone(), preprocessor=preprocessor, **arguments)
+    monkeypatch.setattr(task, "_distribute_strategy", SimpleNamespace(num_replicas_in_sync=2))
+    for method in (task.fit, task.evaluate):
+        with pytest.raises(RuntimeError, match="have one device: .* Received: strategy=2 devices. Use Keras on JAX"):
+            method(x, y, verbose=0)
