@@ -139,9 +139,7 @@ class _CombinedInputs(Inputs):
 
     def __init__(self, tasks: Mapping[str, Any]):
         self._pipelines = {name: task.pipeline for name, task in tasks.items()}
-        self._first: Any = sorted(self._pipelines.values(), key=lambda pipeline: not isinstance(pipeline, WordInputs))[
-            0
-        ]
+        self._first: Any = min(self._pipelines.values(), key=lambda pipeline: not isinstance(pipeline, WordInputs))
         super().__init__(_OWNER, self._first.preprocessor, most_texts=1)
 
     def outputs(self, columns: Any, run: Callable[..., Any]) -> dict[str, Any]:

@@ -107,7 +107,7 @@ class Task(keras.Model):
         unused = {id(weight) for backbone in backbones for weight in backbone.get_layer("pooler").weights}
         return [weight for weight in weights if id(weight) not in unused]
 
-    trainable_variables = trainable_weights
+    trainable_variables = trainable_weights  # the layers hold no others
 
     def compile(
         self,

@@ -238,10 +238,13 @@ class Trainer:
             pipeline.check_labels(x, y)
         return pipeline.one_batch(x, y, sample_weight, training=training)
 
+    def _strategy(self) -> Any:
+        """The task's `tf.distribute` strategy; Keras has one on TensorFlow only."""
+        return getattr(self._task, "distribute_strategy", None)
+
     def _check_devices(self) -> None:
         """Refuses batches whose labels count rows or words of all of it, where `tf.distribute` gives devices a part."""
-        task = self._task
-        strategy = getattr(task, "distribute_strategy", None)  # Keras has one on TensorFlow only
+        task, strategy = self._task, self._strategy()
         counts_rows = isinstance(task.pipeline, ComparedInputs | QueryInputs | WordInputs)
         if counts_rows and strategy is not None and strategy.num_replicas_in_sync > 1:
             rule = "have one device: labels of this task count the rows or words of a whole batch"
@@ -260,7 +263,7 @@ class Trainer:
         """Creates the optimizer's variables: TensorFlow traces a function twice if its first trace creates some."""
         task = self._task
         if task.optimizer is not None and not task.optimizer.built:
-            strategy = getattr(task, "distribute_strategy", None)  # Keras has one on TensorFlow only
+            strategy = self._strategy()
             with contextlib.nullcontext() if strategy is None else strategy.scope():
                 task.optimizer.build(task.trainable_variables)
 
