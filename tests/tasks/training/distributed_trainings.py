@@ -47,9 +47,8 @@ def documents(folder: str) -> kbl.data.DocumentFiles:
     return kbl.data.DocumentFiles(path, separated_by="blank_lines")
 
 
-def trained(task: kbl.tasks.Task, *data: object, rows: object = None, **options: object) -> dict[str, object]:
+def trained(task: kbl.tasks.Task, *data: object, epochs: int = 2, **options: object) -> dict[str, object]:
     """What one training gives; every task is evaluated on what it was trained on."""
-    epochs = 7 if rows is None else 2
     history = task.fit(*data, batch_size=BATCH_SIZE, epochs=epochs, verbose=0, **options).history
     evaluation = task.evaluate(*data, batch_size=BATCH_SIZE, verbose=0, return_dict=True)
     weights = [float(np.mean(np.square(value))) for value in map(keras.ops.convert_to_numpy, task.trainable_variables)]
@@ -67,11 +66,11 @@ def trainings() -> dict[str, object]:
 
     labels = ["many" if len(text.split()) > 6 else "few" for text in texts(0)]
     classifier = new(kbl.BertClassifier, "longest", class_names=["few", "many"])
-    found["classifier"] = trained(classifier, texts(0), labels, group_by_length=True)
+    found["classifier"] = trained(classifier, texts(0), labels, epochs=7, group_by_length=True)
     found["classifier"]["predictions"] = classifier.predict(texts(1), verbose=0).tolist()
     if amount == "all":
-        found["masked language model"] = trained(new(kbl.BertMaskedLM, seed=1), texts(0))
-        found["pairs without labels"] = trained(new(kbl.BertSentenceEncoder), (texts(0), texts(1)), rows="few")
+        found["masked language model"] = trained(new(kbl.BertMaskedLM, seed=1), texts(0), epochs=7)
+        found["pairs without labels"] = trained(new(kbl.BertSentenceEncoder), (texts(0), texts(1)))
     with tempfile.TemporaryDirectory() as folder:
         for name, rule, task in (
             ("pretraining from shards", NextSentence(), kbl.BertPretrainer),
@@ -81,7 +80,7 @@ def trainings() -> dict[str, object]:
                 continue
             corpus = kbl.data.TextCorpus(documents(folder), tokenizer, rule=rule, max_length=16)
             shards = kbl.data.write_shards(corpus, Path(folder, name))
-            found[name] = trained(new(task, seed=1), shards, rows="few")
+            found[name] = trained(new(task, seed=1), shards)
     return found
 
 
