@@ -1,16 +1,22 @@
-"""Several devices and machines: Keras's distributions on JAX, for these models."""
+"""Several devices and machines: Keras's distributions on JAX, and Orbax checkpoints, for these models."""
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import threading
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.config import BertConfig
+from keras_bert_layers.tasks.task import Task
 
-_INITIALIZE, _LAYOUT_MAP = "distribution.initialize", "bert_layout_map"
+_INITIALIZE, _LAYOUT_MAP, _BACKUP, _LOAD = "distribution.initialize", "bert_layout_map", "Backup", "load_backup"
 # What a launcher sets for each of several processes: Keras, JAX on Open MPI, SLURM and TPU.
 _NUM_PROCESSES = ("KERAS_DISTRIBUTION_NUM_PROCESSES", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 _HOSTS = ("TPU_PROCESS_ADDRESSES", "TPU_WORKER_HOSTNAMES")
@@ -123,3 +129,160 @@ def bert_layout_map(
     if by_token:
         layout_map[".*/?masked_lm_head/bias"] = (model,)
     return layout_map
+
+
+class Backup(keras.callbacks.Callback):
+    """Backs up the training of a task while `fit` runs, and resumes it: for any number of processes and devices.
+
+    It does what `keras.callbacks.BackupAndRestore` does, in checkpoints of Orbax: each process writes its part of the
+    weights, in the background. If the directory holds a backup when `fit` begins, training resumes at that step, with
+    the optimizer, the order of rows, masks and dropout that come next. The number of processes and the layout of the
+    weights may be others than before.
+
+    SIGTERM, which clusters send before they stop a machine, makes a backup in all processes and ends them with the exit
+    code 143. A backup that was interrupted is ignored, and the one before it is kept until the next is complete. The
+    last one, made at the end of training, stays; `load_backup` reads it.
+
+    Args:
+        directory: where to write; all processes must see it.
+        save_freq: how many steps to take from one backup to the next, or `"epoch"`.
+
+    Raises:
+        ModuleNotFoundError: Orbax is not installed.
+        RuntimeError: when `fit` begins: Keras does not run on JAX.
+        TypeError: when `fit` begins: the model is not a task.
+        ValueError: when `fit` begins: the directory holds the backup of another task.
+
+    References:
+        Orbax, https://orbax.readthedocs.io
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], save_freq: str | int = "epoch"):
+        super().__init__()
+        self.directory = Path(directory).absolute()
+        if save_freq != "epoch":
+            checks.positive_integer(_BACKUP, "save_freq", save_freq)
+        self.save_freq = save_freq
+        self._manager: Any = None
+        self._num_since = self._num_steps = 0  # steps since the last backup, and in this `fit`
+        self._is_terminated = False
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Called by Keras; resumes."""
+        import jax
+
+        checks.instance(_BACKUP, "model", self.model, Task)
+        if keras.backend.backend() != "jax":
+            cure = "Use `keras.callbacks.BackupAndRestore`."
+            raise RuntimeError(f"`{_BACKUP}` needs Keras on JAX. Received: {keras.backend.backend()}. {cure}")
+        if self._manager is not None:  # an error has ended the `fit` before
+            self._manager.close()
+        self._manager = _manager(self.directory)
+        self._num_since = self._num_steps = 0
+        if self._manager.latest_step() is not None:
+            _restore(self._manager, self.model, _BACKUP)
+        # JAX follows the signal of several processes itself.
+        if jax.process_count() == 1 and threading.current_thread() is threading.main_thread():
+            before = signal.getsignal(signal.SIGTERM)
+
+            def terminate(*_: Any) -> None:
+                self._is_terminated = True
+                signal.signal(signal.SIGTERM, before)
+
+            signal.signal(signal.SIGTERM, terminate)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Called by Keras."""
+        self._num_since += 1
+        self._num_steps += 1
+        if self._is_terminated or self._manager.reached_preemption(self._num_steps):
+            self.on_train_end()
+            raise SystemExit(128 + signal.SIGTERM)
+        if isinstance(self.save_freq, int) and self._num_since >= self.save_freq:
+            self._save()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Called by Keras."""
+        if self.save_freq == "epoch":
+            self._save()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Called by Keras."""
+        self._save()
+        self._manager.close()
+        self._manager = None
+
+    def _save(self) -> None:
+        import orbax.checkpoint as ocp
+
+        self._num_since = 0
+        task, step = self.model, int(self.model.optimizer.iterations)
+        if step in self._manager.all_steps():
+            return
+        place: dict[str, Any] = {}
+        task._training_place.save_own_variables(place)
+        items = {
+            "state": ocp.args.StandardSave(_state(task)),
+            "place": ocp.args.StandardSave(place),
+            "task": ocp.args.JsonSave(json.loads(json.dumps(keras.saving.serialize_keras_object(task)))),
+        }
+        self._manager.save(step, args=ocp.args.Composite(**items))
+
+
+def load_backup(directory: str | os.PathLike[str]) -> Any:
+    """The task of the last `Backup` in a directory, with its optimizer; in one process, on any backend of Keras.
+
+    Save or export it like any other: on TensorFlow, `load_backup("backup").export("saved_model")`.
+
+    Args:
+        directory: the directory of a `Backup`.
+
+    Raises:
+        FileNotFoundError: it holds no complete backup.
+        ModuleNotFoundError: Orbax is not installed.
+    """
+    import orbax.checkpoint as ocp
+
+    if not (path := Path(directory).absolute()).is_dir() or (step := (manager := _manager(path)).latest_step()) is None:
+        raise FileNotFoundError(checks.message(_LOAD, "directory", "hold a complete backup", str(directory)))
+    with manager:
+        config = manager.restore(step, args=ocp.args.Composite(task=ocp.args.JsonRestore()))["task"]
+        task = keras.saving.deserialize_keras_object(config)
+        _restore(manager, task, _LOAD)
+    return task
+
+
+def _manager(directory: Path) -> Any:
+    try:
+        import orbax.checkpoint as ocp
+    except ModuleNotFoundError as error:
+        cure = 'Install it: `python -m pip install "keras-bert-layers[jax]"`.'
+        raise ModuleNotFoundError(f"`{_BACKUP}` needs the package orbax-checkpoint. {cure}") from error
+    return ocp.CheckpointManager(directory, options=ocp.CheckpointManagerOptions(max_to_keep=1))
+
+
+def _state(task: Any) -> dict[str, Any]:
+    """Weights, dropout and the optimizer; metrics are a part of the training's place."""
+    return {name: values for name, values in task.get_state_tree().items() if name != "metrics_variables"}
+
+
+def _restore(manager: Any, task: Any, owner: str) -> None:
+    """Reads the last checkpoint into a task, as this task's weights are divided."""
+    import jax
+    import orbax.checkpoint as ocp
+
+    here = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+    wanted = keras.tree.map_structure(
+        lambda value: jax.ShapeDtypeStruct(
+            tuple(value.shape), keras.backend.standardize_dtype(value.dtype), sharding=getattr(value, "sharding", here)
+        ),
+        _state(task),
+    )
+    items = {"state": ocp.args.StandardRestore(wanted), "place": ocp.args.StandardRestore()}
+    try:
+        found = manager.restore(manager.latest_step(), args=ocp.args.Composite(**items))
+    except ValueError as error:
+        rule = f"hold the backup of a {type(task).__name__} with the same layers and optimizer"
+        raise ValueError(checks.message(owner, "directory", rule, str(manager.directory))) from error
+    task.set_state_tree(found["state"])
+    task._training_place.load_own_variables(found["place"])
