@@ -12,6 +12,10 @@ trains a tiny model on a few built-in documents, without any download. On your o
     ... --vocabulary vocab.txt [--cased]            a vocabulary that you have
     ... --dtype mixed_bfloat16                      half of the memory, on hardware that supports it
 
+With KERAS_BACKEND=jax it trains on all accelerators of the machine, or of several machines: start it on each, with
+
+    ... --coordinator 10.0.0.1:1234 --num-processes 2 --process-id 0      1 on the second machine; --output is shared
+
 Run the same command again after an interruption: complete shards are kept, and training resumes from the last backup to
 the same weights. In `--output`, the program writes
 
@@ -28,6 +32,8 @@ import dataclasses
 import importlib.util
 from pathlib import Path
 from typing import Any
+
+from keras_bert_layers.cli.train import add_process_arguments, export, files_of_first, join_processes
 
 SEED = 7
 SMOKE_TEXT = """the cat sleeps on the roof\nit is warm there\nthen it rains\nthe cat comes down\n
@@ -57,6 +63,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--backup-steps", type=int, default=1000, help="steps between two backups (default: 1000)")
     parser.add_argument("--dtype", help="a dtype policy such as mixed_bfloat16")
     parser.add_argument("--output", type=Path, default=Path("pretrain_output"), help="where to write the results")
+    add_process_arguments(parser)
     arguments = parser.parse_args()
     if arguments.smoke == (arguments.data is not None):
         parser.error("give --data or --smoke")
@@ -77,20 +84,25 @@ def files_of(arguments: argparse.Namespace, names: Any, output: Path) -> Any:
     )
 
 
-def make_parts(kbl: Any, arguments: argparse.Namespace, files: Any, output: Path) -> tuple[Any, Any]:
-    """Backbone and preprocessor: of the user's weights, or new ones with a vocabulary that fits the text."""
+def write_vocabulary(arguments: argparse.Namespace, files: Any, output: Path) -> Path:
+    """The vocabulary of a new model: the user's, or one that fits the text."""
     from keras_bert_layers.preprocessing import train_vocabulary
 
-    if arguments.weights is not None:
-        preprocessor = kbl.load_preprocessor(arguments.weights, max_length=arguments.max_length)
-        return kbl.load_backbone(arguments.weights), preprocessor
-    vocabulary, lowercase = arguments.vocabulary or output / "vocab.txt", not arguments.cased
+    vocabulary: Path = arguments.vocabulary or output / "vocab.txt"
     if not vocabulary.is_file():
         sentences = (sentence for document in files for sentence in document)
         size = 160 if arguments.smoke else arguments.vocabulary_size
-        tokens = train_vocabulary(sentences, size, lowercase=lowercase)
+        tokens = train_vocabulary(sentences, size, lowercase=not arguments.cased)
         vocabulary.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
-    tokenizer = kbl.BertTokenizer(vocabulary, lowercase=lowercase)
+    return vocabulary
+
+
+def make_parts(kbl: Any, arguments: argparse.Namespace, vocabulary: Path | None) -> tuple[Any, Any]:
+    """Backbone and preprocessor: of the user's weights, or new ones."""
+    if vocabulary is None:
+        preprocessor = kbl.load_preprocessor(arguments.weights, max_length=arguments.max_length)
+        return kbl.load_backbone(arguments.weights), preprocessor
+    tokenizer = kbl.BertTokenizer(vocabulary, lowercase=not arguments.cased)
     config = kbl.presets.preset_config("bert_uncased_L-2_H-128_A-2" if arguments.smoke else arguments.preset)
     config = dataclasses.replace(config, vocabulary_size=tokenizer.vocabulary_size())
     return kbl.BertBackbone(config), kbl.BertPreprocessor(tokenizer, max_length=arguments.max_length)
@@ -101,21 +113,26 @@ def train(arguments: argparse.Namespace, output: Path) -> None:
     import keras
 
     import keras_bert_layers as kbl
+    from keras_bert_layers.checkpoints import save_kerashub
     from keras_bert_layers.data import TextCorpus, write_shards
     from keras_bert_layers.optimizers import OptimizerLogger, WarmupLinearDecay, google_adamw
     from keras_bert_layers.preprocessing import NextSentence
 
     keras.utils.set_random_seed(SEED)
+    is_first = join_processes(arguments)
+    in_turn = kbl.distribution.first_process_first
     if arguments.dtype:
         keras.config.set_dtype_policy(arguments.dtype)
-    files = files_of(arguments, arguments.data, output)
-    backbone, preprocessor = make_parts(kbl, arguments, files, output)
+    files = in_turn(lambda: files_of(arguments, arguments.data, output))
+    vocabulary = None if arguments.weights else in_turn(lambda: write_vocabulary(arguments, files, output))
+    backbone, preprocessor = make_parts(kbl, arguments, vocabulary)
 
     def corpus(documents: Any) -> Any:
         rule, length = NextSentence(), arguments.max_length
         return TextCorpus(documents, preprocessor.tokenizer, rule=rule, max_length=length, seed=SEED)
 
-    shards = write_shards(corpus(files), output / "shards", num_duplicates=min(arguments.duplicates, arguments.epochs))
+    num_duplicates = min(arguments.duplicates, arguments.epochs)
+    shards = in_turn(lambda: write_shards(corpus(files), output / "shards", num_duplicates=num_duplicates))
     num_rows = min(shards.num_rows)
     num_steps = -(-num_rows // arguments.batch_size) * arguments.epochs
     print(f"{shards.manifest['documents']:,} documents, {num_rows:,} rows per epoch, {num_steps:,} steps")
@@ -125,40 +142,39 @@ def train(arguments: argparse.Namespace, output: Path) -> None:
     )
     rate = WarmupLinearDecay(arguments.rate, num_steps, num_warmup_steps=num_steps // 10)
     pretrainer.compile(google_adamw(rate))
-    callbacks = [
-        keras.callbacks.BackupAndRestore(output / "backup", save_freq=arguments.backup_steps),
-        OptimizerLogger(),
-        keras.callbacks.CSVLogger(output / "log.csv", append=True),
-    ]
-    if importlib.util.find_spec("tensorboard"):  # pip install tensorboard
+    backup = kbl.distribution.Backup if keras.backend.backend() == "jax" else keras.callbacks.BackupAndRestore
+    callbacks = [backup(output / "backup", save_freq=arguments.backup_steps), OptimizerLogger()]
+    if is_first:
+        callbacks.append(keras.callbacks.CSVLogger(output / "log.csv", append=True))
+    if is_first and importlib.util.find_spec("tensorboard"):  # pip install tensorboard
         callbacks.append(keras.callbacks.TensorBoard(output / "tensorboard", write_graph=False))
     pretrainer.fit(
         shards,
         batch_size=arguments.batch_size,
         epochs=arguments.epochs,
         callbacks=callbacks,
-        verbose=0 if arguments.smoke else 1,
+        verbose=1 if is_first and not arguments.smoke else 0,
     )
     if arguments.held_out or arguments.smoke:
         held_out = files if arguments.smoke else files_of(arguments, arguments.held_out, output)
-        held_out_shards = write_shards(corpus(held_out), output / "held_out")
+        held_out_shards = in_turn(lambda: write_shards(corpus(held_out), output / "held_out"))
         result = pretrainer.evaluate(held_out_shards, verbose=0, return_dict=True)
         shown = ("masked_lm_perplexity", "masked_lm_accuracy", "next_sentence_accuracy")
         print("held out: " + ", ".join(f"{name} {result[name]:.3f}" for name in shown))
-    save(kbl, pretrainer, output)
-
-
-def save(kbl: Any, pretrainer: Any, output: Path) -> None:
-    """Writes the model in every format, and a SavedModel that fills masks."""
-    from keras_bert_layers.checkpoints import save_kerashub
-
-    pretrainer.save(output / "pretrainer.keras")
-    kbl.save_huggingface(pretrainer, output / "huggingface")
-    kbl.save_google(pretrainer, output / "google")
-    fill_mask = kbl.load_task(output / "huggingface", "masked_lm")
-    save_kerashub(fill_mask, output / "kerashub")  # which has no next-sentence task
-    fill_mask.export(output / "fill_mask")
+    with files_of_first(output) as folder:
+        save(kbl, pretrainer, folder)
+        in_turn(lambda: None)  # wait for the first
+        fill_mask = kbl.load_task(output / "huggingface", "masked_lm")
+        save_kerashub(fill_mask, folder / "kerashub")  # which has no next-sentence task
+        in_turn(lambda: export(fill_mask, output / "kerashub", output / "fill_mask") if is_first else None)
     print(f"wrote pretrainer.keras, huggingface, google, kerashub and fill_mask to {output}")
+
+
+def save(kbl: Any, pretrainer: Any, folder: Path) -> None:
+    """Writes the model in the formats that have its two tasks."""
+    pretrainer.save(folder / "pretrainer.keras")
+    kbl.save_huggingface(pretrainer, folder / "huggingface")
+    kbl.save_google(pretrainer, folder / "google")
 
 
 if __name__ == "__main__":

@@ -6,15 +6,17 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.tasks.task import Task
+
+Result = TypeVar("Result")
 
 _INITIALIZE, _LAYOUT_MAP, _BACKUP, _LOAD = "distribution.initialize", "bert_layout_map", "Backup", "load_backup"
 # What a launcher sets for each of several processes: Keras, JAX on Open MPI, SLURM and TPU.
@@ -72,6 +74,36 @@ def _launched(variables: Mapping[str, str]) -> int:
     """How many processes a launcher says it has started; 1 where there is none."""
     counts = [int(variables[name]) for name in _NUM_PROCESSES if variables.get(name, "").isdecimal()]
     return max([1, *counts, *(len(variables[name].split(",")) for name in _HOSTS if name in variables)])
+
+
+def is_first_process() -> bool:
+    """Whether this is the only process of a job, or the first one: the one that writes files and reports."""
+    if keras.backend.backend() != "jax":
+        return True
+    import jax
+
+    return bool(jax.process_index() == 0)
+
+
+def first_process_first(function: Callable[[], Result]) -> Result:
+    """Calls a function in the first process, and then in all others, which wait until then.
+
+    It is for functions that write what they do not find: `first_process_first(lambda: write_shards(corpus, "shards"))`
+    writes shards once, and all processes read them.
+
+    Args:
+        function: takes no arguments. All processes must see the files that it writes. It must not compute on devices,
+            or make or load a model: that is for all processes at the same time.
+
+    Returns:
+        What the function has returned in this process.
+    """
+    result = function() if is_first_process() else None
+    if keras.backend.backend() == "jax":
+        from jax.experimental import multihost_utils
+
+        multihost_utils.sync_global_devices("first_process_first")
+    return result if is_first_process() else function()  # type: ignore[return-value]
 
 
 def bert_layout_map(
@@ -222,7 +254,7 @@ class Backup(keras.callbacks.Callback):
         place: dict[str, Any] = {}
         task._training_place.save_own_variables(place)
         items = {
-            "state": ocp.args.StandardSave(_state(task)),
+            "state": ocp.args.StandardSave({name: variable.value for name, variable in _state(task).items()}),
             "place": ocp.args.StandardSave(place),
             "task": ocp.args.JsonSave(json.loads(json.dumps(keras.saving.serialize_keras_object(task)))),
         }
@@ -241,10 +273,12 @@ def load_backup(directory: str | os.PathLike[str]) -> Any:
         FileNotFoundError: it holds no complete backup.
         ModuleNotFoundError: Orbax is not installed.
     """
+    path = Path(directory).absolute()
+    manager = _manager(path) if path.is_dir() else None
+    if manager is None or (step := manager.latest_step()) is None:
+        raise FileNotFoundError(checks.message(_LOAD, "directory", "hold a complete backup", str(directory)))
     import orbax.checkpoint as ocp
 
-    if not (path := Path(directory).absolute()).is_dir() or (step := (manager := _manager(path)).latest_step()) is None:
-        raise FileNotFoundError(checks.message(_LOAD, "directory", "hold a complete backup", str(directory)))
     with manager:
         config = manager.restore(step, args=ocp.args.Composite(task=ocp.args.JsonRestore()))["task"]
         task = keras.saving.deserialize_keras_object(config)
@@ -262,8 +296,9 @@ def _manager(directory: Path) -> Any:
 
 
 def _state(task: Any) -> dict[str, Any]:
-    """Weights, dropout and the optimizer; metrics are a part of the training's place."""
-    return {name: values for name, values in task.get_state_tree().items() if name != "metrics_variables"}
+    """The variables of a task and its optimizer, by number and path; metrics are a part of the training's place."""
+    variables = (*task.trainable_variables, *task.non_trainable_variables, *task.optimizer.variables)
+    return {f"{index:05} {variable.path.replace('/', '.')}": variable for index, variable in enumerate(variables)}
 
 
 def _restore(manager: Any, task: Any, owner: str) -> None:
@@ -272,17 +307,19 @@ def _restore(manager: Any, task: Any, owner: str) -> None:
     import orbax.checkpoint as ocp
 
     here = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-    wanted = keras.tree.map_structure(
-        lambda value: jax.ShapeDtypeStruct(
-            tuple(value.shape), keras.backend.standardize_dtype(value.dtype), sharding=getattr(value, "sharding", here)
-        ),
-        _state(task),
-    )
+    variables = _state(task)
+    wanted = {
+        name: jax.ShapeDtypeStruct(
+            tuple(variable.shape), variable.dtype, sharding=getattr(variable.value, "sharding", here)
+        )
+        for name, variable in variables.items()
+    }
     items = {"state": ocp.args.StandardRestore(wanted), "place": ocp.args.StandardRestore()}
     try:
         found = manager.restore(manager.latest_step(), args=ocp.args.Composite(**items))
     except ValueError as error:
         rule = f"hold the backup of a {type(task).__name__} with the same layers and optimizer"
         raise ValueError(checks.message(owner, "directory", rule, str(manager.directory))) from error
-    task.set_state_tree(found["state"])
+    for name, value in found["state"].items():
+        variables[name].assign(value)
     task._training_place.load_own_variables(found["place"])

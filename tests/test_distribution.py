@@ -4,7 +4,7 @@ import keras
 import pytest
 
 from keras_bert_layers import BertBackbone, BertConfig, BertPretrainer
-from keras_bert_layers.distribution import _launched, bert_layout_map, initialize
+from keras_bert_layers.distribution import Backup, _launched, bert_layout_map, initialize, load_backup
 
 
 def mesh_of(shape):
@@ -75,3 +75,26 @@ def test_arguments_of_initialize(monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(ValueError, match="`process_id` must be less than 2. Received: process_id=2"):
         initialize("127.0.0.1:1234", 2, 2)
+
+
+def test_backup_where_it_cannot_be_made(tmp_path):
+    for save_freq in (0, "epochs"):
+        with pytest.raises((ValueError, TypeError), match=r"`Backup`: `save_freq` must be"):
+            Backup(tmp_path, save_freq=save_freq)
+    backup = Backup(tmp_path)
+    backup.set_model(keras.Sequential())
+    with pytest.raises(TypeError, match=r"`model` must be a Task"):
+        backup.on_train_begin()
+    if keras.backend.backend() != "jax":
+        backup.set_model(BertPretrainer(BertBackbone(CONFIG)))
+        with pytest.raises(
+            RuntimeError, match=r"needs Keras on JAX. Received: \w+. Use `keras.callbacks.BackupAndRestore`"
+        ):
+            backup.on_train_begin()
+
+
+def test_no_backup_to_load(tmp_path):
+    pytest.importorskip("orbax.checkpoint", reason="the extra `jax` brings it")
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(FileNotFoundError, match=r"`load_backup`: `directory` must hold a complete backup"):
+            load_backup(folder)

@@ -3,8 +3,9 @@
 A checkpoint with a trained head keeps it; otherwise the encoder is written. Nothing half-written is ever left: DEST
 is written completely or not at all.
 
-SOURCE is a directory in HuggingFace's, sentence-transformers', Google's or KerasHub's layout; a .keras file; a name,
-hf://owner/name or hf://owner/name@REVISION; or a preset such as bert_base_uncased.
+SOURCE is a directory in HuggingFace's, sentence-transformers', Google's or KerasHub's layout; a .keras file; a
+directory of distribution.Backup; a name, hf://owner/name or hf://owner/name@REVISION; or a preset such as
+bert_base_uncased.
 
 layouts:
   huggingface   a directory for transformers, and for sentence-transformers if the model embeds sentences

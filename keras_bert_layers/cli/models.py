@@ -15,6 +15,9 @@ PROGRAM_FILE = "saved_model.pb"
 #: The model in a directory that the command `train` wrote.
 MODEL = "model.keras"
 
+#: In a directory of `distribution.Backup`, Orbax's file in each backup.
+BACKUP_FILES = "[0-9]*/_CHECKPOINT_METADATA"
+
 ENCODER = "encoder"
 
 FLOAT_BYTES = 4
@@ -58,7 +61,7 @@ def load_model(source: str, task: str | None, *, owner: str, tokenizer: bool = T
     """Loads the trained task of a source, or its encoder if it has no trained head.
 
     Args:
-        source: a directory, `hf://…`, a preset's name, a `.keras` file, or what `train` wrote.
+        source: a directory, `hf://…`, a preset's name, a `.keras` file, what `train` wrote, or a `distribution.Backup`.
         task: the task to load, `"encoder"`, or None for the task that the source states.
         owner: the command, for errors.
         tokenizer: False to load a model without its preprocessor.
@@ -73,7 +76,7 @@ def load_model(source: str, task: str | None, *, owner: str, tokenizer: bool = T
     with quiet_start():
         import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and Keras, and its backend
     source = source_of(source)
-    if path := keras_file(source):
+    if (path := keras_file(source)) or any((path := Path(source)).glob(BACKUP_FILES)):
         return _keras_model(path, task, owner=owner)
     return _checkpoint_model(source, task, owner=owner, tokenizer=tokenizer)
 
@@ -122,14 +125,15 @@ def _checkpoint_model(source: str, task: str | None, *, owner: str, tokenizer: b
 
 
 def _keras_model(path: Path, task: str | None, *, owner: str) -> LoadedModel:
-    """The model in a `.keras` file."""
+    """The model in a `.keras` file, or in a directory of `distribution.Backup`."""
     from keras_bert_layers import BertBackbone
     from keras_bert_layers.checkpoints import CheckpointError
     from keras_bert_layers.checkpoints.files.keras_file import read_keras_file
+    from keras_bert_layers.distribution import load_backup
 
-    if not path.is_file():
+    if not path.exists():
         raise CheckpointError(f"`{owner}`: no such file: {path}.")
-    model: Any = read_keras_file(path)
+    model: Any = load_backup(path) if path.suffix != ".keras" else read_keras_file(path)
     row = task_of(model)
     name = None if row is None else row.name
     if name is None and not isinstance(model, BertBackbone):

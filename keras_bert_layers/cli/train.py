@@ -25,11 +25,15 @@ Examples:
 """
 
 import argparse
+import contextlib
 import json
 import math
+import os
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-length", type=int, metavar="N", help="tokens per row; longer rows are cut (default: the model's)")
     shown = "the random state of the validation rows, the order and the new head (default: 7)"
     add("--seed", type=int, default=7, metavar="N", help=shown)
+    add_process_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -96,31 +101,47 @@ def run(arguments: argparse.Namespace) -> int:
         import keras
 
         import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and the backend
+        from keras_bert_layers.distribution import first_process_first
     keras.utils.set_random_seed(arguments.seed)
+    is_first = join_processes(arguments)
     model = new_task(arguments.source, task, (training, validation), arguments)
     report(OWNER, f"{counted(training.num_rows, 'row')} to train on, {validation.num_rows} to validate on")
     if names := getattr(model, "class_names", None):
         report(OWNER, f"{len(names)} classes: {first_names(names, _NAMES_IN_A_LINE)}")
     history = _fit(model, training, validation, arguments)
     metrics = measured(model, validation, arguments.batch_size)
+    found = report_of(model, validation)
+    facts = {
+        "task": task,
+        "from": arguments.source,
+        "rows": training.num_rows,
+        "validation_rows": validation.num_rows,
+        "epochs": len(history["loss"]),
+        "validation": {name: json_number(value) for name, value in metrics.items()},
+        "history": {name: [*map(json_number, values)] for name, values in history.items()},
+    }
+    with files_of_first(arguments.to) as path:
+        if is_first:
+            _write(model, facts, found, metrics, arguments)
+        else:
+            model.save(path / MODEL)
+        first_process_first(lambda: None)  # the others wait: a process that ends takes the job with it after a time
+    return 0
+
+
+def _write(
+    model: Any, facts: dict[str, Any], found: Any, metrics: dict[str, float], arguments: argparse.Namespace
+) -> None:
+    """Writes the directory, and reports."""
     with atomic_write(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
         folder.mkdir()
         model.save(folder / MODEL)
-        model.export(folder / EXPORT, version=1)
-        facts = {
-            "task": task,
-            "from": arguments.source,
-            "rows": training.num_rows,
-            "validation_rows": validation.num_rows,
-            "epochs": len(history["loss"]),
-            "validation": {name: json_number(value) for name, value in metrics.items()},
-            "history": {name: [*map(json_number, values)] for name, values in history.items()},
-        }
+        (folder / EXPORT).mkdir()
+        export(model, folder / MODEL, folder / EXPORT / "1")
         (folder / "report.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-        lines = _write_pictures(model, validation, history, folder)
+        lines = _write_pictures(found, facts["history"], folder)
     sys.stdout.writelines(f"{line}\n" for line in [*_lines(facts, metrics), *lines])
     sys.stdout.write(f"{arguments.to}: {type(model).__name__}, {model.count_params():,} parameters\n")
-    return 0
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -263,12 +284,12 @@ def measured(model: Any, validation: TrainingRows, batch_size: int) -> dict[str,
     return {name: float(value) for name, value in metrics.items()}
 
 
-def _write_pictures(model: Any, validation: TrainingRows, history: dict[str, Any], folder: Path) -> list[str]:
-    """Writes the pages, and returns the lines of a classifier's report."""
+def _write_pictures(found: Any, history: dict[str, Any], folder: Path) -> list[str]:
+    """Writes the pages, and returns the lines of a classifier's report, if there is one."""
     from keras_bert_layers.visualization import ReportPicture, TrainingCurves
 
     TrainingCurves(history).save(folder / "training.html")
-    if (found := report_of(model, validation)) is None:
+    if found is None:
         return []
     ReportPicture(found).save(folder / "report.html")
     return str(found).splitlines()
@@ -297,3 +318,58 @@ def _lines(facts: dict[str, Any], metrics: dict[str, float]) -> list[str]:
 def json_number(value: float) -> float | None:
     """JSON has no infinity and no NaN, so these become None."""
     return value if math.isfinite(value) else None
+
+
+def add_process_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments by which the processes of a job find each other."""
+    group = parser.add_argument_group("several processes with KERAS_BACKEND=jax, where no launcher says so")
+    add = group.add_argument
+    add("--coordinator", metavar="HOST:PORT", help="the address of the first process")
+    add("--num-processes", type=int, metavar="N", help="how many processes there are")
+    add("--process-id", type=int, metavar="N", help="the index of this process, from 0 on")
+
+
+def join_processes(arguments: argparse.Namespace) -> bool:
+    """Joins the processes of a job and takes all of its devices; on TensorFlow, there is one. Returns if it is first.
+
+    Raises:
+        RuntimeError: several processes, and Keras does not run on JAX.
+        ValueError: some of the arguments are missing.
+    """
+    import keras
+
+    from keras_bert_layers import distribution
+
+    given = (arguments.coordinator, arguments.num_processes, arguments.process_id)
+    if keras.backend.backend() == "jax" or given != (None, None, None):
+        distribution.initialize(*given)
+    return distribution.is_first_process()
+
+
+@contextlib.contextmanager
+def files_of_first(path: Path) -> Iterator[Path]:
+    """Where a process saves a model: at the path in the first one, and in a folder that is deleted in the others.
+
+    JAX lets all processes of a job compute the same, and saving a model computes.
+    """
+    from keras_bert_layers.distribution import is_first_process
+
+    if is_first_process():
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def export(model: Any, saved: Path, path: Path) -> None:
+    """Writes a SavedModel: of a model, or on other backends than TensorFlow of what it was saved to."""
+    import keras
+
+    if keras.backend.backend() == "tensorflow":
+        model.export(path)
+        return
+    command = [sys.executable, "-m", "keras_bert_layers", "convert", str(saved), str(path), "--to", "saved-model"]
+    # On a processor: an accelerator's memory is JAX's.
+    variables = {**os.environ, "KERAS_BACKEND": "tensorflow", "CUDA_VISIBLE_DEVICES": "-1"}
+    if subprocess.run(command, env=variables, check=False, stdout=subprocess.DEVNULL).returncode:
+        raise ValueError(f"`{OWNER}`: {saved} was not exported; the error is above.")

@@ -33,16 +33,22 @@ def outputs(*arguments: object, variables: Sequence[dict[str, str]] = ({},)) -> 
     return [json.loads(text.splitlines()[-1]) for text in texts]
 
 
-def in_processes(amount: str, count: int) -> list[dict]:
+def environments(count: int) -> list[dict[str, str]]:
+    """What each of several processes of a job is told; one process is told nothing."""
+    if count == 1:
+        return [{}]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     common = {"JOB_ADDRESSES": f"127.0.0.1:{port}", "NUM_PROCESSES": str(count)}
-    variables = [
+    return [
         {f"KERAS_DISTRIBUTION_{name}": value for name, value in {**common, "PROCESS_ID": str(index)}.items()}
         for index in range(count)
     ]
-    return outputs(amount, "process", variables=variables)
+
+
+def in_processes(amount: str, count: int) -> list[dict]:
+    return outputs(amount, "process", variables=environments(count))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,120 @@
+"""`distribution.Backup`: trainings that were interrupted end as those that were not, with any number of processes."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keras_bert_layers as kbl
+from tests.tasks.training.test_distributed import ENVIRONMENT, environments
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("orbax.checkpoint", reason="the extra `jax` brings it")
+PROGRAM = Path(__file__).with_name("distributed_backups.py")
+# 61 rows in batches of 8: 24 steps in 3 epochs.
+NUM_STEPS = 24
+
+
+def run(folder, *, processes=1, mesh=(1, 1), event=()):
+    """The exit codes of the processes, and what each prints last. `event` happens in the last process."""
+    running = []
+    for index, variables in enumerate(environments(processes)):
+        happens = event if index == processes - 1 else ()
+        command = [sys.executable, PROGRAM, folder, *mesh, *happens]
+        command = [str(argument) for argument in command]
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        running.append(subprocess.Popen(command, env=ENVIRONMENT | variables, **streams))
+    try:
+        texts = [process.communicate(timeout=540)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    return [process.returncode for process in running], texts
+
+
+def result(folder, **options):
+    codes, texts = run(folder, **options)
+    assert set(codes) == {0}, texts
+    return json.loads(texts[0].splitlines()[-1])
+
+
+def check_resumed(found, undisturbed, *, tolerance=1e-5):
+    """As the undisturbed training: its last epochs' metrics, and its weights; sums over devices round differently."""
+    assert found["steps"] == undisturbed["steps"] == NUM_STEPS
+    np.testing.assert_allclose(found["weights"], undisturbed["weights"], rtol=tolerance, atol=tolerance)
+    for name, values in found["history"].items():
+        np.testing.assert_allclose(values, undisturbed["history"][name][-len(values) :], rtol=tolerance, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return result("-")
+
+
+def test_sigterm_saves_first(tmp_path, undisturbed):
+    codes, texts = run(tmp_path / "backup", event=("SIGTERM", 13))
+    assert codes == [128 + signal.SIGTERM], texts
+    assert [path.name for path in (tmp_path / "backup").iterdir()] == ["14"]
+    check_resumed(result(tmp_path / "backup"), undisturbed, tolerance=0)
+
+
+def test_sigterm_of_one_of_two_processes_and_a_restart_of_one(tmp_path, undisturbed):
+    codes, texts = run(tmp_path / "backup", processes=2, event=("SIGTERM", 9))
+    assert codes == [128 + signal.SIGTERM] * 2, texts
+    (saved,) = (tmp_path / "backup").iterdir()
+    assert 10 <= int(saved.name) < NUM_STEPS  # in all processes after the same step
+    check_resumed(result(tmp_path / "backup"), undisturbed)
+    task = kbl.distribution.load_backup(tmp_path / "backup")
+    means = [float(np.mean(np.square(value))) for value in map(np.asarray, task.trainable_variables)]
+    np.testing.assert_allclose(means, undisturbed["weights"], rtol=1e-5, atol=1e-5)
+    assert int(task.optimizer.iterations) == NUM_STEPS
+    task.export(tmp_path / "saved_model")
+    task.save(tmp_path / "masked_lm.keras")
+    expected = kbl.load_task(tmp_path / "masked_lm.keras").answer("word1 [MASK]")["token"]
+    assert task.answer("word1 [MASK]")["token"].tolist() == expected.tolist()
+
+
+@pytest.mark.exhaustive
+def test_a_killed_process_ends_the_others(tmp_path, undisturbed):
+    """JAX misses its heartbeat for 100 seconds."""
+    start = time.monotonic()
+    codes, texts = run(tmp_path / "backup", processes=2, event=("SIGKILL", 13))
+    assert time.monotonic() - start < 200
+    assert codes[1] == -signal.SIGKILL
+    assert codes[0] != 0
+    assert "heartbeat timeout" in texts[0]
+    shutil.copytree(tmp_path / "backup", tmp_path / "copy")
+    check_resumed(result(tmp_path / "backup", processes=2), undisturbed)
+    check_resumed(result(tmp_path / "copy", mesh=(2, 2)), undisturbed)  # onto divided weights
+
+
+@pytest.mark.exhaustive
+def test_divided_weights_resume_in_one_process_and_in_four(tmp_path, undisturbed):
+    run(tmp_path / "backup", mesh=(2, 2), event=("SIGKILL", 13))
+    shutil.copytree(tmp_path / "backup", tmp_path / "copy")
+    check_resumed(result(tmp_path / "backup"), undisturbed)
+    check_resumed(result(tmp_path / "copy", processes=4), undisturbed)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_full_disk_keeps_the_last_backup(tmp_path, undisturbed, processes):
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", str(tmp_path)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small disk cannot be mounted here")
+    try:
+        codes, texts = run(tmp_path / "backup", processes=processes, event=("full", 10))
+        assert 0 not in codes
+        assert "No space left on device" in "".join(texts)
+        assert (tmp_path / "backup" / "9").is_dir()
+        os.remove(tmp_path / "filler")
+        check_resumed(result(tmp_path / "backup", processes=processes), undisturbed)
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
