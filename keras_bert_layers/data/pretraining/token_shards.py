@@ -217,11 +217,12 @@ def _check_shards(path: Path, manifest: dict[str, Any]) -> None:
 
 def _here() -> str:
     """Which of several processes on JAX this is, for errors: each machine may have files of its own."""
-    if keras.backend.backend() != "jax" or keras.distribution.distribution() is None:
+    if keras.backend.backend() != "jax":
         return ""
     import jax
 
-    return f" in process {jax.process_index()} of {jax.process_count()}, on {socket.gethostname()}"
+    count = jax.process_count()
+    return "" if count == 1 else f" in process {jax.process_index()} of {count}, on {socket.gethostname()}"
 
 
 def _path(directory: Path, manifest: dict[str, Any], shard: dict[str, Any]) -> Path:

@@ -101,14 +101,32 @@ def cut_and_encoded(encode: Callable[..., tuple[Any, ...]], *parts: Any) -> tupl
     return {**x, PADDING_ROWS: tf.zeros([num_devices // num_shards, padding], tf.int32)}, *others
 
 
-def on_devices(x: Any) -> Any:
-    """A batch of `predict` with its rows divided among the devices of one process; unchanged where it cannot be."""
+def predict_on_batch(model: keras.Model, x: Any) -> Any:
+    """Keras's `predict_on_batch` with the rows divided among all devices, where they can be; all rows of the outputs.
+
+    Every process calls it with the same whole batch, and gets the same outputs.
+    """
     spread = distribution()
-    if spread is None or spread.num_processes > 1 or any(len(leaf) % num_parts() for leaf in keras.tree.flatten(x)):
-        return x
-    return keras.tree.map_structure(
-        lambda leaf: keras.distribution.distribute_tensor(leaf, spread.get_data_layout(leaf.shape)), x
-    )
+    if spread is None or any(len(leaf) % num_parts() for leaf in keras.tree.flatten(x)):
+        return keras.Model.predict_on_batch(model, x)
+    import jax
+    from jax.experimental import multihost_utils
+
+    def divided(leaf: Any) -> Any:
+        layout = spread.get_data_layout(leaf.shape).backend_layout
+        return jax.make_array_from_process_local_data(layout, np.asarray(leaf), leaf.shape)
+
+    def gathered(*arguments: Any) -> tuple[Any, Any]:
+        outputs, state = function(*arguments)
+        return multihost_utils.process_allgather(outputs, tiled=True), state
+
+    model.make_predict_function()
+    function = model.predict_function
+    model.predict_function = gathered
+    try:
+        return keras.Model.predict_on_batch(model, keras.tree.map_structure(divided, x))
+    finally:
+        model.predict_function = function
 
 
 def _model_inputs(x: Any) -> Any:

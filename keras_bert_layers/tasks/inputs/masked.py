@@ -80,7 +80,8 @@ class MaskedInputs(Inputs):
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None, *, seed: Any = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)` with new masks, in graph; a seed, or one per row, repeats masks."""
-        return self.with_labels(self.generator(self.bucketed()(x), seed=seed), y, sample_weight)
+        ids = x if isinstance(x, dict) else self.bucketed()(x)
+        return self.with_labels(self.generator(ids, seed=seed), y, sample_weight)
 
     def with_labels(self, masked: tuple[Any, Any, Any], y: Any, sample_weight: Any) -> tuple[Any, ...]:
         """What the generator returned, as the model trains on it."""
@@ -107,10 +108,17 @@ class MaskedInputs(Inputs):
         seeds = epochs.seeded(self.masking.seed).dataset(tf.data.Dataset.random)
         seeds = seeds.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
         traced = self.traced(self.encode)
-        encode = self.of_own_rows(lambda parts, seeds: traced(*parts, seed=seeds), rows.element_spec[0])
+        are_cut = are_cut_early()
+        is_width_open = are_cut and self.bucketed().padding != "max_length"
+
+        def encode(parts: tuple[Any, ...], seeds: tf.Tensor) -> tuple[Any, ...]:
+            return traced(*parts, seed=seeds)
 
         def masked(parts: tuple[Any, ...], seed: tf.Tensor) -> tuple[Any, ...]:
-            return encode(parts, row_seeds(seed, tf.shape(tf.nest.flatten(parts)[0])[0]))
+            seeds = row_seeds(seed, tf.shape(tf.nest.flatten(parts)[0])[0])
+            if is_width_open:  # the ids of all rows decide the width, but a row's masks follow from its own
+                parts = self.bucketed()(parts[0]), *parts[1:]
+            return cut_and_encoded(encode, parts, seeds) if are_cut else encode(parts, seeds)
 
         return tf.data.Dataset.zip(rows, seeds).map(masked, num_parallel_calls=tf.data.AUTOTUNE)
 
@@ -225,9 +233,9 @@ def equally_many(source: RowSource, epoch: Any) -> tf.data.Dataset:
     num_duplicates = len(source.num_rows)
     size = tf.constant(source.num_rows, tf.int64)[epoch % num_duplicates]
     spare = size - min(source.num_rows)
-    first_left_out = -(epoch // num_duplicates + 1) * spare
-
-    def is_kept(index: tf.Tensor, _: Any) -> tf.Tensor:
-        return (index - first_left_out) % size >= spare
-
-    return rows.enumerate().filter(is_kept).map(lambda _, row: row)
+    # Rows from `begin` to `end` are left out; a negative `begin` counts from the end.
+    end = size - epoch // num_duplicates * spare % size
+    begin = end - spare
+    first = tf.where(begin < 0, end, 0)
+    rest = rows.take(-tf.cast((begin >= 0) & (end < size), tf.int64))  # if there is none, nothing is read again
+    return rows.skip(first).take(begin + tf.where(begin < 0, size, 0) - first).concatenate(rest.skip(end))

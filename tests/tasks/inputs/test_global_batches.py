@@ -82,6 +82,7 @@ def data(tokenizer, shards):
         labels = ["many" if len(text) > 20 else "few" for text in texts(0)]
         compared, masking = ComparedInputs("Owner", preprocessor, 3), Masking(seed=5)
         masked, documents = MaskedInputs("Owner", preprocessor, masking), DocumentInputs("Owner", preprocessor, masking)
+        in_buckets = MaskedInputs("Owner", kbl.BertPreprocessor(tokenizer, max_length=8), masking)
         queries = QueryInputs("Owner", preprocessor, None, {"query": "a "})
         if kind in ("texts", "head and tail", "windows", "dataset", "weights without labels"):
             inputs = TextInputs("Owner", preprocessor, classes)
@@ -107,6 +108,7 @@ def data(tokenizer, shards):
                 ([text.split()[:6] for text in texts(0)], [["O"] * len(text.split()[:6]) for text in texts(0)]),
             ),
             "masked texts": (masked, (texts(0), None, numbers(1))),
+            "masked texts of any width": (in_buckets, (texts(0),)),
             "masked pairs": (documents, (pairs, [0, 1, 1] * 7)),
             "documents": (documents, ([texts(row)[:5] for row in range(7)],)),
             "shards": (documents, (shards(NextSentence()),)),
@@ -119,6 +121,7 @@ def data(tokenizer, shards):
 EARLY = [
     *("texts", "head and tail", "dataset", "weights without labels", "pairs of texts", "vectors", "similarities"),
     *("pairs", "triplets", "queries", "masked texts", "masked pairs", "documents", "shards", "packed rows"),
+    "masked texts of any width",
 ]
 LATE = ["windows", "queries with negatives", "choices", "tags"]
 
