@@ -12,7 +12,6 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.data.pretraining.row_source import SEQUENCES, RowSource
-from keras_bert_layers.data.pretraining.token_shards import TokenShards
 from keras_bert_layers.decoding import find_masks
 from keras_bert_layers.preprocessing.masking.masked_lm_generator import MaskedLMGenerator
 from keras_bert_layers.preprocessing.masking.masking import Masking
@@ -179,7 +178,7 @@ class MaskedInputs(Inputs):
         is_full = source.rule.is_packed or keras.backend.backend() == "jax" or self.preprocessor.padding != "longest"
         width = source.max_length if is_full else None
         padding = {"token_ids": tf.constant(self.preprocessor.tokenizer.pad_id, tf.int32)}
-        if isinstance(source, TokenShards):
+        if rows_of_records := getattr(source, "rows_of_records", None):
             batches = rows.batch(batch_size)
         else:
             shapes = {name: [width] if name in SEQUENCES else [] for name in rows.element_spec}
@@ -187,8 +186,8 @@ class MaskedInputs(Inputs):
         masks_epoch = epoch % source.num_duplicates if source.static_masks else epoch
 
         def masked(batch: Any) -> tuple[Any, ...]:
-            if isinstance(source, TokenShards):
-                batch = source.rows_of_records(batch)
+            if rows_of_records:
+                batch = rows_of_records(batch)
                 batch |= {name: batch[name].to_tensor(padding.get(name), shape=[None, width]) for name in SEQUENCES}
             numbers, labels = batch.pop("row"), batch.pop("label", None)
             return self.with_labels(self.generator(batch, seed=mask_seeds(seed, masks_epoch, numbers)), labels, None)
@@ -222,12 +221,12 @@ class MaskedInputs(Inputs):
 
 
 def equally_many(source: RowSource, epoch: Any) -> tf.data.Dataset:
-    """The rows of an epoch, records for `TokenShards`, as many as in all others: Keras needs equally many steps.
+    """The rows of an epoch, or the records of a source that has some, as many as in all others, as Keras needs it.
 
     Duplicates of a corpus may differ by a few rows. What a longer one leaves out is its end the first time, and other
     rows each time it comes again, so that all rows are trained on.
     """
-    rows = source.records(epoch) if isinstance(source, TokenShards) else source.dataset(epoch)
+    rows = getattr(source, "records", source.dataset)(epoch)
     if source.num_rows is None or min(source.num_rows) == max(source.num_rows):
         return rows
     num_duplicates = len(source.num_rows)
