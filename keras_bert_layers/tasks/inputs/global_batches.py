@@ -121,7 +121,7 @@ def predict_on_batch(model: keras.Model, x: Any) -> Any:
         return multihost_utils.process_allgather(outputs, tiled=True), state
 
     model.make_predict_function()
-    function = model.predict_function
+    function: Any = model.predict_function
     model.predict_function = gathered
     try:
         return keras.Model.predict_on_batch(model, keras.tree.map_structure(divided, x))

@@ -282,8 +282,7 @@ class Inputs:
 
     def of_own_rows(self, encode: Callable[..., tuple[Any, ...]], x: Any) -> Callable[..., tuple[Any, ...]]:
         """`encode` of whole batches; of this process's rows where these alone say what their ids are."""
-        is_early = are_cut_early() and self.has_rows_apart(x)
-        return functools.partial(cut_and_encoded, encode) if is_early else encode
+        return functools.partial(cut_and_encoded, encode) if are_cut_early() and self.has_rows_apart(x) else encode
 
     def has_rows_apart(self, x: Any) -> bool:
         """Whether a row's ids follow from the row alone, their width included, for batches of these specs of `x`."""

@@ -58,22 +58,31 @@ def numbers(seed, *width):
 
 
 @pytest.fixture(scope="module")
-def shards(tokenizer, tmp_path_factory):
-    """Shards of two duplicates by a rule, of documents of four sentences."""
-    folder = tmp_path_factory.mktemp("shards")
+def corpus(tokenizer, tmp_path_factory):
+    """Makes a corpus by a rule, of documents of four sentences."""
+    folder = tmp_path_factory.mktemp("corpus")
     path = folder / "documents.txt"
     path.write_text("\n".join(text + "\n" * (row % 4 == 3) for row, text in enumerate(texts(2))))
     files = kbl.data.DocumentFiles(path, separated_by="blank_lines")
 
+    def corpus(rule):
+        return kbl.data.TextCorpus(files, tokenizer, rule=rule, max_length=13)
+
+    return corpus
+
+
+@pytest.fixture(scope="module")
+def shards(corpus, tmp_path_factory):
+    """Shards of two duplicates by a rule."""
+
     def shards(rule):
-        corpus = kbl.data.TextCorpus(files, tokenizer, rule=rule, max_length=13)
-        return kbl.data.write_shards(corpus, folder / type(rule).__name__, num_duplicates=2)
+        return kbl.data.write_shards(corpus(rule), tmp_path_factory.mktemp("shards"), num_duplicates=2)
 
     return shards
 
 
 @pytest.fixture
-def data(tokenizer, shards):
+def data(tokenizer, corpus, shards):
     """A function from the name of a kind of data to its inputs, and to what `batches` takes."""
 
     def data(kind, padding="max_length"):
@@ -111,6 +120,7 @@ def data(tokenizer, shards):
             "masked texts of any width": (in_buckets, (texts(0),)),
             "masked pairs": (documents, (pairs, [0, 1, 1] * 7)),
             "documents": (documents, ([texts(row)[:5] for row in range(7)],)),
+            "corpus": (documents, (corpus(NextSentence()),)),
             "shards": (documents, (shards(NextSentence()),)),
             "packed rows": (masked, (shards(PackedTexts()),)),
         }[kind]
@@ -120,7 +130,7 @@ def data(tokenizer, shards):
 
 EARLY = [
     *("texts", "head and tail", "dataset", "weights without labels", "pairs of texts", "vectors", "similarities"),
-    *("pairs", "triplets", "queries", "masked texts", "masked pairs", "documents", "shards", "packed rows"),
+    *("pairs", "triplets", "queries", "masked texts", "masked pairs", "documents", "corpus", "shards", "packed rows"),
     "masked texts of any width",
 ]
 LATE = ["windows", "queries with negatives", "choices", "tags"]
@@ -146,7 +156,8 @@ def as_array(leaf):
 
 
 CASES = [
-    *((kind, RowOrder.SHUFFLED, 2, 4) for kind in [*EARLY, *LATE]),
+    *((kind, RowOrder.SHUFFLED, 2, 4) for kind in [*EARLY, *LATE] if kind != "corpus"),
+    ("corpus", None, 2, 4),
     *((kind, None, 4, 4) for kind in ("texts", "pairs", "tags", "masked texts", "shards", "packed rows")),
     *((kind, RowOrder.BY_LENGTH, 1, 2) for kind in ("texts", "pairs of texts", "tags")),
 ]
