@@ -101,7 +101,7 @@ def cut_and_encoded(encode: Callable[..., tuple[Any, ...]], *parts: Any) -> tupl
     return {**x, PADDING_ROWS: tf.zeros([num_devices // num_shards, padding], tf.int32)}, *others
 
 
-def predict_on_batch(model: keras.Model, x: Any) -> Any:
+def predict_on_batch(model: Any, x: Any) -> Any:
     """Keras's `predict_on_batch` with the rows divided among all devices, where they can be; all rows of the outputs.
 
     Every process calls it with the same whole batch, and gets the same outputs.
@@ -112,6 +112,9 @@ def predict_on_batch(model: keras.Model, x: Any) -> Any:
     import jax
     from jax.experimental import multihost_utils
 
+    model.make_predict_function()
+    function = model.predict_function
+
     def divided(leaf: Any) -> Any:
         layout = spread.get_data_layout(leaf.shape).backend_layout
         return jax.make_array_from_process_local_data(layout, np.asarray(leaf), leaf.shape)
@@ -120,8 +123,6 @@ def predict_on_batch(model: keras.Model, x: Any) -> Any:
         outputs, state = function(*arguments)
         return multihost_utils.process_allgather(outputs, tiled=True), state
 
-    model.make_predict_function()
-    function: Any = model.predict_function
     model.predict_function = gathered
     try:
         return keras.Model.predict_on_batch(model, keras.tree.map_structure(divided, x))

@@ -64,7 +64,7 @@ def rows_of_a_process() -> Iterator[list[float]]:
 
     def recorded(model: keras.Model, x: dict) -> object:
         ids = x["token_ids"]
-        parts = {shard.index: len(shard.data) for shard in getattr(ids, "addressable_shards", ())} or {0: len(ids)}
+        parts = {str(shard.index): len(shard.data) for shard in getattr(ids, "addressable_shards", ())} or {0: len(ids)}
         shares.append(sum(parts.values()) / len(ids))
         return predict_on_batch(model, x)
 
