@@ -19,7 +19,12 @@ Blocks = Iterable[tuple[TokenRows, np.ndarray]]
 
 @runtime_checkable
 class RowSource(Protocol):
-    """The protocol of `TextCorpus` and `TokenShards`: rows of token ids, epoch by epoch, in a fixed order."""
+    """The protocol of `TextCorpus` and `TokenShards`: rows of token ids, epoch by epoch, in a fixed order.
+
+    A source may have two more methods, which training then uses in place of `dataset`, as they cost less:
+    `records(epoch)`, the same rows in another form, and `rows_of_records(records)`, which makes rows of a batch of
+    records, with ragged sequences `(batch, tokens)`.
+    """
 
     #: Makes rows of documents.
     rule: RowRule
