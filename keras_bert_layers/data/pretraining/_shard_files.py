@@ -77,17 +77,12 @@ def write_records(path: Path, rows: TokenRows, numbers: np.ndarray, *, compressi
             file.write(example.SerializeToString(deterministic=True))
 
 
-def read_records(paths: tf.data.Dataset, *, compression: str, has_labels: bool) -> tf.data.Dataset:
-    """The rows of files in their order, as `RowSource.dataset` has them."""
-    features = {name: tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True) for name in SEQUENCES}
+def rows_of_records(records: tf.Tensor, *, has_labels: bool) -> dict[str, Any]:
+    """What `write_records` wrote: a row of a scalar string; of strings `(batch,)` rows, with ragged sequences."""
+    features: dict[str, Any] = {name: tf.io.RaggedFeature(tf.int64) for name in SEQUENCES}
     features |= {name: tf.io.FixedLenFeature([], tf.int64) for name in (("label", "row") if has_labels else ("row",))}
-
-    def parsed(example: tf.Tensor) -> dict[str, tf.Tensor]:
-        row = tf.io.parse_single_example(example, features)
-        return {name: value if name == "row" else tf.cast(value, tf.int32) for name, value in row.items()}
-
-    # Not in parallel: that takes more time than parsing a row.
-    return tf.data.TFRecordDataset(paths, compression).map(parsed)
+    rows = (tf.io.parse_example if records.shape.rank else tf.io.parse_single_example)(records, features)
+    return {name: value if name == "row" else tf.cast(value, tf.int32) for name, value in rows.items()}
 
 
 def facts_of(path: Path) -> dict[str, Any] | None:

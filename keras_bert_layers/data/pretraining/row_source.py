@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -18,7 +19,12 @@ Blocks = Iterable[tuple[TokenRows, np.ndarray]]
 
 @runtime_checkable
 class RowSource(Protocol):
-    """The protocol of `TextCorpus` and `TokenShards`: rows of token ids, epoch by epoch, in a fixed order."""
+    """The protocol of `TextCorpus` and `TokenShards`: rows of token ids, epoch by epoch, in a fixed order.
+
+    A source may have two more methods, which training then uses in place of `dataset`, as they cost less:
+    `records(epoch)`, the same rows in another form, and `rows_of_records(records)`, which makes rows of a batch of
+    records, with ragged sequences `(batch, tokens)`.
+    """
 
     #: Makes rows of documents.
     rule: RowRule
@@ -50,37 +56,38 @@ class RowSource(Protocol):
         ...
 
 
-def rows_of_blocks(blocks: Callable[[int], Blocks], rule: RowRule, epoch: Any) -> tf.data.Dataset:
-    """The rows of an epoch, as `RowSource.dataset` gives them.
+def records_of_blocks(blocks: Callable[[int], Blocks], rule: RowRule, epoch: Any) -> tf.data.Dataset:
+    """The rows of an epoch as `rows_of_bytes` takes them: like those of `RowSource.dataset`, with sequences as strings.
 
     Args:
         blocks: returns rows and their numbers, int64 `(rows,)`, block by block, for an epoch.
         rule: what made the rows.
         epoch: an integer of at least 0, or an int64 scalar tensor.
     """
-    names = (*SEQUENCES, "bounds", "row", *(("label",) if rule.has_labels else ()))
-    dtypes = tf.int32, tf.int8, tf.int32, tf.int64, tf.int64, tf.int32
+    names = (*SEQUENCES, "row", *(("label",) if rule.has_labels else ()))
+    dtypes = (*[tf.string] * len(SEQUENCES), tf.int64, tf.int32)
     signature = {name: tf.TensorSpec([None], dtype) for name, dtype in zip(names, dtypes, strict=False)}
+    in_bytes = partial(_blocks_in_bytes, blocks, names)
+    made = tf.data.Dataset.from_generator(in_bytes, output_signature=signature, args=(epoch,))
+    return made.prefetch(1).flat_map(tf.data.Dataset.from_tensor_slices)
 
-    flat = partial(_flat_blocks, blocks, names)
-    made = tf.data.Dataset.from_generator(flat, output_signature=signature, args=(epoch,))
-    return made.prefetch(1).flat_map(_rows_of_block)
 
-
-# Not inside of `rows_of_blocks`: AutoGraph warns of a function that holds a generator.
-def _flat_blocks(blocks: Callable[[int], Blocks], names: tuple[str, ...], epoch: Any) -> Iterator[dict[str, Any]]:
+# Not inside of `records_of_blocks`: AutoGraph warns of a function that holds a generator.
+def _blocks_in_bytes(blocks: Callable[[int], Blocks], names: tuple[str, ...], epoch: Any) -> Iterator[dict[str, Any]]:
     for rows, numbers in blocks(int(epoch)):
-        values = rows.token_ids, rows.segment_ids, rows.text_numbers, rows.bounds, numbers, rows.labels
-        yield dict(zip(names, values, strict=False))
+        contents = [array.astype("<i4").tobytes() for array in (rows.token_ids, rows.segment_ids, rows.text_numbers)]
+        bounds = list(itertools.pairwise((4 * rows.bounds).tolist()))
+        sequences = [np.array([content[start:end] for start, end in bounds], object) for content in contents]
+        yield dict(zip(names, (*sequences, numbers, rows.labels), strict=False))
 
 
-def _rows_of_block(flat: dict[str, tf.Tensor]) -> tf.data.Dataset:
-    bounds = flat["bounds"]
+def rows_of_bytes(records: dict[str, Any]) -> dict[str, Any]:
+    """A row of `records_of_blocks`; of a batch of them the rows, with ragged sequences."""
 
-    def row(index: tf.Tensor) -> dict[str, tf.Tensor]:
-        start = bounds[index : index + 1]
-        length = bounds[index + 1 : index + 2] - start
-        found = {name: tf.cast(tf.slice(flat[name], start, length), tf.int32) for name in SEQUENCES}
-        return found | {name: flat[name][index] for name in ("row", "label") if name in flat}
+    def sequence(content: tf.Tensor) -> Any:
+        values = tf.io.decode_raw(tf.strings.reduce_join(content), tf.int32)
+        if content.shape.rank == 0:
+            return values
+        return tf.RaggedTensor.from_row_lengths(values, tf.strings.length(content) // 4, validate=False)
 
-    return tf.data.Dataset.range(tf.size(bounds, tf.int64) - 1).map(row)
+    return {name: sequence(value) if name in SEQUENCES else value for name, value in records.items()}

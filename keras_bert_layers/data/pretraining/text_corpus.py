@@ -14,7 +14,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.data.pretraining.document_files import Block, DocumentFiles
-from keras_bert_layers.data.pretraining.row_source import rows_of_blocks
+from keras_bert_layers.data.pretraining.row_source import records_of_blocks, rows_of_bytes
 from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments
 from keras_bert_layers.preprocessing.rows.token_rows import RowRule, TokenRows
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer, check_is_tokenizer
@@ -132,7 +132,13 @@ class TextCorpus:
         Raises:
             ValueError: when the rows are taken, a document that cannot be used; TensorFlow shows it as its own error.
         """
-        return rows_of_blocks(self._blocks, self.rule, epoch)
+        return self.records(epoch).map(rows_of_bytes)
+
+    def records(self, epoch: Any) -> tf.data.Dataset:
+        """The rows of `dataset` in bytes; `rows_of_records` takes one or a batch of them."""
+        return records_of_blocks(self._blocks, self.rule, epoch)
+
+    rows_of_records = staticmethod(rows_of_bytes)
 
     def tokens(self, block: Block) -> _Tokens:
         """The documents of a block as ids."""

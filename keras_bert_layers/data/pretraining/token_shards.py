@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
@@ -16,7 +18,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.data.pretraining._shard_files import (
     FORMAT,
     MANIFEST,
-    read_records,
+    rows_of_records,
     settings_of_tokenizer,
     shard_path,
 )
@@ -136,17 +138,23 @@ class TokenShards:
             ValueError: when the rows are taken, a shard whose SHA-256 is not that of the manifest; TensorFlow shows it
                 as its own error. A shard is hashed when it is first read.
         """
+        # Not in parallel: that takes more time than parsing a row.
+        return self.records(epoch).map(self.rows_of_records)
+
+    def records(self, epoch: Any) -> tf.data.Dataset:
+        """The rows of `dataset` as they are in the files, strings; `rows_of_records` takes one or a batch of them."""
         paths = tf.constant([self._paths(duplicate) for duplicate in range(self.num_duplicates)])
         paths = paths[tf.cast(epoch, tf.int64) % self.num_duplicates]
 
         def checked(path: tf.Tensor) -> tf.Tensor:
             return tf.ensure_shape(tf.numpy_function(self._checked_once, [path], tf.string), [])
 
-        return read_records(
-            tf.data.Dataset.from_tensor_slices(paths).map(checked),
-            compression=self.manifest["compression"],
-            has_labels=self.rule.has_labels,
-        )
+        files = tf.data.Dataset.from_tensor_slices(paths).map(checked)
+        return tf.data.TFRecordDataset(files, self.manifest["compression"])
+
+    def rows_of_records(self, records: tf.Tensor) -> dict[str, Any]:
+        """The row of a record; of a batch of them the rows, with ragged sequences."""
+        return rows_of_records(records, has_labels=self.rule.has_labels)
 
     def _checked_once(self, path: bytes) -> bytes:
         """The path of a shard, unless its content is damaged."""
@@ -154,7 +162,7 @@ class TokenShards:
         if (expected := self._hashes.get(file.name)) is not None:
             with file.open("rb") as content:
                 if hashlib.file_digest(content, "sha256").hexdigest() != expected:
-                    raise ValueError(f"`{OWNER}`: {file} is damaged: its SHA-256 is not {expected}. {_REMOVE}")
+                    raise ValueError(f"`{OWNER}`: {file} is damaged{_here()}: its SHA-256 is not {expected}. {_REMOVE}")
             del self._hashes[file.name]
         return path
 
@@ -201,9 +209,20 @@ def _check_shards(path: Path, manifest: dict[str, Any]) -> None:
         num_rows[shard["duplicate"]] += shard["rows"]
         file = _path(path.parent, manifest, shard)
         if file.stat().st_size != shard.get("bytes"):
-            raise ValueError(f"`{OWNER}`: {file} has {file.stat().st_size} bytes, not {shard.get('bytes')}. {_REMOVE}")
+            found = f"{file.stat().st_size} bytes{_here()}, not {shard.get('bytes')}"
+            raise ValueError(f"`{OWNER}`: {file} has {found}. {_REMOVE}")
     if not all(num_rows.values()):
         raise ValueError(f"`{OWNER}`: {path}: each of {num_duplicates:,} duplicates must have at least one row.")
+
+
+def _here() -> str:
+    """Which of several processes on JAX this is, for errors: each machine may have files of its own."""
+    if keras.backend.backend() != "jax":
+        return ""
+    import jax
+
+    count = jax.process_count()
+    return "" if count == 1 else f" in process {jax.process_index()} of {count}, on {socket.gethostname()}"
 
 
 def _path(directory: Path, manifest: dict[str, Any], shard: dict[str, Any]) -> Path:

@@ -56,9 +56,15 @@ class ComparedInputs(Inputs):
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)`, in graph; the texts of a row one after the other."""
+        texts, *others = self.of_whole(x, y, sample_weight)
+        return super().encode(tf.reshape(texts, [-1]), *others)
+
+    def of_whole(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """The texts of pairs in one table, with ids that tell which texts of the whole batch are equal."""
         if not isinstance(x, tuple):
-            self._check_targets(y)
-            return super().encode(x, y, sample_weight)
+            if len(x.shape) == 1:
+                self._check_targets(y)
+            return without_none(x, y, sample_weight)
         texts = joined(x)  # [B, 2 or more]
         if y is None:
             y = {TEXTS: text_ids(texts)}
@@ -66,7 +72,7 @@ class ComparedInputs(Inputs):
             y = {SIMILARITY: tf.reshape(tf.cast(y, tf.float32), [-1, 1])}
         else:
             raise ValueError(checks.message(self.owner, "y", "be None beside triplets", type(y)))
-        return super().encode(tf.reshape(texts, [-1]), y, sample_weight)
+        return without_none(texts, y, sample_weight)
 
     def _check_targets(self, y: Any) -> None:
         """Refuses, beside single texts, anything but target vectors."""
@@ -143,14 +149,28 @@ class QueryInputs(Inputs):
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)`, in graph: the documents of all rows, then all first negatives."""
+        texts, *others = self.of_whole(x, y, sample_weight)
+        if len(texts.shape) == 1:
+            return self.side(QUERY).encode(texts)
+        (queries,) = self.side(QUERY).encode(texts[:, 0])
+        (documents,) = self.side(DOCUMENT).encode(column_by_column(texts[:, 1:]))
+        return {QUERY: queries, DOCUMENT: documents}, *others
+
+    def of_whole(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+        """The texts of pairs in one table `(batch, 2 + negatives)`, with ids that tell which are equal."""
+        if not isinstance(x, tuple) and len(x.shape) == 2:
+            return without_none(x, y, sample_weight)
         if y is not None:
             self.labels(x, y)
         if not isinstance(x, tuple):
-            return self.side(QUERY).encode(x)
-        texts = joined(x)  # [B, 2 + negatives]
-        (queries,) = self.side(QUERY).encode(texts[:, 0])
-        (documents,) = self.side(DOCUMENT).encode(column_by_column(texts[:, 1:]))
-        return without_none({QUERY: queries, DOCUMENT: documents}, {TEXTS: text_ids(texts)}, sample_weight)
+            return (x,)
+        texts = joined(x)
+        return without_none(texts, {TEXTS: text_ids(texts)}, sample_weight)
+
+    def has_rows_apart(self, x: Any) -> bool:
+        """Not with negatives, which come after the documents of all rows."""
+        has_pairs = isinstance(x, tuple) and len(x) == 2
+        return has_pairs and super().has_rows_apart(x) and self.side(DOCUMENT).bucketed().padding == "max_length"
 
     def read_together(self, columns: Any) -> Any:
         """All texts, one by one."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.data.pretraining.row_source import RowSource, rows_of_blocks
+from keras_bert_layers.data.pretraining.row_source import RowSource, records_of_blocks, rows_of_bytes
 from keras_bert_layers.preprocessing.rows.segment_pairs import NextSentence
 from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments, check_documents
 from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
@@ -51,7 +51,13 @@ class DocumentsInMemory:
 
     def dataset(self, epoch: Any) -> tf.data.Dataset:
         """The rows of an epoch in random order; see `RowSource`."""
-        return rows_of_blocks(self._blocks, self.rule, epoch)
+        return self.records(epoch).map(rows_of_bytes)
+
+    def records(self, epoch: Any) -> tf.data.Dataset:
+        """The rows of `dataset` in bytes; `rows_of_records` takes one or a batch of them."""
+        return records_of_blocks(self._blocks, self.rule, epoch)
+
+    rows_of_records = staticmethod(rows_of_bytes)
 
     def _blocks(self, epoch: int) -> Iterator[tuple[TokenRows, np.ndarray]]:
         generator, left, number = np.random.default_rng([self.seed, epoch]), self.num_rows[0], 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from keras_bert_layers._internal.lazy import tf
 
 #: An input whose shape is `(devices, padding rows)`: how many rows at the end of the batch only pad it.
 PADDING_ROWS = "padding_rows"
+_are_cut = contextvars.ContextVar("are_cut", default=False)
 
 
 def distribution() -> Any:
@@ -37,53 +39,95 @@ def agreed(number: int) -> int:
 
 @contextlib.contextmanager
 def parts_are_cut() -> Iterator[None]:
-    """The context in which Keras takes batches for the part of this process, and does not cut them once more."""
+    """The context in which Keras takes batches for the part of this process, and does not cut them once more.
+
+    Batches that are made in it may be cut before there are ids of them; see `are_cut_early`.
+    """
     spread = distribution()
     before = getattr(spread, "auto_shard_dataset", False)
+    token = _are_cut.set(spread is not None)
     try:
         if before:
             spread.auto_shard_dataset = False
         yield
     finally:
+        _are_cut.reset(token)
         if before:
             spread.auto_shard_dataset = True
 
 
 def part_of_process(batches: Any) -> Any:
-    """Batches `(x, y, sample_weight)` that every process makes, as the part that this one gives to its devices.
+    """Batches `(x, y, sample_weight)` as the part that this process gives to its devices; see `cut_and_encoded`.
 
-    A batch is padded with copies of its first rows to as many as the devices cut into equal parts. `x` gets the input
-    `PADDING_ROWS`, and `on_real_rows` leaves these rows out of losses and metrics.
+    Batches that were cut before have the input `PADDING_ROWS` and stay unchanged.
     """
-    if (spread := distribution()) is None:
+    if distribution() is None or PADDING_ROWS in batches.element_spec[0]:
         return batches
+    return batches.map(
+        lambda *batch: cut_and_encoded(lambda *parts: parts, *batch), num_parallel_calls=tf.data.AUTOTUNE
+    )
+
+
+def are_cut_early() -> bool:
+    """Whether batches that are made now are for the part of this process, so that it need not encode all of them.
+
+    That is right where a row's ids follow from the row alone, their width included.
+    """
+    return _are_cut.get()
+
+
+def cut_and_encoded(encode: Callable[..., tuple[Any, ...]], *parts: Any) -> tuple[Any, ...]:
+    """`encode(*parts)` of the rows that this process gives to its devices, from parts of a whole batch; in graph.
+
+    A batch is padded with copies of its first rows to as many as the devices cut into equal parts. The first of what
+    `encode` returns, a dictionary, gets the input `PADDING_ROWS`, and `on_real_rows` leaves these rows out of losses
+    and metrics.
+    """
+    spread = distribution()
     num_devices = spread.num_model_replicas
     num_shards = min(num_devices, spread.num_processes)
+    num_rows = tf.reduce_min([tf.shape(leaf)[0] for leaf in tf.nest.flatten(parts) if leaf is not None])
+    padding = -num_rows % num_devices
+    bounds = tf.range(num_shards + 1) * ((num_rows + padding) // num_shards)
 
-    def cut(x: dict[str, tf.Tensor], *others: Any) -> tuple[Any, ...]:
-        num_rows = tf.reduce_min([tf.shape(leaf)[0] for leaf in tf.nest.flatten((x, *others))])
-        padding = -num_rows % num_devices
-        bounds = tf.range(num_shards + 1) * ((num_rows + padding) // num_shards)
+    def part(leaf: Any) -> Any:
+        if leaf is None:
+            return None
+        each = tf.shape(leaf)[0] // num_rows  # pairs have several rows of ids
+        begin, end = each * bounds[spread.data_shard_id], each * bounds[spread.data_shard_id + 1]
+        return tf.gather(leaf, tf.range(begin, end) % tf.shape(leaf)[0])
 
-        def part(leaf: tf.Tensor) -> tf.Tensor:
-            each = tf.shape(leaf)[0] // num_rows  # pairs have several rows of ids
-            begin, end = each * bounds[spread.data_shard_id], each * bounds[spread.data_shard_id + 1]
-            return tf.gather(leaf, tf.range(begin, end) % tf.shape(leaf)[0])
-
-        x, *others = tf.nest.map_structure(part, (x, *others))
-        return {**x, PADDING_ROWS: tf.zeros([num_devices // num_shards, padding], tf.int32)}, *others
-
-    return batches.map(cut, num_parallel_calls=tf.data.AUTOTUNE)
+    x, *others = encode(*tf.nest.map_structure(part, parts))
+    return {**x, PADDING_ROWS: tf.zeros([num_devices // num_shards, padding], tf.int32)}, *others
 
 
-def on_devices(x: Any) -> Any:
-    """A batch of `predict` with its rows divided among the devices of one process; unchanged where it cannot be."""
+def predict_on_batch(model: Any, x: Any) -> Any:
+    """Keras's `predict_on_batch` with the rows divided among all devices, where they can be; all rows of the outputs.
+
+    Every process calls it with the same whole batch, and gets the same outputs.
+    """
     spread = distribution()
-    if spread is None or spread.num_processes > 1 or any(len(leaf) % num_parts() for leaf in keras.tree.flatten(x)):
-        return x
-    return keras.tree.map_structure(
-        lambda leaf: keras.distribution.distribute_tensor(leaf, spread.get_data_layout(leaf.shape)), x
-    )
+    if spread is None or any(len(leaf) % num_parts() for leaf in keras.tree.flatten(x)):
+        return keras.Model.predict_on_batch(model, x)
+    import jax
+    from jax.experimental import multihost_utils
+
+    model.make_predict_function()
+    function = model.predict_function
+
+    def divided(leaf: Any) -> Any:
+        layout = spread.get_data_layout(leaf.shape).backend_layout
+        return jax.make_array_from_process_local_data(layout, np.asarray(leaf), leaf.shape)
+
+    def gathered(*arguments: Any) -> tuple[Any, Any]:
+        outputs, state = function(*arguments)
+        return multihost_utils.process_allgather(outputs, tiled=True), state
+
+    model.predict_function = gathered
+    try:
+        return keras.Model.predict_on_batch(model, keras.tree.map_structure(divided, x))
+    finally:
+        model.predict_function = function
 
 
 def _model_inputs(x: Any) -> Any:

@@ -33,6 +33,7 @@ from keras_bert_layers.tasks.inputs.columns import (
 )
 from keras_bert_layers.tasks.inputs.cut_texts import CutTexts, token_counts
 from keras_bert_layers.tasks.inputs.epochs import Epochs, batches_of_rows
+from keras_bert_layers.tasks.inputs.global_batches import are_cut_early, cut_and_encoded
 from keras_bert_layers.tasks.inputs.streams import BatchStream, as_dataset, columns_of_table, is_table
 
 #: Shape and dtype of one string per row, as signatures of exported models have them.
@@ -276,7 +277,20 @@ class Inputs:
 
     def encoded(self, rows: tf.data.Dataset, epochs: Epochs | None) -> tf.data.Dataset:
         """A dataset of checked batches `(x, y, sample_weight)`, encoded."""
-        return rows.map(self.traced(self._encode_for(epochs is not None)), num_parallel_calls=tf.data.AUTOTUNE)
+        encode = self.of_own_rows(self.traced(self._encode_for(epochs is not None)), rows.element_spec[0])
+        return rows.map(lambda *batch: encode(*self.of_whole(*batch)), num_parallel_calls=tf.data.AUTOTUNE)
+
+    def of_own_rows(self, encode: Callable[..., tuple[Any, ...]], x: Any) -> Callable[..., tuple[Any, ...]]:
+        """`encode` of whole batches; of this process's rows where these alone say what their ids are."""
+        return functools.partial(cut_and_encoded, encode) if are_cut_early() and self.has_rows_apart(x) else encode
+
+    def has_rows_apart(self, x: Any) -> bool:
+        """Whether a row's ids follow from the row alone, their width included, for batches of these specs of `x`."""
+        return self.bucketed().padding == "max_length" and not isinstance(self.long_texts, Windows)
+
+    def of_whole(self, *batch: Any) -> tuple[Any, ...]:
+        """What `encode` needs of a batch of which it may get some rows; it takes the result in place of the batch."""
+        return batch
 
     def _encode_for(self, training: bool) -> Callable[..., tuple[Any, ...]]:
         """`encode`, for training or for evaluation."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,14 +11,15 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
-from keras_bert_layers.data.pretraining.row_source import RowSource
+from keras_bert_layers.data.pretraining.row_source import SEQUENCES, RowSource
 from keras_bert_layers.decoding import find_masks
 from keras_bert_layers.preprocessing.masking.masked_lm_generator import MaskedLMGenerator
 from keras_bert_layers.preprocessing.masking.masking import Masking
-from keras_bert_layers.preprocessing.masking.random_numbers import mask_seeds
+from keras_bert_layers.preprocessing.masking.random_numbers import mask_seeds, row_seeds
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks.inputs.columns import on_host
 from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, with_num_batches
+from keras_bert_layers.tasks.inputs.global_batches import are_cut_early, cut_and_encoded
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 from keras_bert_layers.tasks.inputs.written_masks import preprocessor_with_masks
 
@@ -77,7 +79,8 @@ class MaskedInputs(Inputs):
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None, *, seed: Any = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)` with new masks, in graph; a seed, or one per row, repeats masks."""
-        return self.with_labels(self.generator(self.bucketed()(x), seed=seed), y, sample_weight)
+        ids = x if isinstance(x, dict) else self.bucketed()(x)
+        return self.with_labels(self.generator(ids, seed=seed), y, sample_weight)
 
     def with_labels(self, masked: tuple[Any, Any, Any], y: Any, sample_weight: Any) -> tuple[Any, ...]:
         """What the generator returned, as the model trains on it."""
@@ -103,10 +106,20 @@ class MaskedInputs(Inputs):
         # A stream of seeds, and not a stateful draw in `map`, whose parallel calls run in any order.
         seeds = epochs.seeded(self.masking.seed).dataset(tf.data.Dataset.random)
         seeds = seeds.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
-        encode = self.traced(self.encode)
-        return tf.data.Dataset.zip(rows, seeds).map(
-            lambda parts, seed: encode(*parts, seed=seed), num_parallel_calls=tf.data.AUTOTUNE
-        )
+        traced = self.traced(self.encode)
+        are_cut = are_cut_early()
+        is_width_open = are_cut and self.bucketed().padding != "max_length"
+
+        def encode(parts: tuple[Any, ...], seeds: tf.Tensor) -> tuple[Any, ...]:
+            return traced(*parts, seed=seeds)
+
+        def masked(parts: tuple[Any, ...], seed: tf.Tensor) -> tuple[Any, ...]:
+            seeds = row_seeds(seed, tf.shape(tf.nest.flatten(parts)[0])[0])
+            if is_width_open:  # the ids of all rows decide the width, but a row's masks follow from its own
+                parts = self.bucketed()(parts[0]), *parts[1:]
+            return cut_and_encoded(encode, parts, seeds) if are_cut else encode(parts, seeds)
+
+        return tf.data.Dataset.zip(rows, seeds).map(masked, num_parallel_calls=tf.data.AUTOTUNE)
 
     # Batches of the rows of a source. Their masks follow from a seed, the epoch and a row's number alone.
 
@@ -164,16 +177,24 @@ class MaskedInputs(Inputs):
         # JAX compiles each length, and packed rows are full.
         is_full = source.rule.is_packed or keras.backend.backend() == "jax" or self.preprocessor.padding != "longest"
         width = source.max_length if is_full else None
-        shapes = {name: [] if name in ("row", "label") else [width] for name in rows.element_spec}
-        pad_id = tf.constant(self.preprocessor.tokenizer.pad_id, tf.int32)
-        padding = {name: pad_id if name == "token_ids" else None for name in shapes}
+        padding = {"token_ids": tf.constant(self.preprocessor.tokenizer.pad_id, tf.int32)}
+        if rows_of_records := getattr(source, "rows_of_records", None):
+            batches = rows.batch(batch_size)
+        else:
+            shapes = {name: [width] if name in SEQUENCES else [] for name in rows.element_spec}
+            batches = rows.padded_batch(batch_size, shapes, {name: padding.get(name) for name in shapes})
         masks_epoch = epoch % source.num_duplicates if source.static_masks else epoch
 
-        def masked(batch: dict[str, Any]) -> tuple[Any, ...]:
+        def masked(batch: Any) -> tuple[Any, ...]:
+            if rows_of_records:
+                batch = rows_of_records(batch)
+                batch |= {name: batch[name].to_tensor(padding.get(name), shape=[None, width]) for name in SEQUENCES}
             numbers, labels = batch.pop("row"), batch.pop("label", None)
             return self.with_labels(self.generator(batch, seed=mask_seeds(seed, masks_epoch, numbers)), labels, None)
 
-        return rows.padded_batch(batch_size, shapes, padding).map(masked, num_parallel_calls=tf.data.AUTOTUNE)
+        # With early cuts, on JAX, all batches have one width.
+        encode = functools.partial(cut_and_encoded, masked) if are_cut_early() else masked
+        return batches.map(encode, num_parallel_calls=tf.data.AUTOTUNE)
 
     # Outputs at each `[MASK]` that is written in a text.
 
@@ -200,20 +221,20 @@ class MaskedInputs(Inputs):
 
 
 def equally_many(source: RowSource, epoch: Any) -> tf.data.Dataset:
-    """The rows of an epoch, as many as in every other epoch, because Keras needs equally many steps.
+    """The rows of an epoch, or the records of a source that has some, as many as in all others, as Keras needs it.
 
     Duplicates of a corpus may differ by a few rows. What a longer one leaves out is its end the first time, and other
     rows each time it comes again, so that all rows are trained on.
     """
-    rows = source.dataset(epoch)
+    rows = getattr(source, "records", source.dataset)(epoch)
     if source.num_rows is None or min(source.num_rows) == max(source.num_rows):
         return rows
     num_duplicates = len(source.num_rows)
     size = tf.constant(source.num_rows, tf.int64)[epoch % num_duplicates]
     spare = size - min(source.num_rows)
-    first_left_out = -(epoch // num_duplicates + 1) * spare
-
-    def is_kept(index: tf.Tensor, _: Any) -> tf.Tensor:
-        return (index - first_left_out) % size >= spare
-
-    return rows.enumerate().filter(is_kept).map(lambda _, row: row)
+    # Rows from `begin` to `end` are left out; a negative `begin` counts from the end.
+    end = size - epoch // num_duplicates * spare % size
+    begin = end - spare
+    first = tf.where(begin < 0, end, 0)
+    rest = rows.take(-tf.cast((begin >= 0) & (end < size), tf.int64))  # if there is none, nothing is read again
+    return rows.skip(first).take(begin + tf.where(begin < 0, size, 0) - first).concatenate(rest.skip(end))

@@ -119,6 +119,10 @@ class WordInputs(Inputs):
             by_word |= {"tags": tags, "given_tags": tf.where(begins_given_word(words.word_ids), tags, IGNORED)}
         return without_none(words.inputs, by_word, sample_weight)
 
+    def has_rows_apart(self, x: Any) -> bool:
+        """False: positions count in the windows of all rows."""
+        return False
+
     def outputs(self, columns: Any, run: Callable[..., Any]) -> list[np.ndarray]:
         """The logits of the given words of each row, `(words, tags)`."""
         words = self.word_logits(columns, run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs.columns import has_key, is_dataset, num_rows, stacked
-from keras_bert_layers.tasks.inputs.global_batches import on_devices
+from keras_bert_layers.tasks.inputs.global_batches import predict_on_batch
 from keras_bert_layers.tasks.inputs.streams import batches_of_pydataset
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
 from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, Progress, plan
@@ -170,7 +171,7 @@ class Predictor:
         """A function from a batch of ids to the outputs of the model, or of a part of it."""
         model = self.part(part)
         if keras.backend.backend() != "tensorflow":
-            return lambda batch: keras.Model.predict_on_batch(model, on_devices(batch))
+            return functools.partial(predict_on_batch, model)
         if model.run_eagerly:
             return model.predict_step
         specs = {name: tf.TensorSpec(value.shape, value.dtype) for name, value in model.input.items()}

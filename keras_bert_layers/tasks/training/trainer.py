@@ -208,10 +208,10 @@ class Trainer:
             return keras.Model.evaluate(task, without_autotune(x), **options)
         self._check_devices()
         self._read_packed(x)
-        batches = pipeline.batches(x, y, sample_weight, batch_size=batch_size)
-        if task.loss is not None:
-            pipeline.check_labels(x, y)
         with parts_are_cut():
+            batches = pipeline.batches(x, y, sample_weight, batch_size=batch_size)
+            if task.loss is not None:
+                pipeline.check_labels(x, y)
             return keras.Model.evaluate(task, without_autotune(part_of_process(batches)), **options)
 
     @_traced_again_after_errors

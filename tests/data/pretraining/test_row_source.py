@@ -1,4 +1,4 @@
-"""Rows of blocks as a dataset of single rows."""
+"""Rows of blocks as a dataset of single rows, and as records."""
 
 import logging
 
@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers.data.pretraining.row_source import rows_of_blocks
+from keras_bert_layers.data.pretraining.row_source import records_of_blocks, rows_of_bytes
 from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
 
 
 class Rule:
     def __init__(self, has_labels):
         self.has_labels = has_labels
+
+
+def rows_of_blocks(*arguments):
+    return records_of_blocks(*arguments).map(rows_of_bytes)
 
 
 def blocks(epoch, labels):
@@ -32,6 +36,14 @@ def test_rows_of_blocks(has_labels, rows_of):
     if has_labels:
         expected = [{**row, "label": label} for row, label in zip(expected, [1, 0, 0], strict=True)]
     assert found == expected
+
+
+def test_a_batch_of_records():
+    records = records_of_blocks(lambda epoch: blocks(epoch, True), Rule(has_labels=True), 3)
+    (found,) = records.batch(4).map(rows_of_bytes)
+    assert found["token_ids"].to_list() == [[30, 31], [32, 33, 34], [32, 33, 34]]
+    assert found["padding_mask"].to_list() == [[1, 1], [1, 2, 2], [1, 2, 2]]
+    assert found["label"].numpy().tolist() == [1, 0, 0]
 
 
 def test_no_blocks(rows_of):

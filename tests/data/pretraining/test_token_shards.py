@@ -2,7 +2,9 @@
 
 import json
 import re
+import socket
 
+import keras
 import pytest
 
 from keras_bert_layers import BertTokenizer
@@ -83,7 +85,7 @@ def test_manifests_that_are_wrong(directory, tokenizer):
     assert TokenShards(directory, tokenizer).num_rows == (shard["rows"],)
 
 
-def test_a_damaged_shard_is_named(directory, tokenizer):
+def test_a_damaged_shard_is_named(directory, tokenizer, monkeypatch):
     shards = TokenShards(directory, tokenizer)
     file = directory / shards.manifest["shards"][0]["file"]
     content = bytearray(file.read_bytes())
@@ -91,3 +93,14 @@ def test_a_damaged_shard_is_named(directory, tokenizer):
     file.write_bytes(content)
     with pytest.raises(Exception, match=re.escape(f"`TokenShards`: {file} is damaged: its SHA-256 is not")):
         list(shards.dataset(0))
+    jax = pytest.importorskip("jax")
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    monkeypatch.setattr(jax, "process_count", lambda: 3)
+    monkeypatch.setattr(jax, "process_index", lambda: 2)
+    where = f"in process 2 of 3, on {socket.gethostname()}"
+    with pytest.raises(Exception, match=re.escape(f"`TokenShards`: {file} is damaged {where}: its SHA-256 is not")):
+        list(shards.dataset(0))
+    file.write_bytes(content[:-1])
+    size = len(content)
+    with pytest.raises(ValueError, match=re.escape(f"{file} has {size - 1} bytes {where}, not {size}. Remove it")):
+        TokenShards(directory, tokenizer)

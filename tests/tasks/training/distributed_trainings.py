@@ -7,10 +7,12 @@
 predictions, and the weights' means of squares.
 """
 
+import contextlib
 import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ["KERAS_BACKEND"] = "jax"
@@ -55,6 +57,22 @@ def trained(task: kbl.tasks.Task, *data: object, epochs: int = 2, **options: obj
     return {"history": history, "evaluation": evaluation, "weights": weights, "steps": int(task.optimizer.iterations)}
 
 
+@contextlib.contextmanager
+def rows_of_a_process() -> Iterator[list[float]]:
+    """A list of the share of rows that this process computes, for each batch of `predict`."""
+    shares, predict_on_batch = [], keras.Model.predict_on_batch
+
+    def recorded(model: keras.Model, x: dict) -> object:
+        ids = x["token_ids"]
+        parts = {str(shard.index): len(shard.data) for shard in getattr(ids, "addressable_shards", ())} or {0: len(ids)}
+        shares.append(sum(parts.values()) / len(ids))
+        return predict_on_batch(model, x)
+
+    keras.Model.predict_on_batch = recorded
+    yield shares
+    keras.Model.predict_on_batch = predict_on_batch
+
+
 def trainings() -> dict[str, object]:
     tokenizer = kbl.BertTokenizer(TOKENS)
     found = {}
@@ -67,7 +85,9 @@ def trainings() -> dict[str, object]:
     labels = ["many" if len(text.split()) > 6 else "few" for text in texts(0)]
     classifier = new(kbl.BertClassifier, "longest", class_names=["few", "many"])
     found["classifier"] = trained(classifier, texts(0), labels, epochs=7, group_by_length=True)
-    found["classifier"]["predictions"] = classifier.predict(texts(1), verbose=0).tolist()
+    with rows_of_a_process() as shares:
+        found["classifier"]["predictions"] = classifier.predict(texts(1), verbose=0).tolist()
+    assert set(shares) == {1 / keras.distribution.distribution().num_processes if kind == "process" else 1}
     if amount == "all":
         found["masked language model"] = trained(new(kbl.BertMaskedLM, seed=1), texts(0), epochs=7)
         found["pairs without labels"] = trained(new(kbl.BertSentenceEncoder), (texts(0), texts(1)))

@@ -1,0 +1,221 @@
+"""The parts of a batch that several processes make: together the whole batch, and no more work than they are."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_bert_layers as kbl
+from keras_bert_layers._internal.tag_scheme import tag_scheme
+from keras_bert_layers.preprocessing import HeadTail, Masking, NextSentence, PackedTexts, Windows
+from keras_bert_layers.tasks.inputs import (
+    ChoiceInputs,
+    ComparedInputs,
+    DocumentInputs,
+    MaskedInputs,
+    QueryInputs,
+    TextInputs,
+    WordInputs,
+    global_batches,
+)
+from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder
+from keras_bert_layers.tasks.inputs.global_batches import PADDING_ROWS, part_of_process, parts_are_cut
+from keras_bert_layers.tasks.labels import make_labels
+
+NUM_ROWS, BATCH_SIZE = 21, 8  # the last batch has 5 rows, which no number of devices here divides
+WORDS = "a good bad film night".split()
+TAGS = ["O", "B-X", "I-X"]
+
+
+@dataclasses.dataclass
+class Processes:
+    """What `global_batches` asks of a `keras.distribution`, in one of several processes."""
+
+    num_processes: int
+    num_model_replicas: int
+    data_shard_id: int
+
+
+@pytest.fixture
+def process(monkeypatch):
+    """A function that makes this the process of that index, of so many with so many devices together."""
+
+    def process(*numbers):
+        monkeypatch.setattr(global_batches, "distribution", lambda: Processes(*numbers))
+
+    return process
+
+
+def texts(seed):
+    draw = np.random.default_rng(seed)
+    return [" ".join(draw.choice(WORDS, draw.integers(1, 9))) for _ in range(NUM_ROWS)]
+
+
+def numbers(seed, *width):
+    return np.random.default_rng(seed).uniform(-1, 1, (NUM_ROWS, *width)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def corpus(tokenizer, tmp_path_factory):
+    """Makes a corpus by a rule, of documents of four sentences."""
+    folder = tmp_path_factory.mktemp("corpus")
+    path = folder / "documents.txt"
+    path.write_text("\n".join(text + "\n" * (row % 4 == 3) for row, text in enumerate(texts(2))))
+    files = kbl.data.DocumentFiles(path, separated_by="blank_lines")
+
+    def corpus(rule):
+        return kbl.data.TextCorpus(files, tokenizer, rule=rule, max_length=13)
+
+    return corpus
+
+
+@pytest.fixture(scope="module")
+def shards(corpus, tmp_path_factory):
+    """Shards of two duplicates by a rule."""
+
+    def shards(rule):
+        return kbl.data.write_shards(corpus(rule), tmp_path_factory.mktemp("shards"), num_duplicates=2)
+
+    return shards
+
+
+@pytest.fixture
+def data(tokenizer, corpus, shards):
+    """A function from the name of a kind of data to its inputs, and to what `batches` takes."""
+
+    def data(kind, padding="max_length"):
+        preprocessor = kbl.BertPreprocessor(tokenizer, max_length=8, padding=padding)
+        classes = make_labels("single_label_classification", 2, class_names=["few", "many"], threshold=None)
+        labels = ["many" if len(text) > 20 else "few" for text in texts(0)]
+        compared, masking = ComparedInputs("Owner", preprocessor, 3), Masking(seed=5)
+        masked, documents = MaskedInputs("Owner", preprocessor, masking), DocumentInputs("Owner", preprocessor, masking)
+        in_buckets = MaskedInputs("Owner", kbl.BertPreprocessor(tokenizer, max_length=8), masking)
+        queries = QueryInputs("Owner", preprocessor, None, {"query": "a "})
+        if kind in ("texts", "head and tail", "windows", "dataset", "weights without labels"):
+            inputs = TextInputs("Owner", preprocessor, classes)
+            inputs.long_texts = {"head and tail": HeadTail(), "windows": Windows(stride=2)}.get(kind)
+            if kind == "dataset":
+                return inputs, (tf.data.Dataset.from_tensor_slices((texts(0), labels)).batch(BATCH_SIZE),)
+            return inputs, (texts(0), None if kind == "weights without labels" else labels, numbers(1))
+        pairs = texts(0), texts(1)
+        return {
+            "pairs of texts": (TextInputs("Owner", preprocessor, classes, pairs=True), (pairs, labels)),
+            "vectors": (compared, (texts(0), numbers(1, 3))),
+            "similarities": (compared, (pairs, numbers(1), numbers(2))),
+            "pairs": (compared, (pairs,)),
+            "triplets": (compared, ((*pairs, texts(2)),)),
+            "queries": (queries, (pairs, None, numbers(1))),
+            "queries with negatives": (queries, ((*pairs, texts(2)),)),
+            "choices": (
+                ChoiceInputs("Owner", preprocessor, fill_value=-1e9),
+                ((texts(0), [texts(row)[: 1 + row % 3] for row in range(NUM_ROWS)]), np.zeros(NUM_ROWS, int)),
+            ),
+            "tags": (
+                WordInputs("Owner", preprocessor, TAGS, scheme=tag_scheme("Owner", TAGS, None), stride=2),
+                ([text.split()[:6] for text in texts(0)], [["O"] * len(text.split()[:6]) for text in texts(0)]),
+            ),
+            "masked texts": (masked, (texts(0), None, numbers(1))),
+            "masked texts of any width": (in_buckets, (texts(0),)),
+            "masked pairs": (documents, (pairs, [0, 1, 1] * 7)),
+            "documents": (documents, ([texts(row)[:5] for row in range(7)],)),
+            "corpus": (documents, (corpus(NextSentence()),)),
+            "shards": (documents, (shards(NextSentence()),)),
+            "packed rows": (masked, (shards(PackedTexts()),)),
+        }[kind]
+
+    return data
+
+
+EARLY = [
+    *("texts", "head and tail", "dataset", "weights without labels", "pairs of texts", "vectors", "similarities"),
+    *("pairs", "triplets", "queries", "masked texts", "masked pairs", "documents", "corpus", "shards", "packed rows"),
+    "masked texts of any width",
+]
+LATE = ["windows", "queries with negatives", "choices", "tags"]
+
+
+def made(inputs, data, order):
+    """The dataset of an epoch, or of an evaluation if `order` is None, and whether it is cut before there are ids."""
+    batch_size = None if isinstance(data[0], tf.data.Dataset) else BATCH_SIZE
+    epochs = None if order is None else Epochs(order, lambda: (7, 1, 1))
+    with parts_are_cut():
+        dataset = inputs.batches(*data, batch_size=batch_size, epochs=epochs)
+    return dataset, PADDING_ROWS in dataset.element_spec[0]
+
+
+def batches(inputs, data, order):
+    """The batches of `made` as this process trains on them."""
+    dataset, is_early = made(inputs, data, order)
+    return [keras.tree.map_structure(as_array, batch) for batch in part_of_process(dataset)], is_early
+
+
+def as_array(leaf):
+    return None if leaf is None else leaf.numpy()
+
+
+CASES = [
+    *((kind, RowOrder.SHUFFLED, 2, 4) for kind in [*EARLY, *LATE] if kind != "corpus"),
+    ("corpus", None, 2, 4),
+    *((kind, None, 4, 4) for kind in ("texts", "pairs", "tags", "masked texts", "shards", "packed rows")),
+    *((kind, RowOrder.BY_LENGTH, 1, 2) for kind in ("texts", "pairs of texts", "tags")),
+]
+
+
+@pytest.mark.parametrize(("kind", "order", "num_processes", "num_devices"), CASES)
+def test_parts_are_the_whole_batch(kind, order, num_processes, num_devices, data, process):
+    inputs, given = data(kind)
+    expected, is_early = batches(inputs, given, order)
+    assert not is_early
+    parts = []
+    for index in range(num_processes):
+        process(num_processes, num_devices, index)
+        part, is_early = batches(inputs, given, order)
+        assert is_early == (kind in EARLY)
+        parts.append(part)
+    for whole, *of_processes in zip(expected, *parts, strict=True):
+        num_rows = min(map(len, arrays(whole)))
+        num_padding = -num_rows % num_devices
+        for x, *_ in of_processes:
+            assert x.pop(PADDING_ROWS).shape == (num_devices // num_processes, num_padding)
+        for leaf, *leaves in zip(*map(arrays, (whole, *of_processes)), strict=True):
+            size = len(leaf) // num_rows * (num_rows + num_padding)
+            np.testing.assert_array_equal(np.concatenate(leaves), leaf[np.arange(size) % len(leaf)], strict=True)
+
+
+def arrays(batch):
+    return [leaf for leaf in keras.tree.flatten(batch) if leaf is not None]
+
+
+@pytest.mark.parametrize("padding", ["longest", "bucket"])
+def test_whole_batches_decide_their_width(padding, data, process):
+    inputs, given = data("texts", padding)
+    process(2, 2, 1)
+    assert not batches(inputs, given, None)[1]
+
+
+@pytest.mark.parametrize("kind", ["texts", "pairs", "queries", "masked texts", "shards"])
+def test_a_process_encodes_its_rows_alone(kind, data, process, monkeypatch):
+    found = []
+
+    def counted(method):
+        def count(self, strings):
+            result = method(self, strings)
+            tf.py_function(lambda size: found.append(int(size)), [tf.size(strings)], [])
+            return result
+
+        return count
+
+    owner, name = (kbl.data.TokenShards, "rows_of_records") if kind == "shards" else (kbl.BertTokenizer, "tokenize")
+    monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
+    num_rows = {}
+    for numbers in ((1, 1, 0), (4, 4, 0), (4, 4, 3)):
+        process(*numbers)
+        dataset, _ = made(*data(kind), None)
+        found.clear()  # what the search for long texts has read
+        padding = [batch[0][PADDING_ROWS].shape[1] for batch in dataset]
+        num_rows[numbers] = sum(found), sum(padding)
+    (of_one, _), (of_first, num_padding), of_last = num_rows.values()
+    texts_per_row = {"pairs": 2, "queries": 2}.get(kind, 1)
+    assert of_first == of_last[0] == (of_one + texts_per_row * num_padding) / 4
