@@ -76,8 +76,8 @@ def load_model(source: str, task: str | None, *, owner: str, tokenizer: bool = T
     with quiet_start():
         import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and Keras, and its backend
     source = source_of(source)
-    if (path := keras_file(source)) or any((path := Path(source)).glob(BACKUP_FILES)):
-        return _keras_model(path, task, owner=owner)
+    if keras_file(source) or any(Path(source).glob(BACKUP_FILES)):
+        return _keras_model(Path(source), task, owner=owner)
     return _checkpoint_model(source, task, owner=owner, tokenizer=tokenizer)
 
 

@@ -130,6 +130,20 @@ def predict_on_batch(model: Any, x: Any) -> Any:
         model.predict_function = function
 
 
+def predict_ids(model: Any, x: Any, batch_size: int | None, **options: Any) -> Any:
+    """Keras's `predict`; of several processes, which Keras gives no arrays, batch after batch."""
+    spread = distribution()
+    arrays = keras.tree.flatten(x)
+    if spread is None or spread.num_processes == 1 or not all(hasattr(array, "shape") for array in arrays):
+        return keras.Model.predict(model, x, batch_size=batch_size, **options)
+    starts = range(0, len(arrays[0]), size := batch_size or 32)
+    blocks = [
+        predict_on_batch(model, keras.tree.map_structure(lambda array: array[start : start + size], x))  # noqa: B023
+        for start in starts
+    ]
+    return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *blocks)
+
+
 def _model_inputs(x: Any) -> Any:
     return {name: value for name, value in x.items() if name != PADDING_ROWS} if isinstance(x, dict) else x
 

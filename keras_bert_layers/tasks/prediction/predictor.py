@@ -16,7 +16,7 @@ from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.inputs.columns import has_key, is_dataset, num_rows, stacked
-from keras_bert_layers.tasks.inputs.global_batches import predict_on_batch
+from keras_bert_layers.tasks.inputs.global_batches import predict_ids, predict_on_batch
 from keras_bert_layers.tasks.inputs.streams import batches_of_pydataset
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
 from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, Progress, plan
@@ -86,7 +86,7 @@ class Predictor:
         if max_tokens_per_batch is not None:
             rule, cure = "be None for ids", "Ids are computed in the batches that they come in."
             raise ValueError(checks.message(inputs.owner, "max_tokens_per_batch", rule, max_tokens_per_batch, cure))
-        return keras.Model.predict(self._model_for(x), inputs.model_inputs(x), batch_size=batch_size, **options)
+        return predict_ids(self._model_for(x), inputs.model_inputs(x), batch_size, **options)
 
     def stream(
         self, inputs: Inputs, x: Any, batch_size: int | None, max_tokens_per_batch: int | None, *, verbose: Any
