@@ -296,9 +296,13 @@ def _manager(directory: Path) -> Any:
 
 
 def _state(task: Any) -> dict[str, Any]:
-    """The variables of a task and its optimizer, by number and path; metrics are a part of the training's place."""
-    variables = (*task.trainable_variables, *task.non_trainable_variables, *task.optimizer.variables)
-    return {f"{index:05} {variable.path.replace('/', '.')}": variable for index, variable in enumerate(variables)}
+    """The variables of a task and its optimizer; metrics are a part of the training's place.
+
+    By number, as Keras counts the names of some layers over all models of a process.
+    """
+    weights = (*task.trainable_variables, *task.non_trainable_variables)
+    named = {f"{index:05} {variable.name}": variable for index, variable in enumerate(weights)}
+    return named | {f"optimizer {index:05}": variable for index, variable in enumerate(task.optimizer.variables)}
 
 
 def _restore(manager: Any, task: Any, owner: str) -> None:
