@@ -4,7 +4,7 @@ import keras
 import pytest
 
 from keras_bert_layers import BertBackbone, BertConfig, BertPretrainer
-from keras_bert_layers.distribution import Backup, _launched, bert_layout_map, initialize, load_backup
+from keras_bert_layers.distribution import Backup, _launched, bert_layout_map, initialize
 
 
 def mesh_of(shape):
@@ -91,10 +91,3 @@ def test_backup_where_it_cannot_be_made(tmp_path):
             RuntimeError, match=r"needs Keras on JAX. Received: \w+. Use `keras.callbacks.BackupAndRestore`"
         ):
             backup.on_train_begin()
-
-
-def test_no_backup_to_load(tmp_path):
-    pytest.importorskip("orbax.checkpoint", reason="the extra `jax` brings it")
-    for folder in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(FileNotFoundError, match=r"`load_backup`: `directory` must hold a complete backup"):
-            load_backup(folder)

@@ -43,6 +43,7 @@ HOSTS = {
     "docs.jax.dev",
     "github.com",
     "keepachangelog.com",
+    "orbax.readthedocs.io",
     "semver.org",
     "www.gradio.app",
 }
