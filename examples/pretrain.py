@@ -123,7 +123,7 @@ def train(arguments: argparse.Namespace, output: Path) -> None:
     in_turn = kbl.distribution.first_process_first
     if arguments.dtype:
         keras.config.set_dtype_policy(arguments.dtype)
-    files = in_turn(lambda: files_of(arguments, arguments.data, output))
+    files = files_of(arguments, arguments.data, output)
     vocabulary = None if arguments.weights else in_turn(lambda: write_vocabulary(arguments, files, output))
     backbone, preprocessor = make_parts(kbl, arguments, vocabulary)
 
@@ -162,19 +162,15 @@ def train(arguments: argparse.Namespace, output: Path) -> None:
         shown = ("masked_lm_perplexity", "masked_lm_accuracy", "next_sentence_accuracy")
         print("held out: " + ", ".join(f"{name} {result[name]:.3f}" for name in shown))
     with files_of_first(output) as folder:
-        save(kbl, pretrainer, folder)
-        in_turn(lambda: None)  # wait for the first
-        fill_mask = kbl.load_task(output / "huggingface", "masked_lm")
+        pretrainer.save(folder / "pretrainer.keras")
+        kbl.save_huggingface(pretrainer, folder / "huggingface")
+        kbl.save_google(pretrainer, folder / "google")
+    fill_mask = kbl.load_task(output / "huggingface", "masked_lm")
+    with files_of_first(output) as folder:
         save_kerashub(fill_mask, folder / "kerashub")  # which has no next-sentence task
-        in_turn(lambda: export(fill_mask, output / "kerashub", output / "fill_mask") if is_first else None)
+        if is_first:
+            export(fill_mask, folder / "kerashub", folder / "fill_mask")
     print(f"wrote pretrainer.keras, huggingface, google, kerashub and fill_mask to {output}")
-
-
-def save(kbl: Any, pretrainer: Any, folder: Path) -> None:
-    """Writes the model in the formats that have its two tasks."""
-    pretrainer.save(folder / "pretrainer.keras")
-    kbl.save_huggingface(pretrainer, folder / "huggingface")
-    kbl.save_google(pretrainer, folder / "google")
 
 
 if __name__ == "__main__":

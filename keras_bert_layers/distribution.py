@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -54,9 +53,7 @@ def initialize(
     missing = [name for name, value in given.items() if value is None]
     if 0 < len(missing) < len(given):
         raise ValueError(checks.message(_INITIALIZE, missing[0], "be given with the others, or none of them", None))
-    if keras.backend.backend() != "jax":
-        cure = 'Set the environment variable KERAS_BACKEND to "jax" before Python starts.'
-        raise RuntimeError(f"`{_INITIALIZE}` needs Keras on JAX. Received: {keras.backend.backend()}. {cure}")
+    _check_backend(_INITIALIZE, 'Set the environment variable KERAS_BACKEND to "jax" before Python starts.')
     if num_processes is not None and process_id is not None:
         checks.positive_integer(_INITIALIZE, "num_processes", num_processes)
         if checks.whole_number(_INITIALIZE, "process_id", process_id) >= num_processes:
@@ -68,6 +65,11 @@ def initialize(
     distribution = keras.distribution.DataParallel()
     keras.distribution.set_distribution(distribution)
     return distribution
+
+
+def _check_backend(owner: str, cure: str) -> None:
+    if (backend := keras.backend.backend()) != "jax":
+        raise RuntimeError(f"`{owner}` needs Keras on JAX. Received: {backend}. {cure}")
 
 
 def _launched(variables: Mapping[str, str]) -> int:
@@ -198,30 +200,33 @@ class Backup(keras.callbacks.Callback):
         self._manager: Any = None
         self._num_since = self._num_steps = 0  # steps since the last backup, and in this `fit`
         self._is_terminated = False
+        self._handler_before: Any = None  # of SIGTERM, while this callback takes it
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Called by Keras; resumes."""
+        checks.instance(_BACKUP, "model", self.model, Task)
+        _check_backend(_BACKUP, "Use `keras.callbacks.BackupAndRestore`.")
         import jax
 
-        checks.instance(_BACKUP, "model", self.model, Task)
-        if keras.backend.backend() != "jax":
-            cure = "Use `keras.callbacks.BackupAndRestore`."
-            raise RuntimeError(f"`{_BACKUP}` needs Keras on JAX. Received: {keras.backend.backend()}. {cure}")
         if self._manager is not None:  # an error has ended the `fit` before
             self._manager.close()
         self._manager = _manager(self.directory)
         self._num_since = self._num_steps = 0
         if self._manager.latest_step() is not None:
             _restore(self._manager, self.model, _BACKUP)
+        self._is_terminated = False
         # JAX follows the signal of several processes itself.
         if jax.process_count() == 1 and threading.current_thread() is threading.main_thread():
-            before = signal.getsignal(signal.SIGTERM)
+            self._handler_before = signal.signal(signal.SIGTERM, self._terminate)
 
-            def terminate(*_: Any) -> None:
-                self._is_terminated = True
-                signal.signal(signal.SIGTERM, before)
+    def _terminate(self, *_: Any) -> None:
+        self._is_terminated = True
+        self._take_no_signals()
 
-            signal.signal(signal.SIGTERM, terminate)
+    def _take_no_signals(self) -> None:
+        before, self._handler_before = self._handler_before, None
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Called by Keras."""
@@ -240,6 +245,7 @@ class Backup(keras.callbacks.Callback):
 
     def on_train_end(self, logs: Any = None) -> None:
         """Called by Keras."""
+        self._take_no_signals()
         self._save()
         self._manager.close()
         self._manager = None
@@ -256,7 +262,7 @@ class Backup(keras.callbacks.Callback):
         items = {
             "state": ocp.args.StandardSave({name: variable.value for name, variable in _state(task).items()}),
             "place": ocp.args.StandardSave(place),
-            "task": ocp.args.JsonSave(json.loads(json.dumps(keras.saving.serialize_keras_object(task)))),
+            "task": ocp.args.JsonSave(keras.saving.serialize_keras_object(task)),
         }
         self._manager.save(step, args=ocp.args.Composite(**items))
 
@@ -296,13 +302,15 @@ def _manager(directory: Path) -> Any:
 
 
 def _state(task: Any) -> dict[str, Any]:
-    """The variables of a task and its optimizer; metrics are a part of the training's place.
-
-    By number, as Keras counts the names of some layers over all models of a process.
-    """
-    weights = (*task.trainable_variables, *task.non_trainable_variables)
-    named = {f"{index:05} {variable.name}": variable for index, variable in enumerate(weights)}
-    return named | {f"optimizer {index:05}": variable for index, variable in enumerate(task.optimizer.variables)}
+    """The weights of a task and its optimizer's variables; dropout and metrics are a part of the training's place."""
+    weights = [*task.trainable_variables, *task.non_trainable_variables]
+    # Keras counts the paths of dropout over all models of a process, and the optimizer's name too.
+    named = [(weight.path, weight) for weight in weights if weight.name != "seed_generator_state"]
+    named += [(f"optimizer/{variable.name}", variable) for variable in task.optimizer.variables]
+    state = {name.replace("/", "."): variable for name, variable in named}
+    if len(state) < len(named):
+        raise ValueError(f"`{_BACKUP}`: layers of {type(task).__name__} must have names of their own.")
+    return state
 
 
 def _restore(manager: Any, task: Any, owner: str) -> None:

@@ -2,9 +2,10 @@
 
 import keras
 import pytest
+from trainings import KINDS, make_task
 
 from keras_bert_layers import BertBackbone, BertConfig, BertPretrainer
-from keras_bert_layers.distribution import Backup, _launched, bert_layout_map, initialize
+from keras_bert_layers.distribution import Backup, _launched, _state, bert_layout_map, initialize
 
 
 def mesh_of(shape):
@@ -91,3 +92,19 @@ def test_backup_where_it_cannot_be_made(tmp_path):
             RuntimeError, match=r"needs Keras on JAX. Received: \w+. Use `keras.callbacks.BackupAndRestore`"
         ):
             backup.on_train_begin()
+
+
+@pytest.mark.parametrize("kind", ["texts", "documents", "words", "queries"])
+def test_names_of_what_a_backup_holds(kind):
+    assert kind in KINDS
+    tasks = [make_task(kind) for _ in range(2)]  # Keras counts some names over both
+    for task in tasks:
+        task.optimizer.build(task.trainable_variables)
+    first, second = map(_state, tasks)
+    assert first.keys() == second.keys()
+    trained = {id(variable) for variable in (*tasks[0].trainable_variables, *tasks[0].optimizer.variables)}
+    assert trained <= set(map(id, first.values()))
+    tasks[0].backbone.get_layer("embedding").trainable = False
+    frozen = _state(tasks[0])
+    assert frozen.keys() == first.keys()
+    assert all(frozen[name] is variable for name, variable in first.items())

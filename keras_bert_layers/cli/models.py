@@ -15,9 +15,6 @@ PROGRAM_FILE = "saved_model.pb"
 #: The model in a directory that the command `train` wrote.
 MODEL = "model.keras"
 
-#: In a directory of `distribution.Backup`, Orbax's file in each backup.
-BACKUP_FILES = "[0-9]*/_CHECKPOINT_METADATA"
-
 ENCODER = "encoder"
 
 FLOAT_BYTES = 4
@@ -76,7 +73,7 @@ def load_model(source: str, task: str | None, *, owner: str, tokenizer: bool = T
     with quiet_start():
         import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and Keras, and its backend
     source = source_of(source)
-    if keras_file(source) or any(Path(source).glob(BACKUP_FILES)):
+    if keras_file(source) or any(Path(source).glob("[0-9]*/_CHECKPOINT_METADATA")):  # the second is Orbax's
         return _keras_model(Path(source), task, owner=owner)
     return _checkpoint_model(source, task, owner=owner, tokenizer=tokenizer)
 
@@ -131,9 +128,10 @@ def _keras_model(path: Path, task: str | None, *, owner: str) -> LoadedModel:
     from keras_bert_layers.checkpoints.files.keras_file import read_keras_file
     from keras_bert_layers.distribution import load_backup
 
-    if not path.exists():
+    is_file = path.suffix == ".keras"
+    if is_file and not path.is_file():
         raise CheckpointError(f"`{owner}`: no such file: {path}.")
-    model: Any = load_backup(path) if path.suffix != ".keras" else read_keras_file(path)
+    model: Any = read_keras_file(path) if is_file else load_backup(path)
     row = task_of(model)
     name = None if row is None else row.name
     if name is None and not isinstance(model, BertBackbone):

@@ -101,7 +101,6 @@ def run(arguments: argparse.Namespace) -> int:
         import keras
 
         import keras_bert_layers.checkpoints.task_loader  # noqa: F401  and the backend
-        from keras_bert_layers.distribution import first_process_first
     keras.utils.set_random_seed(arguments.seed)
     is_first = join_processes(arguments)
     model = new_task(arguments.source, task, (training, validation), arguments)
@@ -125,7 +124,6 @@ def run(arguments: argparse.Namespace) -> int:
             _write(model, facts, found, metrics, arguments)
         else:
             model.save(path / MODEL)
-        first_process_first(lambda: None)  # the others wait: a process that ends takes the job with it after a time
     return 0
 
 
@@ -350,15 +348,14 @@ def join_processes(arguments: argparse.Namespace) -> bool:
 def files_of_first(path: Path) -> Iterator[Path]:
     """Where a process saves a model: at the path in the first one, and in a folder that is deleted in the others.
 
-    JAX lets all processes of a job compute the same, and saving a model computes.
+    JAX lets all processes of a job compute the same, and saving a model computes. At the end all wait for the first:
+    they may read its files, and a process that ends takes the job with it after a time.
     """
-    from keras_bert_layers.distribution import is_first_process
+    from keras_bert_layers.distribution import first_process_first, is_first_process
 
-    if is_first_process():
-        yield path
-        return
     with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
+        yield path if is_first_process() else Path(folder)
+        first_process_first(lambda: None)
 
 
 def export(model: Any, saved: Path, path: Path) -> None:

@@ -136,11 +136,12 @@ def predict_ids(model: Any, x: Any, batch_size: int | None, **options: Any) -> A
     arrays = keras.tree.flatten(x)
     if spread is None or spread.num_processes == 1 or not all(hasattr(array, "shape") for array in arrays):
         return keras.Model.predict(model, x, batch_size=batch_size, **options)
-    starts = range(0, len(arrays[0]), size := batch_size or 32)
-    blocks = [
-        predict_on_batch(model, keras.tree.map_structure(lambda array: array[start : start + size], x))  # noqa: B023
-        for start in starts
-    ]
+    size = batch_size or 32
+
+    def block(start: int) -> Any:
+        return predict_on_batch(model, keras.tree.map_structure(lambda array: array[start : start + size], x))
+
+    blocks = [block(start) for start in range(0, len(arrays[0]), size)[: options.get("steps")]]
     return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *blocks)
 
 

@@ -15,32 +15,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-os.environ["KERAS_BACKEND"] = "jax"
+import keras
+from distributed_setup import BATCH_SIZE, CONFIG, TOKENS, divide_weights, means_of_squares, texts
+
+import keras_bert_layers as kbl
+from keras_bert_layers.distribution import initialize
+from keras_bert_layers.preprocessing import NextSentence, PackedTexts
+
 amount, kind, *numbers = sys.argv[1:]
 numbers = [int(number) for number in numbers]
-num_devices = numbers[0] * numbers[1] if kind == "devices" else 1
-# Compiling takes most of the time.
-quick = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-os.environ["XLA_FLAGS"] = f"{quick} --xla_force_host_platform_device_count={num_devices}"
-
-import keras  # noqa: E402
-import numpy as np  # noqa: E402
-
-import keras_bert_layers as kbl  # noqa: E402
-from keras_bert_layers.distribution import bert_layout_map, initialize  # noqa: E402
-from keras_bert_layers.preprocessing import NextSentence, PackedTexts  # noqa: E402
-
-WORDS = [f"word{number}" for number in range(50)]
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "spare"]
-CONFIG = kbl.BertConfig(
-    vocabulary_size=len(TOKENS), hidden_dim=16, num_layers=1, num_heads=4, intermediate_dim=32, max_sequence_length=16
-)
-BATCH_SIZE, NUM_ROWS = 8, 61  # 61 rows: the last batch has 5, which two and four devices do not divide
-
-
-def texts(seed: int) -> list[str]:
-    draw = np.random.default_rng(seed)
-    return [" ".join(draw.choice(WORDS, draw.integers(1, 14))) for _ in range(NUM_ROWS)]
 
 
 def documents(folder: str) -> kbl.data.DocumentFiles:
@@ -53,8 +36,8 @@ def trained(task: kbl.tasks.Task, *data: object, epochs: int = 2, **options: obj
     """What one training gives; every task is evaluated on what it was trained on."""
     history = task.fit(*data, batch_size=BATCH_SIZE, epochs=epochs, verbose=0, **options).history
     evaluation = task.evaluate(*data, batch_size=BATCH_SIZE, verbose=0, return_dict=True)
-    weights = [float(np.mean(np.square(value))) for value in map(keras.ops.convert_to_numpy, task.trainable_variables)]
-    return {"history": history, "evaluation": evaluation, "weights": weights, "steps": int(task.optimizer.iterations)}
+    weights, steps = means_of_squares(task), int(task.optimizer.iterations)
+    return {"history": history, "evaluation": evaluation, "weights": weights, "steps": steps}
 
 
 @contextlib.contextmanager
@@ -109,9 +92,7 @@ if kind == "process":
 elif numbers[1] == 1:
     assert (initialize() is None) == (numbers[0] == 1)
 else:
-    mesh = keras.distribution.DeviceMesh(numbers, ("batch", "model"))
-    spread = keras.distribution.ModelParallel(layout_map=bert_layout_map(mesh, CONFIG), batch_dim_name="batch")
-    keras.distribution.set_distribution(spread)
+    divide_weights(*numbers)
 result = trainings()
 if kind == "devices":
     tasks = kbl.BertPretrainer(kbl.BertBackbone(CONFIG))

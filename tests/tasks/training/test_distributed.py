@@ -18,19 +18,10 @@ PROGRAM = Path(__file__).with_name("distributed_trainings.py")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("KERAS_", "XLA_", "SLURM_"))}
 
 
-def outputs(*arguments: object, variables: Sequence[dict[str, str]] = ({},)) -> list[dict]:
-    """What the program prints, called once for each environment at the same time."""
-    command = [sys.executable, str(PROGRAM), *map(str, arguments)]
-    running = [
-        subprocess.Popen(command, env=ENVIRONMENT | more, stdout=subprocess.PIPE, text=True) for more in variables
-    ]
-    try:
-        texts = [process.communicate(timeout=540)[0] for process in running]
-    finally:
-        for process in running:
-            process.kill()
-    assert [process.returncode for process in running] == [0] * len(running)
-    return [json.loads(text.splitlines()[-1]) for text in texts]
+def devices(count: int) -> dict[str, str]:
+    """The environment of a process with virtual devices. Compiling takes most of the time, so XLA compiles little."""
+    quick = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    return {"KERAS_BACKEND": "jax", "XLA_FLAGS": f"{quick} --xla_force_host_platform_device_count={count}"}
 
 
 def environments(count: int) -> list[dict[str, str]]:
@@ -47,8 +38,32 @@ def environments(count: int) -> list[dict[str, str]]:
     ]
 
 
+def run(commands: Sequence[Sequence[object]], variables: Sequence[dict[str, str]], **streams: int) -> tuple[list, list]:
+    """The exit codes and the outputs of Python programs that run at the same time, with these variables beside."""
+    running = [
+        subprocess.Popen(
+            [sys.executable, *map(str, command)], env=ENVIRONMENT | more, stdout=subprocess.PIPE, text=True, **streams
+        )
+        for command, more in zip(commands, variables, strict=True)
+    ]
+    try:
+        texts = [process.communicate(timeout=540)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    return [process.returncode for process in running], texts
+
+
+def outputs(*arguments: object, num_devices: int = 1, num_processes: int = 1) -> list[dict]:
+    """What the program prints in each process."""
+    variables = [devices(num_devices) | more for more in environments(num_processes)]
+    codes, texts = run([(PROGRAM, *arguments)] * num_processes, variables)
+    assert codes == [0] * num_processes
+    return [json.loads(text.splitlines()[-1]) for text in texts]
+
+
 def in_processes(amount: str, count: int) -> list[dict]:
-    return outputs(amount, "process", variables=environments(count))
+    return outputs(amount, "process", num_processes=count)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +101,7 @@ def test_four_processes(alone):
 
 @pytest.mark.exhaustive
 def test_weights_divided_by_two_of_four_devices(alone):
-    (found,) = outputs("few", "devices", 2, 2)
+    (found,) = outputs("few", "devices", 2, 2, num_devices=4)
     check_equal(found, alone)
     divided = [path for path, (of_device, of_all) in found["bytes"].items() if 2 * of_device == of_all]
     assert all(of_device == of_all for path, (of_device, of_all) in found["bytes"].items() if path not in divided)

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.tasks.training.test_distributed import ENVIRONMENT, environments
+from tests.tasks.training import test_distributed
+from tests.tasks.training.test_distributed import ENVIRONMENT, devices, environments
 
 pytestmark = pytest.mark.slow
 if importlib.util.find_spec("orbax") is None:  # importing it would bring JAX into this process
@@ -42,20 +43,10 @@ NUM_STEPS = 24
 
 
 def run(folder, *, processes=1, mesh=(1, 1), event=()):
-    """The exit codes of the processes, and what each prints last. `event` happens in the last process."""
-    running = []
-    for index, variables in enumerate(environments(processes)):
-        happens = event if index == processes - 1 else ()
-        command = [sys.executable, PROGRAM, folder, *mesh, *happens]
-        command = [str(argument) for argument in command]
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        running.append(subprocess.Popen(command, env=ENVIRONMENT | variables, **streams))
-    try:
-        texts = [process.communicate(timeout=540)[0] for process in running]
-    finally:
-        for process in running:
-            process.kill()
-    return [process.returncode for process in running], texts
+    """The exit codes of the processes, and what each prints. `event` happens in the last process."""
+    commands = [(PROGRAM, folder, *mesh, *(event if index == processes - 1 else ())) for index in range(processes)]
+    variables = [devices(mesh[0] * mesh[1]) | more for more in environments(processes)]
+    return test_distributed.run(commands, variables, stderr=subprocess.STDOUT)
 
 
 def result(folder, **options):
