@@ -1,6 +1,6 @@
 """What programs of several processes or virtual devices share: a small encoder, random texts, and their devices.
 
-The environment has `KERAS_BACKEND=jax`, and the devices in `XLA_FLAGS`; see `devices` in test_distributed.py.
+The environment has `KERAS_BACKEND=jax`, and the devices in `XLA_FLAGS`; see `devices` in processes.py.
 """
 
 import keras

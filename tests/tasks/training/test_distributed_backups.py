@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.tasks.training import test_distributed
-from tests.tasks.training.test_distributed import ENVIRONMENT, devices, environments
+from tests.tasks.training.processes import ENVIRONMENT, devices, environments, run
 
 pytestmark = pytest.mark.slow
 if importlib.util.find_spec("orbax") is None:  # importing it would bring JAX into this process
@@ -42,15 +41,15 @@ print(json.dumps({"weights": weights, "steps": int(task.optimizer.iterations), "
 NUM_STEPS = 24
 
 
-def run(folder, *, processes=1, mesh=(1, 1), event=()):
+def trained(folder, *, processes=1, mesh=(1, 1), event=()):
     """The exit codes of the processes, and what each prints. `event` happens in the last process."""
     commands = [(PROGRAM, folder, *mesh, *(event if index == processes - 1 else ())) for index in range(processes)]
     variables = [devices(mesh[0] * mesh[1]) | more for more in environments(processes)]
-    return test_distributed.run(commands, variables, stderr=subprocess.STDOUT)
+    return run(commands, variables, stderr=subprocess.STDOUT)
 
 
 def result(folder, **options):
-    codes, texts = run(folder, **options)
+    codes, texts = trained(folder, **options)
     assert set(codes) == {0}, texts
     return json.loads(texts[0].splitlines()[-1])
 
@@ -69,14 +68,14 @@ def undisturbed():
 
 
 def test_sigterm_saves_first(tmp_path, undisturbed):
-    codes, texts = run(tmp_path / "backup", event=("SIGTERM", 13))
+    codes, texts = trained(tmp_path / "backup", event=("SIGTERM", 13))
     assert codes == [128 + signal.SIGTERM], texts
     assert [path.name for path in (tmp_path / "backup").iterdir()] == ["14"]
     check_resumed(result(tmp_path / "backup"), undisturbed, tolerance=0)
 
 
 def test_sigterm_of_one_of_two_processes_and_a_restart_of_one(tmp_path, undisturbed):
-    codes, texts = run(tmp_path / "backup", processes=2, event=("SIGTERM", 9))
+    codes, texts = trained(tmp_path / "backup", processes=2, event=("SIGTERM", 9))
     assert codes == [128 + signal.SIGTERM] * 2, texts
     (saved,) = (tmp_path / "backup").iterdir()
     assert 10 <= int(saved.name) < NUM_STEPS  # in all processes after the same step
@@ -96,7 +95,7 @@ def test_sigterm_of_one_of_two_processes_and_a_restart_of_one(tmp_path, undistur
 def test_a_killed_process_ends_the_others(tmp_path, undisturbed):
     """JAX misses its heartbeat for 100 seconds."""
     start = time.monotonic()
-    codes, texts = run(tmp_path / "backup", processes=2, event=("SIGKILL", 13))
+    codes, texts = trained(tmp_path / "backup", processes=2, event=("SIGKILL", 13))
     assert time.monotonic() - start < 200
     assert codes[1] == -signal.SIGKILL
     assert codes[0] != 0
@@ -108,7 +107,7 @@ def test_a_killed_process_ends_the_others(tmp_path, undisturbed):
 
 @pytest.mark.exhaustive
 def test_divided_weights_resume_in_one_process_and_in_four(tmp_path, undisturbed):
-    run(tmp_path / "backup", mesh=(2, 2), event=("SIGKILL", 13))
+    trained(tmp_path / "backup", mesh=(2, 2), event=("SIGKILL", 13))
     shutil.copytree(tmp_path / "backup", tmp_path / "copy")
     check_resumed(result(tmp_path / "backup"), undisturbed)
     check_resumed(result(tmp_path / "copy", processes=4), undisturbed)
@@ -121,7 +120,7 @@ def test_a_full_disk_keeps_the_last_backup(tmp_path, undisturbed, processes):
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a small disk cannot be mounted here")
     try:
-        codes, texts = run(tmp_path / "backup", processes=processes, event=("full", 10))
+        codes, texts = trained(tmp_path / "backup", processes=processes, event=("full", 10))
         assert 0 not in codes
         assert "No space left on device" in "".join(texts)
         assert (tmp_path / "backup" / "9").is_dir()
