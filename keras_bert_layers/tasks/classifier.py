@@ -189,17 +189,18 @@ class BertClassifier(Task):
         """Logits to `label` and `probabilities`, or numbers to `score`; in graph."""
         return self._labels.decode(outputs)
 
-    def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
-        """`label` and `probabilities`, or `score`, of an ONNX file."""
+    def onnx_functions(self) -> onnx.Functions:
+        """The signature `serving_default`."""
+        return {"serving_default": self._onnx_answers}
+
+    def _onnx_answers(self, model: onnx.OnnxModel, *texts: onnx.Tensor) -> dict[str, onnx.Answer]:
+        rows = model.rows(*texts)
         if self.pooling is None:
-            pooler = self.backbone.get_layer("pooler")
-            vectors = onnx.dense(graph, onnx.first_tokens(graph, hidden), pooler.dense)
-            vectors = onnx.activation(graph, vectors, pooler.activation)
+            vectors = model.pooled_output(rows)
         else:
-            vectors = onnx.pooled(graph, hidden, mask, self.pooling)
-            vectors = onnx.unit_vectors(graph, vectors) if self.normalize else vectors
-        logits = onnx.dense(graph, vectors, self.get_layer("classification_head").dense)
-        return self._labels.onnx_answers(graph, logits)
+            vectors = onnx.pooled(model.hidden(rows), rows.mask, self.pooling)
+            vectors = onnx.unit_vectors(vectors) if self.normalize else vectors
+        return self._labels.onnx_answers(onnx.dense(vectors, self.get_layer("classification_head").dense))
 
     def calibrate(
         self, x: Any, labels: Any, *, precision: float | None = None, batch_size: int | None = None

@@ -1,5 +1,6 @@
 """Re-ranking: one score for a query and a document that the model reads together."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.export import Signature
+from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
@@ -119,6 +120,15 @@ class BertCrossEncoder(Task):
     def serve_prompted(self, prompt: str, *texts: Any) -> dict[str, Any]:
         """Queries, read after the text of a prompt, and documents to `score`."""
         return self._labels.decode(self.run(self.pipeline.prompted(prompt).ids(*texts)))
+
+    def onnx_functions(self) -> onnx.Functions:
+        """The signature `serving_default`, and one for each prompt."""
+        prompts = {name: functools.partial(self._onnx_answers, text) for name, text in self._prompts.by_name.items()}
+        return {"serving_default": functools.partial(self._onnx_answers, None), **prompts}
+
+    def _onnx_answers(self, prompt: str | None, model: onnx.OnnxModel, *texts: onnx.Tensor) -> dict[str, onnx.Answer]:
+        vectors = model.pooled_output(model.rows(*texts, prompt=prompt))
+        return self._labels.onnx_answers(onnx.dense(vectors, self.get_layer("classification_head").dense))
 
     def signatures(self) -> list[Signature]:
         """The signatures of all tasks, and one for each prompt."""

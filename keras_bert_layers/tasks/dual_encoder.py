@@ -11,7 +11,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.export import Signature
+from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, check_sizes
@@ -220,6 +220,19 @@ class BertDualEncoder(Task):
             found.append(Signature("document", self._serve_document, texts))
             found.append(Signature("document_tokenize", self.pipeline.side(DOCUMENT).tokens, texts))
         return found
+
+    def onnx_functions(self) -> onnx.Functions:
+        """The signature `serving_default` for queries, and those named `query` and `document`."""
+        sides = {side: functools.partial(self._onnx_answers, side) for side in SIDES}
+        return {"serving_default": sides[QUERY], **sides}
+
+    def _onnx_answers(self, side: str, model: onnx.OnnxModel, text: onnx.Tensor) -> dict[str, onnx.Answer]:
+        own = side == DOCUMENT
+        preprocessor = self.document_preprocessor if own else None
+        rows = model.rows(text, preprocessor=preprocessor, prompt=self._prompts.get(side, ""))
+        vectors = onnx.pooled(model.hidden(rows, self.document_backbone if own else None), rows.mask, self.pooling)
+        vectors = onnx.unit_vectors(vectors) if self.normalize else vectors
+        return {self.output_name: onnx.Answer(vectors, (None, self.output[side].shape[-1]))}
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Queries to `embedding`."""

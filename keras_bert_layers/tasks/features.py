@@ -93,7 +93,6 @@ class Features:
     """
 
     export = Task.export
-    onnx_answers = None
     (from_config,) = unavailable("An export has the dtype of the backbone: load it in another one.", 1)
 
     def __init__(

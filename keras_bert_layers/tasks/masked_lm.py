@@ -10,7 +10,13 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.metrics import MaskedAccuracy, Perplexity
 from keras_bert_layers.preprocessing.masking.masking import Masking
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks.graphs.masked import checked_masking, fill_masks, masked_inputs, masked_lm_head
+from keras_bert_layers.tasks.graphs.masked import (
+    checked_masking,
+    fill_masks,
+    masked_inputs,
+    masked_lm_head,
+    onnx_functions,
+)
 from keras_bert_layers.tasks.graphs.parts import Setting
 from keras_bert_layers.tasks.inputs import MaskedInputs
 from keras_bert_layers.tasks.inputs.masked import POSITIONS
@@ -113,6 +119,8 @@ class BertMaskedLM(Task):
     def default_metrics(self) -> list[keras.metrics.Metric]:
         """The share of masked tokens predicted correctly, `"accuracy"`, and the `"perplexity"`."""
         return [MaskedAccuracy(), Perplexity()]
+
+    onnx_functions = onnx_functions
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Texts to `token` and `probability`."""

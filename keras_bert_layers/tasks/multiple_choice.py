@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_choices
+from keras_bert_layers.export import onnx
 from keras_bert_layers.layers import FlattenChoices, MultipleChoiceHead
 from keras_bert_layers.layers.classification_head import ABSENT_SCORE
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
@@ -86,6 +88,33 @@ class BertMultipleChoice(Task):
     def default_metrics(self) -> list[keras.metrics.Metric]:
         """The share of rows whose right choice has the highest logit, named `"accuracy"`."""
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    def onnx_functions(self) -> onnx.Functions:
+        """The signature `serving_default`."""
+        return {"serving_default": self._onnx_answers}
+
+    def _onnx_answers(
+        self, model: onnx.OnnxModel, prompts: onnx.Tensor, choices: onnx.Tensor
+    ) -> dict[str, onnx.Answer]:
+        graph = model.graph
+        present = ~choices.equals("")  # (batch, choices)
+        # One is computed if there is none at all.
+        number = graph.range(choices.size())
+        computed = present.reshape(-1) | (number.equals(0) & ~(present.cast(onnx.INT64).reduced("Max") > 0))
+        place = number.compress(computed, 0)
+        rows = model.rows(prompts.take(place // choices.size(1)), choices.reshape(-1).take(place))
+        model.num_tokens = None  # that of pairs, of which a row has several
+        scores = onnx.dense(model.pooled_output(rows), self.get_layer("multiple_choice_head").dense).take(0, 1)
+        scores = number.filled(0, onnx.FLOAT).scattered(place, scores)
+        lowest = np.finfo(np.float32).min
+        logits = present.where(scores.reshape(choices.shape()), lowest)
+        best, is_any = onnx.argmax(logits), present.cast(onnx.INT64).reduced("Max", 1) > 0
+        first = graph.range(best.size()) * choices.size(1)
+        return {
+            "choice": onnx.Answer(is_any.where(choices.reshape(-1).take(first + best), ""), (None,)),
+            "choice_index": onnx.Answer(is_any.where(best, -1).cast(onnx.INT32), (None,)),
+            "probabilities": onnx.Answer(present.where(onnx.softmax(logits), 0), (None, None)),
+        }
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `choice`, `choice_index` and `probabilities`; only choices that are present are computed."""

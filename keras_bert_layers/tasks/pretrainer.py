@@ -14,7 +14,13 @@ from keras_bert_layers.layers import NextSentenceHead
 from keras_bert_layers.metrics import MaskedAccuracy, Perplexity
 from keras_bert_layers.preprocessing.masking.masking import Masking
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks.graphs.masked import checked_masking, fill_masks, masked_inputs, masked_lm_head
+from keras_bert_layers.tasks.graphs.masked import (
+    checked_masking,
+    fill_masks,
+    masked_inputs,
+    masked_lm_head,
+    onnx_functions,
+)
 from keras_bert_layers.tasks.graphs.parts import Setting, head_options
 from keras_bert_layers.tasks.inputs import DocumentInputs
 from keras_bert_layers.tasks.inputs.documents import MASKED_LM, NEXT_SENTENCE
@@ -111,6 +117,8 @@ class BertPretrainer(Task):
     def default_metrics(self) -> Any:
         """The `"accuracy"` and `"perplexity"` of the masked tokens, and the `"accuracy"` of the pairs."""
         return {MASKED_LM: [MaskedAccuracy(), Perplexity()], NEXT_SENTENCE: [MaskedAccuracy()]}
+
+    onnx_functions = onnx_functions
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Pairs of texts to `is_next_probability`, and to `token` and `probability` for the masks in both."""

@@ -16,7 +16,7 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding.spans import NONE, WindowSpans, best_spans, choose_answers, merge_windows
-from keras_bert_layers.export import Signature
+from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.layers import SpanHead
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.metrics import best_no_answer_threshold
@@ -198,6 +198,34 @@ class BertQuestionAnswerer(Task):
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Strings to `answer`, `score`, `start`, `end` and `no_answer_probability`."""
         return choose_answers(self._serve_n_best(*texts), self.no_answer_threshold)
+
+    def onnx_functions(self) -> onnx.Functions:
+        """The signatures `serving_default` and `n_best`."""
+        return {"serving_default": self._onnx_answers, "n_best": self._onnx_best}
+
+    def _onnx_answers(self, model: onnx.OnnxModel, *texts: onnx.Tensor) -> dict[str, onnx.Answer]:
+        best = {name: answer.tensor for name, answer in self._onnx_best(model, *texts).items()}
+        chosen = onnx.chosen_answers(best, self.no_answer_threshold)
+        return {name: onnx.Answer(value, (None,)) for name, value in chosen.items()}
+
+    def _onnx_best(self, model: onnx.OnnxModel, question: onnx.Tensor, context: onnx.Tensor) -> dict[str, onnx.Answer]:
+        tokenizer = model.tokenizer(self.preprocessor.tokenizer)
+        questions, contexts = tokenizer.tokens(question), tokenizer.tokens(context, with_offsets=True)
+        fits = questions.counts <= self.preprocessor.max_question_length
+        # What does not fit gets a window without a question and without a context.
+        counts = tuple(fits.where(tokens.counts, 0) for tokens in (contexts, questions))
+        room = self.preprocessor.max_length - 3 - counts[1]
+        windows = onnx.windows_over(
+            contexts, room, self.preprocessor.stride, tokenizer.tokenizer, questions=questions, counts=counts
+        )
+        is_one_segment = self.backbone.config.num_segments == 1
+        rows = windows.rows._replace(segments=None) if is_one_segment else windows.rows
+        logits = onnx.dense(model.hidden(rows), self.get_layer("span_head").dense)
+        options = {"num_best": self.n_best, "max_answer_length": self.max_answer_length}
+        best = onnx.best_spans(logits, windows, contexts, **options)
+        best["no_answer_probability"] = fits.where(best["no_answer_probability"], NONE)
+        shapes = {name: (None,) if name.startswith("no_answer") else (None, self.n_best) for name in best}
+        return {name: onnx.Answer(value, shapes[name]) for name, value in best.items()}
 
     def _serve_n_best(self, *texts: Any) -> dict[str, Any]:
         return traced_once(self._serve_best, *texts)

@@ -171,19 +171,22 @@ class BertSentenceEncoder(Task):
         """Strings, read after the text of a prompt, to `embedding`."""
         return {self.output_name: self.run(self.pipeline.prompted(prompt).ids(*texts))}
 
-    def onnx_answers(self, graph: onnx.Graph, hidden: str, mask: str) -> dict[str, onnx.Answer]:
-        """`embedding` of an ONNX file."""
-        vectors = onnx.pooled(graph, hidden, mask, self.pooling)
+    def onnx_functions(self) -> onnx.Functions:
+        """The signature `serving_default`, and one for each prompt."""
+        prompts = {name: functools.partial(self._onnx_answers, text) for name, text in self._prompts.by_name.items()}
+        return {"serving_default": functools.partial(self._onnx_answers, None), **prompts}
+
+    def _onnx_answers(self, prompt: str | None, model: onnx.OnnxModel, text: onnx.Tensor) -> dict[str, onnx.Answer]:
+        rows = model.rows(text, prompt=prompt)
+        vectors = onnx.pooled(model.hidden(rows), rows.mask, self.pooling)
         dense_layers = [layer for layer in self.layers if isinstance(layer, keras.layers.Dense)]
         names = self.projection_activation
         names = [names] * len(dense_layers) if isinstance(names, str) else names
         for layer, name in zip(dense_layers, names, strict=False):
-            vectors = onnx.activation(graph, onnx.dense(graph, vectors, layer), name)
-        if self.normalize:
-            vectors = onnx.unit_vectors(graph, vectors)
-        if self.truncate_dim is not None:
-            vectors = graph.add("Slice", vectors, *map(graph.constant, ([0], [self.truncate_dim], [1])))
-        return {self.output_name: onnx.Answer(vectors, onnx.FLOAT, (None, self.output.shape[-1]))}
+            vectors = onnx.activation(onnx.dense(vectors, layer), name)
+        vectors = onnx.unit_vectors(vectors) if self.normalize else vectors
+        vectors = vectors if self.truncate_dim is None else vectors.slice(0, self.truncate_dim, 1)
+        return {self.output_name: onnx.Answer(vectors, (None, self.output.shape[-1]))}
 
     def signatures(self) -> list[Signature]:
         """The signatures of all tasks, and one for each prompt."""

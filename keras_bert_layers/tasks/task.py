@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -52,9 +52,6 @@ class Task(keras.Model):
     default_loss_weights: dict[str, float] | None = None
     #: Whether `compile(metrics=…)` weighs metrics by sample weights, for tasks that make such weights.
     weighs_metrics = False
-    #: `onnx_answers(graph, hidden, mask)`, the answers of an ONNX file, for a task that can be one: `hidden` is float32
-    #: `[batch, sequence, hidden_dim]`, `mask` int32 `[batch, sequence]`, 1 = real token.
-    onnx_answers: Callable[[onnx.Graph, str, str], dict[str, onnx.Answer]] | None = None
     #: The part of the model that computes the outputs of single rows; None for the whole model.
     part: str | None = None
 
@@ -314,6 +311,10 @@ class Task(keras.Model):
         texts, ids = self.text_inputs(), signature_of_ids(self)
         of_texts = [Signature("serving_default", self.serve, texts), Signature("tokenize", self.pipeline.tokens, texts)]
         return [ids] if self.preprocessor is None else [of_texts[0], ids, of_texts[1]]
+
+    def onnx_functions(self) -> onnx.Functions:
+        """The signatures that an ONNX file can have; empty for a task that cannot be one."""
+        return {}
 
     def text_inputs(self) -> dict[str, tuple[tuple[int | None, ...], str]]:
         """The string inputs of the task's signatures: name -> `(shape, dtype)`."""

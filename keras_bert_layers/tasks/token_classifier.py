@@ -17,6 +17,7 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.tag_scheme import check_tag_names, tag_scheme
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_entities
+from keras_bert_layers.export import onnx
 from keras_bert_layers.layers import ConditionalRandomField, TokenClassificationHead
 from keras_bert_layers.metrics import EntityF1
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
@@ -251,6 +252,24 @@ class BertTokenClassifier(Task):
         return list(
             itertools.chain.from_iterable(self._predictor.blocks(self.pipeline, words, compute=compute, **options))
         )
+
+    def onnx_functions(self) -> onnx.Functions:
+        """The signature `serving_default`."""
+        return {"serving_default": self._onnx_answers}
+
+    def _onnx_answers(self, model: onnx.OnnxModel, text: onnx.Tensor) -> dict[str, onnx.Answer]:
+        tokenizer, max_length = self.preprocessor.tokenizer, self.preprocessor.max_length
+        tokens = model.tokenizer(tokenizer).tokens(text, with_offsets=True)
+        room, overlap = max_length - 2, check_stride("export", self.stride, max_length)
+        windows = onnx.windows_over(tokens, room, overlap, tokenizer)
+        logits = onnx.dense(model.hidden(windows.rows), self.get_layer("token_classification_head").dense)
+        logits = onnx.outputs_of_tokens(logits, tokens, windows, room, overlap)
+        words = onnx.Words(tokens, tokenizer.continues_word(), by_piece=self.aggregation == "simple")
+        if self.crf is not None:
+            tagged = words.best_rows(logits, self.crf)
+        else:
+            tagged = words.tagged(logits, "first" if self.aggregation == "simple" else self.aggregation)
+        return onnx.entities(*tagged, words, tag_scheme("export", self.tag_names, self.scheme))
 
     def _decode(self, logits: Any, is_word: Any) -> tuple[Any, Any]:
         """The tags of words `(batch, words)` and the probability of each."""

@@ -1,20 +1,49 @@
 """Export to ONNX files that take strings."""
 
-from keras_bert_layers.export.onnx._encoder_graph import activation, dense, first_tokens, pooled, unit_vectors
-from keras_bert_layers.export.onnx._graph import FLOAT, INT32, INT64, STRING, Answer, Graph
-from keras_bert_layers.export.onnx.onnx_file import write_onnx
+from keras_bert_layers.export.onnx._answers_graph import (
+    Words,
+    argmax,
+    best_spans,
+    chosen_answers,
+    entities,
+    outputs_of_tokens,
+    softmax,
+)
+from keras_bert_layers.export.onnx._encoder_graph import activation, array, dense, layer_norm, pooled, unit_vectors
+from keras_bert_layers.export.onnx._graph import BOOL, FLOAT, INT32, INT64, STRING, Answer, Graph, Tensor
+from keras_bert_layers.export.onnx._rows_graph import Rows, Windows, windows_over
+from keras_bert_layers.export.onnx._tokenizer_graph import Tokens, counts_of, sums
+from keras_bert_layers.export.onnx.onnx_file import Functions, OnnxModel, write_onnx
 
 __all__ = [
+    "BOOL",
     "FLOAT",
     "INT32",
     "INT64",
     "STRING",
     "Answer",
+    "Functions",
     "Graph",
+    "OnnxModel",
+    "Rows",
+    "Tensor",
+    "Tokens",
+    "Windows",
+    "Words",
     "activation",
+    "argmax",
+    "array",
+    "best_spans",
+    "chosen_answers",
+    "counts_of",
     "dense",
-    "first_tokens",
+    "entities",
+    "layer_norm",
+    "outputs_of_tokens",
     "pooled",
+    "softmax",
+    "sums",
     "unit_vectors",
+    "windows_over",
     "write_onnx",
 ]

@@ -9,7 +9,10 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.export.onnx._graph import FLOAT, INT32, Graph
+from keras_bert_layers.export.onnx._graph import FLOAT, INT32, Tensor
+from keras_bert_layers.export.onnx._rows_graph import Rows
+from keras_bert_layers.layers.feed_forward import FeedForward, GatedFeedForward
+from keras_bert_layers.layers.positions import Positions, RotaryPositions
 
 # As many numbers of a column share a scale.
 _BLOCK = 32
@@ -35,152 +38,173 @@ _ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
 _FUSED = {"gelu_erf": "BiasGelu", "gelu_tanh": "FastGelu"}
 
 
-def hidden_states(graph: Graph, token_ids: str, mask: str, backbone: Any, products: Products) -> str:
-    """The last hidden states, float32 `[batch, sequence, hidden_dim]`, of single texts.
+def hidden_states(rows: Rows, backbone: Any, products: Products, *, first_token_only: bool = False) -> Tensor:
+    """The last hidden states, float32 `[batch, sequence, hidden_dim]`, of rows that hold one text or one pair each.
 
     Args:
-        graph: what the operations are added to.
-        token_ids: int64 `[batch, sequence]`.
-        mask: int32 `[batch, sequence]`, 1 = real token.
+        rows: the ids.
         backbone: a `BertBackbone`.
         products: how its blocks multiply with their weights.
+        first_token_only: whether only those of the first tokens are needed; the result may be `[batch, 1, hidden_dim]`.
 
     Raises:
-        ValueError: the backbone has parts that are not BERT's, or quantized layers.
+        ValueError: the backbone has parts that only Keras can compute, or quantized layers.
     """
-    if not backbone.parts.are_of_bert:
-        raise ValueError(checks.message("export", "backbone.parts", "be BERT's own in an ONNX file", "others", _CURE))
-    hidden, counts = _embedded(graph, token_ids, mask, backbone)
-    for index in range(backbone.config.num_layers):
-        hidden = _block(graph, hidden, counts, backbone.get_layer(f"encoder_block_{index}"), products)
-    return hidden
+    hidden, counts = _embedded(rows, backbone)
+    positions, last = backbone.parts.positions, backbone.config.num_layers - 1
+    bias = None
+    if positions is not None:
+        positions = backbone.get_layer("embedding").positions
+        bias = _bias(positions, backbone.config.max_sequence_length, hidden)
+    for index in range(last + 1):
+        block = backbone.get_layer(f"encoder_block_{index}")
+        only_first = first_token_only and index == last and backbone.parts.are_of_bert
+        hidden = _block(hidden, block, products, counts, bias, only_first=only_first)
+    return layer_norm(hidden, backbone.get_layer("final_layer_norm")) if backbone.parts.normalize_first else hidden
 
 
-def _embedded(graph: Graph, token_ids: str, mask: str, backbone: Any) -> tuple[str, str]:
+def _embedded(rows: Rows, backbone: Any) -> tuple[Tensor, Tensor]:
     """The embeddings `[B, S, H]`, and the number of tokens of each text, int32 `[B]`."""
-    embedding = backbone.get_layer("embedding")
-    positions = array(embedding.position_embedding)
-    if embedding.segment_embedding is not None:
+    graph, embedding = rows.ids.graph, backbone.get_layer("embedding")
+    offset, positions = embedding.position_offset, embedding.position_embedding
+    if positions is None:
+        positions = np.zeros((offset + embedding.max_sequence_length, embedding.token_embedding.shape[-1]))
+    positions, segments = array(positions), None
+    if embedding.segment_embedding is not None and rows.segments is None:
         positions = positions + array(embedding.segment_embedding)[0]
+    elif embedding.segment_embedding is not None:
+        if embedding.num_segments == 1:
+            rule = "have two segments (`type_vocab_size`), as pairs do"
+            raise ValueError(checks.message("export", "backbone", rule, 1, "Give single texts."))
+        segments = graph.constant(array(embedding.segment_embedding))
     norm = embedding.layer_norm
-    offset = embedding.position_offset
     hidden, counts = graph.fused(
         "EmbedLayerNormalization",
-        graph.add("Cast", token_ids, to=INT32),
-        "",
-        graph.constant(array(embedding.token_embedding)),
+        rows.ids.cast(INT32),
+        None if segments is None else rows.segments,
+        graph.weight(embedding.token_embedding, array(embedding.token_embedding)),
         graph.constant(positions),
-        "",
+        segments,
         graph.constant(array(norm.gamma)),
         graph.constant(array(norm.beta)),
-        mask,
-        *([_positions(graph, token_ids, offset)] if offset else []),
-        outputs=2,
+        rows.mask,
+        *([rows.with_offset(offset)] if offset else []),
+        outputs=[FLOAT, INT32],
         epsilon=norm.epsilon,
     )
-    return hidden if embedding.projection is None else dense(graph, hidden, embedding.projection), counts
+    return hidden if embedding.projection is None else dense(hidden, embedding.projection), counts
 
 
-def _positions(graph: Graph, token_ids: str, offset: int) -> str:
-    """The positions of RoBERTa, int32 `[B, S]`: they begin at the offset, and the padding's id takes none."""
-    is_padding = graph.add("Equal", token_ids, graph.constant(offset - 1))
-    is_token = graph.add("Cast", graph.add("Not", is_padding), to=INT32)
-    counted = graph.add("CumSum", is_token, graph.constant(1))  # 1 for the first token
-    last = graph.constant(offset - 1, np.int32)
-    return graph.add("Where", is_padding, last, graph.add("Add", counted, last))
+def _bias(positions: Any, longest: int, hidden: Tensor) -> Tensor | None:
+    """What positions add to the scores, `[1, heads, S, S]`; None for nothing."""
+    if type(positions).rotated is not Positions.rotated and not isinstance(positions, RotaryPositions):
+        rule = "not override `rotated`, which only Keras can compute, in an ONNX file"
+        raise ValueError(checks.message("export", "positions", rule, type(positions), _CURE))
+    found = positions.bias(longest, longest)
+    if found is None:
+        return None
+    length = hidden.size(1).column(0)
+    return hidden.graph.constant(array(found)[None]).slice(0, length, 2).slice(0, length, 3)
 
 
-def _block(graph: Graph, hidden: str, counts: str, block: Any, products: Products) -> str:
+def _block(
+    hidden: Tensor, block: Any, products: Products, counts: Tensor, bias: Tensor | None, *, only_first: bool
+) -> Tensor:
+    """The output of a block for all tokens `[B, S, H]`, or for the first ones `[B, 1, H]`."""
     attention, feed_forward = block.attention, block.feed_forward
-    joint = attention.query_key_value
-    context = products.attention(
-        graph, hidden, _kernel(joint), array(joint.bias), counts, num_heads=attention.num_heads
-    )
-    output = products.product(graph, context, _kernel(attention.output_projection))
-    hidden = _added(graph, output, attention.output_projection, hidden, block.attention_layer_norm)
-    inner = products.product(graph, hidden, _kernel(feed_forward.intermediate))
-    bias = graph.constant(array(feed_forward.intermediate.bias))
-    if block.activation in _FUSED:
-        inner = graph.fused(_FUSED[block.activation], inner, bias)
-    else:
-        inner = activation(graph, graph.add("Add", inner, bias), block.activation)
-    output = products.product(graph, inner, _kernel(feed_forward.output_projection))
-    return _added(graph, output, feed_forward.output_projection, hidden, block.feed_forward_layer_norm)
+    if block.normalize_first:
+        normalized = layer_norm(hidden, block.attention_layer_norm)
+        context = products.attention(normalized, attention, counts, bias)
+        output = products.product(context, _kernel(attention.output_projection))
+        hidden = hidden + (output + array(attention.output_projection.bias))
+        output = _inner(layer_norm(hidden, block.feed_forward_layer_norm), feed_forward, products)
+        output = products.product(output, _kernel(feed_forward.output_projection))
+        return hidden + (output + array(feed_forward.output_projection.bias))
+    context = products.attention(hidden, attention, counts, bias, only_first=only_first)
+    output = products.product(context, _kernel(attention.output_projection))
+    hidden = hidden.slice(0, 1, 1) if only_first else hidden
+    hidden = _added(output, attention.output_projection, hidden, block.attention_layer_norm)
+    output = products.product(_inner(hidden, feed_forward, products), _kernel(feed_forward.output_projection))
+    return _added(output, feed_forward.output_projection, hidden, block.feed_forward_layer_norm)
 
 
-def _added(graph: Graph, inputs: str, layer: Any, residual: str, norm: Any) -> str:
+def _inner(hidden: Tensor, feed_forward: Any, products: Products) -> Tensor:
+    """What a feed-forward layer computes before its output projection."""
+    if type(feed_forward) not in (FeedForward, GatedFeedForward):
+        rule = "be a FeedForward or a GatedFeedForward in an ONNX file"
+        raise ValueError(checks.message("export", "feed_forward", rule, type(feed_forward), _CURE))
+    inner, bias = products.product(hidden, _kernel(feed_forward.intermediate)), array(feed_forward.intermediate.bias)
+    if isinstance(feed_forward, GatedFeedForward):
+        sizes = hidden.graph.constant([feed_forward.intermediate_dim] * 2)
+        gate, inner = hidden.graph.add("Split", inner + bias, sizes, outputs=2, axis=-1)
+        return activation(gate, feed_forward.activation) * inner
+    if feed_forward.activation in _FUSED:
+        return hidden.graph.fused(_FUSED[feed_forward.activation], inner, hidden.graph.constant(bias))
+    return activation(inner + bias, feed_forward.activation)
+
+
+def _added(inputs: Tensor, layer: Any, residual: Tensor, norm: Any) -> Tensor:
     """`norm(residual + inputs + the layer's bias)`."""
-    return graph.fused(
-        "SkipLayerNormalization",
-        inputs,
-        residual,
-        graph.constant(array(norm.gamma)),
-        graph.constant(array(norm.beta)),
-        graph.constant(array(layer.bias)),
-        epsilon=norm.epsilon,
-    )
+    weights = map(inputs.graph.constant, (array(norm.gamma), array(norm.beta), array(layer.bias)))
+    return inputs.graph.fused("SkipLayerNormalization", inputs, residual, *weights, epsilon=norm.epsilon)
 
 
-def dense(graph: Graph, inputs: str, layer: Any) -> str:
+def layer_norm(hidden: Tensor, norm: Any) -> Tensor:
+    """A `LayerNorm` over the last axis."""
+    weights = hidden.graph.constant(array(norm.gamma)), hidden.graph.constant(array(norm.beta))
+    return hidden.graph.add("LayerNormalization", hidden, *weights, axis=-1, epsilon=norm.epsilon)
+
+
+def dense(inputs: Tensor, layer: Any) -> Tensor:
     """A `keras.layers.Dense` without its activation."""
-    product = graph.add("MatMul", inputs, graph.constant(_kernel(layer)))
-    return graph.add("Add", product, graph.constant(array(layer.bias)))
+    return inputs @ _kernel(layer) + array(layer.bias)
 
 
-def activation(graph: Graph, inputs: str, name: str) -> str:
+def activation(inputs: Tensor, name: str) -> Tensor:
     """An activation by its name in `config.ACTIVATIONS`."""
     if name == "linear":
         return inputs
-    if name == "silu":
-        return graph.add("Mul", inputs, graph.add("Sigmoid", inputs))
-    if name == "quick_gelu":
-        slope = graph.constant(np.float32(1.702))
-        return graph.add("Mul", inputs, graph.add("Sigmoid", graph.add("Mul", inputs, slope)))
+    if name in ("silu", "quick_gelu"):
+        slope = inputs if name == "silu" else inputs * np.float32(1.702)
+        return inputs * inputs.graph.add("Sigmoid", slope)
     if name in ("relu6", "gelu_10"):
-        unclipped, least, most = (inputs, 0, 6) if name == "relu6" else (activation(graph, inputs, "gelu_erf"), -10, 10)
-        return graph.add("Clip", unclipped, graph.constant(np.float32(least)), graph.constant(np.float32(most)))
+        unclipped, least, most = (inputs, 0, 6) if name == "relu6" else (activation(inputs, "gelu_erf"), -10, 10)
+        return unclipped.maximum(least).minimum(most)
     operation, options = _ACTIVATIONS[name]
-    return graph.add(operation, inputs, **options)
+    return inputs.graph.add(operation, inputs, **options)
 
 
-def first_tokens(graph: Graph, hidden: str) -> str:
+def first_tokens(hidden: Tensor) -> Tensor:
     """The first token of every row, `[B, H]` of `[B, S, H]`."""
-    return graph.add("Gather", hidden, graph.constant(0), axis=1)
+    return hidden.take(0, axis=1)
 
 
-def pooled(graph: Graph, hidden: str, mask: str, modes: str | Sequence[str]) -> str:
-    """The poolings of `SequencePooling` side by side, `[B, modes * H]`.
-
-    Raises:
-        ValueError: a mode that an ONNX file cannot hold.
-    """
-    vectors = [_pooled(graph, hidden, mask, mode) for mode in ((modes,) if isinstance(modes, str) else modes)]
-    return vectors[0] if len(vectors) == 1 else graph.add("Concat", *vectors, axis=-1)
+def pooled(hidden: Tensor, mask: Tensor, modes: str | Sequence[str]) -> Tensor:
+    """The poolings of `SequencePooling` side by side, `[B, modes * H]`; each row has a real token."""
+    modes = (modes,) if isinstance(modes, str) else modes
+    return hidden.graph.concat([_pooled(hidden, mask, mode) for mode in modes], axis=-1)
 
 
-def _pooled(graph: Graph, hidden: str, mask: str, mode: str) -> str:
+def _pooled(hidden: Tensor, mask: Tensor, mode: str) -> Tensor:
     if mode == "cls":
-        return first_tokens(graph, hidden)
-    real = graph.add("Unsqueeze", graph.add("Cast", mask, to=FLOAT), graph.constant([2]))  # [B, S, 1]
-    tokens = graph.constant([1])
+        return first_tokens(hidden)
+    real = mask.cast(FLOAT).column(2)  # [B, S, 1]
     if mode == "max":
-        lowest = graph.constant(np.float32(np.finfo(np.float32).min))
-        is_real = graph.add("Greater", real, graph.constant(np.float32(0)))
-        return graph.add("ReduceMax", graph.add("Where", is_real, hidden, lowest), tokens, keepdims=0)
-    total = graph.add("ReduceSum", graph.add("Mul", hidden, real), tokens, keepdims=0)
-    count = graph.add("ReduceSum", real, tokens, keepdims=0)  # [B, 1], at least 2
-    if mode == "mean_sqrt_len_tokens":
-        count = graph.add("Sqrt", count)
-    elif mode != "mean":
-        known = ["cls", "max", "mean", "mean_sqrt_len_tokens"]
-        raise ValueError(checks.message("export", "pooling", f"be of {known} in an ONNX file", mode))
-    return graph.add("Div", total, count)
+        return (real > 0).where(hidden, np.finfo(np.float32).min).reduced("Max", 1)
+    if mode in ("weightedmean", "lasttoken"):
+        place = (hidden.graph.range(hidden.size(1)).cast(FLOAT) + 1).column()  # [S, 1]
+        real = real * place
+        if mode == "lasttoken":
+            real = real.equals(real.reduced("Max", 1, keepdims=True)).cast(FLOAT)
+    count = real.reduced("Sum", 1)  # [B, 1]
+    count = hidden.graph.add("Sqrt", count) if mode == "mean_sqrt_len_tokens" else count
+    return (hidden * real).reduced("Sum", 1) / count
 
 
-def unit_vectors(graph: Graph, vectors: str) -> str:
+def unit_vectors(vectors: Tensor) -> Tensor:
     """The vectors `[B, H]` scaled to Euclidean length 1."""
-    squares = graph.add("ReduceSumSquare", vectors, graph.constant([-1]))
-    return graph.add("Div", vectors, graph.add("Sqrt", graph.add("Max", squares, graph.constant(_LEAST_SQUARE))))
+    squares = vectors.reduced("SumSquare", -1, keepdims=True)
+    return vectors / vectors.graph.add("Sqrt", squares.maximum(_LEAST_SQUARE))
 
 
 def _kernel(layer: Any) -> np.ndarray:
@@ -199,36 +223,65 @@ def array(weight: Any) -> np.ndarray:
 class Products:
     """Products with the weights of an encoder, in float32."""
 
-    def product(self, graph: Graph, inputs: str, kernel: np.ndarray) -> str:
+    def product(self, inputs: Tensor, kernel: np.ndarray) -> Tensor:
         """`inputs @ kernel`."""
-        return graph.add("MatMul", inputs, graph.constant(kernel))
+        return inputs @ kernel
 
     def attention(
-        self, graph: Graph, hidden: str, kernel: np.ndarray, bias: np.ndarray, counts: str, *, num_heads: int
-    ) -> str:
-        """Self-attention `[B, S, H]`, with one kernel `[H, 3H]` for queries, keys and values, over `counts` tokens."""
-        weights = graph.constant(kernel), graph.constant(bias)
-        return graph.fused("Attention", hidden, *weights, counts, num_heads=num_heads)
+        self, hidden: Tensor, layer: Any, counts: Tensor, bias: Tensor | None, *, only_first: bool = False
+    ) -> Tensor:
+        """The context `[B, S, H]` of a `SelfAttention`, or that of the first tokens `[B, 1, H]`.
+
+        Args:
+            hidden: `[B, S, H]`.
+            layer: the layer, of which the output projection is left out.
+            counts: how many tokens of each row are real, int32 `[B]`.
+            bias: what is added to the scores, `[1, heads, S, S]`, or None.
+            only_first: whether only the first tokens ask.
+        """
+        graph, kernel, offsets = hidden.graph, _kernel(layer.query_key_value), array(layer.query_key_value.bias)
+        rotary = layer.positions if isinstance(layer.positions, RotaryPositions) else None
+        options = {"num_heads": layer.num_heads, "unidirectional": int(layer.causal)}
+        if self.fuses_attention and not only_first and bias is None and rotary is None:
+            weights = graph.constant(kernel), graph.constant(offsets)
+            return graph.fused("Attention", hidden, *weights, counts, **options)
+        width, parts = kernel.shape[1] // 3, [hidden]
+        if only_first:
+            parts = [self.product(hidden.slice(0, 1, 1), kernel[:, :width]), hidden]
+        merged = self.product(parts.pop(), kernel[:, width * len(parts) :])
+        num_parts = 3 - len(parts)
+        parts += graph.add("Split", merged, graph.constant([width] * num_parts), outputs=num_parts, axis=-1)
+        added: Any = graph.constant(offsets)
+        if rotary is not None:
+            parts = [part + offsets[width * index :][:width] for index, part in enumerate(parts)]
+            parts = [*(_rotated(part, rotary, layer.num_heads, width) for part in parts[:2]), parts[2]]
+            added = None
+        return graph.fused("MultiHeadAttention", *parts, added, counts, bias, **options)
+
+    #: Whether one operation multiplies with the weights of queries, keys and values, and attends.
+    fuses_attention = True
+
+
+def _rotated(part: Tensor, positions: RotaryPositions, num_heads: int, width: int) -> Tensor:
+    """Queries or keys `[B, S, H]`, rotated by their positions."""
+    graph = part.graph
+    tables = positions._tables(positions.max_sequence_length, width // num_heads)
+    constants = [graph.constant([0]), *(graph.constant(array(table)) for table in tables)]
+    return graph.fused("RotaryEmbedding", part, *constants, num_heads=num_heads, interleaved=1)
 
 
 class Int8Products(Products):
     """Products with weights of 8 bits, a float32 scale for every 32 of them; the inputs are rounded in the same way."""
 
-    def product(self, graph: Graph, inputs: str, kernel: np.ndarray) -> str:
+    fuses_attention = False
+
+    def product(self, inputs: Tensor, kernel: np.ndarray) -> Tensor:
         """`inputs @ kernel`."""
         numbers, scales = quantized(kernel)
-        weights = graph.constant(numbers, np.uint8), graph.constant(scales)
+        weights = inputs.graph.constant(numbers), inputs.graph.constant(scales)
         sizes = dict(zip("KN", kernel.shape, strict=True))
         options = {"bits": 8, "block_size": _BLOCK, "accuracy_level": _INTEGER_SUMS}
-        return graph.fused("MatMulNBits", inputs, *weights, **sizes, **options)
-
-    def attention(
-        self, graph: Graph, hidden: str, kernel: np.ndarray, bias: np.ndarray, counts: str, *, num_heads: int
-    ) -> str:
-        """Self-attention whose products with weights stand before it."""
-        sizes = graph.constant([kernel.shape[1] // 3] * 3)
-        parts = graph.add("Split", self.product(graph, hidden, kernel), sizes, outputs=3, axis=-1)
-        return graph.fused("MultiHeadAttention", *parts, graph.constant(bias), counts, num_heads=num_heads)
+        return inputs.graph.fused("MatMulNBits", inputs, *weights, **sizes, **options)
 
 
 PRODUCTS: dict[str, Products] = {"float32": Products(), "int8": Int8Products()}

@@ -1,19 +1,19 @@
-"""The tokenizer as ONNX operations: texts to rows of ids.
+"""The tokenizer as ONNX operations: texts to ids, and where each token stands in its text.
 
 The operations for BERT in onnxruntime-extensions follow neither reference. The ones used here are simpler, and follow
 the same table of replacements as the tokenizer of this package: regular expressions first, then a lookup of every
 character, then the pieces of words.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.export.onnx._graph import BOOL, INT32, INT64, STRING, TABLES, Answer, Graph
+from keras_bert_layers.export.onnx._graph import BOOL, INT64, STRING, TABLES, Tensor
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 
 # Control characters, which both references drop, stand for special tokens that a text holds.
@@ -25,154 +25,212 @@ _ROW_END = _MARKS.pop()
 _BLANKS, _NUL, _DROPPED = "\t\n\r", "\x00", "\x7f"
 
 
-def token_rows(graph: Graph, texts: str, preprocessor: Any) -> tuple[str, str]:
-    """The ids and the mask of texts, int64 and int32 `[batch, sequence]`, framed, truncated and padded.
+class Tokens(NamedTuple):
+    """The tokens of B texts, all of them in one row.
+
+    Attributes:
+        ids: int64 `[T]`.
+        splits: int64 `[B + 1]`, where the tokens of each text begin.
+        characters: those of the texts, and which of them the tokens are made of, `firsts` and `lasts`, int64 `[T]`.
+    """
+
+    ids: Tensor
+    splits: Tensor
+    characters: Any = None
+    firsts: Any = None
+    lasts: Any = None
+
+    def texts_of(self) -> Tensor:
+        """The text that each token is in, int64 `[T]`."""
+        order = self.ids.graph.range(self.ids.size())
+        # Texts without tokens begin where the next one does.
+        added = order.graph.concat([order.filled(0, INT64), order.graph.constant([0])])
+        begins = self.begins
+        return added.scattered(begins, begins.filled(1, INT64), "add").cumsum().take(order) - 1
+
+    @property
+    def begins(self) -> Tensor:
+        """Where the tokens of each text begin, `[B]`."""
+        return self.splits.slice(0, -1)
+
+    @property
+    def counts(self) -> Tensor:
+        """How many tokens each text has, `[B]`."""
+        return self.splits.slice(1) - self.begins
+
+
+def counts_of(tokens: Tokens, token_id: int) -> Tensor:
+    """How often a token is in each text, int64 `[B]`."""
+    found = sums(tokens.ids.equals(token_id).cast(INT64))
+    return found.take(tokens.splits.slice(1)) - found.take(tokens.begins)
+
+
+class Characters(NamedTuple):
+    """The characters of B texts, all of them in one row, and special tokens that are written in them.
+
+    Attributes:
+        texts: strings `[C]`.
+        starts: int64 `[C]`, the byte of its text at which a character starts.
+        ends: int64 `[C]`, the byte after it.
+        splits: int64 `[B + 1]`, where the characters of each text begin.
+    """
+
+    texts: Tensor
+    starts: Tensor
+    ends: Tensor
+    splits: Tensor
+
+
+def split_characters(texts: Tensor, tokens: Iterable[str] = ()) -> Characters:
+    """The characters of texts, of which each has one at least."""
+    pattern = texts.graph.constant(["(" + "|".join([*map(re.escape, tokens), "(?s:.)"]) + ")"])
+    kinds = [STRING, INT64, INT64, INT64]
+    return Characters(*texts.graph.text("StringRegexSplitWithOffsets", texts, pattern, pattern, outputs=kinds))
+
+
+class TokenizerGraph:
+    """Adds the operations of one tokenizer to a graph.
 
     Args:
-        graph: what the operations are added to.
-        texts: the tensor of strings `[batch]`.
-        preprocessor: a `BertPreprocessor`.
+        tokenizer: a `BertTokenizer`.
+
+    Raises:
+        ValueError: it has added tokens that an ONNX file cannot hold.
     """
-    tokenizer = preprocessor.tokenizer
-    ids, splits = _ids(graph, texts, tokenizer)
-    longest = preprocessor.max_length - 2
 
-    def one_row(graph: Graph) -> list[Answer]:
-        start, last = graph.constant([tokenizer.start_id]), graph.constant([tokenizer.separator_id])
-        read = graph.add("Slice", ids, graph.constant([0]), graph.constant([longest]))
-        row = graph.add("Unsqueeze", graph.add("Concat", start, read, last, axis=0), graph.constant([0]))
-        return _rows(row, graph.add("Expand", graph.constant(1, np.int32), graph.add("Shape", row)))
+    def __init__(self, tokenizer: Any):
+        self.tokenizer = tokenizer
+        self._rules, self._marks = tokenizer.rules(), _marks(tokenizer)
+        marked = {mark: tokenizer.token_to_id(token) for token, mark in self._marks.items()}
+        self._pieces = {**self._rules.pieces, **marked}
 
-    def rows(graph: Graph) -> list[Answer]:
-        return _rows(*_padded_rows(graph, ids, splits, tokenizer, longest))
+    def tokens(self, texts: Tensor, *, with_offsets: bool = False) -> Tokens:
+        """The tokens of strings `[B]`."""
+        rules, marks = self._rules, self._marks
+        # With a character at its end, which the branches drop, every text has one.
+        ended = texts.graph.add("StringConcat", texts, _dropped_if_any(texts))
+        by_length = sorted(marks, key=len, reverse=True)
+        characters = split_characters(ended, by_length) if with_offsets else None
 
-    is_one = graph.add("Equal", graph.add("Size", splits), graph.constant(2))
-    found = graph.choose(is_one, one_row, rows)
-    return found[0], found[1]
+        def any_text() -> list[Tensor]:
+            table = {**rules.replacements, **{token: f" {mark} " for token, mark in marks.items()}}
+            found = split_characters(ended, by_length) if characters is None else characters
+            mapped = _mapped(found.texts, table)
+            rewrites = [(f"[{_BLANKS}]", " "), (f"[{_DROPPED}{rules.dropped}]", ""), *rules.rewrites]
+            text = _joined(mapped, found.splits)
+            for pattern, rewrite in rewrites:
+                text = _replaced(text, pattern, rewrite)
+            return [text] if characters is None else [text, _lengths(mapped, rules.dropped)]
 
+        def printable_text() -> list[Tensor]:
+            has_cases = rules.printable["A"] == "a"
+            found = ended.graph.text("StringLower", ended) if has_cases else ended
+            apart = [character for character, text in rules.printable.items() if text == f" {character} "]
+            text = _replaced(found, f"([{_escaped(apart)}])|{_DROPPED}", r" \1 ")
+            return [text] if characters is None else [text, _lengths(characters.texts, "")]
 
-def _rows(ids: str, mask: str) -> list[Answer]:
-    return [Answer(ids, INT64, (None, None)), Answer(mask, INT32, (None, None))]
+        printable = _escaped(
+            character for character in rules.printable if character not in {token[0] for token in marks}
+        )
+        pattern = f"[{printable}]*{_DROPPED}"
+        is_printable = ended.graph.add("RegexFullMatch", ended, pattern=pattern, kind=BOOL)
+        text, *lengths = texts.graph.choose(_holds_for_all(is_printable).cast(BOOL), printable_text, any_text)
+        words, splits = _words(text, _zero_if_sound(text))
+        tokens, token_splits = self._split(words)
+        if characters is None:
+            ids, token_splits = _whole_words(self._numbers_of(tokens), token_splits, self.tokenizer.unknown_id)
+            return Tokens(ids, token_splits.take(splits))
+        places = {piece: place for place, piece in enumerate(self._pieces)}
+        places.pop(self.tokenizer.special_tokens["unknown"], None)
+        place, token_splits = _whole_words(self._looked_up(tokens, places, -1), token_splits, -1)
+        is_unknown = place < 0
+        unknown, graph = self.tokenizer.unknown_id, texts.graph
+        ids = graph.constant([*self._pieces.values(), unknown]).take(place)
+        sizes = [1 if piece in marks.values() else len(piece.removeprefix(SUFFIX) or piece) for piece in self._pieces]
+        of_words = graph.text("StringLength", words, kind=INT64).take(rows_of_splits(token_splits, place))
+        size = is_unknown.where(of_words, graph.constant([*sizes, 0]).take(place))
+        return Tokens(ids, token_splits.take(splits), characters, *_sources(size, lengths[0]))
 
+    def _split(self, words: Tensor) -> tuple[Tensor, Tensor]:
+        """The pieces of words, strings, and where those of each word begin.
 
-def _padded_rows(graph: Graph, ids: str, splits: str, tokenizer: Any, longest: int) -> tuple[str, str]:
-    """Rows of ids as wide as the longest one, and their mask."""
-    starts, ends = _between(graph, splits)  # [B]
-    counts = graph.add("Min", graph.add("Sub", ends, starts), graph.constant(longest))
-    width = graph.add("Add", graph.add("ReduceMax", counts, graph.constant([0]), keepdims=0), graph.constant(2))
-    positions = _numbers(graph, width)  # [S]
-    column = graph.constant([1])
-    counts = graph.add("Unsqueeze", counts, column)  # [B, 1]
-    # With one more id at the end, every index that is computed below exists.
-    padded = graph.add("Concat", ids, graph.constant([0]), axis=0)
-    place = graph.add("Add", graph.add("Unsqueeze", starts, column), positions)  # [B, S], one too far
-    place = graph.add("Sub", place, graph.constant(1))
-    last = graph.add("Sub", graph.add("Size", padded), graph.constant(1))
-    place = graph.add("Max", graph.add("Min", place, last), graph.constant(0))
-    rows = graph.add("Gather", padded, place)
-    is_token = graph.add("LessOrEqual", positions, counts)
-    is_end = graph.add("Equal", positions, graph.add("Add", counts, graph.constant(1)))
-    behind = graph.add("Where", is_end, graph.constant(tokenizer.separator_id), graph.constant(tokenizer.pad_id))
-    rows = graph.add("Where", is_token, rows, behind)
-    is_start = graph.add("Equal", positions, graph.constant(0))
-    rows = graph.add("Where", is_start, graph.constant(tokenizer.start_id), rows)
-    mask = graph.add("Cast", graph.add("Or", is_token, is_end), to=INT32)
-    return rows, mask
+        The operation leaves out rows without words. So every word is a row, and the rows of texts are found in these.
+        """
+        tokens, splits, _, _ = words.graph.text(
+            "WordpieceTokenizer",
+            words,
+            words.graph.range(words.size() + 1),
+            outputs=[STRING, INT64, INT64, INT64],
+            vocab=json.dumps(self._pieces),
+            suffix_indicator=SUFFIX,
+            unknown_token=self.tokenizer.special_tokens["unknown"],
+            max_input_chars_per_word=self._rules.max_word_length,
+        )
+        return tokens, splits
 
+    def _numbers_of(self, tokens: Tensor) -> Tensor:
+        return self._looked_up(tokens, self._pieces, self.tokenizer.unknown_id)
 
-def _ids(graph: Graph, texts: str, tokenizer: Any) -> tuple[str, str]:
-    """The ids of all texts, int64 `[T]`, and where each text's begin, int64 `[B + 1]`."""
-    rules, marks = tokenizer.rules(), _marks(tokenizer)
-
-    def any_text(graph: Graph) -> list[Answer]:
-        table = {**rules.replacements, **{token: f" {mark} " for token, mark in marks.items()}}
-        found = _mapped(graph, ended, table, sorted(marks, key=len, reverse=True))
-        for pattern, rewrite in [(f"[{_BLANKS}]", " "), (f"[{_DROPPED}{rules.dropped}]", ""), *rules.rewrites]:
-            found = _replaced(graph, found, pattern, rewrite)
-        return [Answer(found, STRING, (None,))]
-
-    def printable_text(graph: Graph) -> list[Answer]:
-        has_cases = rules.printable["A"] == "a"
-        found = graph.text("StringLower", ended) if has_cases else ended
-        apart = [character for character, text in rules.printable.items() if text == f" {character} "]
-        return [Answer(_replaced(graph, found, f"([{_escaped(apart)}])|{_DROPPED}", r" \1 "), STRING, (None,))]
-
-    # With a character at its end, which the branches drop, every text has one.
-    ended = graph.add("StringConcat", texts, _dropped_if_any(graph, texts))
-    printable = _escaped(character for character in rules.printable if character not in {token[0] for token in marks})
-    is_printable = _holds_for_all(graph, graph.add("RegexFullMatch", ended, pattern=f"[{printable}]*{_DROPPED}"))
-    (texts,) = graph.choose(graph.add("Cast", is_printable, to=BOOL), printable_text, any_text)
-    words, splits = _words(graph, texts, _zero_if_sound(graph, texts))
-    pieces = {**rules.pieces, **{mark: tokenizer.token_to_id(token) for token, mark in marks.items()}}
-    # The operation leaves out rows without words. So every word is a row, and the rows of texts are found among these.
-    tokens, token_splits, _, _ = graph.text(
-        "WordpieceTokenizer",
-        words,
-        _numbers(graph, graph.add("Add", graph.add("Size", words), graph.constant(1))),
-        outputs=4,
-        vocab=json.dumps(pieces),
-        suffix_indicator=SUFFIX,
-        unknown_token=tokenizer.special_tokens["unknown"],
-        max_input_chars_per_word=rules.max_word_length,
-    )
-    ids = graph.add(
-        "LabelEncoder",
-        tokens,
-        domain=TABLES,
-        keys_strings=list(pieces),
-        values_int64s=list(pieces.values()),
-        default_int64=tokenizer.unknown_id,
-    )
-    ids, token_splits = _whole_words(graph, ids, token_splits, tokenizer.unknown_id)
-    return ids, graph.add("Gather", token_splits, splits)
+    def _looked_up(self, tokens: Tensor, table: dict[str, int], default: int) -> Tensor:
+        keys, values = list(table), list(table.values())
+        options = {"keys_strings": keys, "values_int64s": values, "default_int64": default, "kind": INT64}
+        return tokens.graph.add("LabelEncoder", tokens, domain=TABLES, **options)
 
 
-def _whole_words(graph: Graph, ids: str, splits: str, unknown_id: int) -> tuple[str, str]:
+def _sources(sizes: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """The first and the last character that each token is made of, int64 `[T]`.
+
+    Without blanks, the normalized texts are their tokens one after the other. So a token's characters are found by
+    counting, and each of them comes from one character of the text.
+
+    Args:
+        sizes: the number of characters of each token, int64 `[T]`.
+        lengths: how many characters of the normalized text, without blanks, each character has become, int64 `[C]`.
+    """
+    kept = lengths.graph.range(lengths.size()).compress(lengths > 0, 0)
+    lengths = lengths.take(kept)
+    source = kept.take(rows_of_splits(sums(lengths), lengths.graph.range(lengths.reduced("Sum"))))
+    firsts = sizes.cumsum(exclusive=True)
+    return source.take(firsts), source.take(firsts + sizes - 1)
+
+
+def rows_of_splits(splits: Tensor, values: Tensor) -> Tensor:
+    """The row that each of some values is in, int64 `[N]`; no row is empty."""
+    starts = splits.slice(0, -1)
+    return values.filled(0, INT64).scattered(starts, starts.filled(1, INT64)).cumsum() - 1
+
+
+def _lengths(characters: Tensor, dropped: str) -> Tensor:
+    """How many characters, without blanks and dropped ones, strings have."""
+    kept = _replaced(characters, f"[ {_BLANKS}{_DROPPED}{dropped}]", "")
+    return kept.graph.text("StringLength", kept, kind=INT64)
+
+
+def _whole_words(ids: Tensor, splits: Tensor, unknown_id: int) -> tuple[Tensor, Tensor]:
     """The ids and splits of words of which one that has an unknown piece is one unknown token.
 
     The operation keeps the pieces before the unknown one.
     """
-    unknown, zero, one = (graph.constant(value) for value in (unknown_id, 0, 1))
-    matches = graph.add("Cast", graph.add("Equal", ids, unknown), to=INT64)
+    is_unknown = ids.equals(unknown_id)
 
-    def repaired(graph: Graph) -> list[Answer]:
-        starts, ends = _between(graph, splits)  # [W]
-        sums = _sums(graph, matches)
-        num_unknown = graph.add("Sub", graph.add("Gather", sums, ends), graph.add("Gather", sums, starts))
-        zeros = graph.add("Expand", zero, graph.add("Shape", ids))
-        ones = graph.add("Expand", one, graph.add("Shape", starts))
-        is_start = graph.add("ScatterElements", zeros, starts, ones)  # [T]
-        word_of = graph.add("Sub", graph.add("CumSum", is_start, zero), one)
-        is_unknown = graph.add("Greater", graph.add("Gather", num_unknown, word_of), zero)  # [T]
-        stays = graph.add("Or", graph.add("Cast", is_start, to=BOOL), graph.add("Not", is_unknown))
-        kept = graph.add("Compress", graph.add("Where", is_unknown, unknown, ids), stays)
-        places = graph.add("Gather", _sums(graph, graph.add("Cast", stays, to=INT64)), splits)
-        return [Answer(kept, INT64, (None,)), Answer(places, INT64, (None,))]
+    def repaired() -> list[Tensor]:
+        found = sums(is_unknown.cast(INT64))
+        num_unknown = found.take(splits.slice(1)) - found.take(splits.slice(0, -1))
+        starts = splits.slice(0, -1)
+        is_start = ids.filled(0, INT64).scattered(starts, starts.filled(1, INT64))  # [T]
+        is_lost = num_unknown.take(is_start.cumsum() - 1) > 0  # [T]
+        stays = is_start.cast(BOOL) | ~is_lost
+        kept = is_lost.where(unknown_id, ids).compress(stays, 0)
+        return [kept, sums(stays.cast(INT64)).take(splits)]
 
-    def as_they_are(graph: Graph) -> list[Answer]:
-        return [Answer(graph.add("Identity", part), INT64, (None,)) for part in (ids, splits)]
-
-    num_unknown = graph.add("ReduceSum", matches, keepdims=0)
-    found = graph.choose(graph.add("Greater", num_unknown, zero), repaired, as_they_are)
-    return found[0], found[1]
+    has_unknown = is_unknown.cast(INT64).reduced("Sum") > 0
+    kept, places = ids.graph.choose(has_unknown, repaired, lambda: [ids, splits])
+    return kept, places
 
 
-def _sums(graph: Graph, values: str) -> str:
+def sums(values: Tensor) -> Tensor:
     """The sums of the first 0, 1, 2, ... values, `[N + 1]` of `[N]`."""
-    sums = graph.add("CumSum", values, graph.constant(0))
-    return graph.add("Concat", graph.constant([0]), sums, axis=0)
-
-
-def _between(graph: Graph, splits: str) -> tuple[str, str]:
-    """Where each row begins and ends, `[N]` of `[N + 1]`."""
-    first, last, axis = (graph.constant([value]) for value in (0, -1, 0))
-    end = graph.constant([2**31 - 1])
-    return graph.add("Slice", splits, first, last, axis), graph.add("Slice", splits, graph.constant([1]), end, axis)
-
-
-def _numbers(graph: Graph, size: str) -> str:
-    """0, 1, 2, ... `[size]`."""
-    return graph.add("Range", graph.constant(0), size, graph.constant(1))
+    return values.graph.concat([values.graph.constant([0]), values.cumsum()])
 
 
 def _marks(tokenizer: Any) -> dict[str, str]:
@@ -188,68 +246,67 @@ def _marks(tokenizer: Any) -> dict[str, str]:
     return {token.content: mark for token, mark in zip(tokens, _MARKS, strict=False)}
 
 
-def _replaced(graph: Graph, texts: str, pattern: str, rewrite: str) -> str:
-    return graph.text("StringRegexReplace", texts, graph.constant([pattern]), graph.constant([rewrite]))
+def _replaced(texts: Tensor, pattern: str, rewrite: str) -> Tensor:
+    constants = texts.graph.constant([pattern]), texts.graph.constant([rewrite])
+    return texts.graph.text("StringRegexReplace", texts, *constants)
 
 
 def _escaped(characters: Iterable[str]) -> str:
     return "".join(map(re.escape, characters))
 
 
-def _holds_for_all(graph: Graph, conditions: str) -> str:
+def _holds_for_all(conditions: Tensor) -> Tensor:
     """1 if all of `[B]` are true, and 0 otherwise, int64."""
-    return graph.add("ReduceMin", graph.add("Cast", conditions, to=INT64), keepdims=0)
+    return conditions.cast(INT64).reduced("Min")
 
 
-def _mapped(graph: Graph, texts: str, table: dict[str, str], tokens: list[str]) -> str:
-    """The texts, of one character at least, with every character and every token looked up in a table."""
-    parts = graph.constant(["(" + "|".join([*map(re.escape, tokens), "(?s:.)"]) + ")"])
-    characters, _, _, splits = graph.text("StringRegexSplitWithOffsets", texts, parts, parts, outputs=4)
+def _mapped(characters: Tensor, table: dict[str, str]) -> Tensor:
+    """Every character and every token looked up in a table."""
     lines = [f"{key}\t{text or _DROPPED}" for key, text in table.items() if key not in _BLANKS + _NUL]
-    mapped = graph.text("StringMapping", characters, map="\n".join(lines))
-    is_one = graph.add("Equal", graph.add("Size", splits), graph.constant(2))
+    return characters.graph.text("StringMapping", characters, map="\n".join(lines))
+
+
+def _joined(parts: Tensor, splits: Tensor) -> Tensor:
+    """Texts `[B]` of their parts `[C]`."""
+    graph = parts.graph
     none = graph.constant([""]), graph.constant([0])
 
-    def joined(graph: Graph) -> list[Answer]:
-        return [Answer(graph.text("StringJoin", mapped, *none), STRING, (None,))]
+    def one_text() -> list[Tensor]:
+        return [graph.text("StringJoin", parts, *none)]
 
-    def joined_by_row(graph: Graph) -> list[Answer]:
+    def several() -> list[Tensor]:
         # All texts become one, with marks of their ends, which is split at these.
-        last = graph.add("Sub", _between(graph, splits)[1], graph.constant(1))
-        zeros = graph.add("Expand", graph.constant(0), graph.add("Shape", characters))
-        ones = graph.add("Expand", graph.constant(1), graph.add("Shape", last))
-        ends = graph.add("Gather", graph.constant(["", _ROW_END]), graph.add("ScatterElements", zeros, last, ones))
-        text = graph.text("StringJoin", graph.add("StringConcat", mapped, ends), *none)
-        rows, _ = graph.add("StringSplit", text, outputs=2, delimiter=_ROW_END)  # [1, B + 1]
-        rows = graph.add("Reshape", rows, graph.constant([-1]))
-        return [Answer(graph.add("Slice", rows, *map(graph.constant, ([0], [-1], [0]))), STRING, (None,))]
+        last = splits.slice(1) - 1
+        is_end = parts.filled(0, INT64).scattered(last, last.filled(1, INT64))
+        ends = graph.constant(["", _ROW_END]).take(is_end)
+        text = graph.text("StringJoin", graph.add("StringConcat", parts, ends), *none)
+        rows, _ = graph.add("StringSplit", text, outputs=[STRING, INT64], delimiter=_ROW_END)  # [1, B + 1]
+        return [rows.reshape(-1).slice(0, -1)]
 
-    return graph.choose(is_one, joined, joined_by_row)[0]
+    return graph.choose(splits.size().equals(2), one_text, several)[0]
 
 
-def _dropped_if_any(graph: Graph, texts: str) -> str:
+def _dropped_if_any(texts: Tensor) -> Tensor:
     """`_DROPPED`, or an error, which names this node, for a batch without texts: the reductions below have none."""
-    is_empty = graph.add("Cast", graph.add("Equal", graph.add("Size", texts), graph.constant(0)), to=INT64)
-    return graph.add("Gather", graph.constant([_DROPPED]), is_empty, name="the input must hold at least one text")
+    row = texts.size().equals(0).cast(INT64)
+    constant = texts.graph.constant([_DROPPED])
+    return texts.graph.add("Gather", constant, row, name="the input must hold at least one text")
 
 
-def _zero_if_sound(graph: Graph, texts: str) -> str:
+def _zero_if_sound(texts: Tensor) -> Tensor:
     """0, or an error, which names this node, if regular expressions have not dropped a character.
 
     That is so on Linux if TensorFlow is in the process before onnxruntime-extensions: both hold the library RE2, and
     the functions of the one are called with the objects of the other.
     """
-    is_sound = _holds_for_all(graph, graph.add("RegexFullMatch", texts, pattern=f"[^{_DROPPED}]*"))
-    row = graph.add("Sub", graph.constant(1), is_sound)
+    graph = texts.graph
+    row = 1 - _holds_for_all(graph.add("RegexFullMatch", texts, pattern=f"[^{_DROPPED}]*", kind=BOOL))
     return graph.add("Gather", graph.constant([0]), row, name="import onnxruntime_extensions before tensorflow")
 
 
-def _words(graph: Graph, texts: str, zero: str) -> tuple[str, str]:
+def _words(texts: Tensor, zero: Tensor) -> tuple[Tensor, Tensor]:
     """The words of all texts, strings `[W]`, and where each text's begin, int64 `[B + 1]`."""
-    words, counts = graph.add("StringSplit", texts, outputs=2)  # [B, most words], [B]
-    most = graph.add("Gather", graph.add("Shape", words), graph.constant(1))
-    is_word = graph.add(
-        "Less", graph.add("Range", zero, most, graph.constant(1)), graph.add("Unsqueeze", counts, graph.constant([1]))
-    )
-    flat = graph.add("Compress", words, is_word)
-    return flat, _sums(graph, counts)
+    graph = texts.graph
+    words, counts = graph.add("StringSplit", texts, outputs=[STRING, INT64])  # [B, most words], [B]
+    places = graph.add("Range", zero, words.size(1), graph.constant(1))
+    return words.compress(places < counts.column()), sums(counts)

@@ -2,7 +2,7 @@
 
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -11,20 +11,37 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.export.onnx._encoder_graph import PRODUCTS, Products, hidden_states
-from keras_bert_layers.export.onnx._graph import INT32, Answer, Graph
-from keras_bert_layers.export.onnx._tokenizer_graph import token_rows
-from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer
+from keras_bert_layers.export.onnx._encoder_graph import (
+    PRODUCTS,
+    Products,
+    activation,
+    dense,
+    first_tokens,
+    hidden_states,
+)
+from keras_bert_layers.export.onnx._graph import Answer, Graph, Tensor
+from keras_bert_layers.export.onnx._rows_graph import Rows, rows_of
+from keras_bert_layers.export.onnx._tokenizer_graph import TokenizerGraph, Tokens
+from keras_bert_layers.preprocessing import BertTokenizer
 
 # A protocol buffer holds no more.
 _MAX_BYTES = 2**31 - 1
 _SUFFIX = ".onnx"
-_TEXT, _NUM_TOKENS = "text", "num_tokens"
+_NUM_TOKENS = "num_tokens"
 _CARD = "model_card"
+_CURE = "Export a SavedModel."
+
+#: The signatures of a task that an ONNX file can have: name -> a function of an `OnnxModel` and the texts.
+Functions = Mapping[str, Callable[..., Mapping[str, Answer]]]
 
 
 def write_onnx(
-    path: str | PathLike[str], task: Any, *, dtype: str = "float32", facts: Mapping[str, Any] = MappingProxyType({})
+    path: str | PathLike[str],
+    task: Any,
+    *,
+    dtype: str = "float32",
+    signature: str = "serving_default",
+    facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> Path:
     """Writes an ONNX file with the tokenizer and the weights inside: texts in, answers out.
 
@@ -32,9 +49,10 @@ def write_onnx(
 
     Args:
         path: the file, `*.onnx`. It is written completely or not at all; a file there is replaced.
-        task: a task of single texts, with a `BertPreprocessor` of a `BertTokenizer`.
+        task: a task whose tokenizer is a `BertTokenizer`.
         dtype: `"float32"`; or `"int8"` for weights of the encoder's blocks of 8 bits, a scale for every 32 of them, and
             products of integers. Embeddings and the head stay float32.
+        signature: whose inputs and outputs the file has, a key of the task's `onnx_functions`.
         facts: what the file states about itself, as JSON under the key `"model_card"` of its metadata.
 
     Returns:
@@ -49,13 +67,13 @@ def write_onnx(
     if path.suffix != _SUFFIX:
         raise ValueError(checks.message("export", "filepath", f"end with {_SUFFIX!r}", str(path)))
     checks.one_of("export", "dtype", dtype, list(PRODUCTS))
-    _check(task)  # before the extra is asked for, which would not help
+    _check(task, signature)  # before the extra is asked for, which would not help
     try:
         onnx = importlib.import_module("onnx")
     except ModuleNotFoundError as error:
         cure = 'Install it: `python -m pip install "keras-bert-layers[onnx]"`.'
         raise ModuleNotFoundError(f"`export`: an ONNX file needs the package onnx. {cure}") from error
-    model = _model(task, PRODUCTS[dtype])
+    model = _model(task, PRODUCTS[dtype], signature)
     onnx.helper.set_model_props(model, {_CARD: json.dumps(dict(facts), sort_keys=True)})
     if model.ByteSize() > _MAX_BYTES:
         rule = "have at most 2 GB of weights in an ONNX file"
@@ -65,28 +83,84 @@ def write_onnx(
     return path
 
 
-def _check(task: Any) -> None:
-    cure = "Export a SavedModel."
-    names = list(task.text_inputs()) if isinstance(task.preprocessor, BertPreprocessor) else ["token_ids"]
-    if names != [_TEXT] or not isinstance(task.preprocessor.tokenizer, BertTokenizer):
-        rule = f"take {_TEXT!r} alone, by a BertPreprocessor of a BertTokenizer, in an ONNX file"
-        raise ValueError(checks.message("export", "task", rule, names, cure))
-    if task.onnx_answers is None or not isinstance(task.backbone, BertBackbone):
-        rule = "be a classifier or a sentence encoder, of a BertBackbone, in an ONNX file with strings"
-        raise ValueError(checks.message("export", "task", rule, type(task).__name__, cure))
-    rule = "be None in an ONNX file, which cuts long texts at their end"
+class OnnxModel:
+    """What a task builds its answers of, in an ONNX file: rows of ids, hidden states and vectors.
+
+    Args:
+        task: the task.
+        products: how its encoders multiply with their weights.
+
+    Attributes:
+        graph: what operations are added to.
+        num_tokens: how many tokens are read of each text or pair, int32 `(batch,)`; None before `rows` has read them.
+    """
+
+    def __init__(self, task: Any, products: Products):
+        self.graph, self.num_tokens = Graph(), None
+        self._task, self._products = task, products
+        self._tokenizers: dict[int, TokenizerGraph] = {}
+
+    def tokenizer(self, tokenizer: Any) -> TokenizerGraph:
+        """The operations of a tokenizer."""
+        return self._tokenizers.setdefault(id(tokenizer), TokenizerGraph(tokenizer))
+
+    def rows(self, *texts: Tensor, preprocessor: Any = None, prompt: str | None = None) -> Rows:
+        """Texts or pairs as rows of ids.
+
+        Args:
+            *texts: strings `(batch,)`, one tensor or two.
+            preprocessor: a `BertPreprocessor`; None for the task's.
+            prompt: what is put before the first text; None for the task's.
+        """
+        preprocessor = self._task.preprocessor if preprocessor is None else preprocessor
+        prompt = self._task.pipeline.prompt if prompt is None else prompt
+        first, *others = texts
+        first = self.graph.add("StringConcat", self.graph.constant(prompt), first) if prompt else first
+        tokenizer = self.tokenizer(preprocessor.tokenizer)
+        return self.framed([tokenizer.tokens(text) for text in (first, *others)], preprocessor)
+
+    def framed(self, tokens: list[Tokens], preprocessor: Any) -> Rows:
+        """The tokens of texts or of pairs as rows of ids."""
+        rows = rows_of(tokens, preprocessor)
+        self.num_tokens = rows.num_tokens
+        return rows
+
+    def hidden(self, rows: Rows, backbone: Any = None, *, first_token_only: bool = False) -> Tensor:
+        """The last hidden states, as `hidden_states`, of the task's backbone if it is None."""
+        backbone = self._task.backbone if backbone is None else backbone
+        return hidden_states(rows, backbone, self._products, first_token_only=first_token_only)
+
+    def pooled_output(self, rows: Rows) -> Tensor:
+        """The backbone's `"pooled_output"`, float32 `(batch, hidden_dim)`."""
+        return self.pooler(self.hidden(rows, first_token_only=True))
+
+    def pooler(self, hidden: Tensor) -> Tensor:
+        """What the backbone's pooler makes of hidden states."""
+        pooler = self._task.backbone.get_layer("pooler")
+        return activation(dense(first_tokens(hidden), pooler.dense), pooler.activation)
+
+
+def _check(task: Any, signature: str) -> Any:
+    """The function of a signature; ValueError for what an ONNX file cannot have."""
+    functions, name = task.onnx_functions(), type(task).__name__
+    if not functions:
+        rule = "be a task whose `onnx_functions` are not empty, in an ONNX file with strings"
+        raise ValueError(checks.message("export", "task", rule, name, _CURE))
+    rule = "read texts by a BertPreprocessor of a BertTokenizer in an ONNX file"
+    tokenizer = getattr(task.preprocessor, "tokenizer", None)
+    if not isinstance(tokenizer, BertTokenizer) or not isinstance(task.backbone, BertBackbone):
+        raise ValueError(checks.message("export", "task", rule, type(tokenizer), _CURE))
+    checks.one_of("export", "signatures", signature, list(functions))
     if task.long_texts is not None:
-        raise ValueError(checks.message("export", "long_texts", rule, task.long_texts, cure))
-    if (side := task.preprocessor.truncation_side) != "right":
-        rule = "be 'right' in an ONNX file, which cuts long texts at their end"
-        raise ValueError(checks.message("export", "preprocessor.truncation_side", rule, side, cure))
+        rule = "be None in an ONNX file, which cuts long texts at their end"
+        raise ValueError(checks.message("export", "long_texts", rule, task.long_texts, _CURE))
+    return functions[signature]
 
 
-def _model(task: Any, products: Products) -> Any:
-    graph = Graph()
-    text = graph.add("StringConcat", graph.constant(task.pipeline.prompt), _TEXT) if task.pipeline.prompt else _TEXT
-    ids, mask = token_rows(graph, text, task.preprocessor)
-    hidden = hidden_states(graph, ids, mask, task.backbone, products)
-    counts = graph.add("ReduceSum", mask, graph.constant([1]), keepdims=0)
-    answers = {**task.onnx_answers(graph, hidden, mask), _NUM_TOKENS: Answer(counts, INT32, (None,))}
-    return graph.model(_TEXT, answers)
+def _model(task: Any, products: Products, signature: str) -> Any:
+    function, inputs = _check(task, signature), task.text_inputs()
+    model = OnnxModel(task, products)
+    answers = function(model, *map(model.graph.input, inputs))
+    if model.num_tokens is not None:
+        answers = {**answers, _NUM_TOKENS: Answer(model.num_tokens, (None,))}
+    return model.graph.model({name: shape for name, (shape, _) in inputs.items()}, answers)

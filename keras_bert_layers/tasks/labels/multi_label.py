@@ -91,21 +91,19 @@ class MultiLabel(Classes):
             raise ValueError(checks.message(OWNER, "y", f"{rule} where it holds names", tuple(y.shape)))
         return tf.cast(tf.reduce_any(self.matches(y, or_empty=True), axis=1), tf.float32)
 
-    def onnx_answers(self, graph: onnx.Graph, logits: str) -> dict[str, onnx.Answer]:
+    def onnx_answers(self, logits: onnx.Tensor) -> dict[str, onnx.Answer]:
         """`label` and `probabilities` of an ONNX file."""
-        probabilities = graph.add("Sigmoid", logits)
-        count = graph.constant([self.num_classes])
-        _, order = graph.add("TopK", probabilities, count, axis=-1, outputs=2)  # [B, C]
-        is_label = graph.add("Greater", probabilities, graph.constant(np.asarray(self.threshold, np.float32)))
+        graph = logits.graph
+        probabilities = onnx.activation(logits, "sigmoid")
+        count, kinds = graph.constant([self.num_classes]), [onnx.FLOAT, onnx.INT64]
+        _, order = graph.add("TopK", probabilities, count, axis=-1, outputs=kinds)  # [B, C]
+        is_label = probabilities > np.asarray(self.threshold, np.float32)
         chosen = graph.add("GatherElements", is_label, order, axis=-1)
-        names = graph.add("Gather", graph.constant(self.answers), order)
-        names = graph.add("Where", chosen, names, graph.constant(""))
-        is_used = graph.add("ReduceMax", graph.add("Cast", chosen, to=onnx.INT64), graph.constant([0]), keepdims=0)
-        widest = graph.add("ReduceSum", is_used, graph.constant([0]), keepdims=1)
-        label = graph.add("Slice", names, graph.constant([0]), widest, graph.constant([1]))
+        names = chosen.where(graph.constant(self.answers).take(order), "")
+        widest = chosen.cast(onnx.INT64).reduced("Max", 0).reduced("Sum", 0, keepdims=True)
         return {
-            "label": onnx.Answer(label, onnx.STRING, (None, None)),
-            "probabilities": onnx.Answer(probabilities, onnx.FLOAT, (None, self.num_classes)),
+            "label": onnx.Answer(names.slice(0, widest, 1), (None, None)),
+            "probabilities": onnx.Answer(probabilities, (None, self.num_classes)),
         }
 
     def decode(self, logits: Any) -> dict[str, tf.Tensor]:

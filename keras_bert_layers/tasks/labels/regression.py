@@ -60,12 +60,11 @@ class Regression(Classes):
             raise ValueError(checks.message(OWNER, "y", "hold numbers in a regression", y.dtype.name))
         return y
 
-    def onnx_answers(self, graph: onnx.Graph, logits: str) -> dict[str, onnx.Answer]:
+    def onnx_answers(self, logits: onnx.Tensor) -> dict[str, onnx.Answer]:
         """`score` of an ONNX file."""
         if self.num_classes > 1:
-            return {"score": onnx.Answer(logits, onnx.FLOAT, (None, self.num_classes))}
-        score = graph.add("Squeeze", logits, graph.constant([1]))
-        return {"score": onnx.Answer(score, onnx.FLOAT, (None,))}
+            return {"score": onnx.Answer(logits, (None, self.num_classes))}
+        return {"score": onnx.Answer(logits.take(0, 1), (None,))}
 
     def decode(self, logits: Any) -> dict[str, tf.Tensor]:
         """`score`, `(batch,)`, or `(batch, numbers)` of several."""
@@ -134,6 +133,10 @@ class Relevance:
     def decode(self, logits: Any) -> dict[str, tf.Tensor]:
         """`score`: the activation of the logit."""
         return {"score": self.scores(logits[:, 0])}
+
+    def onnx_answers(self, logits: onnx.Tensor) -> dict[str, onnx.Answer]:
+        """`score` of an ONNX file."""
+        return {"score": onnx.Answer(onnx.activation(logits.take(0, 1), self.activation), (None,))}
 
     def scores(self, logits: Any) -> Any:
         """The scores of logits of any shape, as a TensorFlow tensor."""

@@ -100,13 +100,13 @@ class SingleLabel(Classes):
             indices[key]: float(weight) for key, weight in class_weight.items()
         }
 
-    def onnx_answers(self, graph: onnx.Graph, logits: str) -> dict[str, onnx.Answer]:
+    def onnx_answers(self, logits: onnx.Tensor) -> dict[str, onnx.Answer]:
         """`label` and `probabilities` of an ONNX file."""
-        label = graph.add("Gather", graph.constant(self.answers), graph.add("ArgMax", logits, axis=-1, keepdims=0))
-        probabilities = graph.add("Softmax", logits, axis=-1)
+        label = logits.graph.constant(self.answers).take(onnx.argmax(logits))
+        probabilities = onnx.softmax(logits)
         return {
-            "label": onnx.Answer(label, onnx.STRING, (None,)),
-            "probabilities": onnx.Answer(probabilities, onnx.FLOAT, (None, self.num_classes)),
+            "label": onnx.Answer(label, (None,)),
+            "probabilities": onnx.Answer(probabilities, (None, self.num_classes)),
         }
 
     def decode(self, logits: Any) -> dict[str, tf.Tensor]:

@@ -99,13 +99,16 @@ def export_task(
     owner = type(task).__name__
     if checks.one_of(owner, "format", format, ["tf_saved_model", "onnx"]) == "onnx":
         given = {"version": version is not None, "max_bytes": max_bytes != DEFAULT_MAX_BYTES}
-        given["signatures"] = bool(signatures)
         if any(given.values()):
             rule = 'have only `filepath`, `format`, `dtype` and `verbose` with format="onnx"'
             received = [name for name, is_given in given.items() if is_given]
             raise ValueError(checks.message(owner, "export", rule, received))
         facts = _facts(task, None) | {"parameters": task.count_params()}
-        path = write_onnx(filepath, task, dtype=dtype or "float32", facts=facts)
+        if len(signatures) > 1:
+            rule = 'name at most one signature, whose inputs and outputs the file has, with format="onnx"'
+            raise ValueError(checks.message(owner, "signatures", rule, list(signatures)))
+        signature = next(iter(signatures), "serving_default")
+        path = write_onnx(filepath, task, dtype=dtype or "float32", signature=signature, facts=facts)
     else:
         if (suffix := Path(filepath).suffix) in _OTHER_FORMATS:
             raise ValueError(checks.message(owner, "filepath", "name a folder", str(filepath), _OTHER_FORMATS[suffix]))
