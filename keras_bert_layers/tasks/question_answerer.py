@@ -218,8 +218,8 @@ class BertQuestionAnswerer(Task):
         windows = onnx.windows_over(
             contexts, room, self.preprocessor.stride, tokenizer.tokenizer, questions=questions, counts=counts
         )
-        is_one_segment = self.backbone.config.num_segments == 1
-        rows = windows.rows._replace(segments=None) if is_one_segment else windows.rows
+        config: Any = self.backbone.config
+        rows = windows.rows._replace(segments=None) if config.num_segments == 1 else windows.rows
         logits = onnx.dense(model.hidden(rows), self.get_layer("span_head").dense)
         options = {"num_best": self.n_best, "max_answer_length": self.max_answer_length}
         best = onnx.best_spans(logits, windows, contexts, **options)

@@ -88,7 +88,8 @@ class Tensor:
 
     def compress(self, chosen: Tensor, axis: int | None = None) -> Tensor:
         """The slices where a vector is true; the values where a tensor of the same shape is, if `axis` is None."""
-        return self.graph.add("Compress", self, chosen, **({} if axis is None else {"axis": axis}))
+        options: dict[str, Any] = {} if axis is None else {"axis": axis}
+        return self.graph.add("Compress", self, chosen, **options)
 
     def reduced(self, operation: str, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
         """The `"Sum"`, `"Max"`, `"Min"` or another reduction over an axis, or over all."""

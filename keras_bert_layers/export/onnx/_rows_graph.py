@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any, NamedTuple
 
-from keras_bert_layers.export.onnx._graph import BOOL, INT32, INT64, Tensor
+from keras_bert_layers.export.onnx._graph import INT32, INT64, Tensor
 from keras_bert_layers.export.onnx._tokenizer_graph import Tokens, rows_of_splits, sums
 
 NONE = -1
@@ -77,19 +79,17 @@ def rows_of(tokens: list[Tokens], preprocessor: Any) -> Rows:
         columns = [count.column() for count in counts]  # [B, 1]
         width = sum(counts[1:], counts[0]).reduced("Max") + 1 + len(tokens)
         position = graph.range(width)  # [S]
-        found, first = graph.constant(NONE), graph.constant(1)  # where a text begins in its row
-        is_end, segments, size = None, None, graph.constant(0)
+        place, first, size = graph.constant(NONE), graph.constant(1), graph.constant(0)
+        ends = []  # of each text, the position of the separator [B, 1]
         for begin, count, each in zip(begins, columns, tokens, strict=True):
-            last = first + count  # the position of the separator
-            is_inside = (position >= first) & (position < last)
-            found = is_inside.where(begin.column() + size + position - first, found)
-            ends = position.equals(last)
-            is_end = ends if is_end is None else is_end | ends
-            segments = (position > last) if segments is None else segments
-            first, size = last + 1, size + each.ids.size()
-        ids = _ids(graph.concat([each.ids for each in tokens]), found, position, is_end, tokenizer)
-        mask = (position < first).cast(INT32)
-        return [ids, mask] if len(tokens) == 1 else [ids, mask, (segments & mask.cast(BOOL)).cast(INT32)]
+            ends.append(first + count)
+            is_inside = (position >= first) & (position < ends[-1])
+            place = is_inside.where(begin.column() + size + position - first, place)
+            first, size = ends[-1] + 1, size + each.ids.size()
+        is_end = functools.reduce(operator.or_, (position.equals(end) for end in ends))
+        ids = _ids(graph.concat([each.ids for each in tokens]), place, position, is_end, tokenizer)
+        found = [ids, (position < first).cast(INT32)]
+        return found if len(tokens) == 1 else [*found, ((position > ends[0]) & (position < first)).cast(INT32)]
 
     ids, mask, *segments = graph.choose(tokens[0].splits.size().equals(2), one_row, several)
     return Rows(ids, segments[0] if segments else None, mask)

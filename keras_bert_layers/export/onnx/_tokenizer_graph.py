@@ -7,6 +7,7 @@ character, then the pieces of words.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterable
@@ -136,15 +137,15 @@ class TokenizerGraph:
         is_printable = ended.graph.add("RegexFullMatch", ended, pattern=pattern, kind=BOOL)
         text, *lengths = texts.graph.choose(_holds_for_all(is_printable).cast(BOOL), printable_text, any_text)
         words, splits = _words(text, _zero_if_sound(text))
-        tokens, token_splits = self._split(words)
+        (tokens, token_splits), unknown = self._split(words), self.tokenizer.unknown_id
         if characters is None:
-            ids, token_splits = _whole_words(self._numbers_of(tokens), token_splits, self.tokenizer.unknown_id)
+            ids, token_splits = _whole_words(self._looked_up(tokens, self._pieces, unknown), token_splits, unknown)
             return Tokens(ids, token_splits.take(splits))
         places = {piece: place for place, piece in enumerate(self._pieces)}
         places.pop(self.tokenizer.special_tokens["unknown"], None)
         place, token_splits = _whole_words(self._looked_up(tokens, places, -1), token_splits, -1)
         is_unknown = place < 0
-        unknown, graph = self.tokenizer.unknown_id, texts.graph
+        graph = texts.graph
         ids = graph.constant([*self._pieces.values(), unknown]).take(place)
         sizes = [1 if piece in marks.values() else len(piece.removeprefix(SUFFIX) or piece) for piece in self._pieces]
         of_words = graph.text("StringLength", words, kind=INT64).take(rows_of_splits(token_splits, place))
@@ -168,13 +169,10 @@ class TokenizerGraph:
         )
         return tokens, splits
 
-    def _numbers_of(self, tokens: Tensor) -> Tensor:
-        return self._looked_up(tokens, self._pieces, self.tokenizer.unknown_id)
-
     def _looked_up(self, tokens: Tensor, table: dict[str, int], default: int) -> Tensor:
         keys, values = list(table), list(table.values())
-        options = {"keys_strings": keys, "values_int64s": values, "default_int64": default, "kind": INT64}
-        return tokens.graph.add("LabelEncoder", tokens, domain=TABLES, **options)
+        add = functools.partial(tokens.graph.add, "LabelEncoder", tokens, domain=TABLES, kind=INT64)
+        return add(keys_strings=keys, values_int64s=values, default_int64=default)
 
 
 def _sources(sizes: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

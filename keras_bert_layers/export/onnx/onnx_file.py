@@ -96,7 +96,8 @@ class OnnxModel:
     """
 
     def __init__(self, task: Any, products: Products):
-        self.graph, self.num_tokens = Graph(), None
+        self.graph = Graph()
+        self.num_tokens: Tensor | None = None
         self._task, self._products = task, products
         self._tokenizers: dict[int, TokenizerGraph] = {}
 
