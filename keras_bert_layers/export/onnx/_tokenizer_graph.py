@@ -24,6 +24,8 @@ _ROW_END = _MARKS.pop()
 # The table of `StringMapping` is lines of two items, ended by NUL. So it has no blanks like tabs and no NUL, and a
 # character that is dropped becomes another one, until all of those are dropped.
 _BLANKS, _NUL, _DROPPED = "\t\n\r", "\x00", "\x7f"
+# A byte that is in no text of UTF-8, and the bytes of the longest character.
+_NO_CHARACTER, _LONGEST_CHARACTER = b"\xff", 4
 
 
 class Tokens(NamedTuple):
@@ -264,8 +266,30 @@ def _mapped(characters: Tensor, table: dict[str, str]) -> Tensor:
     return characters.graph.text("StringMapping", characters, map="\n".join(lines))
 
 
-def _joined(parts: Tensor, splits: Tensor) -> Tensor:
-    """Texts `[B]` of their parts `[C]`."""
+def bounded(texts: Tensor, max_bytes: int) -> tuple[Tensor, Tensor]:
+    """Texts `[B]` without what follows their first bytes, and how many bytes that is, int64 `[B]`.
+
+    A text is cut after a whole character.
+    """
+    graph = texts.graph
+
+    def cut() -> list[Tensor]:
+        # With a character at its end, which is not kept, every text has one.
+        found = split_characters(graph.add("StringConcat", texts, graph.constant(_DROPPED)))
+        added = found.splits.slice(1) - 1
+        sizes, one = found.starts.take(added), graph.range(added.size()).filled(1, INT64)
+        is_kept = (found.ends <= max_bytes) & ~found.ends.filled(0, INT64).scattered(added, one).cast(BOOL)
+        row = rows_of_splits(found.splits, found.ends)
+        kept = sizes.filled(0, INT64).scattered(row, is_kept.where(found.ends, 0), "max")
+        return [_joined(is_kept.where(found.texts, ""), found.splits, _NO_CHARACTER), (sizes - kept)]
+
+    is_long = graph.text("StringLength", texts, kind=INT64).reduced("Max") * _LONGEST_CHARACTER > max_bytes
+    found, lost = graph.choose(is_long, cut, lambda: [texts, graph.range(texts.size()).filled(0, INT64)])
+    return found, lost
+
+
+def _joined(parts: Tensor, splits: Tensor, row_end: str | bytes = _ROW_END) -> Tensor:
+    """Texts `[B]` of their parts `[C]`, none of which has `row_end`."""
     graph = parts.graph
     none = graph.constant([""]), graph.constant([0])
 
@@ -276,9 +300,9 @@ def _joined(parts: Tensor, splits: Tensor) -> Tensor:
         # All texts become one, with marks of their ends, which is split at these.
         last = splits.slice(1) - 1
         is_end = parts.filled(0, INT64).scattered(last, last.filled(1, INT64))
-        ends = graph.constant(["", _ROW_END]).take(is_end)
+        ends = graph.constant(["", row_end]).take(is_end)
         text = graph.text("StringJoin", graph.add("StringConcat", parts, ends), *none)
-        rows, _ = graph.add("StringSplit", text, outputs=[STRING, INT64], delimiter=_ROW_END)  # [1, B + 1]
+        rows, _ = graph.add("StringSplit", text, outputs=[STRING, INT64], delimiter=row_end)  # [1, B + 1]
         return [rows.reshape(-1).slice(0, -1)]
 
     return graph.choose(splits.size().equals(2), one_text, several)[0]

@@ -19,15 +19,16 @@ from keras_bert_layers.export.onnx._encoder_graph import (
     first_tokens,
     hidden_states,
 )
-from keras_bert_layers.export.onnx._graph import Answer, Graph, Tensor
+from keras_bert_layers.export.onnx._graph import INT32, Answer, Graph, Tensor
 from keras_bert_layers.export.onnx._rows_graph import Rows, rows_of
-from keras_bert_layers.export.onnx._tokenizer_graph import TokenizerGraph, Tokens
+from keras_bert_layers.export.onnx._tokenizer_graph import TokenizerGraph, Tokens, bounded
+from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES, check_max_bytes
 from keras_bert_layers.preprocessing import BertTokenizer
 
 # A protocol buffer holds no more.
 _MAX_BYTES = 2**31 - 1
 _SUFFIX = ".onnx"
-_NUM_TOKENS = "num_tokens"
+_NUM_TOKENS, _BYTES_CUT = "num_tokens", "bytes_cut"
 _CARD = "model_card"
 _CURE = "Export a SavedModel."
 
@@ -41,6 +42,7 @@ def write_onnx(
     *,
     dtype: str = "float32",
     signature: str = "serving_default",
+    max_bytes: int | None = DEFAULT_MAX_BYTES,
     facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> Path:
     """Writes an ONNX file with the tokenizer and the weights inside: texts in, answers out.
@@ -53,6 +55,8 @@ def write_onnx(
         dtype: `"float32"`; or `"int8"` for weights of the encoder's blocks of 8 bits, a scale for every 32 of them, and
             products of integers. Embeddings and the head stay float32.
         signature: whose inputs and outputs the file has, a key of the task's `onnx_functions`.
+        max_bytes: how many bytes of each text the file reads, at least 16, or None for all; the output `"bytes_cut"`,
+            int32 `(batch,)`, is how many it has not read.
         facts: what the file states about itself, as JSON under the key `"model_card"` of its metadata.
 
     Returns:
@@ -73,7 +77,7 @@ def write_onnx(
     except ModuleNotFoundError as error:
         cure = 'Install it: `python -m pip install "keras-bert-layers[onnx]"`.'
         raise ModuleNotFoundError(f"`export`: an ONNX file needs the package onnx. {cure}") from error
-    model = _model(task, PRODUCTS[dtype], signature)
+    model = _model(task, PRODUCTS[dtype], signature, check_max_bytes("export", max_bytes))
     onnx.helper.set_model_props(model, {_CARD: json.dumps(dict(facts), sort_keys=True)})
     if model.ByteSize() > _MAX_BYTES:
         rule = "have at most 2 GB of weights in an ONNX file"
@@ -158,10 +162,25 @@ def _check(task: Any, signature: str) -> Any:
     return functions[signature]
 
 
-def _model(task: Any, products: Products, signature: str) -> Any:
+def _model(task: Any, products: Products, signature: str, max_bytes: int | None) -> Any:
     function, inputs = _check(task, signature), task.text_inputs()
-    model = OnnxModel(task, products)
-    answers = function(model, *map(model.graph.input, inputs))
+    model, cut = OnnxModel(task, products), []
+    texts = [model.graph.input(name) for name in inputs]
+    if max_bytes is not None:
+        for index, (text, (shape, _)) in enumerate(zip(texts, inputs.values(), strict=True)):
+            texts[index], lost = _bounded(text, len(shape), max_bytes)
+            cut.append(lost)
+    answers = function(model, *texts)
     if model.num_tokens is not None:
         answers = {**answers, _NUM_TOKENS: Answer(model.num_tokens, (None,))}
+    if cut:
+        answers = {**answers, _BYTES_CUT: Answer(sum(cut[1:], cut[0]).cast(INT32), (None,))}
     return model.graph.model({name: shape for name, (shape, _) in inputs.items()}, answers)
+
+
+def _bounded(texts: Tensor, axes: int, max_bytes: int) -> tuple[Tensor, Tensor]:
+    """Texts of one axis or two, each without what follows its first bytes, and how many bytes each row has lost."""
+    found, lost = bounded(texts if axes == 1 else texts.reshape(-1), max_bytes)
+    if axes == 1:
+        return found, lost
+    return found.reshape(texts.shape()), lost.reshape(texts.shape()).reduced("Sum", 1)

@@ -14,7 +14,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.export import Signature, write_saved_model
 from keras_bert_layers.export.onnx import write_onnx
 from keras_bert_layers.export.saved_model import check_destination
-from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES, check_max_bytes, with_bound
+from keras_bert_layers.export.signature import check_max_bytes, with_bound
 from keras_bert_layers.layers.initializers import replaced_weights
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.tasks.graphs.parts import backbones_of
@@ -98,17 +98,16 @@ def export_task(
     """Writes a task as a SavedModel or as an ONNX file; see `Task.export`."""
     owner = type(task).__name__
     if checks.one_of(owner, "format", format, ["tf_saved_model", "onnx"]) == "onnx":
-        given = {"version": version is not None, "max_bytes": max_bytes != DEFAULT_MAX_BYTES}
-        if any(given.values()):
-            rule = 'have only `filepath`, `format`, `dtype` and `verbose` with format="onnx"'
-            received = [name for name, is_given in given.items() if is_given]
-            raise ValueError(checks.message(owner, "export", rule, received))
-        facts = _facts(task, None) | {"parameters": task.count_params()}
+        if version is not None:
+            raise ValueError(checks.message(owner, "version", 'be None with format="onnx", which is a file', version))
+        facts = _facts(task, max_bytes) | {"parameters": task.count_params()}
         if len(signatures) > 1:
             rule = 'name at most one signature, whose inputs and outputs the file has, with format="onnx"'
             raise ValueError(checks.message(owner, "signatures", rule, list(signatures)))
         signature = next(iter(signatures), "serving_default")
-        path = write_onnx(filepath, task, dtype=dtype or "float32", signature=signature, facts=facts)
+        path = write_onnx(
+            filepath, task, dtype=dtype or "float32", signature=signature, max_bytes=max_bytes, facts=facts
+        )
     else:
         if (suffix := Path(filepath).suffix) in _OTHER_FORMATS:
             raise ValueError(checks.message(owner, "filepath", "name a folder", str(filepath), _OTHER_FORMATS[suffix]))
