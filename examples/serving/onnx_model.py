@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,13 @@ from onnxruntime_extensions import get_library_path
 
 from keras_bert_layers.export.json_request import RequestError, arrays
 
-SIGNATURE, INPUT = "serving_default", "text"
+SIGNATURE = "serving_default"
 METHOD = "tensorflow/serving/predict"
 DTYPES = {"tensor(string)": "DT_STRING", "tensor(float)": "DT_FLOAT", "tensor(int32)": "DT_INT32"}
 
 
 class OnnxModel:
-    """An ONNX file, warmed up by an empty text.
+    """An ONNX file, warmed up by empty texts.
 
     It is loaded twice. One session uses all cores for each operation: a single text is answered soonest. The other uses
     one core, and is called from as many threads as there are cores: many texts take the least work, as nothing waits
@@ -47,11 +48,12 @@ class OnnxModel:
         self.card: dict[str, Any] = json.loads(self._one_core.get_modelmeta().custom_metadata_map["model_card"])
         self.max_length: int = self.card["preprocessing"]["max_length"]
         inputs, outputs = self._one_core.get_inputs(), self._one_core.get_outputs()
+        self._inputs = {each.name: ((None,) * len(each.shape), "string") for each in inputs}
         self._names = [output.name for output in outputs]
         signature = {"inputs": _tensors(inputs), "outputs": _tensors(outputs), "method_name": METHOD}
         self.signature_def = {"signature_def": {SIGNATURE: signature}}
         for session in (self._all_cores, self._one_core):
-            self._answer_to(b"", session)
+            self._answer_to([b"" if len(shape) == 1 else [b""] for shape, _ in self._inputs.values()], session)
 
     def check(self, signature: str, inputs: Any) -> dict[str, np.ndarray]:
         """The texts of a request, as `ExportedModel.check`.
@@ -61,24 +63,23 @@ class OnnxModel:
         """
         if signature != SIGNATURE:
             raise RequestError(f"signature_name must be {SIGNATURE!r} for an ONNX file. Received: {signature[:60]!r}")
-        return arrays(signature, inputs, {SIGNATURE: {INPUT: ((None,), "string")}})
+        return arrays(signature, inputs, {SIGNATURE: self._inputs})
 
     def answer(self, signature: str, inputs: dict[str, np.ndarray]) -> list[dict[str, Any]]:
         """The answers, one dictionary of JSON values per row.
 
         The longest texts start first, so that all end together.
         """
-        texts = inputs[INPUT].tolist()
-        if len(texts) < self._cores:
-            return [self._answer_to(text, self._all_cores) for text in texts]
-        rows = sorted(range(len(texts)), key=lambda row: len(texts[row]), reverse=True)
-        answers = dict(zip(rows, self._threads.map(self._answer_to, (texts[row] for row in rows)), strict=True))
-        return [answers[row] for row in range(len(texts))]
+        given = list(zip(*(inputs[name].tolist() for name in self._inputs), strict=True))
+        if len(given) < self._cores:
+            return [self._answer_to(row, self._all_cores) for row in given]
+        order = sorted(range(len(given)), key=lambda index: len(b"".join(_texts(given[index]))), reverse=True)
+        answers = dict(zip(order, self._threads.map(self._answer_to, (given[index] for index in order)), strict=True))
+        return [answers[index] for index in range(len(given))]
 
-    def _answer_to(self, text: bytes, session: Any = None) -> dict[str, Any]:
-        # BERT drops NUL, which would end a text here.
-        texts = np.array([text.decode().replace("\0", "")], object)
-        outputs = (session or self._one_core).run(None, {INPUT: texts})
+    def _answer_to(self, row: Sequence[Any], session: Any = None) -> dict[str, Any]:
+        columns = {name: np.array([_as_string(value)], object) for name, value in zip(self._inputs, row, strict=True)}
+        outputs = (session or self._one_core).run(None, columns)
         return {
             name: column[0] if isinstance(column[0], str) else column[0].tolist()
             for name, column in zip(self._names, outputs, strict=True)
@@ -86,11 +87,22 @@ class OnnxModel:
 
     def inputs_of(self, signature: str) -> list[str]:
         """The names of a signature's inputs; none if there is no such signature."""
-        return [INPUT] if signature == SIGNATURE else []
+        return sorted(self._inputs) if signature == SIGNATURE else []
 
     def outputs_of(self, signature: str) -> list[str]:
         """The names of a signature's outputs; none if there is no such signature."""
         return sorted(self._names) if signature == SIGNATURE else []
+
+
+def _texts(row: Sequence[Any]) -> Iterator[bytes]:
+    """All texts of a row, of which one input may have several."""
+    for value in row:
+        yield from value if isinstance(value, list) else [value]
+
+
+def _as_string(value: Any) -> Any:
+    """A text as a string without NUL, which BERT drops, and which would end a text here; several as a list."""
+    return [_as_string(text) for text in value] if isinstance(value, list) else value.decode().replace("\0", "")
 
 
 def _session(path: Path, cores: int) -> Any:

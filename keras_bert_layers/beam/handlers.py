@@ -172,11 +172,12 @@ class SavedModelHandler(_TextHandler):
 class OnnxHandler(_TextHandler):
     """Runs an ONNX file that `export(format="onnx")` wrote in an Apache Beam pipeline, without TensorFlow.
 
-    Elements are strings. Results, batches and bad rows are as for `SavedModelHandler`; the answers have `num_tokens`
-    and no `bytes_cut`. On Linux, onnxruntime-extensions cannot run in a process that has imported TensorFlow before.
+    Elements, results, batches and bad rows are as for `SavedModelHandler`. On Linux, onnxruntime-extensions cannot run
+    in a process that has imported TensorFlow before.
 
     Args:
         path: the file, on a disk that the workers see under this path.
+        inputs: the names of the file's inputs, in the order of the strings of an element.
         max_batch_size: the most rows that are sorted together. A bundle that ends earlier makes a smaller batch.
         max_step_bytes: the most UTF-8 bytes of a step, counted as if all its rows were as long as the longest one. A
             row that is longer is a step of its own. A token has three to five bytes in most languages, so the default
@@ -187,7 +188,12 @@ class OnnxHandler(_TextHandler):
 
     Raises:
         ModuleNotFoundError: Apache Beam is not installed; in a worker, ONNX Runtime or its extensions are not.
+        ValueError: `inputs` has an unknown name.
     """
+
+    def __init__(self, path: str | Path, inputs: Sequence[str] = ("text",), **options: Any):
+        super().__init__(path, **options)
+        self._inputs = [checks.one_of(self._owner, "inputs", name, list(TEXT_INPUTS)) for name in inputs]
 
     def load_model(self) -> Model:
         """Loads the file; Beam calls this once per worker process."""
@@ -199,8 +205,9 @@ class OnnxHandler(_TextHandler):
         session = InferenceSession(self._path, options)
         names = [output.name for output in session.get_outputs()]
 
-        def run(texts: Sequence[str]) -> dict[str, np.ndarray]:
-            return dict(zip(names, session.run(names, {"text": np.array(texts, object)}), strict=True))
+        def run(*columns: Sequence[str]) -> dict[str, np.ndarray]:
+            given = {name: np.array(column, object) for name, column in zip(self._inputs, columns, strict=True)}
+            return dict(zip(names, session.run(names, given), strict=True))
 
         return run
 

@@ -1,7 +1,7 @@
 """Running and inspecting the ONNX files that `convert` writes, without TensorFlow and Keras."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,11 @@ import numpy as np
 from keras_bert_layers._internal.files.wire_format import read_fields
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.cli.text_rows import TextRow, check_file
+from keras_bert_layers.export.signature import TEXT_INPUTS
 
 SUFFIX = ".onnx"
 
-_TEXT, _NUM_TOKENS, _CARD = "text", "num_tokens", b"model_card"
+_NUM_TOKENS, _CARD = "num_tokens", b"model_card"
 # Of the messages of ONNX: the numbers of the fields that are read here, and the names of `TensorProto.DataType`.
 _GRAPH, _METADATA, _INITIALIZER, _DIMS, _DTYPE, _NAME = 7, 14, 5, 1, 2, 8
 _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 6: "int32", 7: "int64", 8: "string", 9: "bool"}
@@ -51,24 +52,34 @@ class OnnxAnswerer:
             self._session = onnxruntime.InferenceSession(str(path), options)
         except Exception as error:  # ONNX Runtime's own, without a base class
             raise ValueError(f"`{owner}`: {path} cannot be run by ONNX Runtime: {error}") from error
-        inputs = [put.name for put in self._session.get_inputs()]
-        if inputs != [_TEXT]:
-            rule = f"must take {_TEXT!r} alone, as a file of `convert` and `export` does"
-            raise ValueError(f"`{owner}`: {path} {rule}. Received: {inputs}.")
+        inputs = {put.name: len(put.shape) for put in self._session.get_inputs() if put.type == "tensor(string)"}
+        if not inputs or set(inputs) - set(TEXT_INPUTS) or len(inputs) != len(self._session.get_inputs()):
+            rule = "must take strings alone, as a file of `convert` and `export` does"
+            received = [f"{put.name}: {put.type}" for put in self._session.get_inputs()]
+            raise ValueError(f"`{owner}`: {path} {rule}. Received: {received}.")
         self.outputs = [put.name for put in self._session.get_outputs() if put.name != _NUM_TOKENS]
-        self._owner, self.inputs = owner, {_TEXT: 1}
+        self._owner, self.inputs = owner, inputs
 
     def answer(self, rows: Sequence[TextRow]) -> dict[str, np.ndarray]:
         """The answers to some rows: name -> array, rows first, strings as `str`."""
-        return self.run([row.texts[0] for row in rows])
+        columns = zip(*(row.texts for row in rows), strict=True)
+        return self.run(dict(zip(self.inputs, columns, strict=True)))
 
-    def run(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
-        """The answers to some texts, as `answer`."""
+    def run(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
+        """The answers to columns of strings, or of rows of strings, by the name of the input; as `answer`."""
         try:
-            values = self._session.run(self.outputs, {_TEXT: np.array(texts, object)})
+            values = self._session.run(self.outputs, {name: _array(column) for name, column in columns.items()})
         except Exception as error:
             raise ValueError(f"`{self._owner}`: {error}") from error
         return dict(zip(self.outputs, values, strict=True))
+
+
+def _array(column: Sequence[Any]) -> np.ndarray:
+    """Strings as `[rows]`, or rows of strings as `[rows, columns]`, filled up with `""`."""
+    if isinstance(column[0], str):
+        return np.array(column, object)
+    width = max(map(len, column))
+    return np.array([[*row, *[""] * (width - len(row))] for row in column], object).reshape(len(column), width)
 
 
 def onnx_facts(path: Path, *, owner: str) -> dict[str, Any]:

@@ -227,14 +227,14 @@ class OnnxRestModel(RestModel):
 
     def __init__(self, path: Path, *, name: str):
         self._answerer = OnnxAnswerer(path, owner=OWNER)
-        inputs: dict[str, Inputs] = {DEFAULT_SIGNATURE: dict.fromkeys(self._answerer.inputs, ((None,), "string"))}
+        axes = self._answerer.inputs.items()
+        inputs: dict[str, Inputs] = {DEFAULT_SIGNATURE: {name: ((None,) * each, "string") for name, each in axes}}
         super().__init__(name=name, version=1, inputs=inputs, splits=[DEFAULT_SIGNATURE])
 
     def step(self, signature: str, block: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The answers to a few texts."""
-        (texts,) = block.values()
         try:
-            found = self._answerer.run([text.decode() for text in texts])
+            found = self._answerer.run({name: _as_strings(values).tolist() for name, values in block.items()})
         except ValueError as error:
             raise RequestError(reason(error)) from error
         return {name: _as_bytes(values) for name, values in found.items()}
@@ -244,6 +244,10 @@ class OnnxRestModel(RestModel):
         outputs = {name: {"name": name} for name in self._answerer.outputs}
         inputs = {name: {"name": name} for name in self._answerer.inputs}
         return {DEFAULT_SIGNATURE: {"inputs": inputs, "outputs": outputs}}
+
+
+def _as_strings(values: np.ndarray) -> np.ndarray:
+    return np.vectorize(bytes.decode, otypes=[object])(values) if values.size else values
 
 
 def _as_bytes(values: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A process with ONNX Runtime alone: reads pairs of a model and texts, and writes the answers by name, or the error."""
+"""A process with ONNX Runtime alone: reads models with their inputs, and writes the answers by name, or the error."""
 
 import pickle
 import sys
@@ -17,14 +17,14 @@ def main():
     session, last = None, None
     while True:
         try:
-            model, texts = pickle.load(sys.stdin.buffer)
+            model, inputs = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
         try:
             if model != last:  # most files are used several times
                 session, last = onnxruntime.InferenceSession(model, options), model
             names = [output.name for output in session.get_outputs()]
-            answer = dict(zip(names, session.run(None, {"text": texts}), strict=True))
+            answer = dict(zip(names, session.run(None, inputs), strict=True))
         except Exception as error:  # reported to the test that sent it; others continue
             answer = RuntimeError(str(error))
         pickle.dump(answer, sys.stdout.buffer)

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import keras_bert_layers as kbl
+from keras_bert_layers import layers
 from keras_bert_layers.config import ACTIVATIONS
-from keras_bert_layers.export.onnx import FLOAT, Answer, Graph, activation
+from keras_bert_layers.export.onnx import Answer, Graph, activation
 from keras_bert_layers.export.onnx._encoder_graph import quantized
 from keras_bert_layers.layers.dense import activation_function
 
@@ -20,8 +21,8 @@ def test_every_activation(ask):
     values = np.linspace(-12, 12, 241, dtype=np.float32)
     graph = Graph()
     constant = graph.constant(values)
-    answers = {name: Answer(activation(graph, constant, name), FLOAT, (None,)) for name in ACTIVATIONS}
-    found = ask(graph.model("text", answers).SerializeToString(), TEXTS)
+    answers = {name: Answer(activation(constant, name), (None,)) for name in ACTIVATIONS}
+    found = ask(graph.model({"text": (None,)}, answers).SerializeToString(), TEXTS)
     for name in ACTIVATIONS:
         expected = keras.activations.get(activation_function("test", name))(values)
         np.testing.assert_allclose(found[name], expected, atol=1e-6, rtol=1e-6, err_msg=name)
@@ -41,6 +42,23 @@ def test_activations_of_the_encoder(activation, new_backbone, preprocessor, chec
 )
 def test_forms_of_the_encoder(changes, new_backbone, preprocessor, check_onnx):
     check_onnx(kbl.BertSentenceEncoder(new_backbone(**changes), preprocessor=preprocessor))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"positions": layers.RotaryPositions(), "feed_forward": layers.GatedFeedForward(21, activation="silu")},
+        {"positions": layers.RelativePositionBias(num_buckets=8, max_distance=5), "normalize_first": True},
+        {"positions": layers.SinusoidalPositions(), "causal": True},
+        {"normalize_first": True, "causal": True, "positions": layers.RotaryPositions(base=50.0)},
+    ],
+    ids=" ".join,
+)
+def test_parts_of_other_encoders(parts, new_backbone, preprocessor, check_onnx):
+    config = new_backbone(hidden_dim=12).config
+    keras.utils.set_random_seed(3)
+    backbone = kbl.BertBackbone(config, parts=layers.EncoderParts(**parts))
+    check_onnx(kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor, pooling=["cls", "mean"]))
 
 
 def test_lora_is_in_the_weights(new_backbone, preprocessor, check_onnx):

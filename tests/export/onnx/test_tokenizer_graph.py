@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import keras_bert_layers as kbl
-from keras_bert_layers.export.onnx import INT32, INT64, Answer, Graph
-from keras_bert_layers.export.onnx._tokenizer_graph import token_rows
+from keras_bert_layers.export.onnx import Answer, Graph
+from keras_bert_layers.export.onnx._answers_graph import columns_of, laid_out
+from keras_bert_layers.export.onnx._rows_graph import rows_of
+from keras_bert_layers.export.onnx._tokenizer_graph import TokenizerGraph
 
 pytestmark = pytest.mark.usefixtures("rules_once")
 # NUL ends a string on its way into ONNX Runtime, whatever the graph does.
@@ -23,10 +25,9 @@ VOCABULARY = [*PIECES, "##a", "##b", "##ab", "##cd", "##é", "##σ", "##ς", "##
 
 def differences(tokenizer, texts, ask, max_length=64):
     preprocessor = kbl.BertPreprocessor(tokenizer, max_length=max_length)
-    graph = Graph()
-    ids, mask = token_rows(graph, "text", preprocessor)
-    shape = (None, None)
-    model = graph.model("text", {"ids": Answer(ids, INT64, shape), "mask": Answer(mask, INT32, shape)})
+    graph, shape = Graph(), (None, None)
+    rows = rows_of([TokenizerGraph(tokenizer).tokens(graph.input("text"))], preprocessor)
+    model = graph.model({"text": (None,)}, {"ids": Answer(rows.ids, shape), "mask": Answer(rows.mask, shape)})
     wrong, content = [], model.SerializeToString()
     for start in range(0, len(texts), 20_000):
         part = texts[start : start + 20_000]
@@ -36,6 +37,21 @@ def differences(tokenizer, texts, ask, max_length=64):
             assert found[name].shape == wanted.shape
             wrong += [part[row] for row in np.nonzero((found[name] != wanted).any(axis=1))[0]]
     return wrong
+
+
+def wrong_places(tokenizer, texts, ask):
+    """The texts of which a token has another id, or another place in the text."""
+    graph, shape = Graph(), (None, None)
+    tokens = TokenizerGraph(tokenizer).tokens(graph.input("text"), with_offsets=True)
+    places = columns_of(tokens.texts_of(), tokens.splits.size() - 1)
+    starts, ends = tokens.characters.starts.take(tokens.firsts), tokens.characters.ends.take(tokens.lasts)
+    found = {"ids": tokens.ids, "starts": starts, "ends": ends}
+    answers = {name: Answer(laid_out(values, places, -1), shape) for name, values in found.items()}
+    found = ask(graph.model({"text": (None,)}, answers).SerializeToString(), texts)
+    wanted = [each.to_tensor(-1).numpy() for each in tokenizer.tokenize_with_offsets(texts)]
+    assert [values.shape for values in found.values()] == [values.shape for values in wanted]
+    is_wrong = [(ours != theirs).any(axis=1) for ours, theirs in zip(found.values(), wanted, strict=True)]
+    return [texts[row] for row in np.nonzero(np.logical_or.reduce(is_wrong))[0]]
 
 
 TOKENIZERS = {
@@ -67,6 +83,8 @@ def unusual_texts():
 def test_unusual_texts(tokenizer, unusual_texts, ask):
     pytest.importorskip("onnx")
     assert differences(tokenizer, unusual_texts, ask) == []
+    assert wrong_places(tokenizer, unusual_texts, ask) == []
+    assert wrong_places(tokenizer, ["", "  "], ask) == []
 
 
 @pytest.mark.parametrize(
@@ -83,6 +101,7 @@ def test_every_character(tokenizer, ask):
         placed = [context.format(character) for character in CHARACTERS]
         texts = [" ".join(placed[start : start + 32]) for start in range(0, len(placed), 32)]
         assert differences(tokenizer, texts, ask, max_length=256) == []
+        assert wrong_places(tokenizer, texts, ask) == []
 
 
 @pytest.mark.usefixtures("traces_nothing")

@@ -1,0 +1,149 @@
+"""Every task as an ONNX file: the answers of its SavedModel's signatures, for texts together and one by one."""
+
+import random
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_bert_layers as kbl
+from keras_bert_layers.export.signature import with_bound
+from keras_bert_layers.preprocessing import SpanPreprocessor
+
+pytestmark = pytest.mark.usefixtures("rules_once")
+# Sums in another order, by another library, after two blocks.
+TOLERANCE = 1e-5
+MAX_LENGTH, MAX_BYTES = 9, 100
+TAGS = ["O", "B-x", "I-x", "B-y", "I-y"]
+TEXTS = ["a good film", "unhappy night, BAD film!", "", "film [MASK] good " * 9, "Ünhappy\tnight", "é zz bad 日 ée"]
+OTHERS = ["night", "a [MASK] good", "film film bad, unhappy films? good" * 9, "", "[MASK] ? [MASK]", "bad日x films"]
+QUESTIONS = ["a ?", "film", "good bad film night unhappy", "", "good", "a"]
+
+CASES = {
+    "classes of pairs": lambda b, p: kbl.BertClassifier(b, class_names=["bad", "good"], preprocessor=p, pairs=True),
+    "ranking": lambda b, p: kbl.BertCrossEncoder(b, preprocessor=p, prompts={"ask": "a film "}),
+    "vectors": lambda b, p: kbl.BertSentenceEncoder(b, preprocessor=p, pooling=["lasttoken", "weightedmean"]),
+    "search": lambda b, p: kbl.BertDualEncoder(b, preprocessor=p, prompts={"query": "good "}),
+    "choices": lambda b, p: kbl.BertMultipleChoice(b, preprocessor=p),
+    "masks": lambda b, p: kbl.BertMaskedLM(b, p, top_k=3),
+    "pretraining": lambda b, p: kbl.BertPretrainer(b, p, top_k=2),
+    "answers": lambda b, p: kbl.BertQuestionAnswerer(
+        b, SpanPreprocessor(p.tokenizer, MAX_LENGTH, stride=2), n_best=5, max_answer_length=4, no_answer_threshold=0.1
+    ),
+    "tags by a field": lambda b, p: kbl.BertTokenClassifier(b, TAGS, preprocessor=p, crf=True),
+    **{
+        f"tags, {name}": lambda b, p, name=name: kbl.BertTokenClassifier(b, TAGS, preprocessor=p, aggregation=name)
+        for name in ("first", "average", "max", "simple")
+    },
+}
+
+
+def made(case, backbone, preprocessor):
+    """A task with weights so large that answers differ."""
+    task, generator = CASES[case](backbone, preprocessor), np.random.default_rng(3)
+    for weight in task.weights:
+        if any(part in weight.path for part in ("head/", "conditional")) and "gamma" not in weight.path:
+            weight.assign(generator.normal(size=weight.shape) * 0.7)
+    return task
+
+
+def columns(task, texts, others, questions):
+    """The texts as the inputs of a task."""
+    given = {"text": texts, "text_pair": others, "prompt": texts, "question": questions}
+    given["context"] = [f"{text} {other}" for text, other in zip(others, texts, strict=True)]
+    given["choices"] = [[text, "", other] for text, other in zip(others, texts, strict=True)]
+    return {name: np.array(given[name], object) for name in task.text_inputs()}
+
+
+def check(found, expected):
+    expected = {name: np.asarray(value) for name, value in expected.items()}
+    assert set(found) - {"num_tokens"} == set(expected)
+    # Spans with equal scores may change places.
+    tied = np.zeros(len(next(iter(expected.values()))), bool)
+    if expected.get("score", tied).ndim == 2:
+        tied = (np.abs(np.diff(expected["score"])) < TOLERANCE).any(axis=1) & (expected["score"][:, 0] >= 0)
+    for name, wanted in expected.items():
+        assert found[name].shape == wanted.shape, name
+        if wanted.dtype.kind == "f":
+            np.testing.assert_allclose(found[name], wanted, atol=TOLERANCE, rtol=0, err_msg=name)
+        else:
+            as_given = np.vectorize(bytes.decode, otypes=[object]) if wanted.dtype == object else np.asarray
+            assert found[name][~tied].tolist() == as_given(wanted[~tied]).tolist(), name
+    return int(tied.sum())
+
+
+@pytest.fixture
+def compare(ask, tmp_path):
+    """Compares the answers of all ONNX files of a task with those of its signatures, for some batches."""
+    pytest.importorskip("onnx")
+
+    def compare(task, batches):
+        signatures = {signature.name: with_bound(signature, MAX_BYTES) for signature in task.signatures()}
+        num_tied = 0
+        for name in task.onnx_functions():
+            path = task.export(tmp_path / "task.onnx", format="onnx", signatures=[name], max_bytes=MAX_BYTES)
+            specs = [tf.TensorSpec(*spec) for spec in signatures[name].inputs.values()]
+            answers = tf.function(signatures[name].function, input_signature=specs)
+            for batch in batches:
+                num_tied += check(ask(path, batch), answers(*map(tf.constant, batch.values())))
+        return num_tied
+
+    return compare
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.usefixtures("traces_nothing")
+def test_answers_are_those_of_the_signatures(case, new_backbone, preprocessor, compare):
+    task = made(case, new_backbone(hidden_dim=12), kbl.BertPreprocessor(preprocessor.tokenizer, MAX_LENGTH))
+    together = columns(task, TEXTS, OTHERS, QUESTIONS)
+    rows = [{name: values[row : row + 1] for name, values in together.items()} for row in range(len(TEXTS))]
+    # Eagerly, TensorFlow computes no rows at all, which a long question alone leaves.
+    rows = [row for row in rows if row.get("question", [""])[0] != QUESTIONS[2]]
+    compare(task, [together, *rows])
+
+
+@pytest.mark.parametrize("side", ["left", "only_first", "only_second"])
+@pytest.mark.usefixtures("traces_nothing")
+def test_other_truncations(side, new_backbone, tokenizer, compare):
+    options = {"truncation_side": "left"} if side == "left" else {"truncation": side}
+    preprocessor = kbl.BertPreprocessor(tokenizer, MAX_LENGTH, **options)
+    task = made("pretraining", new_backbone(num_layers=1), preprocessor)
+    short = ["a", "film", "", "good [MASK]", "un", "bad"]
+    texts, others = (short, OTHERS) if side == "only_second" else (OTHERS, short)
+    compare(task, [columns(task, texts, others, QUESTIONS)])
+    if side == "only_first":
+        with pytest.raises(RuntimeError, match="the other text must have at most 6 tokens"):
+            compare(task, [columns(task, short, OTHERS, QUESTIONS)])
+
+
+PIECES = ["", " ", "\t\n a\r\n", "a" * 101, "é" * 101, "中中", "[SEP]", "x[MASK]y", "[ MASK ]", "[SE\x01P]", "##ab"]
+PIECES += ["ΟΔΟΣ ΣΑΣ Σ.", "İstanbul", "ﬁ ß ǅ", "한국어", "\u0301a\u0301", "a\u200bb", "\ufffd", "😀", "\ue000\uf8ff"]
+RANGES = [range(1, 0x250), range(0x250, 0x3000), range(0xAC00, 0xD7FF), range(0x4E00, 0x5000), range(0x1F300, 0x1F600)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reference", ["google", "huggingface"])
+@pytest.mark.parametrize("case", CASES)
+def test_two_thousand_hostile_texts(case, reference, new_backbone, vocabulary, compare):
+    """A thousand for each of the two references."""
+    generator = random.Random(5)
+
+    def piece():
+        if (kind := generator.random()) < 0.5:
+            return generator.choice(vocabulary[5:])
+        if kind < 0.8:
+            return generator.choice(PIECES)
+        return "".join(chr(generator.choice(generator.choice(RANGES))) for _ in range(generator.randrange(1, 6)))
+
+    def texts(*sizes):
+        return [
+            generator.choice([" ", " ", ""]).join(piece() for _ in range(generator.choice(sizes))) for _ in range(50)
+        ]
+
+    tokenizer = kbl.BertTokenizer(vocabulary, reference=reference)
+    keras.utils.set_random_seed(3)
+    task = made(case, new_backbone(hidden_dim=12), kbl.BertPreprocessor(tokenizer, MAX_LENGTH))
+    sizes = (0, 1, 2, 3, 6, 12, 25, 40)
+    batches = [columns(task, texts(*sizes), texts(*sizes), texts(0, 1, 2)) for _ in range(20)]
+    assert compare(task, batches) < 150  # unknown words in equal windows
