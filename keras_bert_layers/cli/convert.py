@@ -13,7 +13,7 @@ layouts:
   kerashub      a directory for keras_hub's from_preset
   keras         one .keras file, for keras.models.load_model and load_task
   saved-model   a TensorFlow SavedModel that takes strings; for a checkpoint with a task
-  onnx          one .onnx file that takes strings, for ONNX Runtime; for a classifier or a sentence encoder
+  onnx          one .onnx file that takes strings, for ONNX Runtime
 
 Examples:
   keras-bert-layers convert uncased_L-12_H-768_A-12 bert-base --to huggingface

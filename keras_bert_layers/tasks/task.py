@@ -340,8 +340,7 @@ class Task(keras.Model):
 
         Args:
             filepath: the folder to make. It is written completely or not at all; a SavedModel there is replaced.
-            format: `"tf_saved_model"`; or `"onnx"` for a file of single texts, see `export.onnx.write_onnx`, with dtype
-                `"float32"` or `"int8"` and none of the options below it.
+            format: `"tf_saved_model"`; or `"onnx"` for a file of one signature, see `export.onnx.write_onnx`.
             verbose: whether to print the folder; None does not.
             dtype: the dtype of the exported model: `"bfloat16"` (half-size weights and bfloat16 products, with softmax,
                 LayerNorm and all answers in float32), `"float32"`, or None for that of the task.
@@ -353,7 +352,7 @@ class Task(keras.Model):
                 output. None sets no bound: time and memory then grow with the text.
             warm_up: whether to write requests that TensorFlow Serving runs before it serves the model: a few texts, one
                 long and one empty, for each signature. A model that fails one is not served.
-            signatures: names of signatures to write beside the standing ones. Not for an ONNX file.
+            signatures: names of signatures to write beside the standing ones; of an ONNX file, the one that it has.
 
         Returns:
             The folder that holds the model: `filepath`, or the one of its version.

@@ -148,4 +148,4 @@ def test_two_thousand_hostile_texts(case, reference, new_backbone, vocabulary, c
     task = made(case, new_backbone(hidden_dim=12), kbl.BertPreprocessor(tokenizer, MAX_LENGTH))
     sizes = (0, 1, 2, 3, 6, 12, 25, 40)
     batches = [columns(task, texts(*sizes), texts(*sizes), texts(0, 1, 2)) for _ in range(20)]
-    assert compare(task, batches) < 150  # unknown words in equal windows
+    assert compare(task, batches) < 400  # words that are unknown, in equal windows and choices
