@@ -25,7 +25,7 @@ from keras_bert_layers.tasks.prediction import Predictor
 from keras_bert_layers.tasks.serving import answers
 from keras_bert_layers.tasks.serving.export import export_task
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
-from keras_bert_layers.tasks.training.trainer import Trainer, compute_metrics
+from keras_bert_layers.tasks.training.trainer import Trainer, compute_metrics, symbolic_build
 
 
 class Task(keras.Model):
@@ -367,8 +367,8 @@ class Task(keras.Model):
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_task(source, task)`.")
     _run_through_graph = keras_models.run_through_graph
-    save = atomic_save.save
-    quantize = keras_models.quantize
+    _maybe_symbolic_build = symbolic_build
+    save, quantize = atomic_save.save, keras_models.quantize
 
     def save_weights(self, filepath: str | PathLike[str], overwrite: bool = True, **options: Any) -> None:
         """Writes the weights, as `keras.Model.save_weights`; a file there is replaced when the new one is complete."""

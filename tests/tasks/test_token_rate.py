@@ -3,7 +3,7 @@
 import keras
 import pytest
 
-from keras_bert_layers import BertClassifier
+from keras_bert_layers import BertClassifier, BertDualEncoder, BertSentenceEncoder
 from keras_bert_layers.tasks import TokenRate
 
 TEXTS, LABELS = ["good film", "bad", "a good night"], [1, 0, 1]
@@ -36,6 +36,14 @@ def test_tokens_of_each_step(task):
     )
     task.fit(TEXTS, LABELS, batch_size=2, verbose=0, callbacks=[TokenRate(each_step=True), told])
     assert len(steps) == 2
+
+
+@pytest.mark.parametrize("make", [BertSentenceEncoder, BertDualEncoder])
+def test_tokens_of_pairs_and_of_inputs_in_parts(make, new_backbone, preprocessor):
+    task = make(new_backbone(), preprocessor=preprocessor)
+    task.compile(run_eagerly=True)
+    TokenRate().set_model(task)
+    assert task.test_on_batch((TEXTS, TEXTS[::-1]), return_dict=True)["tokens"] == 2 * NUM_TOKENS
 
 
 def test_bad_arguments():

@@ -80,6 +80,7 @@ def compute_metrics(task: Any, x: Any, y: Any, y_pred: Any, sample_weight: Any =
     """The metrics for this kind of data, on the same values as the loss."""
     kind, y, y_pred = _compared(task, y, y_pred)
     if kind == contrastive.TEXTS:
+        task._trainer.add_tokens(x)
         task._accuracy.update_state(y, y_pred)
         task._hidden_metrics = ("compile_metrics", task._correlation.name)
         return task.get_metrics_result()

@@ -126,7 +126,8 @@ class Trainer:
     def add_tokens(self, x: Mapping[str, Any]) -> None:
         """Counts the tokens of a batch, after `count_tokens`."""
         if self._token_count is not None:
-            masks = [mask for name, mask in x.items() if name.endswith("padding_mask")]
+            parts = keras.tree.flatten_with_path(x)
+            masks = [mask for path, mask in parts if str(path[-1]).endswith("padding_mask")]
             self._token_count.update_state([keras.ops.count_nonzero(mask) for mask in masks])
 
     @_traced_again_after_errors
@@ -157,6 +158,7 @@ class Trainer:
         if class_weight is not None:
             options["class_weight"] = task.pipeline.class_weight(x, class_weight)
         reader = self._reader((x, y, sample_weight), is_raw=is_raw, shuffle=shuffle, group_by_length=group_by_length)
+        self._check_devices(is_raw=is_raw)
         if reader is None:
             options |= {"batch_size": batch_size, "shuffle": shuffle, "sample_weight": sample_weight}
             options |= {"validation_split": validation_split, "validation_batch_size": validation_batch_size}
@@ -164,8 +166,6 @@ class Trainer:
             return keras.Model.fit(
                 task, without_autotune(x), y, validation_data=without_autotune(validation_data), **options
             )
-        if reader is task.pipeline:
-            self._check_devices()
         order = RowOrder.of(reader.owner, x, shuffle=shuffle, group_by_length=group_by_length)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = reader.split(x, y, sample_weight, validation_split)
@@ -203,10 +203,10 @@ class Trainer:
         self._check_batch_sizes(batch_size=batch_size)
         x, y = pipeline.from_table(x, y)
         x, is_raw = as_dataset(pipeline, x)
+        self._check_devices(is_raw=is_raw)
         if not is_raw:
             options |= {"y": y, "batch_size": batch_size, "sample_weight": sample_weight}
             return keras.Model.evaluate(task, without_autotune(x), **options)
-        self._check_devices()
         self._read_packed(x)
         with parts_are_cut():
             batches = pipeline.batches(x, y, sample_weight, batch_size=batch_size)
@@ -242,10 +242,10 @@ class Trainer:
         """The task's `tf.distribute` strategy; Keras has one on TensorFlow only."""
         return getattr(self._task, "distribute_strategy", None)
 
-    def _check_devices(self) -> None:
+    def _check_devices(self, *, is_raw: bool) -> None:
         """Refuses batches whose labels count rows or words of all of it, where `tf.distribute` gives devices a part."""
         task, strategy = self._task, self._strategy()
-        counts_rows = isinstance(task.pipeline, ComparedInputs | QueryInputs | WordInputs)
+        counts_rows = isinstance(task.pipeline, ComparedInputs | QueryInputs | WordInputs if is_raw else QueryInputs)
         if counts_rows and strategy is not None and strategy.num_replicas_in_sync > 1:
             rule = "have one device: labels of this task count the rows or words of a whole batch"
             cure = "Use Keras on JAX for several devices: `keras_bert_layers.distribution.initialize()`."
@@ -272,6 +272,15 @@ def compute_metrics(task: Any, x: Any, y: Any, y_pred: Any, sample_weight: Any =
     """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
     task._trainer.add_tokens(x)
     return keras.Model.compute_metrics(task, x, y, y_pred, sample_weight)
+
+
+def symbolic_build(task: Any, iterator: Any = None, data_batch: Any = None) -> None:
+    """Builds metrics under `tf.distribute` by the part of one device; Keras adds the parts, which fails if unequal."""
+    if iterator is not None and task._distribute_strategy is not None:
+        local = task._distribute_strategy.experimental_local_results
+        data_batch = keras.tree.map_structure(lambda leaf: local(leaf)[0], next(next(iter(iterator))[2]))
+        iterator = None
+    keras.Model._maybe_symbolic_build(task, iterator, data_batch)
 
 
 def _is_auto(value: Any) -> bool:

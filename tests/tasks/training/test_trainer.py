@@ -137,3 +137,11 @@ def test_tasks_whose_labels_count_rows_are_refused_on_several_devices_of_tensorf
     for method in (task.fit, task.evaluate):
         with pytest.raises(RuntimeError, match="have one device: .* Received: strategy=2 devices. Use Keras on JAX"):
             method(x, y, verbose=0)
+
+
+def test_ids_of_queries_are_refused_on_several_devices_of_tensorflow_too(new_backbone, monkeypatch):
+    task = BertDualEncoder(new_backbone())
+    monkeypatch.setattr(task, "_distribute_strategy", SimpleNamespace(num_replicas_in_sync=2))
+    for method in (task.fit, task.evaluate):
+        with pytest.raises(RuntimeError, match="have one device: .* Received: strategy=2 devices"):
+            method({"query": IDS, "document": IDS}, {"texts": np.array([[0, 1], [2, 3]])}, verbose=0)
