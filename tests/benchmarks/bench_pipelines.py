@@ -3,12 +3,12 @@
     OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 \
         python tests/benchmarks/bench_pipelines.py ../shared/data/corpus/wikipedia-2006-articles.txt.gz
 
-The texts are the first distinct lines of a file, cut after 300 characters. The model is a BERT of 2 blocks of width 128
-with random weights; with `--model minilm --count 10000`, all-MiniLM-L6-v2. Each program is a process of its own, writes one
-line per text, and notes the resident memory of itself and of its child processes every few seconds. `failing` is the
-pipeline on Beam's runner that runs failed bundles again: after each of the first batches, an error is raised once.
-`ray failing` ends an actor's process in the middle of a block. The lines are compared with the texts that went in, and
-their vectors with those of `predict_stream`. Needs apache-beam, ray[data] and psutil.
+The texts are the first distinct lines of a file, cut after 300 characters. The model is a BERT of 2 blocks of width
+128 with random weights; with `--model minilm --count 6000`, all-MiniLM-L6-v2. Each program is a process of its own,
+writes one line per text, and notes the resident memory of itself and of its child processes every few seconds.
+`beam failing` is the pipeline on Beam's runner that runs failed bundles again: after each of the first batches, an
+error is raised once. `ray failing` ends an actor's process in the middle of a block. The lines are compared with the
+texts that went in, and their vectors with those of `predict_stream`. Needs apache-beam, ray[data] and psutil.
 """
 
 from __future__ import annotations

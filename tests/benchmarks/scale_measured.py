@@ -11,6 +11,7 @@ folder. The processes of one machine share its processors, so steps of several t
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -62,9 +63,11 @@ def train(preset: str, num_rows: int, length: int, rematerialize: str) -> None:
         draw.integers(0, 2, count),
         batch_size=num_rows,
         verbose=0,
-        callbacks=[keras.callbacks.LambdaCallback(on_train_batch_end=lambda *_, **__: ends.append(time.perf_counter()))],
+        callbacks=[
+            keras.callbacks.LambdaCallback(on_train_batch_end=lambda *_, **__: ends.append(time.perf_counter()))
+        ],
     )
-    seconds = [end - start for start, end in zip(ends[2:], ends[3:], strict=False)]
+    seconds = [end - start for start, end in itertools.pairwise(ends[2:])]
     print(json.dumps({"seconds": statistics.median(seconds), "parameters": task.count_params()}))
 
 
@@ -119,7 +122,9 @@ def read() -> None:
         rows = shards.num_rows[0]
         tokens, size = rows * length, sum(shard["bytes"] for shard in shards.manifest["shards"])
         seconds = time.process_time() - start
-        print(f"{length} tokens: {rows:,} rows, {size / rows:.0f} bytes each; written at {tokens / seconds:,.0f} tokens/s")
+        print(
+            f"{length} tokens: {rows:,} rows, {size / rows:.0f} bytes each; written at {tokens / seconds:,.0f} tokens/s"
+        )
         rates = []
         for _ in range(3):
             start = time.process_time()
