@@ -92,7 +92,7 @@ class Features:
         google-research/bert.
     """
 
-    export = Task.export
+    export, onnx_functions = Task.export, Task.onnx_functions
     (from_config,) = unavailable("An export has the dtype of the backbone: load it in another one.", 1)
 
     def __init__(

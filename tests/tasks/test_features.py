@@ -191,7 +191,7 @@ def test_errors(network, preprocessor, tokenizer, tmp_path):
         features.predict((["a"], ["b"]))
     with pytest.raises(TypeError, match="texts must be strings"):
         Features(network, preprocessor, per="text").predict(WORDS)
-    with pytest.raises(ValueError, match="be a classifier or a sentence encoder, of a BertBackbone, in an ONNX file"):
+    with pytest.raises(ValueError, match="be a task that has `onnx_functions`, of a BertBackbone"):
         features.export(tmp_path / "x.onnx", format="onnx")
     with pytest.raises(AttributeError, match="An export has the dtype of the backbone"):
         features.export(tmp_path / "model", dtype="bfloat16")

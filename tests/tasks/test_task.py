@@ -23,7 +23,7 @@ HOOKS = {
     "default_loss_weights",
     "default_metrics",
     "get_config",
-    "onnx_answers",
+    "onnx_functions",
     "output_name",
     "part",
     "reads_pooled_output",

@@ -148,13 +148,13 @@ class OnnxModel:
 def _check(task: Any, signature: str) -> Any:
     """The function of a signature; ValueError for what an ONNX file cannot have."""
     functions, name = task.onnx_functions(), type(task).__name__
-    if not functions:
-        rule = "be a task whose `onnx_functions` are not empty, in an ONNX file with strings"
+    if not functions or not isinstance(task.backbone, BertBackbone):
+        rule = "be a task that has `onnx_functions`, of a BertBackbone, in an ONNX file with strings"
         raise ValueError(checks.message("export", "task", rule, name, _CURE))
     rule = "read texts by a BertPreprocessor of a BertTokenizer in an ONNX file"
     tokenizer = getattr(task.preprocessor, "tokenizer", None)
-    if not isinstance(tokenizer, BertTokenizer) or not isinstance(task.backbone, BertBackbone):
-        raise ValueError(checks.message("export", "task", rule, type(tokenizer), _CURE))
+    if not isinstance(tokenizer, BertTokenizer):
+        raise ValueError(checks.message("export", "task", rule, type(tokenizer).__name__, _CURE))
     checks.one_of("export", "signatures", signature, list(functions))
     if task.long_texts is not None:
         rule = "be None in an ONNX file, which cuts long texts at their end"
