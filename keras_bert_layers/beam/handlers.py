@@ -178,13 +178,12 @@ class OnnxHandler(_TextHandler):
     Args:
         path: the file, on a disk that the workers see under this path.
         inputs: the names of the file's inputs, in the order of the strings of an element.
-        max_batch_size: the most rows that are sorted together. A bundle that ends earlier makes a smaller batch.
-        max_step_bytes: the most UTF-8 bytes of a step, counted as if all its rows were as long as the longest one. A
-            row that is longer is a step of its own. A token has three to five bytes in most languages, so the default
-            is about 4096 tokens.
-        check_rows: whether each row is checked before batches are made. False for a handler inside Beam's
-            `KeyedModelHandler`, which refuses handlers that look at rows, and for `with_no_batching()`. A bad row then
-            fails with its batch; see `check_row`.
+        **options: `max_batch_size` (4096), the most rows that are sorted together; a bundle that ends earlier makes a
+            smaller batch. `max_step_bytes` (16384), the most UTF-8 bytes of a step, counted as if all its rows were as
+            long as the longest one; a row that is longer is a step of its own. A token has three to five bytes in most
+            languages, so the default is about 4096 tokens. `check_rows` (True): whether each row is checked before
+            batches are made. False for a handler inside Beam's `KeyedModelHandler`, which refuses handlers that look
+            at rows, and for `with_no_batching()`. A bad row then fails with its batch; see `check_row`.
 
     Raises:
         ModuleNotFoundError: Apache Beam is not installed; in a worker, ONNX Runtime or its extensions are not.
