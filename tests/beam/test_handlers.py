@@ -264,7 +264,7 @@ def test_onnx_files_answer_as_saved_models(beam, run, classifier, backbone, prep
     assert len(found) == len(good) == len(TEXTS)
     for result in good:
         answers = found[result.example]
-        assert set(answers) == {"label", "probabilities", "num_tokens"}
+        assert set(answers) == {"label", "probabilities", "num_tokens", "bytes_cut"}
         assert answers["label"] == result.inference["label"]
         wanted = result.inference["probabilities"]
         np.testing.assert_allclose(answers["probabilities"], wanted, atol=ONNX_TOLERANCE, rtol=0)
