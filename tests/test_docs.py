@@ -137,7 +137,7 @@ def test_pictures_were_made_from_their_pages():
     assert not found, "\n".join([*found, make_page_pictures.hook.CURE])
 
 
-LANGUAGES = {"python", "bash", "text", "json", "yaml", "toml"}
+LANGUAGES = {"python", "bash", "text", "json", "yaml", "toml", "js"}
 
 
 def test_blocks_are_well_formed():

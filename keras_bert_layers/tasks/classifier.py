@@ -194,13 +194,17 @@ class BertClassifier(Task):
         return {"serving_default": self._onnx_answers}
 
     def _onnx_answers(self, model: onnx.OnnxModel, *texts: onnx.Tensor) -> dict[str, onnx.Answer]:
-        rows = model.rows(*texts)
+        return self._labels.onnx_answers(self.onnx_outputs(model, model.rows(*texts))["logits"].tensor)
+
+    def onnx_outputs(self, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
+        """`logits` for rows of ids in an ONNX file."""
         if self.pooling is None:
             vectors = model.pooled_output(rows)
         else:
             vectors = onnx.pooled(model.hidden(rows), rows.mask, self.pooling)
             vectors = onnx.unit_vectors(vectors) if self.normalize else vectors
-        return self._labels.onnx_answers(onnx.dense(vectors, self.get_layer("classification_head").dense))
+        logits = onnx.dense(vectors, self.get_layer("classification_head").dense)
+        return {"logits": onnx.Answer(logits, (None, self.num_classes))}
 
     def calibrate(
         self, x: Any, labels: Any, *, precision: float | None = None, batch_size: int | None = None

@@ -127,8 +127,12 @@ class BertCrossEncoder(Task):
         return {"serving_default": functools.partial(self._onnx_answers, None), **prompts}
 
     def _onnx_answers(self, prompt: str | None, model: onnx.OnnxModel, *texts: onnx.Tensor) -> dict[str, onnx.Answer]:
-        vectors = model.pooled_output(model.rows(*texts, prompt=prompt))
-        return self._labels.onnx_answers(onnx.dense(vectors, self.get_layer("classification_head").dense))
+        return self._labels.onnx_answers(self.onnx_outputs(model, model.rows(*texts, prompt=prompt))["logits"].tensor)
+
+    def onnx_outputs(self, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
+        """`logits` for rows of ids in an ONNX file."""
+        logits = onnx.dense(model.pooled_output(rows), self.get_layer("classification_head").dense)
+        return {"logits": onnx.Answer(logits, (None, 1))}
 
     def signatures(self) -> list[Signature]:
         """The signatures of all tasks, and one for each prompt."""

@@ -16,6 +16,7 @@ from keras_bert_layers.tasks.graphs.masked import (
     masked_inputs,
     masked_lm_head,
     onnx_functions,
+    onnx_outputs,
 )
 from keras_bert_layers.tasks.graphs.parts import Setting
 from keras_bert_layers.tasks.inputs import MaskedInputs
@@ -120,7 +121,7 @@ class BertMaskedLM(Task):
         """The share of masked tokens predicted correctly, `"accuracy"`, and the `"perplexity"`."""
         return [MaskedAccuracy(), Perplexity()]
 
-    onnx_functions = onnx_functions
+    onnx_functions, onnx_outputs = onnx_functions, onnx_outputs
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Texts to `token` and `probability`."""

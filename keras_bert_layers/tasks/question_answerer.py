@@ -227,6 +227,12 @@ class BertQuestionAnswerer(Task):
         shapes = {name: (None,) if name.startswith("no_answer") else (None, self.n_best) for name in best}
         return {name: onnx.Answer(value, shapes[name]) for name, value in best.items()}
 
+    def onnx_outputs(self, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
+        """`start_logits` and `end_logits` for rows of ids in an ONNX file, of all tokens."""
+        logits = onnx.dense(model.hidden(rows), self.get_layer("span_head").dense)
+        sides = ("start_logits", "end_logits")
+        return {name: onnx.Answer(logits.take(index, 2), (None, None)) for index, name in enumerate(sides)}
+
     def _serve_n_best(self, *texts: Any) -> dict[str, Any]:
         return traced_once(self._serve_best, *texts)
 

@@ -312,10 +312,6 @@ class Task(keras.Model):
         of_texts = [Signature("serving_default", self.serve, texts), Signature("tokenize", self.pipeline.tokens, texts)]
         return [ids] if self.preprocessor is None else [of_texts[0], ids, of_texts[1]]
 
-    def onnx_functions(self) -> onnx.Functions:
-        """The signatures that an ONNX file can have; empty for a task that cannot be one."""
-        return {}
-
     def text_inputs(self) -> dict[str, tuple[tuple[int | None, ...], str]]:
         """The string inputs of the task's signatures: name -> `(shape, dtype)`."""
         return dict(self.pipeline.text_inputs)
@@ -365,6 +361,7 @@ class Task(keras.Model):
         options: dict[str, Any] = {"dtype": dtype, "version": version, "max_bytes": max_bytes, "warm_up": warm_up}
         return export_task(self, filepath, format, signatures=signatures, verbose=bool(verbose), **options)
 
+    onnx_functions, onnx_outputs = onnx.no_functions, onnx.last_hidden_state
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_task(source, task)`.")
     _run_through_graph = keras_models.run_through_graph
     _maybe_symbolic_build = symbolic_build

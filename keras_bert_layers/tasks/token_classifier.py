@@ -262,7 +262,7 @@ class BertTokenClassifier(Task):
         tokens = model.tokenizer(tokenizer).tokens(text, with_offsets=True)
         room, overlap = max_length - 2, check_stride("export", self.stride, max_length)
         windows = onnx.windows_over(tokens, room, overlap, tokenizer)
-        logits = onnx.dense(model.hidden(windows.rows), self.get_layer("token_classification_head").dense)
+        logits = self.onnx_outputs(model, windows.rows)["logits"].tensor
         logits = onnx.outputs_of_tokens(logits, tokens, windows, room, overlap)
         words = onnx.Words(tokens, tokenizer.continues_word(), by_piece=self.aggregation == "simple")
         if self.crf is not None:
@@ -270,6 +270,11 @@ class BertTokenClassifier(Task):
         else:
             tagged = words.tagged(logits, "first" if self.aggregation == "simple" else self.aggregation)
         return onnx.entities(*tagged, words, tag_scheme("export", self.tag_names, self.scheme))
+
+    def onnx_outputs(self, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
+        """`logits` for rows of ids in an ONNX file."""
+        logits = onnx.dense(model.hidden(rows), self.get_layer("token_classification_head").dense)
+        return {"logits": onnx.Answer(logits, (None, None, len(self.tag_names)))}
 
     def _decode(self, logits: Any, is_word: Any) -> tuple[Any, Any]:
         """The tags of words `(batch, words)` and the probability of each."""

@@ -24,6 +24,7 @@ HOOKS = {
     "default_metrics",
     "get_config",
     "onnx_functions",
+    "onnx_outputs",
     "output_name",
     "part",
     "reads_pooled_output",

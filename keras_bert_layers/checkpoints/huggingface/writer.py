@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.tag_scheme import tag_scheme
+from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.new_directory import new_directory
 from keras_bert_layers.checkpoints.files.safetensors_file import write_safetensors
@@ -30,8 +31,15 @@ from keras_bert_layers.checkpoints.weights.table import (
     encoder_rows,
 )
 from keras_bert_layers.checkpoints.written_model import WrittenModel
+from keras_bert_layers.export.onnx import write_onnx_of_ids
 from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer, SentencePieceTokenizer, SpanPreprocessor
-from keras_bert_layers.tasks import BertCrossEncoder, BertDualEncoder, BertSentenceEncoder
+from keras_bert_layers.tasks import (
+    BertCrossEncoder,
+    BertDualEncoder,
+    BertMultipleChoice,
+    BertPretrainer,
+    BertSentenceEncoder,
+)
 
 OWNER = "save_huggingface"
 
@@ -140,7 +148,11 @@ def _labels(names: Sequence[str]) -> dict[str, Any]:
 
 
 def save_huggingface(
-    model: Any, directory: str | os.PathLike[str], *, preprocessor: BertPreprocessor | SpanPreprocessor | None = None
+    model: Any,
+    directory: str | os.PathLike[str],
+    *,
+    preprocessor: BertPreprocessor | SpanPreprocessor | None = None,
+    onnx: bool = False,
 ) -> Path:
     """Writes a model as a directory that HuggingFace transformers loads, with every weight and equal outputs.
 
@@ -168,6 +180,8 @@ def save_huggingface(
         model: a `BertBackbone` or a task.
         directory: the directory to create; it may exist if it is empty. Parents are created.
         preprocessor: the preprocessor whose tokenizer and `max_length` are written; the task's own if None.
+        onnx: whether to write ONNX files of ids too, `onnx/model.onnx` and, with weights of 8 bits,
+            `onnx/model_quantized.onnx`, as transformers.js reads them. Not for multiple choice and pretraining.
 
     Returns:
         The directory.
@@ -193,6 +207,8 @@ def save_huggingface(
     """
     written = WrittenModel(model, Layout.HUGGINGFACE, preprocessor, owner=OWNER)
     form = HuggingFaceForm(written)
+    if onnx and isinstance(model, BertMultipleChoice | BertPretrainer):
+        raise ValueError(checks.message(OWNER, "onnx", "be False for multiple choice and pretraining", type(model)))
     config_values: dict[str, Any] = {
         "architectures": [form.architecture],
         "pad_token_id": 0,
@@ -224,6 +240,11 @@ def save_huggingface(
             write_cross_encoder(unfinished, model)
         tensors = written.tensors(form.rows, form.file_name)
         write_safetensors(unfinished / "model.safetensors", tensors)
+        if onnx:
+            (unfinished / "onnx").mkdir()
+            task = BertSentenceEncoder(model) if isinstance(model, BertBackbone) else model
+            for dtype, name in (("float32", "model.onnx"), ("int8", "model_quantized.onnx")):
+                write_onnx_of_ids(unfinished / "onnx" / name, task, dtype=dtype)
     return Path(directory)
 
 

@@ -13,7 +13,14 @@ from keras_bert_layers.export.onnx._encoder_graph import activation, array, dens
 from keras_bert_layers.export.onnx._graph import BOOL, FLOAT, INT32, INT64, STRING, Answer, Graph, Tensor
 from keras_bert_layers.export.onnx._rows_graph import Rows, Windows, windows_over
 from keras_bert_layers.export.onnx._tokenizer_graph import Tokens, counts_of, sums
-from keras_bert_layers.export.onnx.onnx_file import Functions, OnnxModel, write_onnx
+from keras_bert_layers.export.onnx.onnx_file import (
+    Functions,
+    OnnxModel,
+    last_hidden_state,
+    no_functions,
+    write_onnx,
+    write_onnx_of_ids,
+)
 
 __all__ = [
     "BOOL",
@@ -38,7 +45,9 @@ __all__ = [
     "counts_of",
     "dense",
     "entities",
+    "last_hidden_state",
     "layer_norm",
+    "no_functions",
     "outputs_of_tokens",
     "pooled",
     "softmax",
@@ -46,4 +55,5 @@ __all__ = [
     "unit_vectors",
     "windows_over",
     "write_onnx",
+    "write_onnx_of_ids",
 ]

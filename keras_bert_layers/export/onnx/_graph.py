@@ -298,12 +298,15 @@ class Graph:
             self._constants[name] = make(name)
         return self._by_value[key]
 
-    def model(self, inputs: Mapping[str, Sequence[int | None]], answers: Mapping[str, Answer]) -> Any:
+    def model(
+        self, inputs: Mapping[str, Sequence[int | None]], answers: Mapping[str, Answer], kind: int = STRING
+    ) -> Any:
         """The `ModelProto`.
 
         Args:
-            inputs: name -> shape of each input of strings.
+            inputs: name -> shape of each input.
             answers: name -> what the model returns.
+            kind: the type of the inputs.
         """
         helper, names = onnx.helper, (_BATCH, *_AXES)
         for name, answer in answers.items():
@@ -315,7 +318,7 @@ class Graph:
         graph = helper.make_graph(
             self._nodes,
             _NAME,
-            [described(name, STRING, shape) for name, shape in inputs.items()],
+            [described(name, kind, shape) for name, shape in inputs.items()],
             [described(name, answer.tensor.kind, answer.shape) for name, answer in answers.items()],
             list(self._constants.values()),
         )

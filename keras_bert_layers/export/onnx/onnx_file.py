@@ -19,14 +19,15 @@ from keras_bert_layers.export.onnx._encoder_graph import (
     first_tokens,
     hidden_states,
 )
-from keras_bert_layers.export.onnx._graph import INT32, Answer, Graph, Tensor
+from keras_bert_layers.export.onnx._graph import INT32, INT64, Answer, Graph, Tensor
 from keras_bert_layers.export.onnx._rows_graph import Rows, rows_of
 from keras_bert_layers.export.onnx._tokenizer_graph import TokenizerGraph, Tokens, bounded
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES, check_max_bytes
 from keras_bert_layers.preprocessing import BertTokenizer
 
-# A protocol buffer holds no more.
-_MAX_BYTES = 2**31 - 1
+# A protocol buffer holds 2 GB, of which the vocabulary and the tables take some. Smaller tensors stay in it.
+_MAX_BYTES, _LEAST_MOVED = 2**31 - 2**27, 1024
+_IDS = ("input_ids", "attention_mask", "token_type_ids")
 _SUFFIX = ".onnx"
 _NUM_TOKENS, _BYTES_CUT = "num_tokens", "bytes_cut"
 _CARD = "model_card"
@@ -50,7 +51,8 @@ def write_onnx(
     ONNX Runtime runs it with the operations of onnxruntime-extensions.
 
     Args:
-        path: the file, `*.onnx`. It is written completely or not at all; a file there is replaced.
+        path: the file, `*.onnx`. It is written completely or not at all; a file there is replaced. Of more than 2 GB
+            of weights, the large ones are in a file beside it, `*.onnx.data`.
         task: a task whose tokenizer is a `BertTokenizer`.
         dtype: `"float32"`; or `"int8"` for weights of the encoder's blocks of 8 bits, a scale for every 32 of them, and
             products of integers. Embeddings and the head stay float32.
@@ -72,19 +74,63 @@ def write_onnx(
         raise ValueError(checks.message("export", "filepath", f"end with {_SUFFIX!r}", str(path)))
     checks.one_of("export", "dtype", dtype, list(PRODUCTS))
     _check(task, signature)  # before the extra is asked for, which would not help
+    return _written(path, lambda: _model(task, PRODUCTS[dtype], signature, check_max_bytes("export", max_bytes)), facts)
+
+
+def write_onnx_of_ids(path: Path, task: Any, *, dtype: str = "float32") -> Path:
+    """Writes an ONNX file of ids with the names of transformers' own exports, such as transformers.js reads.
+
+    The inputs are `input_ids`, `attention_mask` and, for an encoder with segments, `token_type_ids`, int64 `(batch,
+    sequence)`; the outputs are the task's `onnx_outputs`.
+
+    Args:
+        path: the file.
+        task: a task that has `onnx_outputs`.
+        dtype: as for `write_onnx`.
+
+    Raises:
+        ModuleNotFoundError, ValueError: as for `write_onnx`.
+    """
+
+    def make() -> Any:
+        model, shape = OnnxModel(task, PRODUCTS[dtype]), (None, None)
+        names = _IDS[: 3 if task.backbone.config.num_segments else 2]
+        ids, mask, *segments = (model.graph.input(name, INT64) for name in names)
+        rows = Rows(ids, segments[0].cast(INT32) if segments else None, mask.cast(INT32))
+        answers = task.onnx_outputs(model, rows)
+        return model.graph.model(dict.fromkeys(names, shape), answers, INT64)
+
+    return _written(path, make, {})
+
+
+def _written(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -> Path:
+    """Writes a model that is made once the package onnx is found; the weights of a large one go to a file beside it."""
     try:
         onnx = importlib.import_module("onnx")
     except ModuleNotFoundError as error:
         cure = 'Install it: `python -m pip install "keras-bert-layers[onnx]"`.'
         raise ModuleNotFoundError(f"`export`: an ONNX file needs the package onnx. {cure}") from error
-    model = _model(task, PRODUCTS[dtype], signature, check_max_bytes("export", max_bytes))
-    onnx.helper.set_model_props(model, {_CARD: json.dumps(dict(facts), sort_keys=True)})
-    if model.ByteSize() > _MAX_BYTES:
-        rule = "have at most 2 GB of weights in an ONNX file"
-        raise ValueError(checks.message("export", "task", rule, f"{model.ByteSize()} bytes", "Export a SavedModel."))
+    model = make()
+    if facts:
+        onnx.helper.set_model_props(model, {_CARD: json.dumps(dict(facts), sort_keys=True)})
+    if sum(len(tensor.raw_data) for tensor in model.graph.initializer) > _MAX_BYTES:
+        weights = path.with_name(f"{path.name}.data")
+        with atomic_write(weights, owner="export", argument="filepath") as unfinished, unfinished.open("wb") as file:
+            _move_weights(model, weights.name, file)
     with atomic_write(path, owner="export", argument="filepath") as unfinished:
         unfinished.write_bytes(model.SerializeToString(deterministic=True))
     return path
+
+
+def _move_weights(model: Any, name: str, file: Any) -> None:
+    """Moves the large tensors of a model to a file, which ONNX Runtime looks for beside the model's."""
+    for tensor in model.graph.initializer:
+        if len(tensor.raw_data) >= _LEAST_MOVED:
+            place = {"location": name, "offset": file.tell(), "length": file.write(tensor.raw_data)}
+            for key, value in place.items():
+                tensor.external_data.add(key=key, value=str(value))
+            tensor.data_location = tensor.EXTERNAL
+            tensor.ClearField("raw_data")
 
 
 class OnnxModel:
@@ -143,6 +189,16 @@ class OnnxModel:
         """What the backbone's pooler makes of hidden states."""
         pooler = self._task.backbone.get_layer("pooler")
         return activation(dense(first_tokens(hidden), pooler.dense), pooler.activation)
+
+
+def no_functions(task: Any) -> Functions:
+    """The signatures that an ONNX file can have: none."""
+    return {}
+
+
+def last_hidden_state(task: Any, model: OnnxModel, rows: Rows) -> dict[str, Answer]:
+    """The outputs for rows of ids in an ONNX file, with the names of transformers' exports: `last_hidden_state`."""
+    return {"last_hidden_state": Answer(model.hidden(rows), (None, None, None))}
 
 
 def _check(task: Any, signature: str) -> Any:

@@ -65,6 +65,14 @@ def onnx_functions(task: Any) -> onnx.Functions:
     return {"serving_default": functools.partial(_onnx_answers, task)}
 
 
+def onnx_outputs(task: Any, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
+    """`logits` for rows of ids in an ONNX file, of all tokens."""
+    hidden = model.hidden(rows)
+    logits = _onnx_logits(task.get_layer("masked_lm_head"), hidden.reshape(-1, hidden.size(2)))
+    size = task.backbone.config.vocabulary_size
+    return {"logits": onnx.Answer(logits.reshape(hidden.size(0), hidden.size(1), size), (None, None, size))}
+
+
 def _onnx_answers(task: Any, model: onnx.OnnxModel, *texts: onnx.Tensor) -> dict[str, onnx.Answer]:
     preprocessor = preprocessor_with_masks(task.preprocessor)
     tokenizer, graph = preprocessor.tokenizer, model.graph

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import keras_bert_layers as kbl
+from keras_bert_layers.export.onnx import onnx_file
 
 pytestmark = pytest.mark.usefixtures("rules_once")
 RUNTIME = Path(__file__).with_name("runtime.py")
@@ -167,3 +168,22 @@ def test_tensorflow_first_is_an_error_that_states_the_order(backbone, preprocess
     request = pickle.dumps((path.read_bytes(), {"text": np.array(TEXTS, object)}))
     found = subprocess.run([sys.executable, "-c", program], input=request, capture_output=True, check=True)
     assert "import onnxruntime_extensions before tensorflow" in str(pickle.loads(found.stdout))
+
+
+def test_weights_of_a_large_model_are_in_a_file_beside_it(backbone, preprocessor, tmp_path, monkeypatch):
+    onnx = pytest.importorskip("onnx")
+    monkeypatch.setattr(onnx_file, "_MAX_BYTES", 1000)
+    monkeypatch.setattr(onnx_file, "_LEAST_MOVED", 256)
+    task = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
+    path = task.export(tmp_path / "model.onnx", format="onnx")
+    data = tmp_path / "model.onnx.data"
+    assert sorted(tmp_path.iterdir()) == [path, data]
+    moved = onnx.load(path, load_external_data=False).graph.initializer
+    assert sum(tensor.data_location == tensor.EXTERNAL for tensor in moved) > 3
+    whole = onnx.load(path)
+    monkeypatch.undo()
+    assert path.stat().st_size < task.export(tmp_path / "small.onnx", format="onnx").stat().st_size
+    small = onnx.load(tmp_path / "small.onnx")
+    for ours, theirs in zip(whole.graph.initializer, small.graph.initializer, strict=True):
+        if ours.data_type != onnx.TensorProto.STRING:
+            assert np.array_equal(onnx.numpy_helper.to_array(ours), onnx.numpy_helper.to_array(theirs))
