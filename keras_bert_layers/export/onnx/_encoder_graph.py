@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.export.onnx._graph import FLOAT, INT32, Tensor
+from keras_bert_layers.export.onnx._graph import FLOAT, INT32, UINT8, Tensor
 from keras_bert_layers.export.onnx._rows_graph import Rows
 from keras_bert_layers.layers.feed_forward import FeedForward, GatedFeedForward
 from keras_bert_layers.layers.positions import Positions, RotaryPositions
 
-# As many numbers of a column share a scale.
-_BLOCK = 32
-
-# MatMulNBits: inputs are rounded to 8 bits too, and products summed as integers.
-_INTEGER_SUMS = 4
-
+# Inputs of 8 bits are from 1 to 255, with 128 for zero.
 _LARGEST, _ZERO = 127, 128
+
+# Processors without VNNI sum two products of 8 bits in 16: 255 times the sum of two weights must fit.
+_LARGEST_PAIR = 128
+
+# Columns of the inputs of which a number is so many times the median column's largest are multiplied in float32.
+_OUTLIER = 3
 
 # Keras's `UnitNormalization`: the square of the smallest length.
 _LEAST_SQUARE = np.float32(1e-12)
@@ -115,16 +116,16 @@ def _block(
     if block.normalize_first:
         normalized = layer_norm(hidden, block.attention_layer_norm)
         context = products.attention(normalized, attention, counts, bias)
-        output = products.product(context, _kernel(attention.output_projection))
+        output = products.product(context, attention.output_projection)
         hidden = hidden + (output + array(attention.output_projection.bias))
         output = _inner(layer_norm(hidden, block.feed_forward_layer_norm), feed_forward, products)
-        output = products.product(output, _kernel(feed_forward.output_projection))
+        output = products.product(output, feed_forward.output_projection)
         return hidden + (output + array(feed_forward.output_projection.bias))
     context = products.attention(hidden, attention, counts, bias, only_first=only_first)
-    output = products.product(context, _kernel(attention.output_projection))
+    output = products.product(context, attention.output_projection)
     hidden = hidden.slice(0, 1, 1) if only_first else hidden
     hidden = _added(output, attention.output_projection, hidden, block.attention_layer_norm)
-    output = products.product(_inner(hidden, feed_forward, products), _kernel(feed_forward.output_projection))
+    output = products.product(_inner(hidden, feed_forward, products), feed_forward.output_projection)
     return _added(output, feed_forward.output_projection, hidden, block.feed_forward_layer_norm)
 
 
@@ -133,7 +134,7 @@ def _inner(hidden: Tensor, feed_forward: Any, products: Products) -> Tensor:
     if type(feed_forward) not in (FeedForward, GatedFeedForward):
         rule = "be a FeedForward or a GatedFeedForward in an ONNX file"
         raise ValueError(checks.message("export", "feed_forward", rule, type(feed_forward), _CURE))
-    inner, bias = products.product(hidden, _kernel(feed_forward.intermediate)), array(feed_forward.intermediate.bias)
+    inner, bias = products.product(hidden, feed_forward.intermediate), array(feed_forward.intermediate.bias)
     if isinstance(feed_forward, GatedFeedForward):
         sizes = hidden.graph.constant([feed_forward.intermediate_dim] * 2)
         gate, inner = hidden.graph.add("Split", inner + bias, sizes, outputs=2, axis=-1)
@@ -223,9 +224,12 @@ def array(weight: Any) -> np.ndarray:
 class Products:
     """Products with the weights of an encoder, in float32."""
 
-    def product(self, inputs: Tensor, kernel: np.ndarray) -> Tensor:
-        """`inputs @ kernel`."""
-        return inputs @ kernel
+    #: Whether one operation multiplies with the weights of queries, keys and values, and attends.
+    fuses_attention = True
+
+    def product(self, inputs: Tensor, layer: Any, first: int = 0, end: int | None = None) -> Tensor:
+        """`inputs @ kernel` of a dense layer, or of the columns of its kernel from `first` to before `end`."""
+        return inputs @ _kernel(layer)[:, first:end]
 
     def attention(
         self, hidden: Tensor, layer: Any, counts: Tensor, bias: Tensor | None, *, only_first: bool = False
@@ -239,27 +243,23 @@ class Products:
             bias: what is added to the scores, `[1, heads, S, S]`, or None.
             only_first: whether only the first tokens ask.
         """
-        graph, kernel, offsets = hidden.graph, _kernel(layer.query_key_value), array(layer.query_key_value.bias)
+        graph, merged, offsets = hidden.graph, layer.query_key_value, array(layer.query_key_value.bias)
         rotary = layer.positions if isinstance(layer.positions, RotaryPositions) else None
         options = {"num_heads": layer.num_heads, "unidirectional": int(layer.causal)}
         if self.fuses_attention and not only_first and bias is None and rotary is None:
-            weights = graph.constant(kernel), graph.constant(offsets)
+            weights = graph.constant(_kernel(merged)), graph.constant(offsets)
             return graph.fused("Attention", hidden, *weights, counts, **options)
-        width, parts = kernel.shape[1] // 3, [hidden]
-        if only_first:
-            parts = [self.product(hidden.slice(0, 1, 1), kernel[:, :width]), hidden]
-        merged = self.product(parts.pop(), kernel[:, width * len(parts) :])
+        width = len(offsets) // 3
+        parts = [self.product(hidden.slice(0, 1, 1), merged, end=width)] if only_first else []
         num_parts = 3 - len(parts)
-        parts += graph.add("Split", merged, graph.constant([width] * num_parts), outputs=num_parts, axis=-1)
+        others = self.product(hidden, merged, width * len(parts))
+        parts += graph.add("Split", others, graph.constant([width] * num_parts), outputs=num_parts, axis=-1)
         added: Any = graph.constant(offsets)
         if rotary is not None:
             parts = [part + offsets[width * index :][:width] for index, part in enumerate(parts)]
             parts = [*(_rotated(part, rotary, layer.num_heads, width) for part in parts[:2]), parts[2]]
             added = None
         return graph.fused("MultiHeadAttention", *parts, added, counts, bias, **options)
-
-    #: Whether one operation multiplies with the weights of queries, keys and values, and attends.
-    fuses_attention = True
 
 
 def _rotated(part: Tensor, positions: RotaryPositions, num_heads: int, width: int) -> Tensor:
@@ -270,34 +270,71 @@ def _rotated(part: Tensor, positions: RotaryPositions, num_heads: int, width: in
     return graph.fused("RotaryEmbedding", part, *constants, num_heads=num_heads, interleaved=1)
 
 
-class Int8Products(Products):
-    """Products with weights of 8 bits, a float32 scale for every 32 of them; the inputs are rounded in the same way."""
+class MeasuredProducts(Products):
+    """Products in float32 that record the largest number in each column of their inputs.
+
+    Attributes:
+        largest: float32 `[K]` of each dense layer's inputs, by the layer's `id`.
+    """
 
     fuses_attention = False
 
-    def product(self, inputs: Tensor, kernel: np.ndarray) -> Tensor:
+    def __init__(self) -> None:
+        self.largest: dict[int, Tensor] = {}
+
+    def product(self, inputs: Tensor, layer: Any, first: int = 0, end: int | None = None) -> Tensor:
         """`inputs @ kernel`."""
-        numbers, scales = quantized(kernel)
-        weights = inputs.graph.constant(numbers), inputs.graph.constant(scales)
-        sizes = dict(zip("KN", kernel.shape, strict=True))
-        options = {"bits": 8, "block_size": _BLOCK, "accuracy_level": _INTEGER_SUMS}
-        return inputs.graph.fused("MatMulNBits", inputs, *weights, **sizes, **options)
+        size = layer.kernel.shape[0]
+        self.largest[id(layer)] = inputs.graph.add("Abs", inputs).reshape(-1, size).reduced("Max", 0)
+        return super().product(inputs, layer, first, end)
 
 
-PRODUCTS: dict[str, Products] = {"float32": Products(), "int8": Int8Products()}
+class Int8Products(Products):
+    """Products of 8 bits, summed as integers: a scale for each row of the inputs and each column of the weights.
+
+    Few columns of an encoder's inputs have numbers many times those of the others, which would set the scale of every
+    row. They are multiplied in float32.
+
+    Args:
+        largest: the largest number in each column of the inputs of each dense layer, by the layer's `id`.
+
+    References:
+        Dettmers et al. 2022, https://arxiv.org/abs/2208.07339, section 3 (vector-wise scales, outliers apart).
+    """
+
+    fuses_attention = False
+
+    def __init__(self, largest: Mapping[int, np.ndarray]):
+        self._largest = largest
+
+    def product(self, inputs: Tensor, layer: Any, first: int = 0, end: int | None = None) -> Tensor:
+        """`inputs @ kernel`."""
+        graph, kernel = inputs.graph, _kernel(layer)[:, first:end]
+        largest = self._largest[id(layer)]
+        outliers = np.flatnonzero(largest > _OUTLIER * np.median(largest))
+        others = np.ones(len(kernel), np.float32)
+        others[outliers] = 0
+        weights, scales = quantized(kernel * others[:, None])
+        rest = inputs * others if outliers.size else inputs
+        sizes = graph.add("Abs", rest).reduced("Max", -1, keepdims=True)  # [B, S, 1]
+        step, zero = graph.constant(1 / _LARGEST, FLOAT), graph.constant(_ZERO, UINT8)
+        # Outliers saturate, and meet weights of 0. A row of zeros gives NaN, and then numbers that meet a size of 0.
+        rounded = graph.add("QuantizeLinear", inputs / sizes, step, zero, kind=UINT8)
+        operands = graph.constant(weights), step, graph.constant(scales), zero
+        product = graph.fused("MatMulIntegerToFloat", rounded, *operands, kind=FLOAT) * sizes
+        if outliers.size:
+            product = product + inputs.take(outliers, axis=-1) @ kernel[outliers]
+        return product
 
 
 def quantized(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A matrix `[K, N]` with 8 bits per number, as MatMulNBits reads it.
+    """A matrix `[K, N]` with 8 bits per number and a scale per column.
 
     Returns:
-        Numbers, uint8 `[N, blocks, 32]`, with 128 for zero, and scales, float32 `[N, blocks]`.
+        Numbers, int8 `[K, N]`, and scales, float32 `[N]`. The absolute numbers of each pair of rows, 0 and 1, 2 and 3,
+        ..., sum to 128 at most.
     """
-    num_rows, num_columns = kernel.shape
-    num_blocks = -(-num_rows // _BLOCK)
-    padded = np.zeros((num_blocks * _BLOCK, num_columns), np.float32)
-    padded[:num_rows] = kernel
-    blocks = padded.T.reshape(num_columns, num_blocks, _BLOCK)
-    scales = np.abs(blocks).max(-1) / _LARGEST
+    sizes = np.abs(np.pad(kernel, [(0, len(kernel) % 2), (0, 0)]))
+    scales = ((sizes[::2] + sizes[1::2]).max(0) / (_LARGEST_PAIR - 1)).astype(np.float32)  # rounding adds 1
     scales[scales == 0] = 1
-    return (np.rint(blocks / scales[..., None]) + _ZERO).astype(np.uint8), scales.astype(np.float32)
+    return np.rint(kernel / scales).astype(np.int8), scales

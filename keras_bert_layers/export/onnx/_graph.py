@@ -16,8 +16,8 @@ onnx = LazyModule("onnx", "onnx")
 # Names of the sets of operations: ONNX's own and its table lookups, ONNX Runtime's fused ones, and its text operations.
 STANDARD, TABLES, FUSED, TEXT = "", "ai.onnx.ml", "com.microsoft", "ai.onnx.contrib"
 # `TensorProto.DataType`.
-FLOAT, UINT8, INT32, INT64, STRING, BOOL = 1, 2, 6, 7, 8, 9
-_NUMPY = {FLOAT: np.float32, UINT8: np.uint8, INT32: np.int32, INT64: np.int64, BOOL: np.bool_}
+FLOAT, UINT8, INT8, INT32, INT64, STRING, BOOL = 1, 2, 3, 6, 7, 8, 9
+_NUMPY = {FLOAT: np.float32, UINT8: np.uint8, INT8: np.int8, INT32: np.int32, INT64: np.int64, BOOL: np.bool_}
 _VERSIONS = {STANDARD: 20, TABLES: 4, FUSED: 1, TEXT: 1}
 _IR_VERSION = 10
 _NAME = "keras_bert_layers"

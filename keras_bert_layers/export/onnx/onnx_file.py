@@ -8,11 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export.onnx._encoder_graph import (
-    PRODUCTS,
+    Int8Products,
+    MeasuredProducts,
     Products,
     activation,
     dense,
@@ -32,6 +35,9 @@ _SUFFIX = ".onnx"
 _NUM_TOKENS, _BYTES_CUT = "num_tokens", "bytes_cut"
 _CARD = "model_card"
 _CURE = "Export a SavedModel."
+_FLOAT32, _INT8 = _DTYPES = "float32", "int8"
+# Rows of random ids, by which the columns with large numbers are found.
+_NUM_MEASURED, _LENGTH_MEASURED = 16, 64
 
 #: The signatures of a task that an ONNX file can have: name -> a function of an `OnnxModel` and the texts.
 Functions = Mapping[str, Callable[..., Mapping[str, Answer]]]
@@ -54,8 +60,9 @@ def write_onnx(
         path: the file, `*.onnx`. It is written completely or not at all; a file there is replaced. Of more than 2 GB
             of weights, the large ones are in a file beside it, `*.onnx.data`.
         task: a task whose tokenizer is a `BertTokenizer`.
-        dtype: `"float32"`; or `"int8"` for weights of the encoder's blocks of 8 bits, a scale for every 32 of them, and
-            products of integers. Embeddings and the head stay float32.
+        dtype: `"float32"`; or `"int8"` for products of integers in the encoder's blocks, with a scale for each token
+            and each column of the weights; the few columns of large numbers stay float32, as embeddings and the head
+            do. It needs the package onnxruntime.
         signature: whose inputs and outputs the file has, a key of the task's `onnx_functions`.
         max_bytes: how many bytes of each text the file reads, at least 16, or None for all; the output `"bytes_cut"`,
             int32 `(batch,)`, is how many it has not read.
@@ -65,16 +72,16 @@ def write_onnx(
         The path.
 
     Raises:
-        ModuleNotFoundError: the package onnx is not installed.
+        ModuleNotFoundError: the package onnx is not installed, or onnxruntime for int8.
         ValueError: the path has another suffix; the task has something that an ONNX file cannot hold, which the message
             names.
     """
     path = Path(path)
     if path.suffix != _SUFFIX:
         raise ValueError(checks.message("export", "filepath", f"end with {_SUFFIX!r}", str(path)))
-    checks.one_of("export", "dtype", dtype, list(PRODUCTS))
+    checks.one_of("export", "dtype", dtype, list(_DTYPES))
     _check(task, signature)  # before the extra is asked for, which would not help
-    return _written(path, lambda: _model(task, PRODUCTS[dtype], signature, check_max_bytes("export", max_bytes)), facts)
+    return _written(path, lambda: _model(task, dtype, signature, check_max_bytes("export", max_bytes)), facts)
 
 
 def write_onnx_of_ids(path: Path, task: Any, *, dtype: str = "float32") -> Path:
@@ -93,7 +100,7 @@ def write_onnx_of_ids(path: Path, task: Any, *, dtype: str = "float32") -> Path:
     """
 
     def make() -> Any:
-        model, shape = OnnxModel(task, PRODUCTS[dtype]), (None, None)
+        model, shape = OnnxModel(task, dtype), (None, None)
         names = _IDS[: 3 if task.backbone.config.num_segments else 2]
         ids, mask, *segments = (model.graph.input(name, INT64) for name in names)
         rows = Rows(ids, segments[0].cast(INT32) if segments else None, mask.cast(INT32))
@@ -105,11 +112,7 @@ def write_onnx_of_ids(path: Path, task: Any, *, dtype: str = "float32") -> Path:
 
 def _written(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -> Path:
     """Writes a model that is made once the package onnx is found; the weights of a large one go to a file beside it."""
-    try:
-        onnx = importlib.import_module("onnx")
-    except ModuleNotFoundError as error:
-        cure = 'Install it: `python -m pip install "keras-bert-layers[onnx]"`.'
-        raise ModuleNotFoundError(f"`export`: an ONNX file needs the package onnx. {cure}") from error
+    onnx = _package("onnx")
     model = make()
     if facts:
         onnx.helper.set_model_props(model, {_CARD: json.dumps(dict(facts), sort_keys=True)})
@@ -120,6 +123,15 @@ def _written(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -> P
     with atomic_write(path, owner="export", argument="filepath") as unfinished:
         unfinished.write_bytes(model.SerializeToString(deterministic=True))
     return path
+
+
+def _package(name: str) -> Any:
+    """A package of the extra `onnx`; ModuleNotFoundError if it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        cure = 'Install it: `python -m pip install "keras-bert-layers[onnx]"`.'
+        raise ModuleNotFoundError(f"`export`: an ONNX file needs the package {name}. {cure}") from error
 
 
 def _move_weights(model: Any, name: str, file: Any) -> None:
@@ -138,17 +150,18 @@ class OnnxModel:
 
     Args:
         task: the task.
-        products: how its encoders multiply with their weights.
+        dtype: in what its encoders multiply with their weights, `"float32"` or `"int8"`.
 
     Attributes:
         graph: what operations are added to.
         num_tokens: how many tokens are read of each text or pair, int32 `(batch,)`; None before `rows` has read them.
     """
 
-    def __init__(self, task: Any, products: Products):
+    def __init__(self, task: Any, dtype: str = _FLOAT32):
         self.graph = Graph()
         self.num_tokens: Tensor | None = None
-        self._task, self._products = task, products
+        self._task, self._dtype = task, dtype
+        self._products: dict[int, Products] = {}
         self._tokenizers: dict[int, TokenizerGraph] = {}
 
     def tokenizer(self, tokenizer: Any) -> TokenizerGraph:
@@ -179,7 +192,10 @@ class OnnxModel:
     def hidden(self, rows: Rows, backbone: Any = None, *, first_token_only: bool = False) -> Tensor:
         """The last hidden states, as `hidden_states`, of the task's backbone if it is None."""
         backbone = self._task.backbone if backbone is None else backbone
-        return hidden_states(rows, backbone, self._products, first_token_only=first_token_only)
+        if id(backbone) not in self._products:
+            largest = self._dtype == _INT8 and _largest_inputs(backbone, self._task.preprocessor.tokenizer)
+            self._products[id(backbone)] = Int8Products(largest) if largest else Products()
+        return hidden_states(rows, backbone, self._products[id(backbone)], first_token_only=first_token_only)
 
     def pooled_output(self, rows: Rows) -> Tensor:
         """The backbone's `"pooled_output"`, float32 `(batch, hidden_dim)`."""
@@ -189,6 +205,23 @@ class OnnxModel:
         """What the backbone's pooler makes of hidden states."""
         pooler = self._task.backbone.get_layer("pooler")
         return activation(dense(first_tokens(hidden), pooler.dense), pooler.activation)
+
+
+def _largest_inputs(backbone: Any, tokenizer: Any) -> dict[int, np.ndarray]:
+    """The largest number in each column of the inputs of a backbone's dense layers, by the layer's `id`.
+
+    It is measured on rows of random ids, in which the columns with large numbers are those of texts.
+    """
+    runtime, graph, products = _package("onnxruntime"), Graph(), MeasuredProducts()
+    shape = _NUM_MEASURED, min(_LENGTH_MEASURED, backbone.config.max_sequence_length)
+    ids = np.random.default_rng(0).integers(backbone.config.vocabulary_size, size=shape)
+    ids[:, 0], ids[:, -1] = tokenizer.start_id, tokenizer.separator_id
+    tensor = graph.constant(ids)
+    hidden = hidden_states(Rows(tensor, None, tensor.filled(1, INT32)), backbone, products)
+    answers = {str(key): Answer(largest, (None,)) for key, largest in products.largest.items()}
+    model = graph.model({}, {**answers, "hidden": Answer(hidden, (None, None, None))})
+    found = runtime.InferenceSession(model.SerializeToString()).run(list(answers), {})
+    return dict(zip(products.largest, found, strict=True))
 
 
 def no_functions(task: Any) -> Functions:
@@ -218,9 +251,9 @@ def _check(task: Any, signature: str) -> Any:
     return functions[signature]
 
 
-def _model(task: Any, products: Products, signature: str, max_bytes: int | None) -> Any:
+def _model(task: Any, dtype: str, signature: str, max_bytes: int | None) -> Any:
     function, inputs = _check(task, signature), task.text_inputs()
-    model, cut = OnnxModel(task, products), []
+    model, cut = OnnxModel(task, dtype), []
     texts = [model.graph.input(name) for name in inputs]
     if max_bytes is not None:
         for index, (text, (shape, _)) in enumerate(zip(texts, inputs.values(), strict=True)):

@@ -8,7 +8,7 @@ import keras_bert_layers as kbl
 from keras_bert_layers import layers
 from keras_bert_layers.config import ACTIVATIONS
 from keras_bert_layers.export.onnx import Answer, Graph, activation
-from keras_bert_layers.export.onnx._encoder_graph import quantized
+from keras_bert_layers.export.onnx._encoder_graph import Int8Products, quantized
 from keras_bert_layers.layers.dense import activation_function
 
 pytestmark = pytest.mark.usefixtures("rules_once")
@@ -81,9 +81,41 @@ def test_weights_of_8_bits(new_backbone, preprocessor, tmp_path, ask):
 
 def test_8_bits_are_the_nearest():
     kernel = np.random.default_rng(1).normal(size=(45, 7)).astype(np.float32)
-    kernel[:32, 0] = 0
+    kernel[:, 0] = 0
     numbers, scales = quantized(kernel)
-    assert (numbers.shape, scales.shape) == ((7, 2, 32), (7, 2))
-    found = ((numbers.astype(np.float32) - 128) * scales[..., None]).reshape(7, 64)[:, :45].T
-    assert (np.abs(found - kernel) <= np.repeat(scales.T, 32, axis=0)[:45] * 0.5001).all()
-    assert (numbers.reshape(7, 64)[:, 45:] == 128).all()
+    assert (numbers.dtype, numbers.shape, scales.shape) == (np.int8, (45, 7), (7,))
+    assert (np.abs(numbers * scales - kernel) <= scales * 0.5001).all()
+
+
+def product_of_8_bits(ask, inputs, kernel):
+    """The product of a dense layer whose largest inputs are these, as ONNX Runtime computes it."""
+    pytest.importorskip("onnx")
+    layer = keras.layers.Dense(kernel.shape[1])
+    layer.build(inputs.shape)
+    layer.kernel.assign(kernel)
+    graph = Graph()
+    products = Int8Products({id(layer): np.abs(inputs).max((0, 1))})
+    product = products.product(graph.constant(inputs), layer)
+    return ask(graph.model({"text": (None,)}, {"product": Answer(product, (None,) * 3)}).SerializeToString(), TEXTS)[
+        "product"
+    ]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sums_of_8_bits_do_not_overflow(ask, sign):
+    """The largest inputs and weights, which instructions that sum pairs in 16 bits would cut."""
+    inputs, kernel = np.ones((1, 9, 64), np.float32), np.full((64, 33), sign, np.float32)
+    np.testing.assert_allclose(product_of_8_bits(ask, inputs, kernel), 64 * sign, rtol=0.01)
+
+
+def test_large_columns_are_multiplied_in_float32(ask):
+    """Beside them, the others keep the error of 8 bits."""
+    rng = np.random.default_rng(2)
+    inputs, kernel = (rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((2, 3, 65), (65, 5)))
+    inputs[..., 7] *= 1000
+    inputs[1, 2, :] = 0
+    error = product_of_8_bits(ask, inputs, kernel) - inputs @ kernel
+    # 64 products of which each has two errors of half a step, 1 / 127 and 2 / 127 at most, that are independent.
+    assert np.abs(error).max() < 4 * np.sqrt(64 / 12 / 3) * np.hypot(1, 2) / 127
+    assert np.abs(error).max() > 0
+    assert (error[1, 2] == 0).all()
