@@ -193,7 +193,7 @@ class OnnxModel:
         """The last hidden states, as `hidden_states`, of the task's backbone if it is None."""
         backbone = self._task.backbone if backbone is None else backbone
         if id(backbone) not in self._products:
-            largest = self._dtype == _INT8 and _largest_inputs(backbone, self._task.preprocessor.tokenizer)
+            largest = self._dtype == _INT8 and _largest_inputs(backbone, getattr(self._task, "preprocessor", None))
             self._products[id(backbone)] = Int8Products(largest) if largest else Products()
         return hidden_states(rows, backbone, self._products[id(backbone)], first_token_only=first_token_only)
 
@@ -207,7 +207,7 @@ class OnnxModel:
         return activation(dense(first_tokens(hidden), pooler.dense), pooler.activation)
 
 
-def _largest_inputs(backbone: Any, tokenizer: Any) -> dict[int, np.ndarray]:
+def _largest_inputs(backbone: Any, preprocessor: Any) -> dict[int, np.ndarray]:
     """The largest number in each column of the inputs of a backbone's dense layers, by the layer's `id`.
 
     It is measured on rows of random ids, in which the columns with large numbers are those of texts.
@@ -215,7 +215,8 @@ def _largest_inputs(backbone: Any, tokenizer: Any) -> dict[int, np.ndarray]:
     runtime, graph, products = _package("onnxruntime"), Graph(), MeasuredProducts()
     shape = _NUM_MEASURED, min(_LENGTH_MEASURED, backbone.config.max_sequence_length)
     ids = np.random.default_rng(0).integers(backbone.config.vocabulary_size, size=shape)
-    ids[:, 0], ids[:, -1] = tokenizer.start_id, tokenizer.separator_id
+    if preprocessor is not None:
+        ids[:, 0], ids[:, -1] = preprocessor.tokenizer.start_id, preprocessor.tokenizer.separator_id
     tensor = graph.constant(ids)
     hidden = hidden_states(Rows(tensor, None, tensor.filled(1, INT32)), backbone, products)
     answers = {str(key): Answer(largest, (None,)) for key, largest in products.largest.items()}
