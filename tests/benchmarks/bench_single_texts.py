@@ -27,7 +27,7 @@ from comparison.arithmetic import quantile
 from comparison.contenders import ours_saved_model
 from comparison.machine import describe_machine, num_cores, wait_until_idle
 from comparison.plan import QUICK
-from comparison.session import PREPARED, Session
+from comparison.session import Session
 from comparison.workers import Crew
 
 LENGTHS = (5, 12, 30, 120)
@@ -36,11 +36,12 @@ WORDS = (
     "the film is a long and good story of one man who went to the city with his wife and saw all that he lost".split()
 )
 KEY = "encoder"
-PRODUCTS, INT8 = "bare products, Python", "ONNX file of 8 bits, Python"
+PRODUCTS, OF_8_BITS = "bare products, Python", "of 8 bits"
 IN_PYTHON = {
     "ONNX file, Python": ("ours_onnx", "float32"),
-    INT8: ("ours_onnx", "int8"),
+    f"ONNX file {OF_8_BITS}, Python": ("ours_onnx", "int8"),
     "tokenizers + ONNX Runtime, Python": ("onnx_runtime", "float32"),
+    f"tokenizers + ONNX Runtime {OF_8_BITS}, Python": ("onnx_runtime", "int8"),
     "SavedModel, Python": ("ours_saved_model", "float32"),
     PRODUCTS: ("bare_products", "float32"),
 }
@@ -115,7 +116,7 @@ def check_equal(vectors: dict[str, Any]) -> None:
     """Raises where a line has other vectors than the first; of 8 bits, it prints the least cosine."""
     first = next(iter(vectors.values()))
     for name, found in vectors.items():
-        if name == INT8:
+        if OF_8_BITS in name:
             print(f"{name}: least cosine {(np.array(first) * found).sum(axis=-1).min():.5f}")
             continue
         difference = float(np.abs(np.subtract(first, found)).max())
@@ -148,7 +149,6 @@ def main() -> None:
 
     minilm = Path(bundled_model_path("sentence-transformers/all-MiniLM-L6-v2"))
     options.folder.mkdir(parents=True, exist_ok=True)
-    PREPARED["ours_onnx"] = ("float32", "int8")
     crew = Crew({}, options.folder / "log")
     session = Session(crew, QUICK, Path(), options.folder, minilm)
     figures = {}

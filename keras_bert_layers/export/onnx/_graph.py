@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -312,6 +312,8 @@ class Graph:
         for name, answer in answers.items():
             self._nodes.append(helper.make_node("Identity", [answer.tensor.name], [name]))
 
+        read = set(_read_by(self._nodes))
+
         def described(name: str, kind: int, shape: Sequence[int | None]) -> Any:
             return helper.make_tensor_value_info(name, kind, [axis or names[i] for i, axis in enumerate(shape)])
 
@@ -320,7 +322,15 @@ class Graph:
             _NAME,
             [described(name, kind, shape) for name, shape in inputs.items()],
             [described(name, answer.tensor.kind, answer.shape) for name, answer in answers.items()],
-            list(self._constants.values()),
+            [constant for name, constant in self._constants.items() if name in read],
         )
         versions = [helper.make_opsetid(domain, version) for domain, version in _VERSIONS.items()]
         return helper.make_model(graph, opset_imports=versions, ir_version=_IR_VERSION, producer_name=_NAME)
+
+
+def _read_by(nodes: Iterable[Any]) -> Iterator[str]:
+    """The names of what operations read, those of graphs within them included."""
+    for node in nodes:
+        yield from node.input
+        for attribute in node.attribute:
+            yield from _read_by(attribute.g.node)

@@ -34,6 +34,7 @@ class Line:
 
 
 SAVED_MODEL, PREDICT = ("ours, SavedModel", "ours_saved_model"), ("ours, Keras", "ours_keras")
+OURS_ONNX = ("ours, ONNX file", "ours_onnx")
 UNPACKED = ("ours, SavedModel, weights not packed", "ours_saved_model_unpacked")
 KERAS_HUB = ("KerasHub", "kerashub")
 KERAS_HUB_128 = ("KerasHub at 128", "kerashub")
@@ -50,9 +51,9 @@ VECTORS = (
     *(Line(*who, FLOAT32) for who in (SAVED_MODEL, UNPACKED, PREDICT, KERAS_HUB)),
     CUSTOMARY,
     REFERENCE,
-    *(Line(*who, FLOAT32) for who in (ONNX, SENTENCE_TRANSFORMERS, GARDEN)),
+    *(Line(*who, FLOAT32) for who in (OURS_ONNX, ONNX, SENTENCE_TRANSFORMERS, GARDEN)),
     *(Line(*who, BFLOAT16) for who in (SAVED_MODEL, PREDICT, KERAS_HUB, TORCH, SENTENCE_TRANSFORMERS, GARDEN)),
-    Line(*ONNX, INT8),
+    *(Line(*who, INT8) for who in (OURS_ONNX, ONNX)),
 )
 LATENCY = tuple(line for line in VECTORS if line.contender != "ours_keras" and line != CUSTOMARY)
 TRAINING = (

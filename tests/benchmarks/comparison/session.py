@@ -18,7 +18,11 @@ from comparison.texts import TokenCounter
 from comparison.workers import Crew, WorkerProcess
 
 MODELS = ("minilm", "base")
-PREPARED = {"ours_saved_model": (FLOAT32, BFLOAT16), "onnx_runtime": (FLOAT32, INT8)}
+PREPARED = {
+    "ours_saved_model": (FLOAT32, BFLOAT16),
+    "ours_onnx": (FLOAT32, INT8),
+    "onnx_runtime": (FLOAT32, INT8),
+}
 
 
 @dataclass

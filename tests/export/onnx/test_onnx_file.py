@@ -187,3 +187,16 @@ def test_weights_of_a_large_model_are_in_a_file_beside_it(backbone, preprocessor
     for ours, theirs in zip(whole.graph.initializer, small.graph.initializer, strict=True):
         if ours.data_type != onnx.TensorProto.STRING:
             assert np.array_equal(onnx.numpy_helper.to_array(ours), onnx.numpy_helper.to_array(theirs))
+
+
+def test_every_constant_is_read(backbone, preprocessor, tmp_path):
+    """ONNX Runtime warns of others."""
+    onnx = pytest.importorskip("onnx")
+
+    def reads(graph):
+        names = {name for node in graph.node for name in node.input}
+        return names.union(*(reads(part.g) for node in graph.node for part in node.attribute))
+
+    task = kbl.BertClassifier(backbone, 2, preprocessor=preprocessor)
+    graph = onnx.load(task.export(tmp_path / "model.onnx", format="onnx")).graph
+    assert {constant.name for constant in graph.initializer} <= reads(graph)
