@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,8 @@ def _loaded(path: Path, number: int) -> Any:
         from exported_model import ExportedModel
 
         return ExportedModel(path, number)
+    # With onnx, onnxruntime-extensions imports torch and transformers too, 230 MB, where they are installed.
+    sys.modules.setdefault("onnx", None)  # type: ignore[arg-type]
     from onnx_model import OnnxModel
 
     return OnnxModel(path / ONNX, number)

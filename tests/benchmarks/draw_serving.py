@@ -69,9 +69,9 @@ SPEED_OVER_HTTP = """\
 All run in the same server, `examples/serving/service.py`, and clients on the same machine query them in turns: medians
 of 5 rounds. int8 is `dtype="int8"` for [our file](../guides/onnx.md), at that time with a scale for every 32 weights
 ([decision 0063](../decisions/0063-products-of-8-bits-in-onnx-files.md)), and ONNX Runtime's dynamic quantization for
-the other, a scale for each matrix: faster, and further from the exact vectors. A process with
-an ONNX file holds torch and transformers here, 230 MB, because onnxruntime-extensions imports them where they are
-installed. MiB is the memory of the server's processes after the load. `tests/benchmarks/bench_http.py` measures it.
+the other, a scale for each matrix: faster, and further from the exact vectors. A process with an ONNX file held torch
+and transformers too, 230 MB, which the server does not import any more. MiB is the memory of the server's processes
+after the load. `tests/benchmarks/bench_http.py` measures it.
 """
 LOAD = """\
 ## Under load
