@@ -1,8 +1,9 @@
 """ONNX export: a task as one file that takes strings, for ONNX Runtime."""
 
+import contextlib
 import importlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -112,7 +113,8 @@ def write_onnx_of_ids(path: Path, task: Any, *, dtype: str = "float32") -> Path:
 
 def _written(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -> Path:
     """Writes a model that is made once the package onnx is found; the weights of a large one go to a file beside it."""
-    onnx = _package("onnx")
+    with _needed("onnx"):
+        onnx = importlib.import_module("onnx")
     model = make()
     if facts:
         onnx.helper.set_model_props(model, {_CARD: json.dumps(dict(facts), sort_keys=True)})
@@ -125,13 +127,14 @@ def _written(path: Path, make: Callable[[], Any], facts: Mapping[str, Any]) -> P
     return path
 
 
-def _package(name: str) -> Any:
-    """A package of the extra `onnx`; ModuleNotFoundError if it is not installed."""
+@contextlib.contextmanager
+def _needed(package: str) -> Iterator[None]:
+    """ModuleNotFoundError with the cure if a package of the extra `onnx` is not installed."""
     try:
-        return importlib.import_module(name)
+        yield
     except ModuleNotFoundError as error:
         cure = 'Install it: `python -m pip install "keras-bert-layers[onnx]"`.'
-        raise ModuleNotFoundError(f"`export`: an ONNX file needs the package {name}. {cure}") from error
+        raise ModuleNotFoundError(f"`export`: an ONNX file needs the package {package}. {cure}") from error
 
 
 def _move_weights(model: Any, name: str, file: Any) -> None:
@@ -212,7 +215,9 @@ def _largest_inputs(backbone: Any, preprocessor: Any) -> dict[int, np.ndarray]:
 
     It is measured on rows of random ids, in which the columns with large numbers are those of texts.
     """
-    runtime, graph, products = _package("onnxruntime"), Graph(), MeasuredProducts()
+    with _needed("onnxruntime"):
+        runtime = importlib.import_module("onnxruntime")
+    graph, products = Graph(), MeasuredProducts()
     shape = _NUM_MEASURED, min(_LENGTH_MEASURED, backbone.config.max_sequence_length)
     ids = np.random.default_rng(0).integers(backbone.config.vocabulary_size, size=shape)
     if preprocessor is not None:
