@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines import engine
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens
+from keras_bert_layers.preprocessing.tokens.markers import WHITESPACE, any_of
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, replaced
 
 # One token in every vocabulary, if only [UNK]. It is encoded in place of a span whose id is given.
 ONE_TOKEN_TEXT = "."
@@ -61,6 +62,72 @@ def encode_spans(spans: Spans, encode: Callable[[tf.Tensor], Tokens]) -> Tokens:
         starts=tf.where(is_forced, starts, starts + tokens.starts),
         ends=tf.where(is_forced, tf.gather(spans.ends, span), starts + tokens.ends),
     )
+
+
+class SpecialTokens:
+    """Finds special tokens in raw text, the longest at each place, and encodes the text between them.
+
+    Args:
+        ids: the tokens and their ids. Of those that begin at one place the first is taken, and of `stripping` ones those
+            that whitespace before them makes begin there.
+        stripping: those of them that take the whitespace before them.
+        trims: whether their offsets leave out this whitespace.
+        keeps_one: whether they keep it at the beginning of a text, if it is one character.
+
+    Attributes:
+        pattern: RE2 pattern of all tokens; empty for none.
+    """
+
+    def __init__(
+        self, ids: Mapping[str, int], stripping: Sequence[str] = (), *, trims: bool = False, keeps_one: bool = False
+    ):
+        self._ids, self._trims, self._keeps_one = dict(ids), trims, keeps_one
+        self.pattern = any_of(ids)
+        spaces = f"[{WHITESPACE}]*"
+        ordered = sorted(ids, key=len, reverse=True)
+        self._cut = "|".join((spaces if token in stripping else "") + any_of([token]) for token in ordered)
+
+    def encode(self, texts: tf.Tensor, encode: Callable[[tf.Tensor, tf.Tensor], Tokens]) -> Tokens:
+        """The tokens of texts `[B]`.
+
+        Args:
+            texts: the texts.
+            encode: encodes, with offsets, what is not special, given whether it begins its text.
+        """
+        spans = self._spans(texts)
+        is_forced = spans.forced_ids != NOT_FORCED
+        tokens = encode(spans.texts, spans.starts == 0)
+        forced = tf.boolean_mask(spans.forced_ids, is_forced)
+        lengths = tf.boolean_mask(spans.ends - spans.starts, is_forced)
+        one_each = Tokens(forced, tf.range(tf.size(forced, tf.int64) + 1), tf.zeros_like(lengths), lengths)
+        tokens = replaced(tokens, is_forced, one_each)
+        offset = tf.gather(spans.starts, tokens.texts_of())
+        row_splits = tf.gather(tokens.row_splits, spans.row_splits)
+        return Tokens(tokens.ids, row_splits, tokens.starts + offset, tokens.ends + offset)
+
+    def _spans(self, texts: tf.Tensor) -> Spans:
+        """Splits texts `[B]` into special tokens with their ids, and the text between them."""
+        if not self._ids:
+            num_texts = tf.size(texts, tf.int64)
+            forced_ids = tf.fill([num_texts], NOT_FORCED)
+            ends = tf.strings.length(texts)
+            return Spans(
+                texts, tf.range(num_texts + 1), tf.zeros([num_texts], tf.int64), tf.cast(ends, tf.int64), forced_ids
+            )
+        spans = cut(tf.strings.regex_replace(texts, r"\x00", "\x01"), self._cut, self._cut)
+        text = tf.gather(texts, tf.ragged.row_splits_to_segment_ids(spans.row_splits))
+        span_texts = tf.strings.substr(text, spans.starts, spans.ends - spans.starts)
+        token = tf.strings.regex_replace(spans.texts, f"^[{WHITESPACE}]*", "")
+        forced_ids = spans.forced_ids
+        for special, token_id in self._ids.items():
+            forced_ids = tf.where(token == special, token_id, forced_ids)
+        starts = spans.starts
+        if self._trims:
+            one = tf.strings.regex_replace(spans.texts, f"^[{WHITESPACE}]{{2,}}", "")
+            kept = tf.where(starts == 0, one, token) if self._keeps_one else token
+            starts = tf.where(forced_ids == NOT_FORCED, starts, spans.ends - tf.cast(tf.strings.length(kept), tf.int64))
+        texts = tf.where(forced_ids == NOT_FORCED, span_texts, "")
+        return spans._replace(texts=texts, starts=starts, forced_ids=forced_ids)
 
 
 def original_offsets(

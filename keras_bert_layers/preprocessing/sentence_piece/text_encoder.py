@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines.sentence_pieces import SentencePieces
-from keras_bert_layers.preprocessing.engines.spans import NOT_FORCED, Spans, cut, original_offsets
+from keras_bert_layers.preprocessing.engines.spans import SpecialTokens, original_offsets
 from keras_bert_layers.preprocessing.sentence_piece.normalizer import CharacterNormalizer
-from keras_bert_layers.preprocessing.tokens.markers import MARKER, WHITESPACE, any_of, contains
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, repaired, replaced
+from keras_bert_layers.preprocessing.tokens.markers import MARKER, contains
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, repaired
 
 _MARKER_BYTES = len(MARKER.encode())
 
@@ -37,12 +37,8 @@ class SentencePieceTextEncoder:
     ):
         self._normalizer = normalizer
         self._pieces = pieces
-        self._special_ids = dict(special_ids)
-        self._special = any_of(special_ids)
-        spaces = f"[{WHITESPACE}]*"
-        ordered = sorted(special_ids, key=len, reverse=True)
-        self._cut = "|".join((spaces if token in stripping else "") + any_of([token]) for token in ordered)
-        patterns = [self._special, normalizer.care_pattern]
+        self._special = SpecialTokens(special_ids, stripping)
+        patterns = [self._special.pattern, normalizer.care_pattern]
         self._care = "|".join(pattern for pattern in patterns if pattern)
         self.encode = TracedEncoding(self._encode)
 
@@ -54,34 +50,10 @@ class SentencePieceTextEncoder:
             return repaired(tokens, texts, care, self._encode_carefully)
 
     def _encode_carefully(self, texts: tf.Tensor) -> Tokens:
-        spans = self._spans(texts)
-        is_forced = spans.forced_ids != NOT_FORCED
-        tokens = self._encode_normalized(spans.texts, *self._normalizer.normalize_clusters(spans.texts), True)
-        forced = tf.boolean_mask(spans.forced_ids, is_forced)
-        lengths = tf.boolean_mask(spans.ends - spans.starts, is_forced)
-        one_each = Tokens(forced, tf.range(tf.size(forced, tf.int64) + 1), tf.zeros_like(lengths), lengths)
-        tokens = replaced(tokens, is_forced, one_each)
-        offset = tf.gather(spans.starts, tokens.texts_of())
-        row_splits = tf.gather(tokens.row_splits, spans.row_splits)
-        return Tokens(tokens.ids, row_splits, tokens.starts + offset, tokens.ends + offset)
+        def encode(parts: tf.Tensor, _: tf.Tensor) -> Tokens:
+            return self._encode_normalized(parts, *self._normalizer.normalize_clusters(parts), True)
 
-    def _spans(self, texts: tf.Tensor) -> Spans:
-        """Splits texts `[B]` into special tokens with their ids, and the text between them."""
-        if not self._special_ids:
-            num_texts = tf.size(texts, tf.int64)
-            forced_ids = tf.fill([num_texts], NOT_FORCED)
-            ends = tf.strings.length(texts)
-            return Spans(
-                texts, tf.range(num_texts + 1), tf.zeros([num_texts], tf.int64), tf.cast(ends, tf.int64), forced_ids
-            )
-        spans = cut(tf.strings.regex_replace(texts, r"\x00", "\x01"), self._cut, self._cut)
-        text = tf.gather(texts, tf.ragged.row_splits_to_segment_ids(spans.row_splits))
-        span_texts = tf.strings.substr(text, spans.starts, spans.ends - spans.starts)
-        token = tf.strings.regex_replace(spans.texts, f"^[{WHITESPACE}]*", "")
-        forced_ids = spans.forced_ids
-        for special, token_id in self._special_ids.items():
-            forced_ids = tf.where(token == special, token_id, forced_ids)
-        return spans._replace(texts=tf.where(forced_ids == NOT_FORCED, span_texts, ""), forced_ids=forced_ids)
+        return self._special.encode(texts, encode)
 
     def _encode_normalized(
         self, texts: tf.Tensor, normalized: tf.Tensor, sources: tf.RaggedTensor, with_offsets: bool

@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 # Marks a capital sigma in normalized text. Google's clean-up drops soft hyphens, so no text has its own, and it has as
 # many bytes as the two small sigmas, one of which replaces it.
 SIGMA_MARKER = "\N{SOFT HYPHEN}"
+
+
+CLASSES = "character-classes.z"
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,12 @@ def load(reference: str, lowercase: bool, strip_accents: bool) -> NormalizationT
         word=index["word"],
         final_sigma=index["final_sigma"] if reference == "google" and lowercase else None,
     )
+
+
+@functools.cache
+def character_classes() -> np.ndarray:
+    """The class of each code point in GPT-2's pattern, uint8; those after the last have its class."""
+    return np.frombuffer(zlib.decompress((files(__name__) / CLASSES).read_bytes()), np.uint8)
 
 
 def file_name(reference: str, lowercase: bool, strip_accents: bool) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 
+from keras_bert_layers.preprocessing.byte_level.words import LETTER, NUMBER, OTHER, WHITESPACE
+
 SIGMA = "\N{GREEK CAPITAL LETTER SIGMA}"
 
 Words = Callable[[str], list[str]]
@@ -120,3 +122,17 @@ def _google_punctuation(character: str) -> bool:
 
 def _without_marks(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+
+
+def character_classes() -> bytes:
+    """The class of each code point in GPT-2's pattern, up to the last that is no other character."""
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    splitter = ByteLevel(add_prefix_space=False)
+    beside = {b"a"[0]: LETTER, b"0"[0]: NUMBER, b"!"[0]: OTHER}
+    classes = bytearray()
+    for code in range(0x110000):
+        character = "" if 0xD800 <= code < 0xE000 else chr(code)
+        found = [kind for one, kind in beside.items() if len(splitter.pre_tokenize_str(chr(one) + character)) == 1]
+        classes.append(found[0] if len(found) == 1 else OTHER if found else WHITESPACE)
+    return bytes(classes).rstrip(bytes([OTHER])) + bytes([OTHER])

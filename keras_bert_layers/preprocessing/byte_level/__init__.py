@@ -1,0 +1,1 @@
+"""Byte-level BPE: the tokenizers of GPT-2's kind."""

@@ -1,0 +1,186 @@
+"""`BytePairTokenizer`: the byte-level BPE of RoBERTa, in TensorFlow graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.registration import register
+from keras_bert_layers.preprocessing.byte_level.merges import ByteMerges, byte_characters
+from keras_bert_layers.preprocessing.byte_level.text_encoder import BytePairTextEncoder
+from keras_bert_layers.preprocessing.engines.spans import SpecialTokens
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
+from keras_bert_layers.preprocessing.tokens.token_ids import TokenIds
+
+OWNER = "BytePairTokenizer"
+_SPACE = byte_characters()[ord(" ")]
+
+
+@register
+class BytePairTokenizer(Tokenizer):
+    """Turns text into ids of byte-level BPE, exactly as transformers' tokenizers of RoBERTa.
+
+    The tokenizer finds special tokens in the text, splits the rest into words by GPT-2's pattern, and merges
+    the bytes of each word in the order of the merges. It runs eagerly, in `tf.data.Dataset.map`, inside a
+    `tf.function` and in an exported SavedModel, by TensorFlow's own operations, also where tensorflow-text is missing.
+    It needs TensorFlow under every Keras backend.
+
+    Every text has tokens, none of them unknown. An empty text has none; bytes that are not UTF-8 are skipped. A pair of
+    texts is `<s> first </s></s> second </s>`, and all segments are 0.
+
+    Args:
+        vocabulary: the tokens in the order of their ids, special tokens included. Each byte is written as one character,
+            a space as `Ġ`, as in `vocab.json`.
+        merges: the pairs of tokens that are merged, in the order of their ranks, as in `merges.txt`: `"Ġ t"`, or
+            `("Ġ", "t")`.
+        add_prefix_space: whether a text that does not begin with a space gets one, so that its first word has
+            the tokens that it has inside a text.
+        trim_offsets: whether the offsets of a token leave out its spaces.
+        special_tokens: the tokens that are found in raw text. None for the five that follow.
+        stripping_tokens: those of them that take the whitespace before them, such as `<mask>`.
+        start_token: the first token of an input.
+        separator_token: the token after each text.
+        pad_token: the token that fills rows up.
+        unknown_token: the token of an id that is not in the vocabulary; no text has it.
+        mask_token: the token that hides another; None for a vocabulary without.
+
+    Attributes:
+        pad_id: the id of `<pad>`.
+        unknown_id: the id of `<unk>`.
+        start_id: the id of `<s>`.
+        separator_id: the id of `</s>`.
+
+    Raises:
+        TypeError: an argument of the wrong type.
+        ValueError: a byte, a special token, a part or a result of a merge that is not in the vocabulary.
+
+    Examples:
+        >>> special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+        >>> vocabulary = [*special, *byte_characters().values(), "Ġn", "ig", "ht", "ight", "Ġnight"]
+        >>> tokenizer = BytePairTokenizer(vocabulary, ["Ġ n", "i g", "h t", "ig ht", "Ġn ight"])
+        >>> ids, starts, ends = tokenizer.tokenize_with_offsets("a night")
+        >>> [tokenizer.id_to_token(index) for index in ids.numpy()]
+        ['a', 'Ġnight']
+        >>> starts.numpy().tolist(), ends.numpy().tolist()
+        ([0, 2], [1, 7])
+        >>> tokenizer.detokenize(ids).numpy()
+        b'a night'
+
+    References:
+        Radford et al. 2019, section 2.2 (GPT-2); Liu et al. 2019, https://arxiv.org/abs/1907.11692 (RoBERTa).
+    """
+
+    reference = "huggingface"
+    num_pair_separators = 2
+    second_segment = 0
+
+    def __init__(
+        self,
+        vocabulary: Sequence[str],
+        merges: Sequence[str | Sequence[str]],
+        *,
+        add_prefix_space: bool = False,
+        trim_offsets: bool = True,
+        special_tokens: Sequence[str] | None = None,
+        stripping_tokens: Sequence[str] = (),
+        start_token: str = "<s>",
+        separator_token: str = "</s>",
+        pad_token: str = "<pad>",
+        unknown_token: str = "<unk>",
+        mask_token: str | None = "<mask>",
+    ):
+        self._vocabulary = _checked_vocabulary(vocabulary)
+        self._merges = _checked_merges(merges)
+        self.add_prefix_space = checks.boolean(OWNER, "add_prefix_space", add_prefix_space)
+        self.trim_offsets = checks.boolean(OWNER, "trim_offsets", trim_offsets)
+        ids = TokenIds(self._vocabulary, owner=OWNER)
+        roles = {"start": start_token, "separator": separator_token, "pad": pad_token, "unknown": unknown_token}
+        if mask_token is not None:
+            roles["mask"] = mask_token
+        self.special_tokens = list(dict.fromkeys(roles.values())) if special_tokens is None else list(special_tokens)
+        self.stripping_tokens = list(stripping_tokens)
+        needed = {f"{role}_token": [token] for role, token in roles.items()}
+        needed |= {"special_tokens": self.special_tokens, "stripping_tokens": self.stripping_tokens}
+        needed["vocabulary"] = list(byte_characters().values())
+        needed["merges"] = [token for first, second in self._merges for token in (first, second, first + second)]
+        for argument, tokens in needed.items():
+            missing = next((token for token in tokens if token not in ids), None)
+            if missing is not None:
+                rule = "hold each byte" if argument == "vocabulary" else "be in the vocabulary"
+                raise ValueError(checks.message(OWNER, argument, rule, missing))
+        super().__init__(ids, roles)
+        special = {token: ids.id_of(token) for token in self.special_tokens}
+        # The tables are eager tensors even while a graph is built, so that all graphs share one copy.
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._encoder = BytePairTextEncoder(
+                ByteMerges(
+                    [ids.id_of(character) for _, character in sorted(byte_characters().items())],
+                    [(ids.id_of(first), ids.id_of(second)) for first, second in self._merges],
+                    [ids.id_of(first + second) for first, second in self._merges],
+                    max((len(first + second) for first, second in self._merges), default=1),
+                ),
+                SpecialTokens(
+                    special, self.stripping_tokens, trims=trim_offsets, keeps_one=trim_offsets and add_prefix_space
+                ),
+                add_prefix_space=add_prefix_space,
+                spaces=np.array([*map(_spaces, self._vocabulary)], np.int32) if trim_offsets else None,
+            )
+
+    def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
+        text = tf.strings.reduce_join(tokens, axis=-1)
+        flat = text.flat_values if isinstance(text, tf.RaggedTensor) else tf.reshape(text, [-1])
+        codes = tf.strings.unicode_decode(flat, "UTF-8")
+        table = np.arange(512, dtype=np.int32)
+        table[[ord(character) for character in byte_characters().values()]] = list(byte_characters())
+        characters = tf.strings.unicode_encode(codes[..., None], "UTF-8")
+        is_byte = codes < 512
+        singles = tf.gather(tf.constant([bytes([code % 256]) for code in range(512)]), tf.gather(table, codes % 512))
+        written = tf.strings.reduce_join(tf.where(is_byte, singles, characters), axis=-1)
+        written = tf.strings.unicode_transcode(written, "UTF-8", "UTF-8", errors="replace")
+        return text.with_flat_values(written) if isinstance(text, tf.RaggedTensor) else tf.reshape(written, text.shape)
+
+    def continues_word(self) -> list[bool]:
+        """For each token, whether it continues the word of the token before it: it does not begin with a space."""
+        return [not token.startswith(_SPACE) and token not in {*self.special_tokens} for token in self._vocabulary]
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument, the vocabulary as a list of tokens."""
+        return {
+            "vocabulary": list(self._vocabulary),
+            "merges": [list(pair) for pair in self._merges],
+            "add_prefix_space": self.add_prefix_space,
+            "trim_offsets": self.trim_offsets,
+            "special_tokens": list(self.special_tokens),
+            "stripping_tokens": list(self.stripping_tokens),
+            "mask_token": None,
+            **{f"{role}_token": token for role, token in self._roles.items()},
+        }
+
+
+def _spaces(token: str) -> tuple[int, int]:
+    """How many spaces a token begins and ends with."""
+    return len(token) - len(token.lstrip(_SPACE)), len(token) - len(token.rstrip(_SPACE))
+
+
+def _checked_vocabulary(vocabulary: Any) -> list[str]:
+    if isinstance(vocabulary, str) or not isinstance(vocabulary, Sequence):
+        cure = "`load_tokenizer(directory)` reads the files of a checkpoint."
+        raise TypeError(checks.message(OWNER, "vocabulary", "be a list of tokens", vocabulary, cure))
+    wrong = next((token for token in vocabulary if not isinstance(token, str)), None)
+    if wrong is not None:
+        raise TypeError(checks.message(OWNER, "vocabulary", "hold strings only", wrong))
+    return list(vocabulary)
+
+
+def _checked_merges(merges: Any) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for merge in merges:
+        pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge)
+        if len(pair) != 2 or not all(isinstance(part, str) and part for part in pair):
+            raise ValueError(checks.message(OWNER, "merges", "hold pairs of tokens", merge))
+        found.append((pair[0], pair[1]))
+    return found

@@ -1,0 +1,131 @@
+"""Byte pair encoding of words in graph: merges the pair of the lowest rank, in all words at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens
+
+_NONE = np.iinfo(np.int32).max
+
+
+class ByteMerges:
+    """Byte pair encoding: the bytes of a word, of which neighbors are merged in the order of the ranks.
+
+    Each round finds the lowest rank of a pair in each word and merges all its pairs, from left to right. Equal words are
+    encoded once. Of a long word, each block of as many tokens as the longest token has bytes has a lowest rank of its
+    own: what is merged outside its two neighbors cannot reach it before its own pairs of that rank are merged, as that
+    would need a longer token. So the number of rounds does not grow with the length of a word.
+
+    Args:
+        byte_ids: the id of each byte, 256 of them.
+        merges: the pairs of ids that are merged, in the order of their ranks.
+        merged_ids: the ids that they give.
+        longest: the number of bytes of the longest token.
+
+    References:
+        Sennrich et al. 2016, https://arxiv.org/abs/1508.07909; `models/bpe/word.rs` in huggingface/tokenizers.
+    """
+
+    def __init__(
+        self, byte_ids: Sequence[int], merges: Sequence[tuple[int, int]], merged_ids: Sequence[int], longest: int
+    ):
+        pairs = np.array(merges, np.int64).reshape(-1, 2)
+        self._num_ids = int(max(*byte_ids, *merged_ids, pairs.max(initial=0))) + 1
+        keys = pairs[:, 0] * self._num_ids + pairs[:, 1]
+        order = np.argsort(keys)
+        # The last key is of no pair.
+        self._keys = tf.constant(np.append(keys[order], np.iinfo(np.int64).max))
+        self._ranks = tf.constant(np.append(order, _NONE).astype(np.int32))
+        self._merged_ids = tf.constant(np.append(np.array(merged_ids, np.int32)[order], 0).astype(np.int32))
+        self._byte_ids = tf.constant(np.array(byte_ids, np.int32))
+        self._block = longest
+        self._is_in_order = _is_in_order(pairs, merged_ids)
+
+    def encode_words(self, words: tf.Tensor) -> Tokens:
+        """The tokens of words `[W]`, none of them empty, with offsets in bytes of the word."""
+        unique, index = tf.unique(words)
+        return self._encode(unique).gather(index)
+
+    def _encode(self, words: tf.Tensor) -> Tokens:
+        sizes = tf.strings.length(words)
+        splits = tf.concat([[0], tf.cumsum(sizes)], 0)
+        ids = tf.gather(self._byte_ids, tf.cast(tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8), tf.int32))
+        word, starts = tf.repeat(tf.range(tf.size(words)), sizes), tf.range(tf.size(ids))
+        vector = tf.TensorShape([None])
+        *_, ids, word, starts = tf.while_loop(
+            lambda goes_on, *_: goes_on,
+            self._round,
+            (tf.constant(True), ids, word, starts),
+            shape_invariants=(tf.TensorShape([]), vector, vector, vector),
+        )
+        counts = tf.math.bincount(word, minlength=tf.size(words), dtype=tf.int64)
+        ends = tf.concat([starts[1:], splits[-1:]], 0)
+        first = tf.gather(splits, word)
+        starts, ends = (tf.cast(part - first, tf.int64) for part in (starts, ends))
+        return Tokens(ids, tf.concat([[0], tf.cumsum(counts)], 0), starts, ends)
+
+    def _round(self, _: tf.Tensor, ids: tf.Tensor, word: tf.Tensor, starts: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Merges the pairs of the lowest rank of each block.
+
+        Args:
+            ids: int32 `[T]`, the tokens of all words.
+            word: int32 `[T]`, the word of each.
+            starts: int32 `[T]`, the byte of all words at which each begins.
+        """
+        index = tf.range(tf.size(ids))
+        begins_word = tf.concat([[True], word[1:] != word[:-1]], 0)[: tf.size(ids)]
+        wide = tf.cast(ids, tf.int64)
+        key = wide * self._num_ids + tf.concat([wide[1:], [0]], 0)[: tf.size(ids)]
+        place = tf.searchsorted(self._keys, key)
+        is_pair = (tf.gather(self._keys, place) == key) & ~_next(begins_word, True)
+        ranks = tf.where(is_pair, tf.gather(self._ranks, place), _NONE)  # of each token with the one after it
+
+        begins_block = begins_word | (index % self._block == 0)
+        block = tf.cumsum(tf.cast(begins_block, tf.int32)) - 1
+        lowest = tf.math.segment_min(ranks, block)  # [K], K blocks
+        begins_word_of_block = tf.boolean_mask(begins_word, begins_block)
+        before = tf.where(begins_word_of_block, _NONE, tf.concat([[_NONE], lowest], 0)[: tf.size(lowest)])
+        after = tf.where(_next(begins_word_of_block, True), _NONE, _next(lowest, _NONE))
+        lowest = tf.gather(tf.minimum(lowest, tf.minimum(before, after)), block)
+
+        is_lowest = is_pair & (ranks == lowest)
+        if self._is_in_order:
+            # Of neighboring pairs of one rank, in "aaa", every second is merged, if their first is.
+            is_first = tf.concat([[True], ranks[1:] != ranks[:-1]], 0)[: tf.size(ids)]
+            first = tf.gather(tf.boolean_mask(index, is_first), tf.cumsum(tf.cast(is_first, tf.int32)) - 1)
+            is_merged = is_lowest & tf.gather(is_lowest, first) & ((index - first) % 2 == 0)
+        else:
+            # What one merge gives may have a lower rank with its neighbor, and must be merged before the next.
+            leftmost = tf.math.segment_min(tf.where(is_lowest, index, _NONE), block)
+            has_any = leftmost < _NONE
+            follows = tf.concat([[False], has_any], 0)[: tf.size(has_any)] & ~begins_word_of_block
+            is_merged = index == tf.gather(tf.where(follows, _NONE, leftmost), block)
+        ids = tf.where(is_merged, tf.gather(self._merged_ids, place), ids)
+        stays = ~tf.concat([[False], is_merged], 0)[: tf.size(ids)]
+        return tf.reduce_any(is_merged), *(tf.boolean_mask(part, stays) for part in (ids, word, starts))
+
+
+def _next(values: tf.Tensor, last: bool | int) -> tf.Tensor:
+    """For each value the one after it, and `last` for the last."""
+    return tf.concat([values, [last]], 0)[1:]
+
+
+def _is_in_order(pairs: np.ndarray, merged_ids: Sequence[int]) -> bool:
+    """Whether every merge takes tokens that earlier merges alone give, as all trained lists do but some."""
+    last = {merged: rank for rank, merged in enumerate(merged_ids)}
+    return all(max(last.get(int(a), -1), last.get(int(b), -1)) < rank for rank, (a, b) in enumerate(pairs))
+
+
+def byte_characters() -> Mapping[int, str]:
+    """The character that vocabularies have for each byte: itself if it is printable, or one from U+0100 on.
+
+    References:
+        `bytes_to_unicode` in openai/gpt-2, encoder.py.
+    """
+    printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {**{byte: chr(byte) for byte in printable}, **{byte: chr(256 + i) for i, byte in enumerate(others)}}
