@@ -71,7 +71,7 @@ class BytePairTextEncoder:
         if self._add_prefix_space:
             index = tf.range(tf.size(tokens.ids, tf.int64))
             begins = (starts == 0) | (index == tf.gather(tokens.row_splits, text))
-            before = tf.where(begins & tf.gather(is_first, text) & (before == 1), 0, before)
+            before = tf.where(begins & tf.gather(is_first, text) & (before == 1), tf.zeros_like(before), before)
         size = tf.gather(words.ends - words.starts, first + begins_added)
         starts = tf.minimum(starts + before * size, ends)
         return tokens._replace(starts=starts, ends=tf.maximum(ends - after * size, starts))
