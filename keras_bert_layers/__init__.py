@@ -15,6 +15,7 @@ _REGISTERED = {
     "BertAdamW": "optimizers.adamw",
     "BertLamb": "optimizers.lamb",
     "BertEmbedding": "layers",
+    "BytePairTokenizer": "preprocessing",
     "CalibrationError": "metrics",
     "ClassificationHead": "layers",
     "CombinedTasks": "tasks",

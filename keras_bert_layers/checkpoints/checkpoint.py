@@ -17,7 +17,7 @@ from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
 
 if TYPE_CHECKING:
-    from keras_bert_layers.preprocessing import BertTokenizer, SentencePieceTokenizer
+    from keras_bert_layers.preprocessing import BertTokenizer, BytePairTokenizer, SentencePieceTokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,14 +120,16 @@ class Checkpoint(abc.ABC):
 
     @abc.abstractmethod
     def tokenizer_options(self) -> dict[str, Any]:
-        """The arguments of `BertTokenizer`, or of `SentencePieceTokenizer`. The weights are not needed."""
+        """The arguments of the tokenizer, of which `scores` or `merges` name the class. The weights are not needed."""
 
-    def tokenizer(self) -> BertTokenizer | SentencePieceTokenizer:
+    def tokenizer(self) -> BertTokenizer | SentencePieceTokenizer | BytePairTokenizer:
         """The tokenizer of the files."""
-        from keras_bert_layers.preprocessing import BertTokenizer, SentencePieceTokenizer
+        from keras_bert_layers.preprocessing import BertTokenizer, BytePairTokenizer, SentencePieceTokenizer
 
         options = self.tokenizer_options()
         with naming(self):
+            if "merges" in options:
+                return BytePairTokenizer(**options)
             return SentencePieceTokenizer(**options) if "scores" in options else BertTokenizer(**options)
 
     @abc.abstractmethod

@@ -14,7 +14,12 @@ from keras_bert_layers.checkpoints.weights.reports import LoadReport, load_repor
 from keras_bert_layers.checkpoints.weights.table import WeightRow, backbone_rows
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.layers.initializers import replaced_weights
-from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer, SentencePieceTokenizer
+from keras_bert_layers.preprocessing import (
+    BertPreprocessor,
+    BertTokenizer,
+    BytePairTokenizer,
+    SentencePieceTokenizer,
+)
 
 _NAMES_IN_A_WARNING = 20
 
@@ -118,7 +123,7 @@ def warn_of_gaps(report: LoadReport, *, pooled: bool) -> None:
         )
 
 
-def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer | SentencePieceTokenizer:
+def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer | SentencePieceTokenizer | BytePairTokenizer:
     """Loads the tokenizer of a checkpoint.
 
     The tokenizer of a HuggingFace directory has `reference="huggingface"`, that of a Google directory `"google"`; in a

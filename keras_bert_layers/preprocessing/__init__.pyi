@@ -1,3 +1,4 @@
+from keras_bert_layers.preprocessing.byte_level.byte_pair_tokenizer import BytePairTokenizer as BytePairTokenizer
 from keras_bert_layers.preprocessing.masking.masked_lm_generator import MaskedLMGenerator as MaskedLMGenerator
 from keras_bert_layers.preprocessing.masking.masking import Masking as Masking
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor as BertPreprocessor

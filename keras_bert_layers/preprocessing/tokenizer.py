@@ -27,6 +27,7 @@ class Tokenizer(ABC):
         reference: the library or code that the tokenizer follows, `"google"` or `"huggingface"`.
         num_pair_separators: how many separators stand between the texts of a pair.
         second_segment: the segment of the second text of a pair.
+        takes_words: whether a word alone has the tokens that it has inside a text.
         pad_id: the id of the token that fills rows up.
         unknown_id: the id of the token for text that no other token matches.
         start_id: the id of the first token of an input.
@@ -36,6 +37,7 @@ class Tokenizer(ABC):
     reference: str
     num_pair_separators: int
     second_segment: int
+    takes_words = True
     _encoder: Any
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_tokenizer(source)`.")

@@ -16,6 +16,7 @@ from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.files.tensor_views import joined_tensors
 from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens
 from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, merged_adapter, missing_base
+from keras_bert_layers.checkpoints.huggingface.byte_level_files import byte_level_options, is_byte_level
 from keras_bert_layers.checkpoints.huggingface.config_keys import ignored_keys, read_fields
 from keras_bert_layers.checkpoints.huggingface.families import stated_family
 from keras_bert_layers.checkpoints.huggingface.family import BERT, UNREAD, Family
@@ -219,16 +220,15 @@ class HuggingFaceDirectory(Checkpoint):
 
     def tokenizer_options(self) -> dict[str, Any]:
         """The arguments by the files, with `reference="huggingface"`; the config is not needed either."""
-        if (self.folder / "merges.txt").is_file():
-            raise CheckpointError(
-                f"`{self.owner}`: {self.folder} must not hold merges.txt: RoBERTa's tokenizer, a byte-level BPE, is "
-                "not implemented. Its weights load, for token ids: `load_backbone(source)`, or "
-                "`load_task(source, preprocessor=None)`."
-            )
         values = self.config_values if (self.folder / "config.json").is_file() else {}
         num_embeddings = values.get("vocab_size")
-        if is_sentence_piece(self.folder):
-            options = sentence_piece_options(self.folder, self._tokenizer_config, values.get("model_type"))
+        is_byte_pair = is_byte_level(self.folder)
+        if is_byte_pair or is_sentence_piece(self.folder):
+            options = (
+                byte_level_options(self.folder, self._tokenizer_config)
+                if is_byte_pair
+                else sentence_piece_options(self.folder, self._tokenizer_config, values.get("model_type"))
+            )
             if isinstance(num_embeddings, int):
                 check_num_tokens(self.folder, len(options["vocabulary"]), num_embeddings, "config.json's vocab_size")
             return options

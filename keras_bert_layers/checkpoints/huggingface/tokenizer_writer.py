@@ -8,9 +8,10 @@ from typing import Any
 from keras_bert_layers._internal.files.wire_format import field, float_field
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
+from keras_bert_layers.checkpoints.huggingface.byte_level_files import ROBERTA
 from keras_bert_layers.checkpoints.huggingface.sentence_piece_files import CAMEMBERT, GENERIC, ROLES, XLM_ROBERTA
 from keras_bert_layers.checkpoints.huggingface.special_tokens import role_names
-from keras_bert_layers.preprocessing import AddedToken, BertTokenizer, SentencePieceTokenizer
+from keras_bert_layers.preprocessing import AddedToken, BertTokenizer, BytePairTokenizer, SentencePieceTokenizer
 
 _FIRST = {
     XLM_ROBERTA[0]: ["<s>", "<pad>", "</s>", "<unk>"],
@@ -180,3 +181,65 @@ def _model(options: dict[str, Any], num_first: int) -> bytes:
     name = b"nmt_nfkc" if character_map else b"identity"
     normalizer = field(1, name) + (field(2, character_map) if character_map else b"")
     return b"".join([*encoded, field(2, field(3, _UNIGRAM)), field(3, normalizer)])
+
+
+def write_byte_pair_tokenizer(
+    directory: Path, tokenizer: BytePairTokenizer, *, max_length: int, truncation_side: str = "right"
+) -> None:
+    """Writes `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json`, `vocab.json` and `merges.txt`.
+
+    The last two are for programs that read no other file.
+
+    Args:
+        directory: the directory.
+        tokenizer: the tokenizer.
+        max_length: the maximum length in tokens, special tokens included.
+        truncation_side: where texts that are too long lose tokens.
+    """
+    options = tokenizer.get_config()
+    roles = {theirs: options[ours] for ours, (theirs, _) in ROLES.items()}
+    roles |= {"bos_token": roles["cls_token"], "eos_token": roles["sep_token"]}
+    (directory / "tokenizer.json").write_bytes(f"{_byte_pair_json(options)}\n".encode())
+    is_of_roberta = options["num_pair_separators"] == 2
+    # Of a token that takes whitespace, transformers needs to know it here.
+    flags = {"normalized": False, "rstrip": False, "single_word": False, "special": True}
+    decoder = {
+        str(tokenizer.token_to_id(token)): {"content": token, "lstrip": token in options["stripping_tokens"], **flags}
+        for token in options["special_tokens"]
+    }
+    settings = {
+        "tokenizer_class": ROBERTA[0] if is_of_roberta else GENERIC[0],
+        "model_max_length": max_length,
+        "truncation_side": truncation_side,
+        "add_prefix_space": options["add_prefix_space"],
+        "trim_offsets": options["trim_offsets"],
+        "added_tokens_decoder": decoder,
+        **roles,
+    }
+    write_json(directory / "tokenizer_config.json", settings)
+    write_json(directory / "special_tokens_map.json", {role: token for role, token in roles.items() if token})
+    write_json(directory / "vocab.json", {token: index for index, token in enumerate(options["vocabulary"])})
+    lines = ["#version: 0.2", *(" ".join(pair) for pair in options["merges"])]
+    (directory / "merges.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
+
+
+def _byte_pair_json(options: dict[str, Any]) -> str:
+    """The content of `tokenizer.json`."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+
+    ids = {token: index for index, token in enumerate(options["vocabulary"])}
+    tokenizer = Tokenizer(models.BPE(vocab=ids, merges=[tuple(pair) for pair in options["merges"]]))
+    prefix, start, end = (options[name] for name in ("add_prefix_space", "start_token", "separator_token"))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    tokenizer.decoder = decoders.ByteLevel()
+    if options["num_pair_separators"] == 2:
+        ends = (end, ids[end]), (start, ids[start])
+        tokenizer.post_processor = processors.RobertaProcessing(*ends, options["trim_offsets"], prefix)
+    else:
+        special = [(token, ids[token]) for token in (start, end)]
+        pair = [start, "$A", end, "$B", end]
+        tokenizer.post_processor = processors.TemplateProcessing(single=pair[:3], pair=pair, special_tokens=special)
+    found = sorted(options["special_tokens"], key=ids.__getitem__)
+    stripping = options["stripping_tokens"]
+    tokenizer.add_special_tokens([AddedToken(t, lstrip=t in stripping, normalized=False) for t in found])
+    return tokenizer.to_str(pretty=True)

@@ -16,6 +16,7 @@ from keras_bert_layers.checkpoints.huggingface.config_keys import config_to_hugg
 from keras_bert_layers.checkpoints.huggingface.families import family_of
 from keras_bert_layers.checkpoints.huggingface.family import BERT, Family
 from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import (
+    write_byte_pair_tokenizer,
     write_huggingface_tokenizer,
     write_sentence_piece_tokenizer,
 )
@@ -32,7 +33,13 @@ from keras_bert_layers.checkpoints.weights.table import (
 )
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 from keras_bert_layers.export.onnx import write_onnx_of_ids
-from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer, SentencePieceTokenizer, SpanPreprocessor
+from keras_bert_layers.preprocessing import (
+    BertPreprocessor,
+    BertTokenizer,
+    BytePairTokenizer,
+    SentencePieceTokenizer,
+    SpanPreprocessor,
+)
 from keras_bert_layers.tasks import (
     BertCrossEncoder,
     BertDualEncoder,
@@ -228,7 +235,9 @@ def save_huggingface(
             config_values["pad_token_id"] = preprocessor.tokenizer.pad_id
             side = getattr(preprocessor, "truncation_side", "right")
             settings: dict[str, Any] = {"max_length": max_length, "truncation_side": side}
-            if isinstance(preprocessor.tokenizer, SentencePieceTokenizer):
+            if isinstance(preprocessor.tokenizer, BytePairTokenizer):
+                write_byte_pair_tokenizer(unfinished, preprocessor.tokenizer, **settings)
+            elif isinstance(preprocessor.tokenizer, SentencePieceTokenizer):
                 write_sentence_piece_tokenizer(unfinished, preprocessor.tokenizer, **settings)
             elif isinstance(preprocessor.tokenizer, BertTokenizer):
                 settings["kind"] = form.family.tokenizer_class

@@ -33,13 +33,14 @@ class BytePairTokenizer(Tokenizer):
     texts is `<s> first </s></s> second </s>`, and all segments are 0.
 
     Args:
-        vocabulary: the tokens in the order of their ids, special tokens included. Each byte is written as one character,
-            a space as `Ġ`, as in `vocab.json`.
+        vocabulary: the tokens in the order of their ids, special tokens included. A byte is written as one character, a
+            space as `Ġ`, as in `vocab.json`.
         merges: the pairs of tokens that are merged, in the order of their ranks, as in `merges.txt`: `"Ġ t"`, or
             `("Ġ", "t")`.
         add_prefix_space: whether a text that does not begin with a space gets one, so that its first word has
             the tokens that it has inside a text.
         trim_offsets: whether the offsets of a token leave out its spaces.
+        num_pair_separators: how many separators stand between the texts of a pair, 1 or 2.
         special_tokens: the tokens that are found in raw text. None for the five that follow.
         stripping_tokens: those of them that take the whitespace before them, such as `<mask>`.
         start_token: the first token of an input.
@@ -75,7 +76,6 @@ class BytePairTokenizer(Tokenizer):
     """
 
     reference = "huggingface"
-    num_pair_separators = 2
     second_segment = 0
 
     def __init__(
@@ -85,6 +85,7 @@ class BytePairTokenizer(Tokenizer):
         *,
         add_prefix_space: bool = False,
         trim_offsets: bool = True,
+        num_pair_separators: int = 2,
         special_tokens: Sequence[str] | None = None,
         stripping_tokens: Sequence[str] = (),
         start_token: str = "<s>",
@@ -96,7 +97,9 @@ class BytePairTokenizer(Tokenizer):
         self._vocabulary = _checked_vocabulary(vocabulary)
         self._merges = _checked_merges(merges)
         self.add_prefix_space = checks.boolean(OWNER, "add_prefix_space", add_prefix_space)
+        self.takes_words = self.add_prefix_space
         self.trim_offsets = checks.boolean(OWNER, "trim_offsets", trim_offsets)
+        self.num_pair_separators = checks.one_of(OWNER, "num_pair_separators", num_pair_separators, (1, 2))
         ids = TokenIds(self._vocabulary, owner=OWNER)
         roles = {"start": start_token, "separator": separator_token, "pad": pad_token, "unknown": unknown_token}
         if mask_token is not None:
@@ -154,6 +157,7 @@ class BytePairTokenizer(Tokenizer):
             "merges": [list(pair) for pair in self._merges],
             "add_prefix_space": self.add_prefix_space,
             "trim_offsets": self.trim_offsets,
+            "num_pair_separators": self.num_pair_separators,
             "special_tokens": list(self.special_tokens),
             "stripping_tokens": list(self.stripping_tokens),
             "mask_token": None,

@@ -15,10 +15,10 @@ _NONE = np.iinfo(np.int32).max
 class ByteMerges:
     """Byte pair encoding: the bytes of a word, of which neighbors are merged in the order of the ranks.
 
-    Each round finds the lowest rank of a pair in each word and merges all its pairs, from left to right. Equal words are
-    encoded once. Of a long word, each block of as many tokens as the longest token has bytes has a lowest rank of its
-    own: what is merged outside its two neighbors cannot reach it before its own pairs of that rank are merged, as that
-    would need a longer token. So the number of rounds does not grow with the length of a word.
+    Each round finds the lowest rank of a pair in each word, and merges all its pairs from left to right. Equal words
+    are encoded once. A long word is divided into blocks of as many tokens as the longest token has bytes, and each has
+    a lowest rank of its own, among its pairs and those of the blocks beside it: a merge outside these could reach the
+    block only by a token longer than all. So the number of rounds does not grow with the length of a word.
 
     Args:
         byte_ids: the id of each byte, 256 of them.

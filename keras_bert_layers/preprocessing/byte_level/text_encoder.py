@@ -25,7 +25,9 @@ class BytePairTextEncoder:
             offsets with spaces.
     """
 
-    def __init__(self, merges: ByteMerges, special: SpecialTokens, *, add_prefix_space: bool, spaces: np.ndarray | None):
+    def __init__(
+        self, merges: ByteMerges, special: SpecialTokens, *, add_prefix_space: bool, spaces: np.ndarray | None
+    ):
         self._words, self._merges, self._special = WordSplitter(), merges, special
         self._add_prefix_space = add_prefix_space
         self._spaces = None if spaces is None else tf.constant(spaces, tf.int64)

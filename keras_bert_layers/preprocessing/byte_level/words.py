@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import tables
 
@@ -37,11 +35,11 @@ class Words(NamedTuple):
 
 
 class WordSplitter:
-    """Splits texts as GPT-2 does: contractions, letters, numbers, other characters, whitespace.
+    r"""Splits texts as GPT-2 does: contractions, letters, numbers, other characters, whitespace.
 
-    Its pattern is `'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+`. RE2 has no look-ahead,
-    and other tables of Unicode than the library `tokenizers`. So characters have a class each, from a table made with
-    that library, and a word begins where the class of one character and that of the one before it say so.
+    Its pattern is `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`. RE2 has no look-ahead, and
+    its tables of Unicode are not those of the library `tokenizers`. So characters have classes, from a table made with
+    that library, and a word begins where the class of a character and that of the one before it say so.
 
     References:
         openai/gpt-2, encoder.py; `pre_tokenizers/byte_level.rs` in huggingface/tokenizers.

@@ -68,8 +68,7 @@ class SpecialTokens:
     """Finds special tokens in raw text, the longest at each place, and encodes the text between them.
 
     Args:
-        ids: the tokens and their ids. Of those that begin at one place the first is taken, and of `stripping` ones those
-            that whitespace before them makes begin there.
+        ids: the tokens and their ids.
         stripping: those of them that take the whitespace before them.
         trims: whether their offsets leave out this whitespace.
         keeps_one: whether they keep it at the beginning of a text, if it is one character.

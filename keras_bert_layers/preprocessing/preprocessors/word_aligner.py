@@ -139,7 +139,12 @@ class WordAligner:
         )
 
     def _given_words(self, words: tf.RaggedTensor, *, by_piece: bool = False) -> AlignedWords:
-        pieces = self.preprocessor.tokenizer.tokenize(words.values)  # ragged [N, (T)], N given words
+        tokenizer = self.preprocessor.tokenizer
+        if not tokenizer.takes_words:
+            rule = "have add_prefix_space=True for texts that are given as words"
+            cure = "Without it a word alone has other tokens than inside a text."
+            raise ValueError(checks.message("WordAligner", "tokenizer", rule, False, cure))
+        pieces = tokenizer.tokenize(words.values)  # ragged [N, (T)], N given words
         is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
         unknown = tf.fill([tf.reduce_sum(is_empty)], self.preprocessor.tokenizer.unknown_id)
         pieces = tf.concat([pieces, tf.RaggedTensor.from_row_lengths(unknown, is_empty, validate=False)], axis=1)

@@ -1,0 +1,162 @@
+"""`byte_level_options`: reads the tokenizer files of RoBERTa and its like, a byte-level BPE."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, missing, naming
+from keras_bert_layers.checkpoints.files import json_file
+from keras_bert_layers.checkpoints.files.json_file import check_boolean, check_one_of, check_size, optional_json
+from keras_bert_layers.checkpoints.huggingface.sentence_piece_files import (
+    GENERIC,
+    ROLES,
+    _check_ids,
+    _content,
+    _listed,
+    _special_tokens,
+    _stated,
+)
+from keras_bert_layers.checkpoints.huggingface.tokenizer import check_sides
+from keras_bert_layers.checkpoints.huggingface.tokenizer_json import (
+    check_template_ids,
+    only_part,
+    pads_left,
+    processor_ends,
+    template,
+)
+from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
+
+ROBERTA = ("RobertaTokenizer", "RobertaTokenizerFast")
+VOCABULARY, MERGES = "vocab.json", "merges.txt"
+
+# The keys of the BPE model: the values under which it is byte-level BPE as GPT-2 has it.
+_MODEL: dict[str, tuple[Any, ...]] = {
+    "type": ("BPE",),
+    "dropout": (None, 0.0),
+    "continuing_subword_prefix": (None, ""),
+    "end_of_word_suffix": (None, ""),
+    "byte_fallback": (False, None),
+    "ignore_merges": (False, None),
+}
+
+
+def is_byte_level(folder: Path) -> bool:
+    """Whether the tokenizer of a directory is a BPE."""
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        return (folder / MERGES).is_file()
+    check_size(path)
+    with naming(path):
+        content = path.read_bytes()
+    return b'"BPE"' in content or b'"merges"' in content
+
+
+def byte_level_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a `BytePairTokenizer` that the tokenizer files of a directory describe.
+
+    Args:
+        folder: the directory with the tokenizer files.
+        config: the content of `tokenizer_config.json`; empty if there is none.
+
+    Returns:
+        `vocabulary`, `merges`, how spaces are treated, the special tokens and their roles.
+
+    Raises:
+        CheckpointError: a file is damaged, or describes a tokenizer that `BytePairTokenizer` is not.
+    """
+    path, json_path = folder / "tokenizer_config.json", folder / "tokenizer.json"
+    kind = config.get("tokenizer_class") or ROBERTA[0]
+    check_one_of(path, "tokenizer_class", kind, (*ROBERTA, *GENERIC))
+    if text_settings(folder)[1]:
+        raise CheckpointError(f"{folder}: `do_lower_case` of sentence-transformers must be false for byte-level BPE.")
+    values = optional_json(json_path)
+    check_sides(path, config, pads_left=pads_left(values))
+    if values:
+        model = json_file.check_object(json_path, "model", values.get("model"))
+        for key, allowed in _MODEL.items():
+            check_one_of(json_path, f"model.{key}", model.get(key, allowed[0]), allowed)
+        ids, merges = model.get("vocab"), model.get("merges")
+    elif kind in GENERIC:
+        raise missing(folder, "tokenizer.json", f"{kind} reads no other file.", owner="load_tokenizer")
+    else:
+        ids, merges = json_file.read_json_object(folder / VOCABULARY), _read_merges(folder / MERGES)
+    vocabulary = _in_order(json_path if values else folder / VOCABULARY, ids)
+    stated = _stated(folder, config)
+    added = _listed(json_path, values.get("added_tokens") or [])
+    tokens = _special_tokens(folder, config, added, kind, stated)
+    known = set(vocabulary)
+    vocabulary += [token for token in tokens if token not in known]
+    _check_ids(folder, added, vocabulary)
+    roles = {ours: _content(stated.get(theirs, default)) for ours, (theirs, default) in ROLES.items()}
+    if kind in GENERIC:
+        spaces = _stored_settings(json_path, values, vocabulary)
+        roles = {**roles, **spaces.pop("roles")}
+        if roles["mask_token"] not in vocabulary:
+            roles["mask_token"] = None
+    else:
+        names = {"add_prefix_space": False, "trim_offsets": True}
+        spaces = {name: check_boolean(path, name, config.get(name, default)) for name, default in names.items()}
+    return {
+        "vocabulary": vocabulary,
+        "merges": merges,
+        **spaces,
+        "special_tokens": list(tokens),
+        "stripping_tokens": [token for token, flags in tokens.items() if flags.get("lstrip")],
+        **roles,
+    }
+
+
+def _stored_settings(path: Path, values: Mapping[str, Any], vocabulary: list[str]) -> dict[str, Any]:
+    """How spaces are treated, and the tokens at the ends of a text, by the parts of `tokenizer.json`."""
+    check_one_of(path, "normalizer", values.get("normalizer"), (None,), "BytePairTokenizer changes no character.")
+    splitter: Any = only_part(values.get("pre_tokenizer"), "pretokenizers")
+    splitter = json_file.check_object(path, "pre_tokenizer", splitter)
+    check_one_of(path, "pre_tokenizer.type", splitter.get("type"), ("ByteLevel",))
+    check_one_of(path, "pre_tokenizer.use_regex", splitter.get("use_regex", True), (True,))
+    processor: Any = json_file.check_object(
+        path, "post_processor", only_part(values.get("post_processor"), "processors")
+    )
+    ids = {token: index for index, token in enumerate(vocabulary)}
+    kind = processor.get("type")
+    check_one_of(path, "post_processor.type", kind, ("RobertaProcessing", "TemplateProcessing"))
+    prefix = bool(splitter.get("add_prefix_space", True))
+    if kind == "RobertaProcessing":
+        start, end = processor_ends(path, processor, ids)
+        trims, num_separators = bool(processor.get("trim_offsets", True)), 2
+        if trims:
+            check_one_of(path, "post_processor.add_prefix_space", processor.get("add_prefix_space", True), (prefix,))
+    else:
+        single, pair = template(processor.get("single")), template(processor.get("pair"))
+        names = [name for name, _ in single] if isinstance(single, list) and len(single) == 3 else [None] * 3
+        start, _, end = names
+        check_one_of(path, "post_processor.single", names, ([start, "A", end],), "It must be <s> A </s>.")
+        of_pair = [name for name, _ in pair] if isinstance(pair, list) else pair
+        one, two = ([start, "A", *[end] * number, "B", end] for number in (1, 2))
+        check_one_of(path, "post_processor.pair", of_pair, (one, two), "It must be <s> A </s> B </s>.")
+        check_template_ids(path, processor, {token: ids.get(token) for token in (start, end)})
+        trims, num_separators = False, 1 if of_pair == one else 2
+    roles = {"start_token": start, "separator_token": end}
+    settings = {"add_prefix_space": prefix, "trim_offsets": trims, "num_pair_separators": num_separators}
+    return {**settings, "roles": roles}
+
+
+def _in_order(path: Path, ids: Any) -> list[str]:
+    """The tokens of a vocabulary in order of their ids."""
+    ids = json_file.check_object(path, "vocab", ids)
+    with damaged(f"{path}: the vocabulary must give each token its id", (TypeError, ValueError)):
+        tokens = sorted(ids, key=ids.__getitem__)
+        if [ids[token] for token in tokens] != list(range(len(tokens))):
+            raise ValueError("ids are missing")
+    return tokens
+
+
+def _read_merges(path: Path) -> list[str]:
+    """The merges of a `merges.txt`, without its first line if that is a comment."""
+    check_size(path)
+    with naming(path), damaged(f"{path}: must be UTF-8", (UnicodeDecodeError,)):
+        lines = path.read_text(encoding="utf-8").split("\n")
+    return [
+        line.rstrip("\r")
+        for index, line in enumerate(lines)
+        if line.strip() and (index or not line.startswith("#version"))
+    ]
