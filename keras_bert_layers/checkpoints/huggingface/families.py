@@ -1,5 +1,6 @@
 """The relatives of BERT: model types of transformers whose encoder is BERT's own, under other names."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -102,14 +103,14 @@ ELECTRA = Family(
     dropouts={"multiple_choice": ("summary_last_dropout", 0.1)},
 )
 
-# XLM-RoBERTa: BERT whose positions begin after the id of padding. CamemBERT and RoBERTa have the same weights.
+# XLM-RoBERTa: BERT whose positions begin after the id of padding. CamemBERT has the same weights.
 #
 # References:
 #     Conneau et al. 2020, https://arxiv.org/abs/1911.02116; transformers, models/xlm_roberta/modeling_xlm_roberta.py.
 XLM_ROBERTA = Family(
     title="XLM-RoBERTa",
-    model_types=("xlm-roberta", "camembert", "roberta"),
-    class_prefixes=("XLMRoberta", "Camembert", "Roberta"),
+    model_types=("xlm-roberta", "camembert"),
+    class_prefixes=("XLMRoberta", "Camembert"),
     names=TensorNames(
         prefix="roberta.",
         tensors={
@@ -125,7 +126,13 @@ XLM_ROBERTA = Family(
     counts_padding=True,
 )
 
-FAMILIES = (BERT, DISTILBERT, ELECTRA, XLM_ROBERTA)
+# RoBERTa: the same with a byte-level BPE.
+#
+# References:
+#     Liu et al. 2019, https://arxiv.org/abs/1907.11692; transformers, models/roberta/modeling_roberta.py.
+ROBERTA = dataclasses.replace(XLM_ROBERTA, title="RoBERTa", model_types=("roberta",), class_prefixes=("Roberta",))
+
+FAMILIES = (BERT, DISTILBERT, ELECTRA, XLM_ROBERTA, ROBERTA)
 
 
 def stated_family(values: Mapping[str, Any]) -> Family | None:
@@ -144,8 +151,8 @@ def stated_family(values: Mapping[str, Any]) -> Family | None:
     return next(fits, None)
 
 
-def family_of(config: BertConfig) -> Family:
-    """The family that a model is written as: the one whose parts it has.
+def family_of(config: BertConfig, *, is_byte_level: bool = False) -> Family:
+    """The family that a model is written as: the one whose parts it has, and the kind of tokenizer.
 
     Examples:
         >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=7)
@@ -153,7 +160,7 @@ def family_of(config: BertConfig) -> Family:
         'BERT'
     """
     if config.position_offset:
-        return XLM_ROBERTA
+        return ROBERTA if is_byte_level else XLM_ROBERTA
     if not config.num_segments:
         return DISTILBERT
     return ELECTRA if config.pooler_activation == ELECTRA.pooler_activation else BERT

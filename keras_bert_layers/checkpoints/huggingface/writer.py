@@ -73,7 +73,9 @@ class HuggingFaceForm:
     """
 
     def __init__(self, written: WrittenModel):
-        self.family = family = family_of(written.config)
+        tokenizer = None if written.preprocessor is None else written.preprocessor.tokenizer
+        is_byte_level = isinstance(tokenizer, BytePairTokenizer)
+        self.family = family = family_of(written.config, is_byte_level=is_byte_level)
         _check_parts(written, family)
         self._bert_class = written.counterpart or "BertModel"
         self.architecture = family.own_class(self._bert_class)
@@ -164,7 +166,7 @@ def save_huggingface(
     """Writes a model as a directory that HuggingFace transformers loads, with every weight and equal outputs.
 
     The classes are BERT's, or those of the relative that the config describes: DistilBERT without segments, ELECTRA
-    with `pooler_activation="gelu_erf"`, XLM-RoBERTa with a `position_offset`.
+    with `pooler_activation="gelu_erf"`, XLM-RoBERTa with a `position_offset`, RoBERTa with a `BytePairTokenizer` too.
 
     | Model | Class in transformers |
     |---|---|
@@ -221,6 +223,7 @@ def save_huggingface(
         "pad_token_id": 0,
         **config_to_huggingface(written.config),
         "dtype": "float32",
+        "model_type": form.family.model_types[0],
         **form.values,
     }
     is_sentence_encoder = isinstance(model, BertSentenceEncoder | BertDualEncoder)

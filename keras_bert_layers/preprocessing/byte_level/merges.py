@@ -86,11 +86,11 @@ class ByteMerges:
 
         begins_block = begins_word | (index % self._block == 0)
         block = tf.cumsum(tf.cast(begins_block, tf.int32)) - 1
-        lowest = tf.math.segment_min(ranks, block)  # [K], K blocks
+        own = tf.math.segment_min(ranks, block)  # [K], K blocks
         begins_word_of_block = tf.boolean_mask(begins_word, begins_block)
-        before = tf.where(begins_word_of_block, _NONE, tf.concat([[_NONE], lowest], 0)[: tf.size(lowest)])
-        after = tf.where(_next(begins_word_of_block, True), _NONE, _next(lowest, _NONE))
-        lowest = tf.gather(tf.minimum(lowest, tf.minimum(before, after)), block)
+        before = tf.where(begins_word_of_block, _NONE, tf.concat([[_NONE], own], 0)[: tf.size(own)])
+        after = tf.where(_next(begins_word_of_block, True), _NONE, _next(own, _NONE))
+        lowest = tf.gather(tf.minimum(own, tf.minimum(before, after)), block)
 
         is_lowest = is_pair & (ranks == lowest)
         if self._is_in_order:
@@ -101,9 +101,7 @@ class ByteMerges:
         else:
             # What one merge gives may have a lower rank with its neighbor, and must be merged before the next.
             leftmost = tf.math.segment_min(tf.where(is_lowest, index, _NONE), block)
-            has_any = leftmost < _NONE
-            follows = tf.concat([[False], has_any], 0)[: tf.size(has_any)] & ~begins_word_of_block
-            is_merged = index == tf.gather(tf.where(follows, _NONE, leftmost), block)
+            is_merged = index == tf.gather(tf.where(before == own, _NONE, leftmost), block)
         ids = tf.where(is_merged, tf.gather(self._merged_ids, place), ids)
         stays = ~tf.concat([[False], is_merged], 0)[: tf.size(ids)]
         return tf.reduce_any(is_merged), *(tf.boolean_mask(part, stays) for part in (ids, word, starts))

@@ -37,9 +37,9 @@ class Words(NamedTuple):
 class WordSplitter:
     r"""Splits texts as GPT-2 does: contractions, letters, numbers, other characters, whitespace.
 
-    Its pattern is `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`. RE2 has no look-ahead, and
-    its tables of Unicode are not those of the library `tokenizers`. So characters have classes, from a table made with
-    that library, and a word begins where the class of a character and that of the one before it say so.
+    Its pattern is `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`. RE2 has no look-ahead,
+    and its tables of Unicode are not those of the library `tokenizers`. So characters have classes, from a table made
+    with that library, and a word begins where the class of a character and that of the one before it say so.
 
     References:
         openai/gpt-2, encoder.py; `pre_tokenizers/byte_level.rs` in huggingface/tokenizers.

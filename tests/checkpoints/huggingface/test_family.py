@@ -3,7 +3,7 @@ import pytest
 from keras_bert_layers.checkpoints.huggingface.families import FAMILIES
 from keras_bert_layers.checkpoints.huggingface.family import UNREAD
 
-BERT, DISTILBERT, ELECTRA, XLM_ROBERTA = FAMILIES
+BERT, DISTILBERT, ELECTRA, XLM_ROBERTA, _ = FAMILIES
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,198 @@
+"""`BytePairTokenizer` against the library `tokenizers`, which is what transformers' RobertaTokenizer runs."""
+
+import pickle
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_bert_layers as kbl
+from keras_bert_layers.preprocessing import BytePairTokenizer, WordAligner
+from keras_bert_layers.preprocessing.byte_level.merges import byte_characters
+
+pytest.importorskip("tokenizers", reason="keras-hub brings the tokenizers library")
+models = pytest.importorskip("byte_pair_models")
+hard_texts = pytest.importorskip("sentence_piece_models", reason="the extra `test` brings sentencepiece").hard_texts
+
+SPACES = [
+    "",
+    " ",
+    "  ",
+    "a\n\nb",
+    "a \n b",
+    "\n",
+    " a",
+    "  a",
+    "a  ",
+    "\t'm",
+    "a\u00a0b",
+    "<mask>",
+    "a <mask> b",
+    "  <mask>",
+]
+WORDS = [
+    "it's",
+    "'s's'll'llama",
+    "can't  do",
+    "'re're",
+    "he'LL 'd",
+    "1's 2'd",
+    "x<mask>world",
+    "!'s",
+    "''s",
+    "'",
+    "it'",
+]
+SETTINGS = [(False, True), (True, True), (False, False), (True, False)]
+
+
+def new_pair(add_prefix_space=False, trim_offsets=True, vocabulary_size=900):
+    vocabulary, merges = models.train(vocabulary_size)
+    settings = {"add_prefix_space": add_prefix_space, "trim_offsets": trim_offsets}
+    tokenizer = BytePairTokenizer(vocabulary, merges, stripping_tokens=["<mask>"], **settings)
+    return tokenizer, models.library(vocabulary, merges, **settings)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return new_pair()
+
+
+@pytest.fixture(scope="module")
+def tokenizer(pair):
+    return pair[0]
+
+
+def assert_same(tokenizer, library, texts):
+    """Equal ids, with and without offsets, and equal offsets; the library's count characters."""
+    for first in range(0, len(texts), 4000):
+        batch = texts[first : first + 4000]
+        found = [part.to_list() for part in tokenizer.tokenize_with_offsets(batch)]
+        expected = library.encode_batch(batch, add_special_tokens=False)
+        rows = zip(batch, expected, tokenizer.tokenize(batch).to_list(), *found, strict=True)
+        for text, encoding, plain_ids, ids, starts, ends in rows:
+            assert plain_ids == ids == encoding.ids, text
+            places = np.cumsum([0, *(len(character.encode()) for character in text)])
+            assert list(zip(starts, ends, strict=True)) == [(places[a], places[b]) for a, b in encoding.offsets], text
+
+
+@pytest.mark.parametrize("settings", SETTINGS[:2], ids=str)
+def test_hard_texts(settings):
+    assert_same(*new_pair(*settings), [*SPACES, *WORDS, *hard_texts(3000, seed=7)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", SETTINGS[2:], ids=str)
+def test_offsets_with_spaces(settings):
+    assert_same(*new_pair(*settings), [*SPACES, *WORDS, *hard_texts(3000, seed=8)])
+
+
+def test_runs_and_long_words(pair):
+    """Neighbors of one rank, and words of several blocks."""
+    draw = np.random.default_rng(0)
+    runs = [c * n for c in "ae-=#☃" for n in (*range(1, 40), 500)] + ["ab" * n for n in range(40)]
+    words = ["".join(draw.choice(list("aetiosnrh'"), size)) for size in (50, 500, 3000)]
+    assert_same(*pair, runs + words)
+
+
+@pytest.mark.slow
+def test_real_texts(pair, real_texts):
+    assert_same(*pair, [text for text in real_texts(step=41) if len(text) < 3000])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("context", ["{c}", "ab{c}cd", "ab {c} cd", "'{c}{c}1"])
+def test_every_scalar_value(context, pair):
+    scalars = (chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+    assert_same(*pair, [context.replace("{c}", c) for c in scalars])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("settings", SETTINGS[:2], ids=str)
+def test_all_real_texts(settings, real_texts):
+    assert_same(*new_pair(*settings, vocabulary_size=8000), real_texts(step=3))
+
+
+def test_ill_formed_bytes_are_skipped(pair):
+    tokenizer, library = pair
+    texts = [b"\xffa", b"a\xe2\x82 b", b"\xed\xa0\x80", b"it\xff's"]
+    expected = library.encode_batch([text.decode("utf-8", "ignore") for text in texts], add_special_tokens=False)
+    assert tokenizer.tokenize(texts).to_list() == [encoding.ids for encoding in expected]
+
+
+@pytest.mark.usefixtures("traces_nothing")
+def test_detokenizes_as_the_library(pair):
+    tokenizer, library = pair
+    texts = ["Hello, it's  me", "½ € 😀", "a<mask> b", ""]
+    ids = [encoding.ids for encoding in library.encode_batch(texts, add_special_tokens=False)]
+    ids.append(ids[1][:-1])  # a character without its last byte
+    found = [text.decode() for text in tokenizer.detokenize(tf.ragged.constant(ids)).numpy()]
+    assert found == library.decode_batch(ids, skip_special_tokens=False)
+    assert tokenizer.detokenize(ids[0]).numpy().decode() == texts[0]
+
+
+def test_saves(tokenizer):
+    config = tokenizer.get_config()
+    again = BytePairTokenizer.from_config(config)
+    assert again.get_config() == config
+    assert pickle.loads(pickle.dumps(tokenizer)).get_config() == config
+    restored = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(tokenizer))
+    assert restored.get_config() == config
+
+
+def test_graphs_and_exports(tokenizer, tmp_path):
+    module = tf.Module()
+    module.encode = tf.function(
+        lambda texts: tokenizer.tokenize(texts).to_tensor(-1), [tf.TensorSpec([None], tf.string)]
+    )
+    tf.saved_model.save(module, tmp_path / "model")
+    texts = ["it's a test <mask>", "", "x"]
+    found = tf.saved_model.load(str(tmp_path / "model")).encode(tf.constant(texts))
+    assert found.numpy().tolist() == tokenizer.tokenize(texts).to_tensor(-1).numpy().tolist()
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2).map(tokenizer.tokenize)
+    assert [row for batch in dataset for row in batch.to_list()] == tokenizer.tokenize(texts).to_list()
+
+
+def test_pairs(tokenizer):
+    one = BytePairTokenizer(**{**tokenizer.get_config(), "num_pair_separators": 1})
+    for each, ends in ((tokenizer, [2, 2]), (one, [2])):
+        inputs = kbl.BertPreprocessor(each)((["a"], ["b"]))
+        a, b = (each.token_to_id(letter) for letter in "ab")
+        assert inputs["token_ids"].numpy().tolist() == [[0, a, *ends, b, 2]]
+        assert not inputs["segment_ids"].numpy().any()
+
+
+def test_words(tokenizer):
+    """A word begins with a space; given words need one each."""
+    words = WordAligner(kbl.BertPreprocessor(tokenizer)).align(["new york's  hall"])
+    assert words.starts.numpy().tolist() == [[0, 4, 11, 12]]  # of two spaces, one is a word
+    with pytest.raises(ValueError, match="`WordAligner`: `tokenizer` must have add_prefix_space=True"):
+        WordAligner(kbl.BertPreprocessor(tokenizer)).align(tf.ragged.constant([["new", "york"]]))
+    spaced = BytePairTokenizer(**{**tokenizer.get_config(), "add_prefix_space": True})
+    aligned = WordAligner(kbl.BertPreprocessor(spaced)).align(tf.ragged.constant([["new", "york"]]))
+    expected = spaced.tokenize("new york").numpy().tolist()
+    assert aligned.inputs["token_ids"].numpy().tolist() == [[0, *expected, 2]]
+
+
+BYTES = list(byte_characters().values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("abc", []), TypeError, "`vocabulary` must be a list of tokens"),
+        (([*models.SPECIAL, 3], []), TypeError, "`vocabulary` must hold strings only"),
+        (([*models.SPECIAL, *BYTES[1:]], []), ValueError, "`vocabulary` must hold each byte. Received: .*'!'"),
+        (
+            ([*models.SPECIAL[:4], *BYTES], []),
+            ValueError,
+            "`mask_token` must be in the vocabulary. Received: .*'<mask>'",
+        ),
+        (([*models.SPECIAL, *BYTES], ["a b"]), ValueError, "`merges` must be in the vocabulary. Received: .*'ab'"),
+        (([*models.SPECIAL, *BYTES], ["a b c"]), ValueError, "`merges` must hold pairs of tokens"),
+    ],
+)
+def test_refuses(arguments, error, message):
+    with pytest.raises(error, match=f"`BytePairTokenizer`: {message}"):
+        BytePairTokenizer(*arguments)

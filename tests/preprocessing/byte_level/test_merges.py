@@ -1,0 +1,64 @@
+import random
+
+import pytest
+import tensorflow as tf
+
+from keras_bert_layers.preprocessing.byte_level.merges import ByteMerges, byte_characters
+
+LETTERS = "abc"
+
+
+def merged(merges, words):
+    """The words' tokens, by `ByteMerges`."""
+    tokens = list(byte_characters().values())
+    tokens += sorted({first + second for first, second in merges} - {*tokens})
+    ids = {token: index for index, token in enumerate(tokens)}
+    pairs = [(ids[first], ids[second]) for first, second in merges]
+    results = [ids[first + second] for first, second in merges]
+    byte_ids = [ids[character] for _, character in sorted(byte_characters().items())]
+    encoder = ByteMerges(byte_ids, pairs, results, max(map(len, tokens)))
+    found = encoder.encode_words(tf.constant(words))
+    rows = tf.RaggedTensor.from_row_splits(found.ids, found.row_splits).to_list()
+    places = [
+        list(zip(*row, strict=True))
+        for row in zip(
+            *(tf.RaggedTensor.from_row_splits(part, found.row_splits).to_list() for part in (found.starts, found.ends)),
+            strict=True,
+        )
+    ]
+    return ids, rows, places
+
+
+@pytest.mark.parametrize("is_shuffled", [False, True], ids=["in order", "in any order"])
+def test_random_merges_as_the_library(is_shuffled):
+    """Of few letters, so that pairs overlap; and with ranks below those of a token's own parts."""
+    models, draw = pytest.importorskip("tokenizers").models, random.Random(5)
+    for _ in range(12):
+        tokens, merges = list(LETTERS), []
+        while len(merges) < 12:
+            pair = draw.choice(tokens), draw.choice(tokens)
+            if pair not in merges and len(pair[0] + pair[1]) < 9:
+                merges.append(pair)
+                tokens.append(pair[0] + pair[1])
+        if is_shuffled:
+            draw.shuffle(merges)
+        words = ["".join(draw.choices(LETTERS, k=draw.choice([1, 3, 8, 30, 300]))) for _ in range(60)]
+        ids, rows, places = merged(merges, words)
+        library = models.BPE(vocab=ids, merges=merges)
+        for word, row, place in zip(words, rows, places, strict=True):
+            expected = library.tokenize(word)
+            assert row == [token.id for token in expected], (merges, word)
+            assert place == [token.offsets for token in expected]
+
+
+def test_a_long_word_beside_short_ones():
+    word = "".join(random.Random(0).choices(LETTERS, k=50_000))
+    _, rows, places = merged([(a, b) for a in LETTERS for b in LETTERS], ["a", word, "b"])
+    assert (len(rows[0]), len(rows[1]), len(rows[2])) == (1, len(places[1]), 1)
+    assert places[1][-1][1] == 50_000
+
+
+def test_each_byte_has_a_character():
+    characters = byte_characters()
+    assert len(characters) == len({*characters.values()}) == 256
+    assert (characters[ord(" ")], characters[ord("a")], characters[ord("\n")]) == ("Ġ", "a", "Ċ")
