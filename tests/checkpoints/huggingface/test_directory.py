@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from keras_bert_layers import BertBackbone, BertMaskedLM, load_backbone, load_task, load_tokenizer, save_huggingface
+from keras_bert_layers import BertBackbone, BertMaskedLM, load_task, save_huggingface
 from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.huggingface import weight_files
 from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory, ignored_reason, table_name
@@ -134,14 +134,3 @@ def test_another_padding_than_the_positions(our_models, tmp_path):
     text = r"`preprocessor\.tokenizer\.pad_id` must be the model's `position_offset` less 1, 1\. Received: .*=0"
     with pytest.raises(ValueError, match=text):
         save_huggingface(backbone, tmp_path / "x", preprocessor=our_models.preprocessor())
-
-
-@pytest.mark.filterwarnings("ignore:.*has no pooler")
-def test_tokens_of_roberta(our_models, tmp_path):
-    config = dataclasses.replace(our_models.CONFIG, position_offset=2)
-    directory = save_huggingface(BertBackbone(config), tmp_path / "x")
-    for name in ("vocab.json", "merges.txt"):
-        (directory / name).write_text("{}")
-    assert load_backbone(directory).config == config
-    with pytest.raises(CheckpointError, match=r"must not hold merges\.txt: RoBERTa's tokenizer.*preprocessor=None"):
-        load_tokenizer(directory)

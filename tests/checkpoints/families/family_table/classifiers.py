@@ -342,8 +342,7 @@ CLASSIFIERS = (
         vocabulary="byte-level",
         files=tokenizer({"model_max_length": 512}, None),
         labels=("contradiction", "entailment", "neutral"),
-        refused_text="byte-level BPE|RoBERTa|roberta",
-        note="byte-level BPE: token ids only",
+        note="byte-level BPE",
     ),
     Family(
         name="monologg/bert-base-cased-goemotions-original",

@@ -86,17 +86,6 @@ REFUSED = (
         note="a program of its own: ALiBi and gated layers",
     ),
     Family(
-        name="microsoft/codebert-base",
-        config={**XLM_R, "architectures": ["RobertaModel"], "model_type": "roberta"},
-        makes="RobertaModel",
-        vocabulary="byte-level",
-        files=tokenizer({"max_len": 512}, {"bos_token": "<s>", "cls_token": "<s>", "mask_token": "<mask>"}),
-        has_tokenizer_json=False,
-        refused_text="byte-level BPE|RoBERTa|roberta",
-        note="byte-level BPE: token ids only",
-        weights_file="pytorch_model.bin",
-    ),
-    Family(
         name="vinai/bertweet-base",
         config={
             **XLM_R,

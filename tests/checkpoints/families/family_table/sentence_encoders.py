@@ -289,8 +289,7 @@ SENTENCE_ENCODERS = (
         vocabulary="byte-level",
         files=tokenizer({"model_max_length": 512, "tokenizer_class": "RobertaTokenizer"}, XLM_R_SPECIAL)
         | modules(normalize=True),
-        refused_text="byte-level BPE|RoBERTa|roberta",
-        note="byte-level BPE: token ids only",
+        note="byte-level BPE",
     ),
     Family(
         name="sentence-transformers/use-cmlm-multilingual",

@@ -139,7 +139,7 @@ def _word_piece_tokenizer(family: Family, tokens: list[str]) -> Any:
 
 def _write_bytes(family: Family, directory: Path) -> int:
     """The byte-level BPE of RoBERTa: `vocab.json` and `merges.txt`, and the `tokenizer.json` of transformers 4."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokens = ["<s>", "<pad>", "</s>", "<unk>", *letters, "Ġt", "he", "<mask>"]
@@ -149,6 +149,10 @@ def _write_bytes(family: Family, directory: Path) -> int:
     if family.has_tokenizer_json:
         tokenizer = Tokenizer(models.BPE(vocabulary, [("Ġ", "t"), ("h", "e")]))
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), True, False)
+        special = [AddedToken(token, special=True, normalized=True) for token in tokens[:4]]
+        tokenizer.add_special_tokens([*special, AddedToken("<mask>", lstrip=True, special=True)])
         _save(tokenizer, directory)
     return len(tokens)
 

@@ -1,0 +1,135 @@
+"""Reading and writing the tokenizer files of RoBERTa and its like."""
+
+import json
+
+import pytest
+
+import keras_bert_layers as kbl
+from keras_bert_layers import load_tokenizer
+from keras_bert_layers.checkpoints import CheckpointError
+from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import write_byte_pair_tokenizer
+from keras_bert_layers.preprocessing import BytePairTokenizer
+
+pytest.importorskip("tokenizers", reason="keras-hub brings the tokenizers library")
+models = pytest.importorskip("byte_pair_models")
+
+TEXTS = ["Hello <mask> it's", "  <mask>x", "<s> a</s>", "e\u0301  ½\n\nb", "", "日本語", "x<mask>world"]
+GENERIC = "PreTrainedTokenizerFast"
+
+
+def new_tokenizer(**settings):
+    special = {"special_tokens": models.SPECIAL, "stripping_tokens": ["<mask>"]}
+    return BytePairTokenizer(*models.train(), **special, **settings)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A directory of RoBERTa's tokenizer, and the tokenizer."""
+    tokenizer = new_tokenizer()
+    write_byte_pair_tokenizer(tmp_path, tokenizer, max_length=77)
+    return tmp_path, tokenizer
+
+
+def change(path, **values):
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **values}), "utf-8")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"add_prefix_space": True, "trim_offsets": False}, {"num_pair_separators": 1, "trim_offsets": False}],
+    ids=str,
+)
+def test_read_back(settings, tmp_path):
+    tokenizer = new_tokenizer(**settings)
+    write_byte_pair_tokenizer(tmp_path, tokenizer, max_length=77)
+    assert load_tokenizer(tmp_path).get_config() == tokenizer.get_config()
+
+
+def test_by_all_of_tokenizer_json(written):
+    directory, tokenizer = written
+    change(directory / "tokenizer_config.json", tokenizer_class=GENERIC, add_prefix_space=True)
+    assert load_tokenizer(directory).get_config() == tokenizer.get_config()
+
+
+def test_vocabulary_and_merges_alone(written):
+    directory, tokenizer = written
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
+        (directory / name).unlink()
+    found = load_tokenizer(directory).get_config()
+    for name in ("vocabulary", "merges", "add_prefix_space", "trim_offsets"):
+        assert found[name] == tokenizer.get_config()[name]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("files", ["all", "no json"])
+@pytest.mark.parametrize("settings", [{}, {"add_prefix_space": True}], ids=str)
+def test_equal_in_transformers(settings, files, tmp_path):
+    """Ids and offsets of what is written, pairs too; and of what transformers writes of it."""
+    transformers = pytest.importorskip("transformers")
+    write_byte_pair_tokenizer(tmp_path, new_tokenizer(**settings), max_length=77)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "roberta", "vocab_size": 1000}))
+    if files == "no json":
+        (tmp_path / "tokenizer.json").unlink()
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert type(theirs).__name__ == "RobertaTokenizer"
+    theirs.save_pretrained(tmp_path / "again")
+    (tmp_path / "again" / "config.json").write_text(json.dumps({"model_type": "roberta", "vocab_size": 1000}))
+    for source in (tmp_path, tmp_path / "again"):
+        ours = load_tokenizer(source)
+        preprocessor = kbl.BertPreprocessor(ours, 77)
+        batch = theirs(TEXTS, TEXTS[::-1], padding=True)
+        assert preprocessor((TEXTS, TEXTS[::-1]))["token_ids"].numpy().tolist() == batch["input_ids"]
+        for text in TEXTS[:3] + TEXTS[6:]:
+            expected = theirs(text, add_special_tokens=False, return_offsets_mapping=True)
+            ids, starts, ends = (part.numpy().tolist() for part in ours.tokenize_with_offsets(text))
+            assert ids == expected["input_ids"]
+            assert list(zip(starts, ends, strict=True)) == [tuple(pair) for pair in expected["offset_mapping"]]
+
+
+def model_with(directory, **values):
+    path = directory / "tokenizer.json"
+    change(path, model={**json.loads(path.read_text("utf-8"))["model"], **values})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"dropout": 0.1}, "`model.dropout` must be .*Received: 0.1"),
+        ({"end_of_word_suffix": "</w>"}, "`model.end_of_word_suffix`"),
+        ({"byte_fallback": True}, "`model.byte_fallback`"),
+        ({"vocab": {"a": 0, "b": 2}}, "the vocabulary must give each token its id"),
+        ({"vocab": {"a": "x"}}, "the vocabulary must give each token its id"),
+        ({"merges": ["a b c"]}, "`merges` must hold pairs of tokens"),
+    ],
+)
+def test_refuses_other_models(values, message, written):
+    model_with(written[0], **values)
+    with pytest.raises(CheckpointError, match=message):
+        load_tokenizer(written[0])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"normalizer": {"type": "NFC"}}, "`normalizer`"),
+        ({"pre_tokenizer": {"type": "Whitespace"}}, "`pre_tokenizer.type`"),
+        ({"pre_tokenizer": {"type": "ByteLevel", "use_regex": False}}, "`pre_tokenizer.use_regex`"),
+        ({"post_processor": {"type": "BertProcessing"}}, "`post_processor.type`"),
+    ],
+)
+def test_refuses_other_parts(values, message, written):
+    """A class that reads all of the file; RoBERTa's own reads its model alone."""
+    directory, tokenizer = written
+    change(directory / "tokenizer.json", **values)
+    assert load_tokenizer(directory).get_config() == tokenizer.get_config()
+    change(directory / "tokenizer_config.json", tokenizer_class=GENERIC)
+    with pytest.raises(CheckpointError, match=message):
+        load_tokenizer(directory)
+
+
+def test_refuses_other_classes(written):
+    change(written[0] / "tokenizer_config.json", tokenizer_class="GPT2Tokenizer")
+    with pytest.raises(
+        CheckpointError, match="`tokenizer_class` must be .*RobertaTokenizer.*Received: 'GPT2Tokenizer'"
+    ):
+        load_tokenizer(written[0])
