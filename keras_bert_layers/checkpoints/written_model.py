@@ -11,7 +11,7 @@ from keras_bert_layers.checkpoints.task_table import TASKS, TaskRow, task_of
 from keras_bert_layers.checkpoints.weights.model_tensors import ModelTensors, weights_by_row
 from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
-from keras_bert_layers.preprocessing import BertPreprocessor, SentencePieceTokenizer, SpanPreprocessor
+from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer, SpanPreprocessor
 
 # Arguments of a tokenizer that only HuggingFace's files can state.
 _HUGGINGFACE_ONLY = ("added_tokens", "special_tokens")
@@ -53,8 +53,8 @@ class WrittenModel:
             raise ValueError(checks.message(owner, "model.parts", "be BERT's own", self.backbone.parts, cure))
         self.preprocessor: Any = getattr(model, "preprocessor", None) if preprocessor is None else preprocessor
         tokenizer = getattr(self.preprocessor, "tokenizer", None)
-        if layout != Layout.HUGGINGFACE and isinstance(tokenizer, SentencePieceTokenizer):
-            cure = "`save_huggingface` writes SentencePiece."
+        if layout != Layout.HUGGINGFACE and not isinstance(tokenizer, BertTokenizer | None):
+            cure = "`save_huggingface` writes other tokenizers."
             raise ValueError(checks.message(owner, "preprocessor.tokenizer", "be a BertTokenizer", tokenizer, cure))
         self.name = None if self.task is None else self.task.name
         if self.name == "classifier" and model.pooling is not None:
