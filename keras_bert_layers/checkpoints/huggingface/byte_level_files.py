@@ -120,6 +120,8 @@ def _stored_settings(path: Path, values: Mapping[str, Any], vocabulary: list[str
     kind = processor.get("type")
     check_one_of(path, "post_processor.type", kind, ("RobertaProcessing", "TemplateProcessing"))
     prefix = bool(splitter.get("add_prefix_space", True))
+    start: Any
+    end: Any
     if kind == "RobertaProcessing":
         start, end = processor_ends(path, processor, ids)
         trims, num_separators = bool(processor.get("trim_offsets", True)), 2
