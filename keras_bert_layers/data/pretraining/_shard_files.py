@@ -27,7 +27,7 @@ SETTINGS, MANIFEST = "settings.json", "manifest.json"
 # The hidden directories of all shards have this in their names, so that every process finds those of all.
 UNFINISHED = "shard"
 # What a tokenizer's config holds besides its settings: too long to read.
-_LONG = ("vocabulary", "scores", "character_map")
+_LONG = ("vocabulary", "scores", "character_map", "merges")
 
 
 def shard_path(directory: Path, block: int, duplicate: int, *, compression: str) -> Path:

@@ -18,6 +18,8 @@ from keras_bert_layers.preprocessing.tokens.token_ids import TokenIds
 
 OWNER = "BytePairTokenizer"
 _SPACE = byte_characters()[ord(" ")]
+_BYTES = {character: byte for byte, character in byte_characters().items()}
+_CHARACTERS = {*_BYTES}
 
 
 @register
@@ -124,7 +126,7 @@ class BytePairTokenizer(Tokenizer):
                     [ids.id_of(character) for _, character in sorted(byte_characters().items())],
                     [(ids.id_of(first), ids.id_of(second)) for first, second in self._merges],
                     [ids.id_of(first + second) for first, second in self._merges],
-                    max((len(first + second) for first, second in self._merges), default=1),
+                    {_bytes(token): ids.id_of(token) for token in self._vocabulary if not {*token} - _CHARACTERS},
                 ),
                 SpecialTokens(
                     special, self.stripping_tokens, trims=trim_offsets, keeps_one=trim_offsets and add_prefix_space
@@ -168,6 +170,10 @@ class BytePairTokenizer(Tokenizer):
 def _spaces(token: str) -> tuple[int, int]:
     """How many spaces a token begins and ends with."""
     return len(token) - len(token.lstrip(_SPACE)), len(token) - len(token.rstrip(_SPACE))
+
+
+def _bytes(token: str) -> bytes:
+    return bytes(map(_BYTES.__getitem__, token))
 
 
 def _checked_vocabulary(vocabulary: Any) -> list[str]:

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, repaired
 
 _NONE = np.iinfo(np.int32).max
+NUM_BUCKETS = 2**62
 
 
 class ByteMerges:
@@ -24,14 +25,18 @@ class ByteMerges:
         byte_ids: the id of each byte, 256 of them.
         merges: the pairs of ids that are merged, in the order of their ranks.
         merged_ids: the ids that they give.
-        longest: the number of bytes of the longest token.
+        tokens: the bytes of tokens -> their ids. A word that is one of them is looked up if its bytes are merged to it.
 
     References:
         Sennrich et al. 2016, https://arxiv.org/abs/1508.07909; `models/bpe/word.rs` in huggingface/tokenizers.
     """
 
     def __init__(
-        self, byte_ids: Sequence[int], merges: Sequence[tuple[int, int]], merged_ids: Sequence[int], longest: int
+        self,
+        byte_ids: Sequence[int],
+        merges: Sequence[tuple[int, int]],
+        merged_ids: Sequence[int],
+        tokens: Mapping[bytes, int],
     ):
         pairs = np.array(merges, np.int64).reshape(-1, 2)
         self._num_ids = int(max(*byte_ids, *merged_ids, pairs.max(initial=0))) + 1
@@ -42,13 +47,28 @@ class ByteMerges:
         self._ranks = tf.constant(np.append(order, _NONE).astype(np.int32))
         self._merged_ids = tf.constant(np.append(np.array(merged_ids, np.int32)[order], 0).astype(np.int32))
         self._byte_ids = tf.constant(np.array(byte_ids, np.int32))
-        self._block = longest
+        self._block = max(map(len, tokens))
         self._is_in_order = _is_in_order(pairs, merged_ids)
+        words, ids = list(tokens), np.array(list(tokens.values()), np.int32)
+        found = self._encode(tf.constant(words))
+        counts = np.diff(found.row_splits)
+        is_whole = (counts == 1) & (found.ids.numpy()[found.row_splits[:-1]] == ids)
+        hashes = tf.strings.to_hash_bucket_fast(words, NUM_BUCKETS).numpy()
+        order = np.argsort(hashes)
+        order = order[is_whole[order]]
+        self._hashes, self._whole_ids = tf.constant(hashes[order]), tf.constant(ids[order])
+        self._whole = tf.constant([words[index] for index in order])
 
     def encode_words(self, words: tf.Tensor) -> Tokens:
         """The tokens of words `[W]`, none of them empty, with offsets in bytes of the word."""
         unique, index = tf.unique(words)
-        return self._encode(unique).gather(index)
+        hashes = tf.strings.to_hash_bucket_fast(unique, NUM_BUCKETS)
+        place = tf.minimum(tf.searchsorted(self._hashes, hashes), tf.size(self._hashes) - 1)
+        is_whole = tf.gather(self._whole, place) == unique
+        sizes = tf.strings.length(unique)
+        splits = tf.range(tf.size(unique, tf.int64) + 1)
+        whole = Tokens(tf.gather(self._whole_ids, place), splits, tf.zeros_like(splits[1:]), tf.cast(sizes, tf.int64))
+        return repaired(whole, unique, ~is_whole, self._encode).gather(index)
 
     def _encode(self, words: tf.Tensor) -> Tokens:
         sizes = tf.strings.length(words)

@@ -16,7 +16,8 @@ def merged(merges, words):
     pairs = [(ids[first], ids[second]) for first, second in merges]
     results = [ids[first + second] for first, second in merges]
     byte_ids = [ids[character] for _, character in sorted(byte_characters().items())]
-    encoder = ByteMerges(byte_ids, pairs, results, max(map(len, tokens)))
+    values = {character: byte for byte, character in byte_characters().items()}
+    encoder = ByteMerges(byte_ids, pairs, results, {bytes(map(values.get, t)): index for t, index in ids.items()})
     found = encoder.encode_words(tf.constant(words))
     rows = tf.RaggedTensor.from_row_splits(found.ids, found.row_splits).to_list()
     places = [
