@@ -89,8 +89,9 @@ def _error_noted(problems: dict[str, str], name: str) -> Iterator[None]:
 
 
 def _tokenizer_facts(options: Mapping[str, Any], max_length: int) -> dict[str, Any]:
-    long = ("vocabulary", "scores", "character_map", "merges")
-    facts = {name: value for name, value in options.items() if name not in long}
+    from keras_bert_layers.preprocessing.tokenizer import LONG_OPTIONS
+
+    facts = {name: value for name, value in options.items() if name not in LONG_OPTIONS}
     return {"vocabulary_size": len(options["vocabulary"]), **facts, "max_length": max_length}
 
 

@@ -12,6 +12,9 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.tokens.token_ids import TokenIds
 from keras_bert_layers.preprocessing.tokens.tokens import ragged_tokens, tokens_of
 
+# What a tokenizer's config holds besides its settings: too long to read.
+LONG_OPTIONS = ("vocabulary", "scores", "character_map", "merges")
+
 
 class Tokenizer(ABC):
     """Text to token ids with byte offsets, and back, in TensorFlow graph.

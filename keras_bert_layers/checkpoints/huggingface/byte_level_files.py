@@ -40,17 +40,6 @@ _MODEL: dict[str, tuple[Any, ...]] = {
 }
 
 
-def is_byte_level(folder: Path) -> bool:
-    """Whether the tokenizer of a directory is a BPE."""
-    path = folder / "tokenizer.json"
-    if not path.is_file():
-        return (folder / MERGES).is_file()
-    check_size(path)
-    with naming(path):
-        content = path.read_bytes()
-    return b'"BPE"' in content or b'"merges"' in content
-
-
 def byte_level_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a `BytePairTokenizer` that the tokenizer files of a directory describe.
 

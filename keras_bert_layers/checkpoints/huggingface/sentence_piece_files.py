@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers._internal.files.wire_format import read_fields
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, missing, naming
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, missing
 from keras_bert_layers.checkpoints.files import json_file
 from keras_bert_layers.checkpoints.files.json_file import check_one_of, check_size, optional_json
 from keras_bert_layers.checkpoints.huggingface.tokenizer import check_sides
@@ -48,16 +48,6 @@ _CONTROL, _USER_DEFINED = 3, 4
 _LEAST_PIECES = 4
 
 
-def is_sentence_piece(folder: Path) -> bool:
-    """Whether the tokenizer of a directory is one of SentencePiece."""
-    path = folder / "tokenizer.json"
-    if not path.is_file():
-        return not (folder / "vocab.txt").is_file() and _model_file(folder) is not None
-    check_size(path)
-    with naming(path):
-        return b'"Unigram"' in path.read_bytes()
-
-
 def sentence_piece_options(folder: Path, config: Mapping[str, Any], model_type: Any) -> dict[str, Any]:
     """The arguments of a `SentencePieceTokenizer` that the tokenizer files of a directory describe.
 
@@ -88,7 +78,7 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], model_type: 
         for role, name in {**dict(ROLES.values()), "bos_token": "<s>", "eos_token": "</s>"}.items():
             if role not in ("cls_token", "sep_token", "mask_token"):  # the others name the first pieces
                 check_one_of(path, role, _content(stated.get(role, name)), (name,), "Save a tokenizer.json with it.")
-        pieces, character_map, added = _read_model(folder / str(_model_file(folder)), kind)
+        pieces, character_map, added = _read_model(folder / str(model_file(folder)), kind)
     tokens = _special_tokens(folder, config, added, kind, stated)
     tokens = {token: flags for token, flags in tokens.items() if token not in _UNUSED or token in dict(pieces)}
     ids = {piece: index for index, (piece, _) in enumerate(pieces)}
@@ -152,7 +142,8 @@ def _class_roles(
     return {"start_token": start, "separator_token": end, "unknown_token": vocabulary[place]}
 
 
-def _model_file(folder: Path) -> str | None:
+def model_file(folder: Path) -> str | None:
+    """The name of a directory's file of a SentencePiece model; None if there is none."""
     return next((name for name in MODEL_FILES if (folder / name).is_file()), None)
 
 

@@ -1,5 +1,6 @@
 """`TokenizerJson`: reads a `tokenizer.json` and refuses every tokenizer but BERT's."""
 
+import re
 from collections.abc import Collection, Mapping
 from enum import Enum
 from pathlib import Path
@@ -10,6 +11,7 @@ from keras_bert_layers.checkpoints.files.json_file import (
     check_boolean,
     check_object,
     check_one_of,
+    check_size,
     read_json_object,
     shown,
 )
@@ -29,6 +31,12 @@ _ADD_TEMPLATE = (
 )
 # The keys of the parts of a sequence; a sequence of one is that one.
 _SEQUENCES = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "post_processor": "processors"}
+
+
+# The type of the model in a `tokenizer.json`. Old files state none for BPE, which alone has merges. No token of a
+# vocabulary is written like either.
+_UNIGRAM = re.compile(rb'"type"\s*:\s*"Unigram"')
+_BPE = re.compile(rb'"type"\s*:\s*"BPE"|"merges"\s*:\s*\[')
 
 
 class TokenizerClass(Enum):
@@ -170,6 +178,16 @@ class TokenizerJson:
         # Tokens that are not in the vocabulary are refused with it.
         check_template_ids(self.path, value, {token: ids[token] for token in (start, separator) if token in ids})
         return start, separator
+
+
+def stored_model(path: Path) -> str:
+    """The type of the model in a `tokenizer.json`: `"Unigram"`, `"BPE"`, or else `"WordPiece"`."""
+    check_size(path)
+    with naming(path):
+        content = path.read_bytes()
+    if _UNIGRAM.search(content):
+        return "Unigram"
+    return "BPE" if _BPE.search(content) else "WordPiece"
 
 
 def only_part(value: Any, key: str) -> Any:

@@ -57,7 +57,6 @@ def write_huggingface_tokenizer(
         "strip_accents": options["strip_accents"],
         "tokenize_chinese_chars": options["split_chinese"],
         "model_max_length": max_length,
-        **roles,
     }
     if truncation_side != "right":
         settings["truncation_side"] = truncation_side
@@ -66,8 +65,7 @@ def write_huggingface_tokenizer(
         settings["added_tokens_decoder"] = {
             str(tokenizer.token_to_id(token.content)): token.get_config() for token in tokens
         }
-    write_json(directory / "tokenizer_config.json", settings)
-    write_json(directory / "special_tokens_map.json", {role: token for role, token in roles.items() if token})
+    _write_settings(directory, settings, roles)
     if not any(end in token for token in vocabulary for end in "\r\n"):  # such a token does not fit in a line
         (directory / "vocab.txt").write_bytes(vocabulary_bytes(vocabulary))
 
@@ -122,22 +120,31 @@ def write_sentence_piece_tokenizer(
     """
     options = tokenizer.get_config()
     kind = _kind(options)
-    roles = {theirs: options[ours] for ours, (theirs, _) in ROLES.items()}
-    roles |= {"bos_token": roles["cls_token"], "eos_token": roles["sep_token"]}
     (directory / "tokenizer.json").write_bytes(f"{_unigram_json(options)}\n".encode())
+    roles = _roles(options)
     settings = {
         "tokenizer_class": kind,
         "model_max_length": max_length,
         "truncation_side": truncation_side,
         "add_prefix_space": True,
-        **roles,
+        # Without the key, CamembertTokenizer adds tokens of its own.
+        "additional_special_tokens": [t for t in options["special_tokens"] if t not in roles.values()],
     }
-    # Without the key, CamembertTokenizer adds tokens of its own.
-    settings["additional_special_tokens"] = [t for t in options["special_tokens"] if t not in roles.values()]
-    write_json(directory / "tokenizer_config.json", settings)
-    write_json(directory / "special_tokens_map.json", {role: token for role, token in roles.items() if token})
+    _write_settings(directory, settings, roles)
     if kind in _FIRST and options["vocabulary"][-1] == "<mask>" and None not in options["scores"]:
         (directory / "sentencepiece.bpe.model").write_bytes(_model(options, len(_FIRST[kind])))
+
+
+def _roles(options: dict[str, Any]) -> dict[str, str | None]:
+    """The special tokens by their roles in transformers."""
+    roles = {theirs: options[ours] for ours, (theirs, _) in ROLES.items()}
+    return {**roles, "bos_token": roles["cls_token"], "eos_token": roles["sep_token"]}
+
+
+def _write_settings(directory: Path, settings: Mapping[str, Any], roles: Mapping[str, str | None]) -> None:
+    """Writes `tokenizer_config.json` and `special_tokens_map.json`."""
+    write_json(directory / "tokenizer_config.json", {**settings, **roles})
+    write_json(directory / "special_tokens_map.json", {role: token for role, token in roles.items() if token})
 
 
 def _kind(options: dict[str, Any]) -> str:
@@ -148,7 +155,7 @@ def _kind(options: dict[str, Any]) -> str:
 
 def _unigram_json(options: dict[str, Any]) -> str:
     """The content of `tokenizer.json`."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     vocabulary: Sequence[str] = options["vocabulary"]
     pieces = [(piece, score) for piece, score in zip(vocabulary, options["scores"], strict=True) if score is not None]
@@ -165,10 +172,7 @@ def _unigram_json(options: dict[str, Any]) -> str:
         special_tokens=[(token, vocabulary.index(token)) for token in (start, end)],
     )
     tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
-    stripping = options["stripping_tokens"]
-    found = sorted(options["special_tokens"], key=vocabulary.index)
-    tokenizer.add_special_tokens([AddedToken(t, lstrip=t in stripping, normalized=False) for t in found])
-    return tokenizer.to_str(pretty=True)
+    return _with_special_tokens(tokenizer, options)
 
 
 def _model(options: dict[str, Any], num_first: int) -> bytes:
@@ -197,8 +201,6 @@ def write_byte_pair_tokenizer(
         truncation_side: where texts that are too long lose tokens.
     """
     options = tokenizer.get_config()
-    roles = {theirs: options[ours] for ours, (theirs, _) in ROLES.items()}
-    roles |= {"bos_token": roles["cls_token"], "eos_token": roles["sep_token"]}
     (directory / "tokenizer.json").write_bytes(f"{_byte_pair_json(options)}\n".encode())
     is_of_roberta = options["num_pair_separators"] == 2
     # Of a token that takes whitespace, transformers needs to know it here.
@@ -214,10 +216,8 @@ def write_byte_pair_tokenizer(
         "add_prefix_space": options["add_prefix_space"],
         "trim_offsets": options["trim_offsets"],
         "added_tokens_decoder": decoder,
-        **roles,
     }
-    write_json(directory / "tokenizer_config.json", settings)
-    write_json(directory / "special_tokens_map.json", {role: token for role, token in roles.items() if token})
+    _write_settings(directory, settings, _roles(options))
     write_json(directory / "vocab.json", {token: index for index, token in enumerate(options["vocabulary"])})
     lines = ["#version: 0.2", *(" ".join(pair) for pair in options["merges"])]
     (directory / "merges.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
@@ -225,7 +225,7 @@ def write_byte_pair_tokenizer(
 
 def _byte_pair_json(options: dict[str, Any]) -> str:
     """The content of `tokenizer.json`."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
     ids = {token: index for index, token in enumerate(options["vocabulary"])}
     tokenizer = Tokenizer(models.BPE(vocab=ids, merges=[tuple(pair) for pair in options["merges"]]))
@@ -239,7 +239,14 @@ def _byte_pair_json(options: dict[str, Any]) -> str:
         special = [(token, ids[token]) for token in (start, end)]
         pair = [start, "$A", end, "$B", end]
         tokenizer.post_processor = processors.TemplateProcessing(single=pair[:3], pair=pair, special_tokens=special)
-    found = sorted(options["special_tokens"], key=ids.__getitem__)
-    stripping = options["stripping_tokens"]
-    tokenizer.add_special_tokens([AddedToken(t, lstrip=t in stripping, normalized=False) for t in found])
+    return _with_special_tokens(tokenizer, options)
+
+
+def _with_special_tokens(tokenizer: Any, options: dict[str, Any]) -> str:
+    """The content of `tokenizer.json` for a tokenizer of the library that lacks its special tokens."""
+    import tokenizers
+
+    stripping, found = options["stripping_tokens"], sorted(options["special_tokens"], key=options["vocabulary"].index)
+    added = [tokenizers.AddedToken(token, lstrip=token in stripping, normalized=False) for token in found]
+    tokenizer.add_special_tokens(added)
     return tokenizer.to_str(pretty=True)

@@ -19,15 +19,13 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.data.pretraining.document_files import BLOCK_BITS
 from keras_bert_layers.data.pretraining.row_source import SEQUENCES
 from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
-from keras_bert_layers.preprocessing.tokenizer import Tokenizer
+from keras_bert_layers.preprocessing.tokenizer import LONG_OPTIONS, Tokenizer
 
 # Readers refuse another number.
 FORMAT = 1
 SETTINGS, MANIFEST = "settings.json", "manifest.json"
 # The hidden directories of all shards have this in their names, so that every process finds those of all.
 UNFINISHED = "shard"
-# What a tokenizer's config holds besides its settings: too long to read.
-_LONG = ("vocabulary", "scores", "character_map", "merges")
 
 
 def shard_path(directory: Path, block: int, duplicate: int, *, compression: str) -> Path:
@@ -132,7 +130,7 @@ def settings_of_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     """Class, settings and a hash of everything; equal for tokenizers that give equal ids."""
     config = tokenizer.get_config()
     content = json.dumps([type(tokenizer).__name__, config], sort_keys=True).encode("utf-8", "surrogatepass")
-    settings = {name: value for name, value in config.items() if name not in _LONG}
+    settings = {name: value for name, value in config.items() if name not in LONG_OPTIONS}
     return {"class": type(tokenizer).__name__, "sha256": hashlib.sha256(content).hexdigest(), "settings": settings}
 
 

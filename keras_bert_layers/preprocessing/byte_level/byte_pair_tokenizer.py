@@ -14,12 +14,18 @@ from keras_bert_layers.preprocessing.byte_level.merges import ByteMerges, byte_c
 from keras_bert_layers.preprocessing.byte_level.text_encoder import BytePairTextEncoder
 from keras_bert_layers.preprocessing.engines.spans import SpecialTokens
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
-from keras_bert_layers.preprocessing.tokens.token_ids import TokenIds
+from keras_bert_layers.preprocessing.tokens.token_ids import (
+    TokenIds,
+    checked_special_tokens,
+    checked_vocabulary,
+)
 
 OWNER = "BytePairTokenizer"
 _SPACE = byte_characters()[ord(" ")]
 _BYTES = {character: byte for byte, character in byte_characters().items()}
 _CHARACTERS = {*_BYTES}
+# All characters of bytes are less.
+_FEW = 512
 
 
 @register
@@ -96,7 +102,7 @@ class BytePairTokenizer(Tokenizer):
         unknown_token: str = "<unk>",
         mask_token: str | None = "<mask>",
     ):
-        self._vocabulary = _checked_vocabulary(vocabulary)
+        self._vocabulary = checked_vocabulary(OWNER, vocabulary, kind="token")
         self._merges = _checked_merges(merges)
         self.add_prefix_space = checks.boolean(OWNER, "add_prefix_space", add_prefix_space)
         self.takes_words = self.add_prefix_space
@@ -106,17 +112,16 @@ class BytePairTokenizer(Tokenizer):
         roles = {"start": start_token, "separator": separator_token, "pad": pad_token, "unknown": unknown_token}
         if mask_token is not None:
             roles["mask"] = mask_token
-        self.special_tokens = list(dict.fromkeys(roles.values())) if special_tokens is None else list(special_tokens)
-        self.stripping_tokens = list(stripping_tokens)
-        needed = {f"{role}_token": [token] for role, token in roles.items()}
-        needed |= {"special_tokens": self.special_tokens, "stripping_tokens": self.stripping_tokens}
-        needed["vocabulary"] = list(byte_characters().values())
-        needed["merges"] = [token for first, second in self._merges for token in (first, second, first + second)]
-        for argument, tokens in needed.items():
-            missing = next((token for token in tokens if token not in ids), None)
-            if missing is not None:
-                rule = "hold each byte" if argument == "vocabulary" else "be in the vocabulary"
-                raise ValueError(checks.message(OWNER, argument, rule, missing))
+        self.special_tokens, self.stripping_tokens = checked_special_tokens(
+            OWNER, ids, roles, special_tokens, stripping_tokens
+        )
+        lacking = next((character for character in _BYTES if character not in ids), None)
+        if lacking is not None:
+            raise ValueError(checks.message(OWNER, "vocabulary", "hold each byte", lacking))
+        parts = (token for first, second in self._merges for token in (first, second, first + second))
+        lacking = next((token for token in parts if token not in ids), None)
+        if lacking is not None:
+            raise ValueError(checks.message(OWNER, "merges", "be in the vocabulary", lacking))
         super().__init__(ids, roles)
         special = {token: ids.id_of(token) for token in self.special_tokens}
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy.
@@ -126,11 +131,9 @@ class BytePairTokenizer(Tokenizer):
                     [ids.id_of(character) for _, character in sorted(byte_characters().items())],
                     [(ids.id_of(first), ids.id_of(second)) for first, second in self._merges],
                     [ids.id_of(first + second) for first, second in self._merges],
-                    {_bytes(token): ids.id_of(token) for token in self._vocabulary if not {*token} - _CHARACTERS},
+                    {_bytes(token): ids.id_of(token) for token in self._vocabulary if _CHARACTERS.issuperset(token)},
                 ),
-                SpecialTokens(
-                    special, self.stripping_tokens, trims=trim_offsets, keeps_one=trim_offsets and add_prefix_space
-                ),
+                SpecialTokens(special, self.stripping_tokens, trims=trim_offsets, keeps_one=add_prefix_space),
                 add_prefix_space=add_prefix_space,
                 spaces=np.array([*map(_spaces, self._vocabulary)], np.int32) if trim_offsets else None,
             )
@@ -139,18 +142,18 @@ class BytePairTokenizer(Tokenizer):
         text = tf.strings.reduce_join(tokens, axis=-1)
         flat = text.flat_values if isinstance(text, tf.RaggedTensor) else tf.reshape(text, [-1])
         codes = tf.strings.unicode_decode(flat, "UTF-8")
-        table = np.arange(512, dtype=np.int32)
-        table[[ord(character) for character in byte_characters().values()]] = list(byte_characters())
+        # Of tokens that are not of bytes, such as special ones, characters stay.
+        few = [_bytes(character) if character in _BYTES else character.encode() for character in map(chr, range(_FEW))]
         characters = tf.strings.unicode_encode(codes[..., None], "UTF-8")
-        is_byte = codes < 512
-        singles = tf.gather(tf.constant([bytes([code % 256]) for code in range(512)]), tf.gather(table, codes % 512))
-        written = tf.strings.reduce_join(tf.where(is_byte, singles, characters), axis=-1)
+        parts = tf.where(codes < _FEW, tf.gather(tf.constant(few), codes % _FEW), characters)
+        written = tf.strings.reduce_join(parts, axis=-1)
         written = tf.strings.unicode_transcode(written, "UTF-8", "UTF-8", errors="replace")
         return text.with_flat_values(written) if isinstance(text, tf.RaggedTensor) else tf.reshape(written, text.shape)
 
     def continues_word(self) -> list[bool]:
         """For each token, whether it continues the word of the token before it: it does not begin with a space."""
-        return [not token.startswith(_SPACE) and token not in {*self.special_tokens} for token in self._vocabulary]
+        special = {*self.special_tokens}
+        return [not token.startswith(_SPACE) and token not in special for token in self._vocabulary]
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the vocabulary as a list of tokens."""
@@ -174,16 +177,6 @@ def _spaces(token: str) -> tuple[int, int]:
 
 def _bytes(token: str) -> bytes:
     return bytes(map(_BYTES.__getitem__, token))
-
-
-def _checked_vocabulary(vocabulary: Any) -> list[str]:
-    if isinstance(vocabulary, str) or not isinstance(vocabulary, Sequence):
-        cure = "`load_tokenizer(directory)` reads the files of a checkpoint."
-        raise TypeError(checks.message(OWNER, "vocabulary", "be a list of tokens", vocabulary, cure))
-    wrong = next((token for token in vocabulary if not isinstance(token, str)), None)
-    if wrong is not None:
-        raise TypeError(checks.message(OWNER, "vocabulary", "hold strings only", wrong))
-    return list(vocabulary)
 
 
 def _checked_merges(merges: Any) -> list[tuple[str, str]]:

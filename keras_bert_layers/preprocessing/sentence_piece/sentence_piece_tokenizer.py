@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,12 +15,14 @@ from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.sentence_piece.normalizer import CharacterNormalizer, read_character_map
 from keras_bert_layers.preprocessing.sentence_piece.text_encoder import SentencePieceTextEncoder
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
-from keras_bert_layers.preprocessing.tokens.markers import MARKER, MAX_PIECES
-from keras_bert_layers.preprocessing.tokens.token_ids import TokenIds
+from keras_bert_layers.preprocessing.tokens.markers import MARKER
+from keras_bert_layers.preprocessing.tokens.token_ids import (
+    TokenIds,
+    checked_special_tokens,
+    checked_vocabulary,
+)
 
 OWNER = "SentencePieceTokenizer"
-# SentencePiece trains pieces of up to 512 characters; tensorflow-text ends the process on one of 300,000.
-MAX_PIECE_CHARACTERS = 10_000
 
 
 @register
@@ -98,22 +99,16 @@ class SentencePieceTokenizer(Tokenizer):
         unknown_token: str = "<unk>",
         mask_token: str | None = "<mask>",
     ):
-        self._vocabulary = _checked_vocabulary(vocabulary)
+        self._vocabulary = checked_vocabulary(OWNER, vocabulary, kind="piece")
         self._scores = _checked_scores(scores, len(self._vocabulary))
         ids = TokenIds(self._vocabulary, owner=OWNER)
         self.character_map = checks.instance(OWNER, "character_map", character_map, str, "Give it in base64.")
         roles = {"start": start_token, "separator": separator_token, "pad": pad_token, "unknown": unknown_token}
         if mask_token is not None:
             roles["mask"] = mask_token
-        named = list(dict.fromkeys(roles.values()))
-        self.special_tokens = named if special_tokens is None else list(special_tokens)
-        self.stripping_tokens = list(stripping_tokens)
-        given = {f"{role}_token": [token] for role, token in roles.items()}
-        given |= {"special_tokens": self.special_tokens, "stripping_tokens": self.stripping_tokens}
-        for argument, token in ((argument, token) for argument, tokens in given.items() for token in tokens):
-            if token not in ids:
-                cure = "Special tokens are part of the vocabulary; a score of None keeps a token out of the model."
-                raise ValueError(checks.message(OWNER, argument, "be in the vocabulary", token, cure))
+        self.special_tokens, self.stripping_tokens = checked_special_tokens(
+            OWNER, ids, roles, special_tokens, stripping_tokens
+        )
         super().__init__(ids, roles)
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy.
         with tf.init_scope(), tf.device("CPU:0"):
@@ -144,27 +139,6 @@ class SentencePieceTokenizer(Tokenizer):
             "mask_token": None,
             **{f"{role}_token": token for role, token in self._roles.items()},
         }
-
-
-def _checked_vocabulary(vocabulary: Sequence[str]) -> list[str]:
-    if isinstance(vocabulary, str) or not isinstance(vocabulary, Sequence):
-        cure = "`load_tokenizer(directory)` reads the files of a checkpoint."
-        raise TypeError(checks.message(OWNER, "vocabulary", "be a list of pieces", vocabulary, cure))
-    tokens = list(vocabulary)
-    wrong = next((token for token in tokens if not isinstance(token, str)), None)
-    if wrong is not None:
-        raise TypeError(checks.message(OWNER, "vocabulary", "hold strings only", wrong))
-    if len(tokens) > MAX_PIECES:
-        rule = f"hold at most {MAX_PIECES:,} pieces"
-        raise ValueError(checks.message(OWNER, "vocabulary", rule, checks.Shown(f"{len(tokens):,} pieces")))
-    longest = max(map(len, tokens), default=0)
-    if longest > MAX_PIECE_CHARACTERS:
-        rule = f"hold pieces of at most {MAX_PIECE_CHARACTERS:,} characters"
-        raise ValueError(checks.message(OWNER, "vocabulary", rule, checks.Shown(f"one of {longest:,} characters")))
-    if len(set(tokens)) < len(tokens):
-        twice = Counter(tokens).most_common(1)[0][0]
-        raise ValueError(checks.message(OWNER, "vocabulary", "hold each piece once", twice))
-    return tokens
 
 
 def _checked_scores(scores: Sequence[float | None], size: int) -> list[float | None]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.preprocessing.tokens.markers import MAX_PIECES
 
 OWNER = "AddedToken"
+# SentencePiece trains pieces of up to 512 characters; tensorflow-text ends the process on one of 300,000.
+MAX_PIECE_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -108,3 +112,53 @@ class TokenIds:
             rule = f"be at least 0 and less than {len(self.tokens)}, the size of the vocabulary"
             raise ValueError(checks.message(self._owner, "token_id", rule, token_id))
         return self.tokens[token_id]
+
+
+def checked_vocabulary(owner: str, vocabulary: Any, *, kind: str) -> list[str]:
+    """The tokens of a list.
+
+    Args:
+        owner: the tokenizer's class, for errors.
+        vocabulary: the argument of that name.
+        kind: what its members are called, such as `"piece"`.
+
+    Raises:
+        TypeError: it is not a list of strings.
+        ValueError: there are too many, one is too long, or one is there twice.
+    """
+    if isinstance(vocabulary, str) or not isinstance(vocabulary, Sequence):
+        cure = "`load_tokenizer(directory)` reads the files of a checkpoint."
+        raise TypeError(checks.message(owner, "vocabulary", f"be a list of {kind}s", vocabulary, cure))
+    tokens = list(vocabulary)
+    wrong = next((token for token in tokens if not isinstance(token, str)), None)
+    if wrong is not None:
+        raise TypeError(checks.message(owner, "vocabulary", "hold strings only", wrong))
+    if len(tokens) > MAX_PIECES:
+        rule = f"hold at most {MAX_PIECES:,} {kind}s"
+        raise ValueError(checks.message(owner, "vocabulary", rule, checks.Shown(f"{len(tokens):,} {kind}s")))
+    longest = max(map(len, tokens), default=0)
+    if longest > MAX_PIECE_CHARACTERS:
+        rule = f"hold {kind}s of at most {MAX_PIECE_CHARACTERS:,} characters"
+        raise ValueError(checks.message(owner, "vocabulary", rule, checks.Shown(f"one of {longest:,} characters")))
+    if len(set(tokens)) < len(tokens):
+        twice = Counter(tokens).most_common(1)[0][0]
+        raise ValueError(checks.message(owner, "vocabulary", f"hold each {kind} once", twice))
+    return tokens
+
+
+def checked_special_tokens(
+    owner: str, ids: TokenIds, roles: Mapping[str, str], special: Sequence[str] | None, stripping: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """The special tokens that are found in raw text, those of the roles if `special` is None, and the stripping ones.
+
+    Raises:
+        ValueError: one of them is not in the vocabulary.
+    """
+    found = list(dict.fromkeys(roles.values())) if special is None else list(special)
+    given = {f"{role}_token": [token] for role, token in roles.items()}
+    given |= {"special_tokens": found, "stripping_tokens": list(stripping)}
+    for argument, token in ((argument, token) for argument, tokens in given.items() for token in tokens):
+        if token not in ids:
+            cure = "Special tokens are part of the vocabulary; a score of None keeps a token out of the model."
+            raise ValueError(checks.message(owner, argument, "be in the vocabulary", token, cure))
+    return found, list(stripping)

@@ -114,11 +114,13 @@ def test_all_real_texts(settings, real_texts):
     assert_same(*new_pair(*settings, vocabulary_size=8000), real_texts(step=3))
 
 
-def test_ill_formed_bytes_are_skipped(pair):
-    tokenizer, library = pair
-    texts = [b"\xffa", b"a\xe2\x82 b", b"\xed\xa0\x80", b"it\xff's"]
+@pytest.mark.parametrize("add_prefix_space", [False, True])
+def test_ill_formed_bytes_are_skipped(add_prefix_space):
+    tokenizer, library = new_pair(add_prefix_space)
+    texts = [b"\xffa", b"a\xe2\x82 b", b"\xff b", b"it\xff's", b"", b"\xed\xa0\x80"]
     expected = library.encode_batch([text.decode("utf-8", "ignore") for text in texts], add_special_tokens=False)
     assert tokenizer.tokenize(texts).to_list() == [encoding.ids for encoding in expected]
+    assert tokenizer.tokenize_with_offsets(texts)[0].to_list() == [encoding.ids for encoding in expected]
 
 
 @pytest.mark.usefixtures("traces_nothing")

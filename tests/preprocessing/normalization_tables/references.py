@@ -8,7 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 
-from keras_bert_layers.preprocessing.byte_level.words import LETTER, NUMBER, OTHER, WHITESPACE
+from keras_bert_layers.preprocessing.byte_level.text_encoder import LETTER, NUMBER, OTHER, WHITESPACE
 
 SIGMA = "\N{GREEK CAPITAL LETTER SIGMA}"
 

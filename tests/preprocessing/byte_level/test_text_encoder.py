@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers.preprocessing import tables
-from keras_bert_layers.preprocessing.byte_level.words import WHITESPACE, WordSplitter
+from keras_bert_layers.preprocessing.byte_level.text_encoder import WHITESPACE, WordSplitter
 
 ALPHABET = "ab1 \n\t\u00a0'!srtvemld½é"
 
