@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
@@ -36,7 +37,7 @@ _SUFFIX = ".onnx"
 _NUM_TOKENS, _BYTES_CUT = "num_tokens", "bytes_cut"
 _CARD = "model_card"
 _CURE = "Export a SavedModel."
-_FLOAT32, _INT8 = _DTYPES = "float32", "int8"
+_FLOAT32, _INT8 = "float32", "int8"
 # Rows of random ids, by which the columns with large numbers are found.
 _NUM_MEASURED, _LENGTH_MEASURED = 16, 64
 
@@ -80,7 +81,7 @@ def write_onnx(
     path = Path(path)
     if path.suffix != _SUFFIX:
         raise ValueError(checks.message("export", "filepath", f"end with {_SUFFIX!r}", str(path)))
-    checks.one_of("export", "dtype", dtype, list(_DTYPES))
+    checks.one_of("export", "dtype", dtype, [_FLOAT32, _INT8])
     _check(task, signature)  # before the extra is asked for, which would not help
     return _written(path, lambda: _model(task, dtype, signature, check_max_bytes("export", max_bytes)), facts)
 
@@ -160,7 +161,7 @@ class OnnxModel:
         num_tokens: how many tokens are read of each text or pair, int32 `(batch,)`; None before `rows` has read them.
     """
 
-    def __init__(self, task: Any, dtype: str = _FLOAT32):
+    def __init__(self, task: Any, dtype: str):
         self.graph = Graph()
         self.num_tokens: Tensor | None = None
         self._task, self._dtype = task, dtype
@@ -196,8 +197,10 @@ class OnnxModel:
         """The last hidden states, as `hidden_states`, of the task's backbone if it is None."""
         backbone = self._task.backbone if backbone is None else backbone
         if id(backbone) not in self._products:
-            largest = self._dtype == _INT8 and _largest_inputs(backbone, getattr(self._task, "preprocessor", None))
-            self._products[id(backbone)] = Int8Products(largest) if largest else Products()
+            preprocessor = getattr(self._task, "preprocessor", None)
+            is_exact = self._dtype == _FLOAT32
+            products = Products() if is_exact else Int8Products(_largest_inputs(backbone, preprocessor))
+            self._products[id(backbone)] = products
         return hidden_states(rows, backbone, self._products[id(backbone)], first_token_only=first_token_only)
 
     def pooled_output(self, rows: Rows) -> Tensor:
@@ -223,10 +226,12 @@ def _largest_inputs(backbone: Any, preprocessor: Any) -> dict[int, np.ndarray]:
     if preprocessor is not None:
         ids[:, 0], ids[:, -1] = preprocessor.tokenizer.start_id, preprocessor.tokenizer.separator_id
     tensor = graph.constant(ids)
-    hidden = hidden_states(Rows(tensor, None, tensor.filled(1, INT32)), backbone, products)
-    answers = {str(key): Answer(largest, (None,)) for key, largest in products.largest.items()}
-    model = graph.model({}, {**answers, "hidden": Answer(hidden, (None, None, None))})
-    found = runtime.InferenceSession(model.SerializeToString()).run(list(answers), {})
+    hidden_states(Rows(tensor, None, tensor.filled(1, INT32)), backbone, products)
+    model = graph.model({}, {str(key): Answer(largest, (None,)) for key, largest in products.largest.items()})
+    with tempfile.TemporaryDirectory() as folder:  # a message of more than 2 GB cannot be passed
+        path = Path(folder) / f"measured{_SUFFIX}"
+        importlib.import_module("onnx").save_model(model, path, save_as_external_data=True)
+        found = runtime.InferenceSession(path).run(None, {})
     return dict(zip(products.largest, found, strict=True))
 
 

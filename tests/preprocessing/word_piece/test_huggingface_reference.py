@@ -4,6 +4,7 @@ import random
 from importlib.metadata import version
 
 import pytest
+from library_tokens import assert_same
 
 from keras_bert_layers.preprocessing import BertTokenizer, tables
 
@@ -129,19 +130,3 @@ def test_all_real_texts(lowercase, library, minilm, real_texts):
     library.normalizer = normalizer(lowercase)
     tokenizer = BertTokenizer(minilm / "vocab.txt", lowercase, reference="huggingface")
     assert_same(tokenizer, library, real_texts(step=1))
-
-
-def assert_same(tokenizer, library, texts):
-    """Equal ids, with and without offsets, and equal offsets."""
-    for first in range(0, len(texts), 1000):
-        batch = texts[first : first + 1000]
-        found = [part.to_list() for part in tokenizer.tokenize_with_offsets(batch)]
-        expected = library.encode_batch(batch, add_special_tokens=False)
-        rows = zip(batch, expected, tokenizer.tokenize(batch).to_list(), *found, strict=True)
-        for text, encoding, plain_ids, ids, starts, ends in rows:
-            assert plain_ids == ids == encoding.ids, text
-            places = [0]
-            for character in text:
-                places.append(places[-1] + len(character.encode()))
-            offsets = [(places[start], places[end]) for start, end in encoding.offsets]
-            assert list(zip(starts, ends, strict=True)) == offsets, text
