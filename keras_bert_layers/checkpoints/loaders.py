@@ -135,7 +135,8 @@ def load_tokenizer(source: str | os.PathLike[str]) -> BertTokenizer | SentencePi
     tokens are read, and the `do_lower_case` of sentence-transformers is honoured.
 
     A directory of XLM-RoBERTa or CamemBERT, or of a BERT with their tokenizer, gives a `SentencePieceTokenizer`, from
-    `tokenizer.json` or, if there is none, from `sentencepiece.bpe.model`.
+    `tokenizer.json` or, if there is none, from `sentencepiece.bpe.model`. A directory of RoBERTa gives a
+    `BytePairTokenizer`, from `tokenizer.json` or else from `vocab.json` and `merges.txt`.
 
     Args:
         source: as for `load_backbone`; a directory needs no weights.

@@ -1,4 +1,4 @@
-"""`Tokenizer`: what `BertTokenizer` and `SentencePieceTokenizer` have in common."""
+"""`Tokenizer`: what `BertTokenizer`, `SentencePieceTokenizer` and `BytePairTokenizer` have in common."""
 
 from __future__ import annotations
 

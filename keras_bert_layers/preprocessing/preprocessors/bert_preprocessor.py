@@ -32,8 +32,8 @@ class BertPreprocessor(TextLayer):
     tensors.
 
     Args:
-        tokenizer: a `BertTokenizer`, or a `SentencePieceTokenizer`, whose pairs are `<s> first </s></s> second </s>`
-            with segment 0 throughout.
+        tokenizer: a `BertTokenizer`; or a `SentencePieceTokenizer` or a `BytePairTokenizer`, whose pairs are
+            `<s> first </s></s> second </s>` with segment 0 throughout.
         max_length: the largest number of tokens in a row, special tokens included.
         padding: `"longest"` pads to the longest row of the batch, which costs least. `"max_length"` pads every batch
             to `max_length`, for compilers that need one shape. `"bucket"` pads to the smallest of 16, 32, 48, 64, 96,

@@ -35,7 +35,7 @@ class SpanPreprocessor(TextLayer):
     needs TensorFlow under every Keras backend, and returns TensorFlow tensors.
 
     Args:
-        tokenizer: a `BertTokenizer` or a `SentencePieceTokenizer`.
+        tokenizer: a `BertTokenizer`, a `SentencePieceTokenizer` or a `BytePairTokenizer`.
         max_length: the largest number of tokens in a window, question and special tokens included.
         stride: the number of tokens of the context that two neighbouring windows share, like `stride` in transformers'
             tokenizers and `--doc_stride` in its examples. (`--doc_stride` in google-research/bert is the distance

@@ -11,7 +11,7 @@ class TextLayer(keras.layers.Layer):
     """A Keras layer without weights that takes strings, or token ids, as TensorFlow tensors.
 
     Args:
-        tokenizer: a `BertTokenizer` or a `SentencePieceTokenizer`; it is saved with the layer, vocabulary included.
+        tokenizer: a `Tokenizer` of this package; it is saved with the layer, vocabulary included.
         **kwargs: arguments of `keras.layers.Layer`.
     """
 

@@ -42,10 +42,10 @@ class WordAligner:
     """Finds the words of texts, and the index of each word's first piece in the model's input, in graph.
 
     Words are what the tokenizer splits at whitespace and punctuation, before it uses the vocabulary: "don't" is three
-    words; a `SentencePieceTokenizer` splits at whitespace alone. Given words, such as those in a CoNLL file, are
-    tokenized one by one and split in the same way; so a given word is one word or several, and a text has the same
-    words whether it is given as words or as one string. A given word without any token (a lone variation selector, for
-    example) becomes `[UNK]`, so that every word has a token.
+    words; a `SentencePieceTokenizer` splits at whitespace alone, a `BytePairTokenizer` at spaces. Given words, such as
+    those in a CoNLL file, are tokenized one by one and split in the same way; so a given word is one word or several,
+    and a text has the same words whether it is given as words or as one string. A given word without any token (a lone
+    variation selector, for example) becomes `[UNK]`, so that every word has a token.
 
     A text longer than the preprocessor's `max_length` is split into windows; each shares `stride` tokens with the one
     before it. A word in two windows is taken from the window in which it is farther from the edge.
@@ -57,7 +57,7 @@ class WordAligner:
 
     Raises:
         TypeError: `preprocessor` is not a `BertPreprocessor`; `stride` is not an integer.
-        ValueError: a stride out of range.
+        ValueError: a stride out of range; from `align`, words for a `BytePairTokenizer` without `add_prefix_space`.
 
     Examples:
         >>> import keras_bert_layers as kbl
