@@ -17,6 +17,7 @@ from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
 
 if TYPE_CHECKING:
+    from keras_bert_layers.layers.encoder_parts import EncoderParts
     from keras_bert_layers.preprocessing import BertTokenizer, BytePairTokenizer, SentencePieceTokenizer
 
 
@@ -82,6 +83,11 @@ class Checkpoint(abc.ABC):
     @abc.abstractmethod
     def config(self) -> BertConfig:
         """The encoder's config; every key of the file is honoured or refused."""
+
+    @property
+    def parts(self) -> EncoderParts | None:
+        """The parts of the encoder that are not BERT's; None where all are."""
+        return None
 
     @abc.abstractmethod
     def open_weights(self) -> TensorFile:

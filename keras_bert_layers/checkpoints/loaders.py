@@ -76,6 +76,7 @@ def load_backbone(source: str | os.PathLike[str], *, strict: bool = False, **opt
 
 def read_backbone(checkpoint: Checkpoint, *, strict: bool = False, **options: Any) -> BertBackbone:
     """Loads the encoder without the warnings."""
+    options = {"parts": checkpoint.parts, **options}
     return read_model(checkpoint, (), lambda config: BertBackbone(config, **options), strict=strict)
 
 
@@ -93,7 +94,7 @@ def read_model(
     config = checkpoint.config
     tensors = checkpoint.weights
     check_num_layers(checkpoint, tensors)
-    rows = (*backbone_rows(config), *head)
+    rows = (*backbone_rows(config, checkpoint.parts), *head)
     check_sizes(rows, checkpoint, tensors)
     with replaced_weights():
         model = make(config)

@@ -229,7 +229,7 @@ def _trained_head(
     """A task with the checkpoint's own head."""
 
     def make(config: BertConfig) -> Any:
-        backbone = BertBackbone(config, dtype=dtype)
+        backbone = BertBackbone(config, parts=checkpoint.parts, dtype=dtype)
         # The options come from the config.
         with damaged(f"{checkpoint}: the config's settings do not fit the task", ValueError):
             return TASKS[trained.name].task_class(backbone, **options)

@@ -30,8 +30,8 @@ class WrittenModel:
     Raises:
         TypeError: the model is neither a `BertBackbone` nor a task that the dialect has; `preprocessor` is not a
             `BertPreprocessor`.
-        ValueError: the encoder has parts that are not BERT's; a classifier does not read BERT's pooler; another layout
-            than HuggingFace's has no SentencePiece.
+        ValueError: a classifier does not read BERT's pooler; another layout than HuggingFace's has no place for
+            parts that are not BERT's, nor for SentencePiece.
     """
 
     def __init__(self, model: Any, layout: Layout, preprocessor: Any = None, *, owner: str, cure: str = ""):
@@ -48,8 +48,8 @@ class WrittenModel:
         self.backbone: BertBackbone = model if self.task is None else model.backbone
         checks.instance(owner, "model.backbone", self.backbone, BertBackbone, "Save a `.keras` file.")
         self.config: BertConfig = self.backbone.config
-        if not self.backbone.parts.are_of_bert:
-            cure = "No checkpoint layout has a place for other parts. Save a `.keras` file."
+        if layout != Layout.HUGGINGFACE and not self.backbone.parts.are_of_bert:
+            cure = "This layout has no place for other parts. Save a `.keras` file."
             raise ValueError(checks.message(owner, "model.parts", "be BERT's own", self.backbone.parts, cure))
         self.preprocessor: Any = getattr(model, "preprocessor", None) if preprocessor is None else preprocessor
         tokenizer = getattr(self.preprocessor, "tokenizer", None)

@@ -103,7 +103,7 @@ def _weight_facts(checkpoint: Any) -> dict[str, Any]:
     names = checkpoint.stored_names(infos)
     heads = [row for task in checkpoint.trained_heads() for row in task.rows]
     weights, known = [], set()
-    for row in dict.fromkeys([*backbone_rows(checkpoint.config), *heads]):
+    for row in dict.fromkeys([*backbone_rows(checkpoint.config, checkpoint.parts), *heads]):
         cell = row.stored(checkpoint.layout)
         options = [name for name in (cell.name, cell.alias) if name in names] if cell else []
         known.update(options)

@@ -121,7 +121,7 @@ class BertEmbedding(PaddingFreeLayer):
             self.segment_embedding = self._add_matrix("segment_embedding", self.num_segments, width)
         num_positions = self.position_offset + self.max_sequence_length
         self.position_embedding: Any
-        if self.positions is None:
+        if self.positions is None or self.positions.keeps_position_embedding:
             self.position_embedding = self._add_matrix("position_embedding", num_positions, width)
         else:
             self.position_embedding = self.positions.embedding_table(num_positions, width)

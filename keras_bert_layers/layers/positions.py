@@ -24,6 +24,9 @@ class Positions(keras.layers.Layer):
 
     Axes: B batch, S sequence, N heads, D head, P positions.
 
+    Attributes:
+        keeps_position_embedding: whether the encoder has BERT's trained position embedding too.
+
     Examples:
         >>> from keras_bert_layers.layers import SelfAttention
         >>> class Nearness(Positions):
@@ -33,6 +36,8 @@ class Positions(keras.layers.Layer):
         >>> tuple(SelfAttention(2, positions=Nearness())(keras.ops.ones((3, 5, 8))).shape)
         (3, 5, 8)
     """
+
+    keeps_position_embedding = False
 
     def embedding_table(self, num_positions: int, width: int) -> np.ndarray | None:
         """The table to add to the token embeddings, float32 `[P, width]`; None for nothing."""
@@ -62,12 +67,14 @@ class RelativePositionBias(Positions):
 
     Distances share numbers in buckets: half of them for keys before the query, half for keys after it. In each half,
     the first half of the buckets are single distances, the others grow in size up to `max_distance`, and all longer
-    distances share the last. Nothing is added to the embeddings. The numbers are added to scaled scores; T5 itself does
-    not scale, for which its initial weights make up.
+    distances share the last. The numbers are added to scaled scores; T5 itself does not scale, for which its initial
+    weights make up.
 
     Args:
         num_buckets: number of buckets; a multiple of 4.
         max_distance: the distance from which on all share one bucket; above `num_buckets / 4`.
+        keeps_position_embedding: whether the encoder has BERT's trained position embedding too, as MPNet; if not,
+            nothing is added to the token embeddings.
         initializer_range: standard deviation of the initial numbers.
         **kwargs: `name`, `dtype`, `trainable`.
 
@@ -81,11 +88,18 @@ class RelativePositionBias(Positions):
 
     References:
         Raffel et al. 2019, https://arxiv.org/abs/1910.10683, section 2.1; `_relative_position_bucket` in
-        google-research/text-to-text-transfer-transformer's models.
+        google-research/text-to-text-transfer-transformer's models. MPNet: Song et al. 2020,
+        https://arxiv.org/abs/2004.09297.
     """
 
     def __init__(
-        self, *, num_buckets: int = 32, max_distance: int = 128, initializer_range: float = 0.02, **kwargs: Any
+        self,
+        *,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        keeps_position_embedding: bool = False,
+        initializer_range: float = 0.02,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         owner = type(self).__name__
@@ -94,6 +108,7 @@ class RelativePositionBias(Positions):
             raise ValueError(checks.message(owner, "num_buckets", "be a multiple of 4", num_buckets))
         smallest = num_buckets // 4 + 1
         self.max_distance = checks.integer(owner, "max_distance", max_distance, smallest=smallest)
+        self.keeps_position_embedding = checks.boolean(owner, "keeps_position_embedding", keeps_position_embedding)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
 
     def build(self, input_shape: Any) -> None:

@@ -1,4 +1,4 @@
-"""DistilBERT, ELECTRA and XLM-RoBERTa: transformers' directories read here, and ours read by transformers."""
+"""DistilBERT, ELECTRA, XLM-RoBERTa and MPNet: transformers' directories read here, and ours read by transformers."""
 
 import dataclasses
 import json
@@ -44,6 +44,7 @@ DISTILBERT = {
 }
 ELECTRA = {**BERT_SIZES, "type_vocab_size": 3, "layer_norm_eps": 1e-7, "classifier_dropout": 0.25}
 ROBERTA = {**ELECTRA, "max_position_embeddings": 21, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "pad_token_id": 1}
+MPNET = {**BERT_SIZES, "max_position_embeddings": 21, "layer_norm_eps": 1e-5, "hidden_act": "gelu_new"}
 # Name -> the beginning of the classes in transformers, the one that we write, and the config.
 RELATIVES = {
     "distilbert": ("DistilBert", "DistilBert", DISTILBERT),
@@ -59,6 +60,7 @@ RELATIVES = {
     ),
     "camembert": ("Camembert", "XLMRoberta", ROBERTA),
     "roberta": ("Roberta", "XLMRoberta", ROBERTA),
+    "mpnet": ("MPNet", "MPNet", MPNET),
 }
 TASKS = {
     "Model": None,
@@ -68,9 +70,9 @@ TASKS = {
     "ForMultipleChoice": "multiple_choice",
     "ForMaskedLM": "masked_lm",
 }
-# All heads of three; of the others, the heads that read what they change.
+# All heads of four; of the others, the heads that read what they change.
 CASES = [
-    *((name, head) for name in ("distilbert", "electra", "xlm_roberta") for head in TASKS),
+    *((name, head) for name in ("distilbert", "electra", "xlm_roberta", "mpnet") for head in TASKS),
     *(("electra_wide", head) for head in ("Model", "ForSequenceClassification", "ForMaskedLM")),
     *(("xlm_roberta_segments", head) for head in ("Model", "ForMaskedLM", "ForSequenceClassification")),
     *((name, "Model") for name in ("distilbert_sinusoidal", "distilbert_relu", "camembert", "roberta")),

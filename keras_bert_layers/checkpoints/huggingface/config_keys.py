@@ -1,8 +1,10 @@
 """Converts a HuggingFace `config.json` to a `BertConfig` and back: each key is read, refused, ignored or unknown."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks, keys
 from keras_bert_layers._internal.hints import TRANSFORMERS_NAMES
@@ -10,6 +12,9 @@ from keras_bert_layers.checkpoints.huggingface.families import FAMILIES, family_
 from keras_bert_layers.checkpoints.huggingface.family import Family
 from keras_bert_layers.checkpoints.weights.reports import UNKNOWN
 from keras_bert_layers.config import ACTIVATIONS, BertConfig
+
+if TYPE_CHECKING:
+    from keras_bert_layers.layers.encoder_parts import EncoderParts
 
 _SAME_NAME = tuple(name for name in ACTIVATIONS if name not in ("gelu_erf", "gelu_tanh", "elu", "softplus"))
 
@@ -44,7 +49,6 @@ _OTHER_TYPES = {
     "albert": "ALBERT has one block that all layers share, and SentencePiece tokens.",
     "deberta": "DeBERTa's attention reads content and relative positions apart.",
     "deberta-v2": "DeBERTa's attention reads content and relative positions apart, and its tokens are SentencePiece's.",
-    "mpnet": "MPNet adds relative positions to its attention.",
     "modernbert": "ModernBERT has rotary positions, gated layers and attention to neighbours only.",
     "nomic_bert": "NomicBERT has rotary positions and gated layers.",
 }
@@ -113,8 +117,8 @@ def config_from_huggingface(values: Mapping[str, Any], *, strict: bool = False) 
         strict: whether unknown keys are an error.
 
     Raises:
-        ValueError: if a key is missing, or has a value that this encoder does not implement; if a key is unknown
-            and `strict` is True.
+        ValueError: if a key is missing, or has a value that this encoder does not implement; if the encoder has parts
+            that are not BERT's, which a config does not hold; if a key is unknown and `strict` is True.
 
     Examples:
         >>> values = {"model_type": "bert", "vocab_size": 30522, "hidden_size": 128, "num_hidden_layers": 2,
@@ -124,6 +128,10 @@ def config_from_huggingface(values: Mapping[str, Any], *, strict: bool = False) 
         'gelu_tanh'
     """
     fields = read_fields(values)
+    parts = _checked_family(values).parts.read(values)
+    if parts is not None:
+        cure = "A config does not hold its other parts. `load_backbone(source)` has both, as `config` and `parts`."
+        raise ValueError(checks.message(_READER, "model_type", "have BERT's own parts", values["model_type"], cure))
     unknown = {key: values[key] for key, reason in ignored_keys(values).items() if reason == UNKNOWN}
     known = {*TRANSFORMERS_NAMES, *_ONLY, *_IGNORED}
     if strict:
@@ -134,10 +142,14 @@ def config_from_huggingface(values: Mapping[str, Any], *, strict: bool = False) 
     return BertConfig(**fields)
 
 
-def config_to_huggingface(config: BertConfig) -> dict[str, Any]:
+def config_to_huggingface(config: BertConfig, parts: EncoderParts | None = None) -> dict[str, Any]:
     """Converts a config to the encoder's part of a HuggingFace `config.json`.
 
-    `config_from_huggingface` reads it back without loss.
+    `config_from_huggingface` reads it back without loss, if there are no other parts.
+
+    Args:
+        config: the config.
+        parts: the encoder's parts, such as MPNet's; None for BERT's own.
 
     Raises:
         ValueError: if `embedding_dim` is set, as transformers' BERT has no narrower embedding; if it does not have the
@@ -152,7 +164,9 @@ def config_to_huggingface(config: BertConfig) -> dict[str, Any]:
     checks.one_of("config_to_huggingface", "config.activation", config.activation, list(_WRITTEN_ACTIVATIONS))
     values = {key: getattr(config, name) for key, name in TRANSFORMERS_NAMES.items()}
     values["hidden_act"] = _WRITTEN_ACTIVATIONS[config.activation]
-    return family_of(config).own_values("config_to_huggingface", values, config)
+    family = family_of(config, parts)
+    stated = {} if parts is None else family.parts.written(parts) or {}
+    return {**family.own_values("config_to_huggingface", values, config), **stated}
 
 
 def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:

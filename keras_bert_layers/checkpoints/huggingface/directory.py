@@ -32,6 +32,7 @@ from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import cr
 from keras_bert_layers.checkpoints.sentence_transformers.modules import DenseTensors, encoder_heads
 from keras_bert_layers.checkpoints.weights.table import EMBEDDING_ROWS, MASKED_LM_ROWS, Layout
 from keras_bert_layers.config import BertConfig
+from keras_bert_layers.layers.encoder_parts import EncoderParts
 
 # The prefix of the encoder's tensors in every BertFor...; BertModel has none.
 PREFIX = "bert."
@@ -143,6 +144,11 @@ class HuggingFaceDirectory(Checkpoint):
         values = without_quantization(path, self.config_values)
         with naming(path):
             return BertConfig(**read_fields(values))
+
+    @cached_property
+    def parts(self) -> EncoderParts | None:
+        """The parts of the model type."""
+        return self.family.parts.read(self.config_values)
 
     def ignored_keys(self) -> dict[str, str]:
         """The keys of `config.json` that transformers itself does not write."""

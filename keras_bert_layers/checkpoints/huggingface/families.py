@@ -1,18 +1,25 @@
 """The relatives of BERT: model types of transformers whose encoder is BERT's own, under other names."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.huggingface.family import (
     BERT,
     CHOICE_CLASS,
     SEQUENCE_CLASS,
     Family,
+    PartsForm,
     TensorNames,
     stated_names,
 )
 from keras_bert_layers.config import BertConfig
+
+if TYPE_CHECKING:
+    from keras_bert_layers.layers.encoder_parts import EncoderParts
 
 # DistilBERT: BERT without segments and without a pooler.
 #
@@ -132,7 +139,53 @@ XLM_ROBERTA = Family(
 #     Liu et al. 2019, https://arxiv.org/abs/1907.11692; transformers, models/roberta/modeling_roberta.py.
 ROBERTA = dataclasses.replace(XLM_ROBERTA, title="RoBERTa", model_types=("roberta",), class_prefixes=("Roberta",))
 
-FAMILIES = (BERT, DISTILBERT, ELECTRA, XLM_ROBERTA, ROBERTA)
+
+class _RelativePositions(PartsForm):
+    """MPNet's bias of each distance beside the trained positions; its number of buckets is fixed."""
+
+    def read(self, values: Mapping[str, Any]) -> EncoderParts | None:
+        from keras_bert_layers.layers import EncoderParts, RelativePositionBias
+
+        return EncoderParts(positions=RelativePositionBias(keeps_position_embedding=True))
+
+    def written(self, parts: EncoderParts) -> dict[str, Any] | None:
+        from keras_bert_layers.layers import RelativePositionBias
+
+        others, own = dataclasses.replace(parts, positions=None), parts.positions
+        if not others.are_of_bert or type(own) is not RelativePositionBias:
+            return None
+        return {} if (own.num_buckets, own.max_distance, own.keeps_position_embedding) == (32, 128, True) else None
+
+
+# MPNet: positions as in RoBERTa, and a bias of each distance that all blocks share; BERT's WordPiece, no segments.
+#
+# References:
+#     Song et al. 2020, https://arxiv.org/abs/2004.09297; transformers, models/mpnet/modeling_mpnet.py.
+MPNET = dataclasses.replace(
+    XLM_ROBERTA,
+    title="MPNet",
+    model_types=("mpnet",),
+    class_prefixes=("MPNet",),
+    names=dataclasses.replace(
+        XLM_ROBERTA.names,
+        prefix="mpnet.",
+        block_tensors={
+            "attention.attn.q.": "attention.self.query.",
+            "attention.attn.k.": "attention.self.key.",
+            "attention.attn.v.": "attention.self.value.",
+            "attention.attn.o.": "attention.output.dense.",
+            "attention.LayerNorm.": "attention.output.LayerNorm.",
+        },
+    ),
+    constants={"type_vocab_size": 0},
+    # transformers computes with 32 whatever is stated, and with the id 1 of padding.
+    only={"relative_attention_num_buckets": (32,), "pad_token_id": (1,)},
+    dropouts=dict.fromkeys(("classifier", "cross_encoder", "multiple_choice", "token_classifier")),
+    tokenizer_class="MPNetTokenizer",
+    parts=_RelativePositions(),
+)
+
+FAMILIES = (BERT, DISTILBERT, ELECTRA, XLM_ROBERTA, ROBERTA, MPNET)
 
 
 def stated_family(values: Mapping[str, Any]) -> Family | None:
@@ -151,14 +204,23 @@ def stated_family(values: Mapping[str, Any]) -> Family | None:
     return next(fits, None)
 
 
-def family_of(config: BertConfig, *, is_byte_level: bool = False) -> Family:
+def family_of(config: BertConfig, parts: EncoderParts | None = None, *, is_byte_level: bool = False) -> Family:
     """The family that a model is written as: the one whose parts it has, and the kind of tokenizer.
+
+    Raises:
+        ValueError: no family has these parts.
 
     Examples:
         >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=7)
         >>> family_of(config).title
         'BERT'
     """
+    if parts is not None and not parts.are_of_bert:
+        family = next((family for family in FAMILIES if family.parts.written(parts) is not None), None)
+        if family is None:
+            cure = "No model type of transformers has these parts. Save a `.keras` file."
+            raise ValueError(checks.message("save_huggingface", "model.parts", "be BERT's own", parts, cure))
+        return family
     if config.position_offset:
         return ROBERTA if is_byte_level else XLM_ROBERTA
     if not config.num_segments:

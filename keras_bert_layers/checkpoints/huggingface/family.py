@@ -1,11 +1,16 @@
 """`Family`: a model type of transformers, as its differences from BERT in keys, classes and tensor names."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks, keys
 from keras_bert_layers.config import BertConfig
+
+if TYPE_CHECKING:
+    from keras_bert_layers.layers.encoder_parts import EncoderParts
 
 SEQUENCE_CLASS = "BertForSequenceClassification"
 CHOICE_CLASS = "BertForMultipleChoice"
@@ -13,7 +18,7 @@ BARE_CLASS = "BertModel"
 UNREAD = "unread."
 """What a name begins with if it is of a tensor that no class of transformers reads; see `unread_poolers`."""
 
-_BLOCK = "encoder.layer."
+_ENCODER, _BLOCK = "encoder.", "encoder.layer."
 _BIAS = "cls.predictions.bias"
 _DECODER_BIAS = "cls.predictions.decoder.bias"
 
@@ -101,7 +106,7 @@ class TensorNames:
             own = _renamed(
                 name, {_DECODER_BIAS: renames.get(_BIAS, _BIAS), **renames} if self.has_one_bias else renames
             )
-        is_head = not own.startswith(("embeddings", self.block, "pooler."))
+        is_head = not own.startswith(("embeddings", _ENCODER, self.block, "pooler."))
         return own if is_head or bert_class == BARE_CLASS else self.prefix + own
 
 
@@ -115,6 +120,18 @@ def _renamed(name: str, renames: Mapping[str, str]) -> str:
 
 def _inverse(renames: Mapping[str, str]) -> dict[str, str]:
     return {new: old for old, new in renames.items()}
+
+
+class PartsForm:
+    """How a model type's `config.json` states the parts of the encoder; this one is BERT's, which are never stated."""
+
+    def read(self, values: Mapping[str, Any]) -> EncoderParts | None:
+        """The parts by the content of a `config.json`; None for BERT's own."""
+        return None
+
+    def written(self, parts: EncoderParts) -> dict[str, Any] | None:
+        """The keys of `config.json` that state these parts; None if the model type has no such parts."""
+        return {} if parts.are_of_bert else None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -133,6 +150,7 @@ class Family:
         keys: key of `config.json` -> BERT's key.
         constants: key of BERT that these files do not have -> its value.
         unread: other keys that change nothing.
+        only: key that is read with these values only; the first is written.
         choice_only: key of the multiple-choice head -> the values that are allowed; the first is written.
         has_pooler: whether the bare encoder has a pooler.
         has_projection: whether the embedding may be narrower than the hidden states.
@@ -142,6 +160,7 @@ class Family:
             BERT's `classifier_dropout`.
         counts_padding: whether positions begin after the id of padding, as in RoBERTa.
         tokenizer_class: the class of transformers that reads the tokenizer's files.
+        parts: how `config.json` states the parts that are not BERT's.
     """
 
     title: str = "BERT"
@@ -152,6 +171,7 @@ class Family:
     keys: Mapping[str, str] = _empty()
     constants: Mapping[str, Any] = _empty()
     unread: frozenset[str] = frozenset()
+    only: Mapping[str, tuple[Any, ...]] = _empty()
     choice_only: Mapping[str, tuple[Any, ...]] = _empty()
     has_pooler: bool = True
     has_projection: bool = False
@@ -160,6 +180,7 @@ class Family:
     dropouts: Mapping[str, tuple[str, float] | None] = _empty()
     counts_padding: bool = False
     tokenizer_class: str = "BertTokenizer"
+    parts: PartsForm = dataclasses.field(default_factory=PartsForm)
 
     def bert_class(self, name: str) -> str:
         """The name of BERT's class for one of the family's; any other name stays.
@@ -189,11 +210,12 @@ class Family:
             ValueError: a key is missing, or has a value that is not implemented.
         """
         stated = stated_names(values)
+        keys.check_only(owner, values, self.only)
         if not stated or any("ForMultipleChoice" in name for name in stated):
             keys.check_only(owner, values, self.choice_only)
         required = (key for key, name in self.keys.items() if not name.endswith("_prob") and name not in values)
         keys.check_present(owner, values, list(required))
-        skipped = {*self.unread, *self.choice_only, *self.constants, *self._dropout_keys}
+        skipped = {*self.unread, *self.only, *self.choice_only, *self.constants, *self._dropout_keys}
         result = {self.keys.get(key, key): value for key, value in values.items() if key not in skipped}
         if stated:
             result["architectures"] = [self.bert_class(name) for name in stated]
@@ -221,7 +243,7 @@ class Family:
             del result["embedding_size"]
         if self.counts_padding:
             result |= {_LENGTH: values[_LENGTH] + config.position_offset, "pad_token_id": config.position_offset - 1}
-        result |= {key: allowed[0] for key, allowed in self.choice_only.items()}
+        result |= {key: allowed[0] for key, allowed in {**self.only, **self.choice_only}.items()}
         return {"model_type": self.model_types[0], **result}
 
     def _check(self, owner: str, config: BertConfig) -> None:

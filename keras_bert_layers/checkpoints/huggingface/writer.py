@@ -75,13 +75,13 @@ class HuggingFaceForm:
     def __init__(self, written: WrittenModel):
         tokenizer = None if written.preprocessor is None else written.preprocessor.tokenizer
         is_byte_level = isinstance(tokenizer, BytePairTokenizer)
-        self.family = family = family_of(written.config, is_byte_level=is_byte_level)
+        self.family = family = family_of(written.config, written.backbone.parts, is_byte_level=is_byte_level)
         _check_parts(written, family)
         self._bert_class = written.counterpart or "BertModel"
         self.architecture = family.own_class(self._bert_class)
         is_bare = self._bert_class == "BertModel"
         pooled = family.has_pooler if is_bare else written.task is not None and written.task.pooled
-        rows = (backbone_rows if pooled else encoder_rows)(written.config)
+        rows = (backbone_rows if pooled else encoder_rows)(written.config, written.backbone.parts)
         self.rows: tuple[WeightRow, ...] = (*rows, *written.head)
         name = str(written.name)
         self.loses_dropout = name in family.dropouts and family.dropouts[name] is None
@@ -221,7 +221,7 @@ def save_huggingface(
     config_values: dict[str, Any] = {
         "architectures": [form.architecture],
         "pad_token_id": 0,
-        **config_to_huggingface(written.config),
+        **config_to_huggingface(written.config, written.backbone.parts),
         "dtype": "float32",
         "model_type": form.family.model_types[0],
         **form.values,

@@ -10,13 +10,19 @@ References:
     The column `kerashub`: keras_hub, models/bert/bert_backbone.py, layers/modeling/transformer_encoder.py.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import enum
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from keras_bert_layers.config import BertConfig
+
+if TYPE_CHECKING:
+    from keras_bert_layers.layers.encoder_parts import EncoderParts
 
 
 class Layout(enum.Enum):
@@ -181,6 +187,11 @@ EMBEDDING_ROWS = (
 _SIMBERT = "bert/encoder/embedding_hidden_mapping_in"
 PROJECTION_ROWS = _layer(_DENSE, "embedding/projection", _SIMBERT, None, "embeddings_project")  # [E, H] [H]
 
+# MPNet's bias of each distance and head, [buckets, N]; no other dialect has one.
+RELATIVE_POSITION_ROWS = (
+    WeightRow("positions/bucket_bias", huggingface=StoredWeight("encoder.relative_attention_bias.weight")),
+)
+
 POOLER_ROWS = _layer(_DENSE, "pooler/dense", "bert/pooler/dense", "pooled_dense")  # [H, H] [H]
 
 _TRANSFORM = "cls/predictions/transform"
@@ -257,19 +268,21 @@ def dense_projection_rows(count: int) -> tuple[WeightRow, ...]:
     return tuple(row for ours, theirs in names[:count] for row in _layer(_DENSE, ours, None, None, f"{theirs}.linear"))
 
 
-def encoder_rows(config: BertConfig) -> tuple[WeightRow, ...]:
-    """The rows of every weight of `BertBackbone(config)` except the pooler, which some checkpoints do not have."""
+def encoder_rows(config: BertConfig, parts: EncoderParts | None = None) -> tuple[WeightRow, ...]:
+    """The rows of an encoder's weights except those of the pooler, which some checkpoints do not have."""
     projection = () if config.embedding_dim is None else PROJECTION_ROWS
     blocks = [row for index in range(config.num_layers) for row in _block_rows(index)]
     embeddings = EMBEDDING_ROWS if config.num_segments else (EMBEDDING_ROWS[0], *EMBEDDING_ROWS[2:])
-    return (*embeddings, *projection, *blocks)
+    has_bias = parts is not None and parts.positions is not None
+    return (*embeddings, *projection, *blocks, *(RELATIVE_POSITION_ROWS if has_bias else ()))
 
 
-def backbone_rows(config: BertConfig) -> tuple[WeightRow, ...]:
-    """The rows of every weight of `BertBackbone(config)`, from the embedding to the pooler.
+def backbone_rows(config: BertConfig, parts: EncoderParts | None = None) -> tuple[WeightRow, ...]:
+    """The rows of every weight of `BertBackbone(config, parts=parts)`, from the embedding to the pooler.
 
     Args:
         config: the backbone's config; the rows depend on `num_layers`, `embedding_dim` and `num_segments`.
+        parts: the backbone's parts; None for BERT's own.
 
     Returns:
         5 rows of the embedding (4 without segments), 2 more for a narrower embedding, 16 of each block, and 2 of the
@@ -282,4 +295,4 @@ def backbone_rows(config: BertConfig) -> tuple[WeightRow, ...]:
         >>> backbone_rows(config)[5].huggingface.name
         'encoder.layer.0.attention.self.query.weight'
     """
-    return (*encoder_rows(config), *POOLER_ROWS)
+    return (*encoder_rows(config, parts), *POOLER_ROWS)
