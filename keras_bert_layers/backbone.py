@@ -17,7 +17,8 @@ from keras_bert_layers.layers.bert_embedding import BertEmbedding
 from keras_bert_layers.layers.encoder_parts import EncoderParts, new_layer
 from keras_bert_layers.layers.layer_norm import FinalLayerNorm
 from keras_bert_layers.layers.lora import enable_lora, is_lora
-from keras_bert_layers.layers.pooler import Pooler
+from keras_bert_layers.layers.pooler import HeadTransform, Pooler
+from keras_bert_layers.layers.sequence_pooling import SequencePooling
 from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock
 
 
@@ -99,9 +100,8 @@ class BertBackbone(keras.Model):
         names = ("token_ids", "segment_ids", "padding_mask")
         inputs = {key: keras.Input(shape=(None,), dtype="int32", name=key) for key in names}
         hidden_states, attention_scores, first = _encode(config, parts, policy, inputs, return_attention_scores)
-        pooler = Pooler(
-            activation=config.pooler_activation, initializer_range=config.initializer_range, dtype=policy, name="pooler"
-        )
+        options = {"initializer_range": config.initializer_range, "dtype": policy, "name": "pooler"}
+        pooler = head_transform(config, parts, **options) or Pooler(activation=config.pooler_activation, **options)
         outputs: dict[str, Any] = {"sequence_output": hidden_states[-1], "pooled_output": pooler(first)}
         if return_hidden_states:
             outputs["hidden_states"] = hidden_states
@@ -241,6 +241,14 @@ class BertBackbone(keras.Model):
         return keras_models.made_quantized(backbone, config)
 
 
+def head_transform(config: BertConfig, parts: EncoderParts, **options: Any) -> HeadTransform | None:
+    """The new layer before the last one of a head, of an encoder with `normalizes_heads`; None for others."""
+    if not parts.normalizes_heads:
+        return None
+    activation, epsilon = config.pooler_activation, config.layer_norm_epsilon
+    return HeadTransform(activation=activation, layer_norm_epsilon=epsilon, use_bias=parts.use_bias, **options)
+
+
 def _encode(
     config: BertConfig, parts: EncoderParts, policy: Any, inputs: dict[str, Any], with_scores: bool
 ) -> tuple[list[Any], list[Any], Any]:
@@ -295,4 +303,7 @@ def _encode(
     if parts.normalize_first:
         norm = FinalLayerNorm(epsilon=config.layer_norm_epsilon, dtype=policy, name="final_layer_norm")
         hidden_states[-1], first = norm(hidden_states[-1]), norm(first)
+    if parts.pooling == "mean":
+        pool = SequencePooling("mean", dtype=policy, name="pooling")
+        first = pool(hidden_states[-1], padding_mask=inputs["padding_mask"])
     return hidden_states, attention_scores, first

@@ -43,7 +43,8 @@ class TaskRow:
 
     def head_of(self, model: Any) -> tuple[WeightRow, ...]:
         """The head's rows for a model of this task."""
-        return self.head if getattr(model, "tie_weights", True) else table.untied(self.head)
+        head = self.head if getattr(model, "tie_weights", True) else table.untied(self.head)
+        return table.head_rows(head, model.backbone.parts)
 
     def trained(self, **options: Any) -> TrainedHead:
         """A trained head of this task, with these options."""

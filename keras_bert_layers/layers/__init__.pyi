@@ -10,6 +10,7 @@ from keras_bert_layers.layers.encoder_parts import EncoderParts as EncoderParts
 from keras_bert_layers.layers.feed_forward import FeedForward as FeedForward
 from keras_bert_layers.layers.feed_forward import GatedFeedForward as GatedFeedForward
 from keras_bert_layers.layers.masked_lm_head import MaskedLMHead as MaskedLMHead
+from keras_bert_layers.layers.pooler import HeadTransform as HeadTransform
 from keras_bert_layers.layers.pooler import NextSentenceHead as NextSentenceHead
 from keras_bert_layers.layers.pooler import Pooler as Pooler
 from keras_bert_layers.layers.positions import Positions as Positions

@@ -27,6 +27,9 @@ class EncoderParts:
         normalize_first: whether LayerNorm comes before each sub-layer; one more then follows the last block.
         causal: whether a token attends only to itself and to tokens before it, as in a left-to-right language model.
             `"pooled_output"`, of the first token, then sees that token alone.
+        normalizes_heads: whether the pooler, and a layer of their own before the heads of token classification and
+            question answering, is a `HeadTransform`, as in ModernBERT.
+        pooling: what the pooler reads: "first", the first token; "mean", the mean of a row's tokens.
 
     Raises:
         TypeError: a part of another type.
@@ -46,6 +49,11 @@ class EncoderParts:
     feed_forward: keras.layers.Layer | None = None
     normalize_first: bool = False
     causal: bool = False
+    use_bias: bool = True
+    normalizes_first_attention: bool = True
+    local_attention: Any = None
+    normalizes_heads: bool = False
+    pooling: str = "first"
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
@@ -53,6 +61,8 @@ class EncoderParts:
             object.__setattr__(self, name, part_of(owner, name, getattr(self, name), kind))
         checks.boolean(owner, "normalize_first", self.normalize_first)
         checks.boolean(owner, "causal", self.causal)
+        checks.boolean(owner, "normalizes_heads", self.normalizes_heads)
+        checks.one_of(owner, "pooling", self.pooling, ("first", "mean"))
 
     @property
     def are_of_bert(self) -> bool:

@@ -35,6 +35,7 @@ class MaskedLMHead(keras.layers.Layer):
         activation: the config's, one of `config.ACTIVATIONS`.
         layer_norm_epsilon: added to the variance in LayerNorm.
         tie_weights: whether E is the encoder's token embedding.
+        use_bias: whether there is a b, and a bias in LayerNorm; there is always a c.
         initializer_range: standard deviation of the initial W, and of the head's own E; b and c start at zero.
         **kwargs: `name`, `dtype`, `trainable`.
 
@@ -72,6 +73,7 @@ class MaskedLMHead(keras.layers.Layer):
         activation: str = "gelu_erf",
         layer_norm_epsilon: float = 1e-12,
         tie_weights: bool = True,
+        use_bias: bool = True,
         initializer_range: float = 0.02,
         **kwargs: Any,
     ):
@@ -85,6 +87,7 @@ class MaskedLMHead(keras.layers.Layer):
         self.activate = activation_function(owner, activation)
         self.layer_norm_epsilon = checks.positive_number(owner, "layer_norm_epsilon", layer_norm_epsilon)
         self.tie_weights = checks.boolean(owner, "tie_weights", tie_weights)
+        self.use_bias = checks.boolean(owner, "use_bias", use_bias)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
 
     @property
@@ -99,9 +102,11 @@ class MaskedLMHead(keras.layers.Layer):
         """Creates the dense layer, the norm and the bias, and builds the embedding if it is not built yet."""
         embedding = self.token_embedding
         width = embedding.embedding_dim or embedding.hidden_dim
-        self.dense = dense(width, self.initializer_range, dtype=self.dtype_policy)
+        self.dense = dense(width, self.initializer_range, use_bias=self.use_bias, dtype=self.dtype_policy)
         self.dense.build((None, input_shape[-1]))
-        self.layer_norm = LayerNorm(epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name="layer_norm")
+        self.layer_norm = LayerNorm(
+            epsilon=self.layer_norm_epsilon, center=self.use_bias, dtype=self.dtype_policy, name="layer_norm"
+        )
         self.layer_norm.build((None, width))
         self.bias = self.add_weight(
             name="bias", shape=(embedding.vocabulary_size,), initializer="zeros", dtype="float32", autocast=False
@@ -144,6 +149,7 @@ class MaskedLMHead(keras.layers.Layer):
             "activation": self.activation,
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "tie_weights": self.tie_weights,
+            "use_bias": self.use_bias,
             "initializer_range": self.initializer_range,
         }
 

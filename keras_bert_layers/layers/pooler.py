@@ -1,4 +1,4 @@
-"""`Pooler`, one vector per sequence, and `NextSentenceHead`, the next-sentence prediction on top of it."""
+"""`Pooler`, one vector per sequence, `HeadTransform`, and `NextSentenceHead`, the next-sentence prediction."""
 
 from typing import Any
 
@@ -7,6 +7,8 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers.dense import DenseLayer, activation_function, dense
+from keras_bert_layers.layers.layer_norm import LayerNorm
+from keras_bert_layers.layers.padding_free import on_tokens
 
 
 @register
@@ -64,6 +66,74 @@ class Pooler(DenseLayer):
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         return {**super().get_config(), "activation": self.activation}
+
+
+@register
+class HeadTransform(DenseLayer):
+    """The layer before the last one of ModernBERT's heads: a dense layer, an activation and a LayerNorm.
+
+    `LayerNorm(activation(x W + b))`, of each vector. `EncoderParts(normalizes_heads=True)` puts it in the place of the
+    pooler, and before the heads of token classification and question answering.
+
+    Args:
+        activation: activation of the layer, one of `config.ACTIVATIONS`.
+        use_bias: whether the dense layer and LayerNorm have a bias.
+        layer_norm_epsilon: added to the variance in LayerNorm.
+        **kwargs: `initializer_range`, the standard deviation of the initial weights; `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        hidden: float `(..., hidden_dim)`.
+
+    Returns:
+        Float, of the shape of `hidden`.
+
+    Raises:
+        ValueError: an argument out of range.
+
+    Examples:
+        >>> tuple(HeadTransform(use_bias=False)(keras.ops.ones((2, 5, 8))).shape)
+        (2, 5, 8)
+
+    References:
+        Warner et al. 2024, https://arxiv.org/abs/2412.13663; `ModernBertPredictionHead` in transformers.
+    """
+
+    def __init__(
+        self,
+        *,
+        activation: str = "gelu_erf",
+        use_bias: bool = True,
+        layer_norm_epsilon: float = 1e-12,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        owner = type(self).__name__
+        self.activation = activation
+        self.activate = activation_function(owner, activation)
+        self.use_bias = checks.boolean(owner, "use_bias", use_bias)
+        self.layer_norm_epsilon = checks.positive_number(owner, "layer_norm_epsilon", layer_norm_epsilon)
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the dense layer, as wide as the input, and LayerNorm."""
+        options = {"activation": self.activate, "use_bias": self.use_bias, "dtype": self.dtype_policy}
+        self.dense = dense(input_shape[-1], self.initializer_range, **options)
+        self.dense.build(input_shape)
+        self.layer_norm = LayerNorm(
+            epsilon=self.layer_norm_epsilon, center=self.use_bias, dtype=self.dtype_policy, name="layer_norm"
+        )
+        self.layer_norm.build(input_shape)
+
+    def call(self, hidden: Any) -> Any:
+        """Transforms each vector; see the class."""
+        return on_tokens(lambda tokens: self.layer_norm(self.dense(tokens)), hidden)
+
+    def compute_output_spec(self, hidden: Any) -> Any:
+        """Shape and dtype of the output: those of the input."""
+        return keras.KerasTensor(hidden.shape, dtype=self.compute_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {**super().get_config(), **checks.constructor_arguments(HeadTransform, self)}
 
 
 @register

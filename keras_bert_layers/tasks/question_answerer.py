@@ -22,7 +22,7 @@ from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.metrics import best_no_answer_threshold
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
 from keras_bert_layers.tasks.attribution import attribute, span_rows
-from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_options
+from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_options, head_states
 from keras_bert_layers.tasks.inputs import QuestionInputs
 from keras_bert_layers.tasks.inputs.answer_spans import END, START
 from keras_bert_layers.tasks.inputs.questions import IDS
@@ -116,7 +116,7 @@ class BertQuestionAnswerer(Task):
         check_parts(owner, backbone, preprocessor, preprocessor_class=SpanPreprocessor)
         head = SpanHead(**head_options(backbone, "span_head"))
         inputs = backbone.input
-        hidden = backbone(_encoder_inputs(backbone, preprocessor))["sequence_output"]
+        hidden = head_states(backbone, _encoder_inputs(backbone, preprocessor))
         start_logits, end_logits = head(hidden, answer_mask=_answer_mask(inputs))
         pipeline = QuestionInputs(owner, preprocessor, fill_value=MASKED_LOGIT)
         super().__init__(backbone, pipeline, outputs={START: start_logits, END: end_logits}, name=name)
@@ -220,7 +220,7 @@ class BertQuestionAnswerer(Task):
         )
         config: Any = self.backbone.config
         rows = windows.rows._replace(segments=None) if config.num_segments == 1 else windows.rows
-        logits = onnx.dense(model.hidden(rows), self.get_layer("span_head").dense)
+        logits = onnx.dense(model.head_states(rows), self.get_layer("span_head").dense)
         options = {"num_best": self.n_best, "max_answer_length": self.max_answer_length}
         best = onnx.best_spans(logits, windows, contexts, **options)
         best["no_answer_probability"] = fits.where(best["no_answer_probability"], NONE)
@@ -229,7 +229,7 @@ class BertQuestionAnswerer(Task):
 
     def onnx_outputs(self, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
         """`start_logits` and `end_logits` for rows of ids in an ONNX file, of all tokens."""
-        logits = onnx.dense(model.hidden(rows), self.get_layer("span_head").dense)
+        logits = onnx.dense(model.head_states(rows), self.get_layer("span_head").dense)
         sides = ("start_logits", "end_logits")
         return {name: onnx.Answer(logits.take(index, 2), (None, None)) for index, name in enumerate(sides)}
 

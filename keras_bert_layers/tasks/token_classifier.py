@@ -23,7 +23,7 @@ from keras_bert_layers.metrics import EntityF1
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords, check_stride
 from keras_bert_layers.tasks.attribution import attribute, tag_rows
-from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
+from keras_bert_layers.tasks.graphs.parts import check_parts, head_options, head_states
 from keras_bert_layers.tasks.inputs import WordInputs
 from keras_bert_layers.tasks.inputs.global_batches import on_real_rows
 from keras_bert_layers.tasks.inputs.tags import IGNORED
@@ -128,7 +128,7 @@ class BertTokenClassifier(Task):
         head = TokenClassificationHead(
             len(tag_names), dropout=dropout, **head_options(backbone, "token_classification_head")
         )
-        outputs = head(backbone(backbone.input)["sequence_output"])
+        outputs = head(head_states(backbone, backbone.input))
         pipeline = WordInputs("BertTokenClassifier", preprocessor, tag_names, scheme=found, stride=stride)
         super().__init__(backbone, pipeline, outputs=outputs, name=name)
         self.tag_names = tag_names
@@ -273,7 +273,7 @@ class BertTokenClassifier(Task):
 
     def onnx_outputs(self, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
         """`logits` for rows of ids in an ONNX file."""
-        logits = onnx.dense(model.hidden(rows), self.get_layer("token_classification_head").dense)
+        logits = onnx.dense(model.head_states(rows), self.get_layer("token_classification_head").dense)
         return {"logits": onnx.Answer(logits, (None, None, len(self.tag_names)))}
 
     def _decode(self, logits: Any, is_word: Any) -> tuple[Any, Any]:

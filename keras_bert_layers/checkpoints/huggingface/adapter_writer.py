@@ -12,7 +12,7 @@ from keras_bert_layers.checkpoints.files.new_directory import new_directory
 from keras_bert_layers.checkpoints.files.safetensors_file import write_safetensors
 from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, PREFIX
 from keras_bert_layers.checkpoints.huggingface.writer import HuggingFaceForm
-from keras_bert_layers.checkpoints.weights.table import POOLER_ROWS, Layout, StoredWeight, Transform, WeightRow
+from keras_bert_layers.checkpoints.weights.table import Layout, StoredWeight, Transform, WeightRow, pooler_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 from keras_bert_layers.layers.lora import is_lora
 
@@ -84,8 +84,9 @@ def save_peft(model: Any, directory: str | os.PathLike[str], *, base: str | os.P
         raise TypeError(checks.message(OWNER, "base", "be a name, a path or None", base))
     written = WrittenModel(model, Layout.HUGGINGFACE, owner=OWNER)
     form = HuggingFaceForm(written)
-    written.check_weights(tuple({*form.rows, *POOLER_ROWS}))
-    complete = (*(POOLER_ROWS if written.task is not None and written.task.pooled else ()), *written.head)
+    pooler = pooler_rows(written.backbone.parts)
+    written.check_weights(tuple({*form.rows, *pooler}))
+    complete = (*(pooler if written.task is not None and written.task.pooled else ()), *written.head)
     _check_lora(written, complete)
     rank, alpha = written.backbone.lora_rank, written.backbone.lora_alpha
     tensors = written.tensors((*complete, *_matrices(form.rows)), lambda name: PREFIX + form.file_name(name))

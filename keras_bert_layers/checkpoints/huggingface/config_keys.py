@@ -49,7 +49,6 @@ _OTHER_TYPES = {
     "albert": "ALBERT has one block that all layers share, and SentencePiece tokens.",
     "deberta": "DeBERTa's attention reads content and relative positions apart.",
     "deberta-v2": "DeBERTa's attention reads content and relative positions apart, and its tokens are SentencePiece's.",
-    "modernbert": "ModernBERT has rotary positions, gated layers and attention to neighbours only.",
     "nomic_bert": "NomicBERT has rotary positions and gated layers.",
 }
 # Why a value of these keys is refused.
@@ -99,6 +98,7 @@ _NOT_READ = {
     **dict.fromkeys(("cell", "structure", "pre_trained", "training", "emb_size"), "of TinyBERT's distillation"),
     **dict.fromkeys(("language", "name", "split", "transformers.js_config", "binary_labels"), "a description"),
     **dict.fromkeys(("auto_map", "trust_remote_code"), "a checkpoint's own code is never run"),
+    "mlp_dropout": "of training",
     "num_rnn_layer": "of a layer after the encoder",
 }
 _NOT_READ_BEGINNINGS = {"rnn": "of a layer after the encoder", "summary_": "of a head that BERT does not have"}
@@ -128,8 +128,7 @@ def config_from_huggingface(values: Mapping[str, Any], *, strict: bool = False) 
         'gelu_tanh'
     """
     fields = read_fields(values)
-    parts = _checked_family(values).parts.read(values)
-    if parts is not None:
+    if _checked_family(values).parts.read(values, BertConfig(**fields)) is not None:
         cure = "A config does not hold its other parts. `load_backbone(source)` has both, as `config` and `parts`."
         raise ValueError(checks.message(_READER, "model_type", "have BERT's own parts", values["model_type"], cure))
     unknown = {key: values[key] for key, reason in ignored_keys(values).items() if reason == UNKNOWN}
@@ -165,7 +164,7 @@ def config_to_huggingface(config: BertConfig, parts: EncoderParts | None = None)
     values = {key: getattr(config, name) for key, name in TRANSFORMERS_NAMES.items()}
     values["hidden_act"] = _WRITTEN_ACTIVATIONS[config.activation]
     family = family_of(config, parts)
-    stated = {} if parts is None else family.parts.written(parts) or {}
+    stated = {} if parts is None else family.parts.written(parts, config) or {}
     return {**family.own_values("config_to_huggingface", values, config), **stated}
 
 

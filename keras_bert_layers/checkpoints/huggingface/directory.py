@@ -19,7 +19,7 @@ from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, me
 from keras_bert_layers.checkpoints.huggingface.byte_level_files import MERGES, byte_level_options
 from keras_bert_layers.checkpoints.huggingface.config_keys import ignored_keys, read_fields
 from keras_bert_layers.checkpoints.huggingface.families import stated_family
-from keras_bert_layers.checkpoints.huggingface.family import BERT, UNREAD, Family
+from keras_bert_layers.checkpoints.huggingface.family import BERT, SEQUENCE_CLASS, UNREAD, Family, stated_names
 from keras_bert_layers.checkpoints.huggingface.heads import HuggingFaceHeads
 from keras_bert_layers.checkpoints.huggingface.quantization import without_quantization
 from keras_bert_layers.checkpoints.huggingface.sentence_piece_files import model_file, sentence_piece_options
@@ -148,7 +148,8 @@ class HuggingFaceDirectory(Checkpoint):
     @cached_property
     def parts(self) -> EncoderParts | None:
         """The parts of the model type."""
-        return self.family.parts.read(self.config_values)
+        with naming(self.folder / "config.json"):
+            return self.family.parts.read(self.config_values, self.config)
 
     def ignored_keys(self) -> dict[str, str]:
         """The keys of `config.json` that transformers itself does not write."""
@@ -171,6 +172,7 @@ class HuggingFaceDirectory(Checkpoint):
             shapes={name: infos[stored].shape for name, stored in self.stored_names(infos).items()},
             stored=infos,
             activation=self.config.activation,
+            parts=self.parts,
             decoder_is_embedding=self._decoder_is_embedding,
         )
 
@@ -208,7 +210,13 @@ class HuggingFaceDirectory(Checkpoint):
 
     def table_name(self, name: str) -> str:
         """See `Checkpoint`."""
-        return table_name(self.family.names.table_name(name))
+        return table_name(self.family.names.table_name(name, self._bert_class))
+
+    @cached_property
+    def _bert_class(self) -> str:
+        """The class that `config.json` names, by BERT's name of it; that of classifiers if there is none."""
+        names = stated_names(self.config_values) if (self.folder / "config.json").is_file() else []
+        return self.family.bert_class(names[0]) if names else SEQUENCE_CLASS
 
     def stored_names(self, names: Iterable[str]) -> dict[str, str]:
         """See `Checkpoint`; a pooler that no class of transformers reads stays under a name of its own."""

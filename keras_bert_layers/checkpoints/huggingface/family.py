@@ -39,6 +39,7 @@ class TensorNames:
         block_tensors: beginning of a name in a block -> BERT's.
         tensors: beginning of another tensor's name -> BERT's.
         class_tensors: the same of one class, by the name of BERT's class.
+        is_by_class: whether a name in a head is of another weight in each class.
         has_one_bias: whether the masked language model's bias has one name, where BERT has a second for the decoder's.
         ignored: beginning of a tensor's name -> why it may be ignored.
     """
@@ -48,11 +49,16 @@ class TensorNames:
     block_tensors: Mapping[str, str] = _empty()
     tensors: Mapping[str, str] = _empty()
     class_tensors: Mapping[str, Mapping[str, str]] = _empty()
+    is_by_class: bool = False
     has_one_bias: bool = False
     ignored: Mapping[str, str] = _empty()
 
-    def table_name(self, name: str) -> str:
+    def table_name(self, name: str, bert_class: str | None = None) -> str:
         """BERT's name, without a prefix, for the name of a tensor in a file.
+
+        Args:
+            name: the name in the file.
+            bert_class: the file's class, by the name of BERT's, which counts if the names are by class.
 
         Examples:
             >>> TensorNames(prefix="electra.").table_name("electra.encoder.layer.0.output.dense.bias")
@@ -63,8 +69,9 @@ class TensorNames:
             index, _, rest = name.removeprefix(self.block).partition(".")
             return f"{_BLOCK}{index}.{_renamed(rest, self.block_tensors)}"
         renames = dict(self.tensors)
-        for more in self.class_tensors.values():
-            renames |= more
+        for name_of_class, more in self.class_tensors.items():
+            if not self.is_by_class or name_of_class == bert_class:
+                renames |= more
         return _renamed(name, renames)
 
     def unread_poolers(self, names: Collection[str]) -> set[str]:
@@ -80,6 +87,8 @@ class TensorNames:
             bert_class: the name of BERT's class.
             names: the tensors' names in the file.
         """
+        if self.is_by_class:
+            return True
         beginnings = {beginning for renames in self.class_tensors.values() for beginning in renames}
         found = {beginning for beginning in beginnings for name in names if name.startswith(beginning)}
         return found == set(self.class_tensors.get(bert_class, ()))
@@ -106,7 +115,7 @@ class TensorNames:
             own = _renamed(
                 name, {_DECODER_BIAS: renames.get(_BIAS, _BIAS), **renames} if self.has_one_bias else renames
             )
-        is_head = not own.startswith(("embeddings", _ENCODER, self.block, "pooler."))
+        is_head = not (name.startswith(("embeddings", _ENCODER)) or own.startswith("pooler."))
         return own if is_head or bert_class == BARE_CLASS else self.prefix + own
 
 
@@ -125,11 +134,11 @@ def _inverse(renames: Mapping[str, str]) -> dict[str, str]:
 class PartsForm:
     """How a model type's `config.json` states the parts of the encoder; this one is BERT's, which are never stated."""
 
-    def read(self, values: Mapping[str, Any]) -> EncoderParts | None:
+    def read(self, values: Mapping[str, Any], config: BertConfig) -> EncoderParts | None:
         """The parts by the content of a `config.json`; None for BERT's own."""
         return None
 
-    def written(self, parts: EncoderParts) -> dict[str, Any] | None:
+    def written(self, parts: EncoderParts, config: BertConfig) -> dict[str, Any] | None:
         """The keys of `config.json` that state these parts; None if the model type has no such parts."""
         return {} if parts.are_of_bert else None
 

@@ -16,11 +16,13 @@ from keras_bert_layers.checkpoints.task_table import TASKS, one_output_heads
 from keras_bert_layers.checkpoints.weights.table import (
     MASKED_LM_ROWS,
     NEXT_SENTENCE_CLASSIFIER_ROWS,
-    POOLER_ROWS,
     WeightRow,
+    head_rows,
+    pooler_rows,
     untied,
     with_decoder_bias,
 )
+from keras_bert_layers.layers.encoder_parts import EncoderParts
 
 _PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")
 # The label 0 means that the second text follows the first: transformers, modeling_bert.py,
@@ -66,6 +68,7 @@ class HuggingFaceHeads:
         shapes: the tensors' shapes, by their names in the table of weight names.
         stored: the tensors' names in the file.
         activation: the encoder's activation.
+        parts: the encoder's parts; None for BERT's own.
         decoder_is_embedding: whether the masked language model's decoder is the token embedding, if both are stored.
     """
 
@@ -75,6 +78,7 @@ class HuggingFaceHeads:
     shapes: Mapping[str, tuple[int, ...]]
     stored: Collection[str]
     activation: str
+    parts: EncoderParts | None
     decoder_is_embedding: Callable[[], bool]
 
     @cached_property
@@ -112,7 +116,7 @@ class HuggingFaceHeads:
     def _fits(self, name: str) -> bool:
         """Whether the head of a class is there, and all that it reads unless the config states the class."""
         task, is_stated = TASKS[_CLASSES[name]], name in self._stated
-        if not self._has(NEXT_SENTENCE.rows if name == _NEXT_SENTENCE else task.head):
+        if not self._has(NEXT_SENTENCE.rows if name == _NEXT_SENTENCE else head_rows(task.head, self.parts)):
             return False
         if task.huggingface in _CLASSIFIERS and not self.family.names.may_have(task.huggingface, self.stored):
             return False
@@ -123,7 +127,7 @@ class HuggingFaceHeads:
             return False
         if task.name == "token_classifier":
             return is_stated or number != 1
-        return is_stated or not task.pooled or self._has(POOLER_ROWS)
+        return is_stated or not task.pooled or self._has(pooler_rows(self.parts))
 
     def _has(self, rows: tuple[WeightRow, ...]) -> bool:
         """Whether every row has its tensor."""
@@ -134,7 +138,7 @@ class HuggingFaceHeads:
     def _classifier_outputs(self) -> int | None:
         """The number of outputs of `classifier`; None if it is not a dense layer on the encoder's outputs."""
         weight, bias = self.shapes.get("classifier.weight", ()), self.shapes.get("classifier.bias", ())
-        width = self.shapes.get("encoder.layer.0.attention.self.query.weight", (0, 0))[-1]
+        width = self.shapes.get("encoder.layer.0.attention.output.dense.weight", (0, 0))[-1]
         return weight[0] if len(weight) == 2 and weight[1] == width and bias == weight[:1] else None
 
     def _heads_of(self, name: str) -> tuple[TrainedHead, ...]:
@@ -195,7 +199,8 @@ class HuggingFaceHeads:
     def _completed(self, head: TrainedHead, *, is_stated: bool) -> TrainedHead:
         """The head with the options in which its model type differs from BERT."""
         own = self.family.head_options(head.name, self.config, self.activation)
-        return dataclasses.replace(head, options={**head.options, **own}, stated=is_stated)
+        rows = head_rows(head.rows, self.parts)
+        return dataclasses.replace(head, options={**head.options, **own}, rows=rows, stated=is_stated)
 
     def lacks(self) -> str:
         """The class in the config whose head the tensors lack, as the end of a sentence; "" if there is none.
@@ -258,12 +263,16 @@ class HuggingFaceHeads:
         cure = f"To train a new head instead: `{row.class_name}(load_backbone(source), ...)`."
         is_classifier = row.huggingface in _CLASSIFIERS
         if is_classifier and self._classifier_outputs is not None and len(names) == 2:
-            if row.pooled and not self._has(POOLER_ROWS):
+            if row.pooled and not self._has(pooler_rows(self.parts)):
                 raise CheckpointError(
                     f"{found}. It would read the pooled output, and the weights lack the pooler. {cure}"
                 )
             return True
-        missing = [str(part.huggingface.name) for part in row.head if part.huggingface and not self._has((part,))]
+        missing = [
+            str(part.huggingface.name)
+            for part in head_rows(row.head, self.parts)
+            if part.huggingface and not self._has((part,))
+        ]
         if not is_classifier and missing:
             raise CheckpointError(f"{found}. It lacks {', '.join(missing)}. {cure}")
         raise CheckpointError(f"{found}. {self._in_keras(row.pooled, names)} {cure}")
@@ -275,7 +284,7 @@ class HuggingFaceHeads:
         dense += [f"keras.layers.Dense({width})" for width in layers[-1:]]
         inputs = 'backbone.output["sequence_output"]'
         if is_pooled:
-            inputs = 'backbone.output["pooled_output"]' if self._has(POOLER_ROWS) else f"{inputs}[:, 0]"
+            inputs = 'backbone.output["pooled_output"]' if self._has(pooler_rows(self.parts)) else f"{inputs}[:, 0]"
         return (
             f"Add it in Keras: `backbone = load_backbone(source)` and `keras.Model(backbone.input, keras.Sequential(["
             f"{', '.join(dense)}])({inputs}))`, with the activations that it was trained with, which no file states, "

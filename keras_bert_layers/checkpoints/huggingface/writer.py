@@ -24,12 +24,12 @@ from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import co
 from keras_bert_layers.checkpoints.sentence_transformers.modules import ACTIVATIONS
 from keras_bert_layers.checkpoints.sentence_transformers.writer import checked_projections, write_sentence_transformers
 from keras_bert_layers.checkpoints.weights.table import (
-    POOLER_ROWS,
     Layout,
     WeightRow,
     backbone_rows,
     dense_projection_rows,
     encoder_rows,
+    pooler_rows,
 )
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 from keras_bert_layers.export.onnx import write_onnx_of_ids
@@ -229,7 +229,7 @@ def save_huggingface(
     is_sentence_encoder = isinstance(model, BertSentenceEncoder | BertDualEncoder)
     # A pooler that nothing reads is not written.
     dense_rows = dense_projection_rows(len(checked_projections(OWNER, model)))
-    written.check_weights(tuple({*form.rows, *POOLER_ROWS, *dense_rows}))
+    written.check_weights(tuple({*form.rows, *pooler_rows(written.backbone.parts), *dense_rows}))
     preprocessor = written.preprocessor
     max_length = None if preprocessor is None else _max_length(model, preprocessor)
     _warn_of_losses(written, form)

@@ -12,7 +12,7 @@ from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, firs
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, stored_dtype
 from keras_bert_layers.checkpoints.weights.model_tensors import weights_by_row
 from keras_bert_layers.checkpoints.weights.reports import UNKNOWN, LoadReport, moved, remember_report
-from keras_bert_layers.checkpoints.weights.table import POOLER_ROWS, StoredWeight, WeightRow
+from keras_bert_layers.checkpoints.weights.table import StoredWeight, WeightRow, pooler_rows
 from keras_bert_layers.layers.initializers import aligned_zeros, shared_tensor, truncated_normal
 
 logger = logging.getLogger("keras_bert_layers.checkpoints")
@@ -106,11 +106,17 @@ def check_sizes(rows: Sequence[WeightRow], checkpoint: Checkpoint, tensors: Tens
         "embedding/segment_embedding": (config.num_segments, width),
         "embedding/position_embedding": (config.max_sequence_length + config.position_offset, width),
         "encoder_block_0/attention/query_key_value/kernel": (hidden, 3 * hidden),
-        "encoder_block_0/feed_forward/intermediate/kernel": (hidden, config.intermediate_dim),
+        "encoder_block_0/feed_forward/intermediate/kernel": (hidden, _inner_width(checkpoint)),
     }
     for match in _matches(rows, checkpoint.stored_names(tensors.infos), checkpoint)[0]:
         if match.row.ours in shapes:
             _check_tensor(match, shapes[match.row.ours], tensors, checkpoint)
+
+
+def _inner_width(checkpoint: Checkpoint) -> int:
+    """The width of the first product of a feed-forward layer, which with a gate has two parts."""
+    has_gate = checkpoint.parts is not None and checkpoint.parts.feed_forward is not None
+    return (2 if has_gate else 1) * checkpoint.config.intermediate_dim
 
 
 def check_num_layers(checkpoint: Checkpoint, tensors: TensorFile) -> None:
@@ -134,9 +140,9 @@ def _matches(
             absent.append((row, stored.name))
         else:
             matches.append(_Match(row, stored, name))
-    pooler = {row.ours for row in POOLER_ROWS}
+    pooler = {row.ours for row in pooler_rows(checkpoint.parts)}
     new_rows = [row for row, _ in absent if row.ours in pooler]
-    if len(new_rows) == len(POOLER_ROWS):
+    if len(new_rows) == len(pooler):
         absent = [(row, name) for row, name in absent if row.ours not in pooler]
     if absent:
         raise CheckpointError(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -192,7 +192,23 @@ RELATIVE_POSITION_ROWS = (
     WeightRow("positions/bucket_bias", huggingface=StoredWeight("encoder.relative_attention_bias.weight")),
 )
 
+# ModernBERT's LayerNorm after its last block.
+FINAL_NORM_ROWS = _layer(_NORM, "final_layer_norm", None, None, "encoder.final_layer_norm")  # [H] [H]
+
 POOLER_ROWS = _layer(_DENSE, "pooler/dense", "bert/pooler/dense", "pooled_dense")  # [H, H] [H]
+
+_MASKED_LM = "cls.predictions.transform."
+# ModernBERT's pooler has a LayerNorm, and its heads on tokens have such a layer too.
+# Like transformers, a new one begins with what the masked language model's head has learnt.
+_NORMALIZED_POOLER_ROWS = tuple(
+    WeightRow(row.ours, huggingface=dataclasses.replace(row.huggingface, alias=_MASKED_LM + row.huggingface.name[7:]))
+    for row in (*POOLER_ROWS, *_layer(_NORM, "pooler/layer_norm", None, None, "pooler.LayerNorm"))
+    if row.huggingface is not None
+)
+_TOKEN_TRANSFORM_ROWS = (
+    *_layer(_DENSE, "head_transform/dense", None, None, "head.dense"),  # [H, H] [H]
+    *_layer(_NORM, "head_transform/layer_norm", None, None, "head.norm"),  # [H] [H]
+)
 
 _TRANSFORM = "cls/predictions/transform"
 MASKED_LM_ROWS = (
@@ -236,17 +252,19 @@ SPAN_ROWS = _layer(_OUTPUT, "span_head/dense", "cls/squad/", None, "qa_outputs")
 MULTIPLE_CHOICE_ROWS = _layer(_DENSE, "multiple_choice_head/dense", None, None, "classifier")  # [H, 1] [1]
 
 
-def _block_rows(index: int) -> Iterator[WeightRow]:
+def _block_rows(index: int, *, is_merged: bool) -> Iterator[WeightRow]:
     """The rows of an encoder block."""
 
     def layer(weights: _Ends, ours: str, name: str, kerashub: str) -> tuple[WeightRow, ...]:
         google = f"bert/encoder/layer_{index}/{name}"
         return _layer(weights, f"encoder_block_{index}/{ours}", google, f"transformer_layer_{index}/{kerashub}")
 
-    for part, name in enumerate(("query", "key", "value")):  # [H, H] [H]
+    for part, name in enumerate(() if is_merged else ("query", "key", "value")):  # [H, H] [H]
         names = f"attention/self/{name}", f"self_attention_layer/{name}"
         for row in layer(_HEADS_OUT, "attention/query_key_value", *names):
             yield dataclasses.replace(row, qkv_index=part)
+    if is_merged:  # [H, 3 H] [3 H]
+        yield from layer(_DENSE, "attention/query_key_value", "attention/self/query_key_value", "none")
     # [H, H] [H]
     yield from layer(_HEADS_IN, "attention/output", "attention/output/dense", "self_attention_layer/attention_output")
     # [H] [H]
@@ -270,11 +288,45 @@ def dense_projection_rows(count: int) -> tuple[WeightRow, ...]:
 
 def encoder_rows(config: BertConfig, parts: EncoderParts | None = None) -> tuple[WeightRow, ...]:
     """The rows of an encoder's weights except those of the pooler, which some checkpoints do not have."""
-    projection = () if config.embedding_dim is None else PROJECTION_ROWS
-    blocks = [row for index in range(config.num_layers) for row in _block_rows(index)]
-    embeddings = EMBEDDING_ROWS if config.num_segments else (EMBEDDING_ROWS[0], *EMBEDDING_ROWS[2:])
-    has_bias = parts is not None and parts.positions is not None
-    return (*embeddings, *projection, *blocks, *(RELATIVE_POSITION_ROWS if has_bias else ()))
+    has_positions, has_table = True, False
+    if parts is not None and parts.positions is not None:
+        has_positions = has_table = parts.positions.keeps_position_embedding
+    is_absent = {1: not config.num_segments, 2: not has_positions}
+    rows = [row for index, row in enumerate(EMBEDDING_ROWS) if not is_absent.get(index)]
+    rows += () if config.embedding_dim is None else PROJECTION_ROWS
+    for index in range(config.num_layers):
+        # The only encoder without biases, ModernBERT, stores query, key and value as one tensor.
+        rows += _block_rows(index, is_merged=parts is not None and not parts.use_bias)
+    rows += RELATIVE_POSITION_ROWS if has_table else ()
+    if parts is None or parts.are_of_bert:
+        return tuple(rows)
+    rows += FINAL_NORM_ROWS if parts.normalize_first else ()
+    if not parts.normalizes_first_attention:
+        rows = [row for row in rows if not row.ours.startswith("encoder_block_0/attention_layer_norm/")]
+    return _with_biases(rows, parts)
+
+
+def pooler_rows(parts: EncoderParts | None = None) -> tuple[WeightRow, ...]:
+    """The rows of an encoder's pooler."""
+    if parts is None or not parts.normalizes_heads:
+        return POOLER_ROWS
+    return _with_biases(_NORMALIZED_POOLER_ROWS, parts)
+
+
+def head_rows(head: tuple[WeightRow, ...], parts: EncoderParts | None = None) -> tuple[WeightRow, ...]:
+    """The rows of a task's head on an encoder with these parts, by those on a BERT."""
+    if parts is None or not parts.normalizes_heads:
+        return head
+    if head in (TOKEN_CLASSIFIER_ROWS, SPAN_ROWS):
+        return (*_with_biases(_TOKEN_TRANSFORM_ROWS, parts), *head)
+    transform = tuple(row for row in head if row.ours.startswith(("masked_lm_head/dense/", "masked_lm_head/layer_")))
+    kept = {*_with_biases(transform, parts)}
+    return tuple(row for row in head if row not in transform or row in kept)
+
+
+def _with_biases(rows: Iterable[WeightRow], parts: EncoderParts) -> tuple[WeightRow, ...]:
+    """The rows of layers that have biases only with `use_bias`."""
+    return tuple(row for row in rows if parts.use_bias or not row.ours.endswith(("/bias", "/beta")))
 
 
 def backbone_rows(config: BertConfig, parts: EncoderParts | None = None) -> tuple[WeightRow, ...]:
@@ -285,8 +337,8 @@ def backbone_rows(config: BertConfig, parts: EncoderParts | None = None) -> tupl
         parts: the backbone's parts; None for BERT's own.
 
     Returns:
-        5 rows of the embedding (4 without segments), 2 more for a narrower embedding, 16 of each block, and 2 of the
-        pooler.
+        Of a BERT, 5 rows of the embedding (4 without segments), 2 more for a narrower embedding, 16 of each block, and
+        2 of the pooler.
 
     Examples:
         >>> config = BertConfig(vocabulary_size=9, hidden_dim=8, num_layers=2, num_heads=2, intermediate_dim=7)
@@ -295,4 +347,4 @@ def backbone_rows(config: BertConfig, parts: EncoderParts | None = None) -> tupl
         >>> backbone_rows(config)[5].huggingface.name
         'encoder.layer.0.attention.self.query.weight'
     """
-    return (*encoder_rows(config, parts), *POOLER_ROWS)
+    return (*encoder_rows(config, parts), *pooler_rows(parts))

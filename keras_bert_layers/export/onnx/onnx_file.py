@@ -28,6 +28,7 @@ from keras_bert_layers.export.onnx._graph import INT32, INT64, Answer, Graph, Te
 from keras_bert_layers.export.onnx._rows_graph import Rows, rows_of
 from keras_bert_layers.export.onnx._tokenizer_graph import TokenizerGraph, Tokens, bounded
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES, check_max_bytes
+from keras_bert_layers.layers import HeadTransform
 from keras_bert_layers.preprocessing import BertTokenizer
 
 # A protocol buffer holds 2 GB, of which the vocabulary and the tables take some. Smaller tensors stay in it.
@@ -209,8 +210,26 @@ class OnnxModel:
 
     def pooler(self, hidden: Tensor) -> Tensor:
         """What the backbone's pooler makes of hidden states."""
-        pooler = self._task.backbone.get_layer("pooler")
-        return activation(dense(first_tokens(hidden), pooler.dense), pooler.activation)
+        backbone = self._task.backbone
+        pooler = backbone.get_layer("pooler")
+        if backbone.parts.pooling == "mean":
+            raise ValueError(checks.message("export", "backbone.parts.pooling", "be 'first'", "mean", _MEAN))
+        return _transformed(first_tokens(hidden), pooler)
+
+    def head_states(self, rows: Rows) -> Tensor:
+        """The hidden states that a head on tokens reads."""
+        hidden = self.hidden(rows)
+        transform = next((layer for layer in self._task.layers if layer.name == "head_transform"), None)
+        return hidden if transform is None else _transformed(hidden, transform)
+
+
+_MEAN = "An ONNX file has no pooler of a mean yet. Export a SavedModel."
+
+
+def _transformed(hidden: Tensor, layer: Any) -> Tensor:
+    """What a `Pooler` or a `HeadTransform` makes of vectors."""
+    hidden = activation(dense(hidden, layer.dense), layer.activation)
+    return layer_norm(hidden, layer.layer_norm) if isinstance(layer, HeadTransform) else hidden
 
 
 def _largest_inputs(backbone: Any, preprocessor: Any) -> dict[int, np.ndarray]:

@@ -56,6 +56,7 @@ def masked_lm_head(
         activation=config.activation if activation is None else activation,
         layer_norm_epsilon=config.layer_norm_epsilon if layer_norm_epsilon is None else layer_norm_epsilon,
         tie_weights=tie_weights,
+        use_bias=backbone.parts.use_bias,
         **head_options(backbone, "masked_lm_head"),
     )
 

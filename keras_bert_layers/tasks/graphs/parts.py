@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.backbone import BertBackbone, head_transform
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
@@ -41,6 +41,21 @@ def backbones_of(model: Any) -> list[BertBackbone]:
 def head_options(backbone: BertBackbone, name: str) -> dict[str, Any]:
     """The keyword arguments that the heads of all tasks have in common."""
     return {"initializer_range": backbone.config.initializer_range, "dtype": backbone.dtype_policy, "name": name}
+
+
+def head_states(backbone: BertBackbone, ids: Any) -> Any:
+    """The hidden states that a head on tokens reads, `(batch, sequence, hidden_dim)`.
+
+    Of an encoder with `normalizes_heads` they go through a `HeadTransform`, a part of the head. It begins as a copy of
+    the pooler, which may hold what the head of a masked language model has learnt.
+    """
+    hidden = backbone(ids)["sequence_output"]
+    transform = head_transform(backbone.config, backbone.parts, **head_options(backbone, "head_transform"))
+    if transform is None:
+        return hidden
+    hidden = transform(hidden)
+    transform.set_weights(backbone.get_layer("pooler").get_weights())
+    return hidden
 
 
 def check_sizes(owner: str, config: BertConfig, preprocessor: Any) -> None:
