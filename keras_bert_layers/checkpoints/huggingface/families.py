@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.huggingface.family import (
@@ -21,6 +21,7 @@ from keras_bert_layers.config import BertConfig
 
 if TYPE_CHECKING:
     from keras_bert_layers.layers.encoder_parts import EncoderParts
+    from keras_bert_layers.layers.positions import RotaryPositions
 
 # DistilBERT: BERT without segments and without a pooler.
 #
@@ -238,7 +239,7 @@ class _ModernParts(PartsForm):
 
     def written(self, parts: EncoderParts, config: BertConfig) -> dict[str, Any] | None:
         local, positions = parts.local_attention, parts.positions
-        if local is None or any(getattr(part, "base", None) is None for part in (local.positions, positions)):
+        if local is None or not (_is_rotary(local.positions) and _is_rotary(positions)):
             return None
         values = {
             "global_attn_every_n_layers": local.global_every,
@@ -249,6 +250,10 @@ class _ModernParts(PartsForm):
         }
         same = self.read(values, config)
         return values if _described(same) == _described(parts) else None
+
+
+def _is_rotary(positions: Any) -> TypeGuard[RotaryPositions]:
+    return hasattr(positions, "base")
 
 
 def _described(part: Any) -> Any:

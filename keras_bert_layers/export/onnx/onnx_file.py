@@ -23,6 +23,7 @@ from keras_bert_layers.export.onnx._encoder_graph import (
     dense,
     first_tokens,
     hidden_states,
+    layer_norm,
 )
 from keras_bert_layers.export.onnx._graph import INT32, INT64, Answer, Graph, Tensor
 from keras_bert_layers.export.onnx._rows_graph import Rows, rows_of
