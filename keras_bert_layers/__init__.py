@@ -30,6 +30,7 @@ _REGISTERED = {
     "GoogleWarmupLinearDecay": "optimizers",
     "GatedFeedForward": "layers",
     "HeadTail": "preprocessing",
+    "HeadTransform": "layers",
     "MaskedAccuracy": "metrics",
     "MaskedLMGenerator": "preprocessing",
     "MaskedLMHead": "layers",

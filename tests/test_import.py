@@ -151,5 +151,11 @@ def test_a_misspelled_name_names_the_right_one(package, name, near):
     assert "Did you mean: " not in "".join(traceback.format_exception(error.value))  # by Python, a second time
 
 
+def test_names_of_relatives_are_names_of_the_same_classes():
+    assert kbl.RobertaClassifier is kbl.tasks.ModernBertClassifier is kbl.BertClassifier
+    with pytest.raises(AttributeError, match=r"'RobertaForSequenceClassification'. Did you mean `BertClassifier`\?"):
+        kbl.RobertaForSequenceClassification  # noqa: B018
+
+
 def test_version_is_the_installed_one():
     assert kbl.__version__[0].isdigit()

@@ -22,6 +22,8 @@ OTHER_LIBRARIES = {
     "SentenceTransformer": "BertSentenceEncoder",
     "load_model": "load_task",
 }
+# The relatives of BERT in the names of transformers' classes: `RobertaClassifier` is another name of `BertClassifier`.
+RELATIVES = ("DistilBert", "Electra", "XLMRoberta", "Roberta", "Camembert", "MPNet", "ModernBert")
 
 
 class LazyModule(ModuleType):
@@ -60,6 +62,8 @@ class _LazyPackage(ModuleType):
     _homes: Mapping[str, str]
 
     def __getattr__(self, name: str) -> Any:
+        if (own := _name_of_bert(name)) in self._homes:
+            return getattr(self, own)
         home = self._homes.get(name, self.__name__)
         value = self._submodule(name) if home == self.__name__ else getattr(importlib.import_module(home), name)
         super().__setattr__(name, value)
@@ -74,7 +78,8 @@ class _LazyPackage(ModuleType):
         except ModuleNotFoundError as error:
             if error.name != own:
                 raise
-        near = [OTHER_LIBRARIES[name]] if name in OTHER_LIBRARIES else difflib.get_close_matches(name, dir(self), n=1)
+        near = [OTHER_LIBRARIES.get(_name_of_bert(name) or name, "")]
+        near = near if near[0] else difflib.get_close_matches(name, dir(self), n=1)
         hint = f" Did you mean `{near[0]}`?" if near else ""
         # Without an object, as Python would add a second hint; its own does not reach notebooks.
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}.{hint}", name=name, obj=None)
@@ -86,6 +91,17 @@ class _LazyPackage(ModuleType):
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._homes})
+
+
+def _name_of_bert(name: str) -> str:
+    """BERT's name for a class that is named after a relative; "" for any other name.
+
+    Examples:
+        >>> _name_of_bert("RobertaClassifier"), _name_of_bert("load_task")
+        ('BertClassifier', '')
+    """
+    prefix = next((prefix for prefix in RELATIVES if name.startswith(prefix)), None)
+    return "" if prefix is None else "Bert" + name.removeprefix(prefix)
 
 
 def make_lazy(package: str, file: str) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""DistilBERT, ELECTRA, XLM-RoBERTa and MPNet: transformers' directories read here, and ours read by transformers."""
+"""DistilBERT, ELECTRA, XLM-RoBERTa, MPNet and ModernBERT: transformers' directories read here, and ours read by transformers."""
 
 import dataclasses
 import json
@@ -45,6 +45,13 @@ DISTILBERT = {
 ELECTRA = {**BERT_SIZES, "type_vocab_size": 3, "layer_norm_eps": 1e-7, "classifier_dropout": 0.25}
 ROBERTA = {**ELECTRA, "max_position_embeddings": 21, "type_vocab_size": 1, "layer_norm_eps": 1e-5, "pad_token_id": 1}
 MPNET = {**BERT_SIZES, "max_position_embeddings": 21, "layer_norm_eps": 1e-5, "hidden_act": "gelu_new"}
+# Rows of 19 tokens, a window of 9: near tokens in blocks 1 and 2.
+MODERNBERT = {
+    **BERT_SIZES,
+    **{"num_hidden_layers": 4, "local_attention": 8, "max_position_embeddings": 40, "pad_token_id": 1},
+    **{"bos_token_id": 2, "cls_token_id": 2, "eos_token_id": 3, "sep_token_id": 3, "classifier_dropout": 0.25},
+    "intermediate_size": 30,
+}
 # Name -> the beginning of the classes in transformers, the one that we write, and the config.
 RELATIVES = {
     "distilbert": ("DistilBert", "DistilBert", DISTILBERT),
@@ -61,6 +68,12 @@ RELATIVES = {
     "camembert": ("Camembert", "XLMRoberta", ROBERTA),
     "roberta": ("Roberta", "XLMRoberta", ROBERTA),
     "mpnet": ("MPNet", "MPNet", MPNET),
+    "modernbert": ("ModernBert", "ModernBert", MODERNBERT),
+    "modernbert_mean": (
+        "ModernBert",
+        "ModernBert",
+        {**MODERNBERT, "classifier_pooling": "mean", "hidden_activation": "silu", "global_attn_every_n_layers": 2},
+    ),
 }
 TASKS = {
     "Model": None,
@@ -70,12 +83,13 @@ TASKS = {
     "ForMultipleChoice": "multiple_choice",
     "ForMaskedLM": "masked_lm",
 }
-# All heads of four; of the others, the heads that read what they change.
+# All heads of five; of the others, the heads that read what they change.
 CASES = [
-    *((name, head) for name in ("distilbert", "electra", "xlm_roberta", "mpnet") for head in TASKS),
+    *((name, head) for name in ("distilbert", "electra", "xlm_roberta", "mpnet", "modernbert") for head in TASKS),
     *(("electra_wide", head) for head in ("Model", "ForSequenceClassification", "ForMaskedLM")),
     *(("xlm_roberta_segments", head) for head in ("Model", "ForMaskedLM", "ForSequenceClassification")),
     *((name, "Model") for name in ("distilbert_sinusoidal", "distilbert_relu", "camembert", "roberta")),
+    *(("modernbert_mean", head) for head in ("ForSequenceClassification", "ForMultipleChoice", "ForMaskedLM")),
     *(("distilbert_relu", "ForMaskedLM"), ("camembert", "ForSequenceClassification"), ("roberta", "ForMaskedLM")),
 ]
 
@@ -259,6 +273,16 @@ def test_saved_model_in_a_fresh_process(torch, transformers, our_models, tmp_pat
         logits = model.eval()(**tokenizer(our_models.TEXTS, padding=True, truncation=True, return_tensors="pt")).logits
     served = np.load(tmp_path / "probabilities.npy")
     np.testing.assert_allclose(served, torch.softmax(logits, -1).numpy(), rtol=0, atol=TOLERANCE)
+
+
+def test_distances_of_mpnet(transformers):
+    """Each distance has the number that it has in transformers, also the long ones that share one."""
+    from keras_bert_layers.layers import RelativePositionBias
+
+    distances = np.arange(-600, 601)
+    torch = pytest.importorskip("torch")
+    theirs = transformers.models.mpnet.modeling_mpnet.MPNetEncoder.relative_position_bucket(torch.tensor(distances))
+    np.testing.assert_array_equal(RelativePositionBias().buckets(distances), theirs)
 
 
 def test_generators_and_discriminators(torch, transformers, inputs, tmp_path):

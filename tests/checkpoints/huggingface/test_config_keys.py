@@ -168,13 +168,29 @@ def test_huggingface_old_files_of_another_model():
 def test_another_model_is_named_before_anything_else_of_its_config():
     for kind, reason in (
         ("albert", "one block that all layers share"),
-        ("modernbert", "rotary"),
-        ("mpnet", "relative"),
+        ("deberta-v2", "content and relative positions"),
+        ("nomic_bert", "rotary"),
     ):
         with pytest.raises(
             ValueError, match=rf"`model_type` must be one of \['bert', .*\. Received: model_type='{kind}'\..*{reason}"
         ):
             config_from_huggingface({"model_type": kind, "n_layers": 6, "is_decoder": True})
+
+
+MPNET = {**{key: value for key, value in HUGGINGFACE.items() if key != "type_vocab_size"}, "model_type": "mpnet"}
+
+
+def test_a_config_does_not_hold_the_parts_of_a_model():
+    with pytest.raises(
+        ValueError, match=r"`model_type` must have BERT's own parts\. .*`load_backbone\(source\)` has both"
+    ):
+        config_from_huggingface(MPNET)
+
+
+@pytest.mark.parametrize("values", [{"relative_attention_num_buckets": 16}, {"pad_token_id": 0}])
+def test_settings_that_transformers_does_not_compute_with(values):
+    with pytest.raises(ValueError, match=f"`{next(iter(values))}` must be "):
+        config_from_huggingface({**MPNET, **values})
 
 
 def test_unknown_keys_of_huggingface():
