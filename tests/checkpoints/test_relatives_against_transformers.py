@@ -1,4 +1,4 @@
-"""DistilBERT, ELECTRA, XLM-RoBERTa, MPNet and ModernBERT: transformers' directories read here, and ours read by transformers."""
+"""The relatives of BERT: transformers' directories read here, and ours read by transformers."""
 
 import dataclasses
 import json
