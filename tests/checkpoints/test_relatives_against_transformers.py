@@ -13,6 +13,7 @@ import pytest
 
 from keras_bert_layers import load_backbone, load_task, save_huggingface
 from keras_bert_layers.checkpoints import load_report
+from keras_bert_layers.optimizers import adamw
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore:.*has no pooler")]
 
@@ -20,6 +21,9 @@ pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore:.*has no poo
 logger = logging.getLogger(__name__)
 # What two float32 implementations may differ by; the project's promise.
 TOLERANCE = 2e-5
+# The losses of 20 steps of two float32 implementations.
+TRAINING_TOLERANCE = 2e-5
+RATE = 1e-4
 NUM_CHOICES = 2
 
 # Every size is its own, so that a swapped axis does not fit. The usual 0.02 would leave every output near its bias.
@@ -132,15 +136,19 @@ def randomised(torch, model):
     return model.eval()
 
 
-def their_outputs(torch, model, batch):
+def their_tensors(torch, model, batch):
     names = {"token_ids": "input_ids", "segment_ids": "token_type_ids", "padding_mask": "attention_mask"}
     tensors = {theirs: torch.tensor(batch[ours]) for ours, theirs in names.items()}
     if getattr(model.config, "type_vocab_size", 1) == 1:  # a question answerer finds the context by segment 1
         del tensors["token_type_ids"]
     if type(model).__name__.endswith("MultipleChoice"):
         tensors = {name: tensor.reshape(-1, NUM_CHOICES, tensor.shape[-1]) for name, tensor in tensors.items()}
+    return tensors
+
+
+def their_outputs(torch, model, batch):
     with torch.no_grad():
-        return {name: value.numpy() for name, value in model(**tensors).items()}
+        return {name: value.numpy() for name, value in model(**their_tensors(torch, model, batch)).items()}
 
 
 def our_outputs(head, model, batch):
@@ -273,6 +281,46 @@ def test_saved_model_in_a_fresh_process(torch, transformers, our_models, tmp_pat
         logits = model.eval()(**tokenizer(our_models.TEXTS, padding=True, truncation=True, return_tensors="pt")).logits
     served = np.load(tmp_path / "probabilities.npy")
     np.testing.assert_allclose(served, torch.softmax(logits, -1).numpy(), rtol=0, atol=TOLERANCE)
+
+
+def their_losses(torch, model, batches):
+    groups = {True: [], False: []}
+    for name, parameter in model.named_parameters():
+        groups["bias" in name or "norm" in name.lower()].append(parameter)
+    decayed, others = ({"params": groups[kind], "weight_decay": decay} for kind, decay in ((False, 0.01), (True, 0.0)))
+    optimizer = torch.optim.AdamW([decayed, others], lr=RATE, eps=1e-8)
+    losses = []
+    for batch in batches:
+        labels = torch.tensor(batch["token_ids"][:, 0] % 3).long()
+        loss = torch.nn.functional.cross_entropy(model(**their_tensors(torch, model, batch)).logits, labels)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert", "modernbert_mean"])
+def test_twenty_steps_of_training(torch, transformers, inputs, tmp_path, monkeypatch, name):
+    """Without dropout, the losses of fine-tuning are the same numbers."""
+    values = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "classifier_dropout": 0.0}
+    beginning, _, sizes = RELATIVES[name]
+    if name == "mpnet":
+        del values["classifier_dropout"]
+    monkeypatch.setitem(RELATIVES, name, (beginning, beginning, {**sizes, **values, "initializer_range": 0.1}))
+    model = make_theirs(torch, transformers, name, "ForSequenceClassification")
+    model.save_pretrained(tmp_path)
+    task = load_task(tmp_path, preprocessor=None)
+    batches = []
+    for step in range(20):
+        batch = batch_for(model.config, {**inputs, "token_ids": (inputs["token_ids"] + step) % 58 + 3})
+        batch["token_ids"][3, 4] = 5  # torch does not train the row of the padding
+        batches.append(batch)
+    task.compile(adamw(RATE), metrics=[])
+    ours = [task.train_on_batch(batch, batch["token_ids"][:, 0] % 3) for batch in batches]
+    theirs = their_losses(torch, model.train(), batches)
+    np.testing.assert_allclose(np.array(ours).reshape(20, -1)[:, 0], theirs, rtol=0, atol=TRAINING_TOLERANCE)
 
 
 def test_distances_of_mpnet(transformers):
