@@ -31,6 +31,7 @@ _REGISTERED = {
     "GatedFeedForward": "layers",
     "HeadTail": "preprocessing",
     "HeadTransform": "layers",
+    "LocalAttention": "layers",
     "MaskedAccuracy": "metrics",
     "MaskedLMGenerator": "preprocessing",
     "MaskedLMHead": "layers",

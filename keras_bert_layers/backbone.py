@@ -261,11 +261,15 @@ def _encode(
         block, if asked for; and the last hidden state of the first tokens, `[B, H]`.
     """
     shared = {name: getattr(config, name) for name in ("dropout", "layer_norm_epsilon", "initializer_range")}
-    positions = new_layer(
-        parts.positions, name="positions", dtype=policy, max_sequence_length=config.max_sequence_length
-    )
-    if positions is not None:
-        positions.build((None, config.num_heads, None, config.hidden_dim // config.num_heads))
+    local = parts.local_attention
+    patterns = {"positions": parts.positions, "local_positions": None if local is None else local.positions}
+    heads = (None, config.num_heads, None, config.hidden_dim // config.num_heads)
+    made = {}
+    for name, pattern in patterns.items():
+        made[name] = new_layer(pattern, name=name, dtype=policy, max_sequence_length=config.max_sequence_length)
+        if pattern is not None:
+            made[name].build(heads)
+    positions = made["positions"]
     embedding = BertEmbedding(
         config.vocabulary_size,
         config.hidden_dim,
@@ -273,6 +277,7 @@ def _encode(
         num_segments=config.num_segments,
         embedding_dim=config.embedding_dim,
         position_offset=config.position_offset,
+        use_bias=parts.use_bias,
         positions=positions,
         dtype=policy,
         name="embedding",
@@ -281,14 +286,18 @@ def _encode(
     hidden_states = [embedding(inputs["token_ids"], inputs["segment_ids"], padding_mask=inputs["padding_mask"])]
     attention_scores = []
     for index in range(config.num_layers):
+        is_local = local is not None and local.is_local(index)
         block = TransformerEncoderBlock(
             config.num_heads,
             config.intermediate_dim,
             activation=config.activation,
             attention_dropout=config.attention_dropout,
             normalize_first=parts.normalize_first,
+            normalizes_attention=parts.normalizes_first_attention or index > 0,
             causal=parts.causal,
-            positions=positions,
+            window=local.window if local is not None and is_local else None,
+            use_bias=parts.use_bias,
+            positions=(made["local_positions"] if is_local else None) or positions,
             feed_forward=new_layer(parts.feed_forward, name="feed_forward", dtype=policy),
             dtype=policy,
             name=f"encoder_block_{index}",
@@ -301,7 +310,8 @@ def _encode(
         hidden_states.append(hidden)
     first = block(hidden_states[-2], inputs["padding_mask"], first_token_only=True)  # [B, H]
     if parts.normalize_first:
-        norm = FinalLayerNorm(epsilon=config.layer_norm_epsilon, dtype=policy, name="final_layer_norm")
+        options = {"epsilon": config.layer_norm_epsilon, "center": parts.use_bias, "dtype": policy}
+        norm = FinalLayerNorm(name="final_layer_norm", **options)
         hidden_states[-1], first = norm(hidden_states[-1]), norm(first)
     if parts.pooling == "mean":
         pool = SequencePooling("mean", dtype=policy, name="pooling")

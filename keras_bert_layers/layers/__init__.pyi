@@ -7,6 +7,7 @@ from keras_bert_layers.layers.conditional_random_field import ConditionalRandomF
 from keras_bert_layers.layers.dense import gelu_erf as gelu_erf
 from keras_bert_layers.layers.dense import gelu_tanh as gelu_tanh
 from keras_bert_layers.layers.encoder_parts import EncoderParts as EncoderParts
+from keras_bert_layers.layers.encoder_parts import LocalAttention as LocalAttention
 from keras_bert_layers.layers.feed_forward import FeedForward as FeedForward
 from keras_bert_layers.layers.feed_forward import GatedFeedForward as GatedFeedForward
 from keras_bert_layers.layers.masked_lm_head import MaskedLMHead as MaskedLMHead

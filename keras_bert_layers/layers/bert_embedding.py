@@ -45,6 +45,7 @@ class BertEmbedding(PaddingFreeLayer):
         layer_norm_epsilon: added to the variance in LayerNorm.
         initializer_range: standard deviation of the initial weights.
         position_offset: position of the first token; 2 in RoBERTa.
+        use_bias: whether LayerNorm and the projection have a bias.
         positions: a `Positions` whose table, or nothing, is added in place of a trained position embedding; None for a
             trained one.
         **kwargs: `name`, `dtype`, `trainable`.
@@ -90,6 +91,7 @@ class BertEmbedding(PaddingFreeLayer):
         layer_norm_epsilon: float = 1e-12,
         initializer_range: float = 0.02,
         position_offset: int = 0,
+        use_bias: bool = True,
         positions: Positions | None = None,
         **kwargs: Any,
     ):
@@ -105,12 +107,14 @@ class BertEmbedding(PaddingFreeLayer):
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
         self.position_offset = checks.whole_number(owner, "position_offset", position_offset)
         self.positions = part_of(owner, "positions", positions, Positions)
+        self.use_bias = checks.boolean(owner, "use_bias", use_bias)
         policy = self.dtype_policy
-        self.layer_norm = LayerNorm(epsilon=self.layer_norm_epsilon, dtype=policy, name="layer_norm")
+        self.layer_norm = LayerNorm(epsilon=self.layer_norm_epsilon, center=use_bias, dtype=policy, name="layer_norm")
         self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=policy, name="dropout")
         self.projection = None
         if embedding_dim is not None and embedding_dim != self.hidden_dim:
-            self.projection = dense(self.hidden_dim, self.initializer_range, dtype=policy, name="projection")
+            options = {"use_bias": use_bias, "dtype": policy, "name": "projection"}
+            self.projection = dense(self.hidden_dim, self.initializer_range, **options)
 
     def build(self, input_shape: Any) -> None:
         """Creates the matrices, and the weights of LayerNorm and the projection."""

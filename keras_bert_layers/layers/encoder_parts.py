@@ -13,6 +13,54 @@ from keras_bert_layers.layers.positions import Positions, part_of, serialized
 
 
 @register
+@dataclasses.dataclass(frozen=True)
+class LocalAttention:
+    """The blocks of an encoder that attend only to near tokens, at a cost that grows with the window.
+
+    Args:
+        window: its width in tokens: a token attends to those at a distance of at most `window // 2`.
+        global_every: every how many blocks one attends to all tokens, beginning with the first.
+        positions: how local blocks know the order of tokens, in place of `EncoderParts.positions`; None for the same.
+
+    Raises:
+        TypeError: `positions` are not `Positions`.
+        ValueError: an argument out of range.
+
+    Examples:
+        >>> local = LocalAttention(128)
+        >>> [local.is_local(index) for index in range(5)]
+        [False, True, True, False, True]
+
+    References:
+        Beltagy et al. 2020, https://arxiv.org/abs/2004.05150; Warner et al. 2024, https://arxiv.org/abs/2412.13663.
+    """
+
+    window: int
+    global_every: int = dataclasses.field(default=3, kw_only=True)
+    positions: Positions | None = dataclasses.field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        checks.positive_integer(owner, "window", self.window)
+        checks.positive_integer(owner, "global_every", self.global_every)
+        object.__setattr__(self, "positions", part_of(owner, "positions", self.positions, Positions))
+
+    def is_local(self, index: int) -> bool:
+        """Whether the block of this index is one of them."""
+        return index % self.global_every > 0
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        config = {"window": self.window, "global_every": self.global_every}
+        return {**config, "positions": serialized(self.positions)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> LocalAttention:
+        """The attention of a `get_config` dictionary."""
+        return cls(**config)
+
+
+@register
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncoderParts:
     """The parts of an encoder that differ from BERT's, in any combination; `BertBackbone(config, parts=...)`.
@@ -27,6 +75,11 @@ class EncoderParts:
         normalize_first: whether LayerNorm comes before each sub-layer; one more then follows the last block.
         causal: whether a token attends only to itself and to tokens before it, as in a left-to-right language model.
             `"pooled_output"`, of the first token, then sees that token alone.
+        use_bias: whether dense layers and LayerNorms have biases, also those of the pooler and of heads before the last
+            layer.
+        normalizes_first_attention: with `normalize_first`, whether the first block has a LayerNorm before its
+            attention; without it, what the embedding has normalized is not normalized again, as in ModernBERT.
+        local_attention: the blocks that attend only to near tokens; None for none.
         normalizes_heads: whether the pooler, and a layer of their own before the heads of token classification and
             question answering, is a `HeadTransform`, as in ModernBERT.
         pooling: what the pooler reads: "first", the first token; "mean", the mean of a row's tokens.
@@ -51,17 +104,17 @@ class EncoderParts:
     causal: bool = False
     use_bias: bool = True
     normalizes_first_attention: bool = True
-    local_attention: Any = None
+    local_attention: LocalAttention | None = None
     normalizes_heads: bool = False
     pooling: str = "first"
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
-        for name, kind in (("positions", Positions), ("feed_forward", keras.layers.Layer)):
+        kinds = {"positions": Positions, "feed_forward": keras.layers.Layer, "local_attention": LocalAttention}
+        for name, kind in kinds.items():
             object.__setattr__(self, name, part_of(owner, name, getattr(self, name), kind))
-        checks.boolean(owner, "normalize_first", self.normalize_first)
-        checks.boolean(owner, "causal", self.causal)
-        checks.boolean(owner, "normalizes_heads", self.normalizes_heads)
+        for name in ("normalize_first", "causal", "use_bias", "normalizes_first_attention", "normalizes_heads"):
+            checks.boolean(owner, name, getattr(self, name))
         checks.one_of(owner, "pooling", self.pooling, ("first", "mean"))
 
     @property
@@ -71,8 +124,8 @@ class EncoderParts:
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        layers = {"positions": serialized(self.positions), "feed_forward": serialized(self.feed_forward)}
-        return {**layers, "normalize_first": self.normalize_first, "causal": self.causal}
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return values | {name: serialized(values[name]) for name in ("positions", "feed_forward", "local_attention")}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> EncoderParts:

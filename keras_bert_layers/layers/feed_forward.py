@@ -20,6 +20,7 @@ class FeedForward(keras.layers.Layer):
     Args:
         intermediate_dim: width between the two layers.
         activation: name of the function, one of `config.ACTIVATIONS`.
+        use_bias: whether there are biases, b1 and b2.
         initializer_range: standard deviation of the initial weights.
         **kwargs: `name`, `dtype`, `trainable`.
 
@@ -43,18 +44,26 @@ class FeedForward(keras.layers.Layer):
     _num_inner = 1  # products of the width `intermediate_dim` before the activation
 
     def __init__(
-        self, intermediate_dim: int, *, activation: str = "gelu_erf", initializer_range: float = 0.02, **kwargs: Any
+        self,
+        intermediate_dim: int,
+        *,
+        activation: str = "gelu_erf",
+        use_bias: bool = True,
+        initializer_range: float = 0.02,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         owner = type(self).__name__
         self.intermediate_dim = checks.positive_integer(owner, "intermediate_dim", intermediate_dim)
         self.activation = activation
         self._activate = activation_function(owner, activation)
+        self.use_bias = checks.boolean(owner, "use_bias", use_bias)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
 
     def build(self, input_shape: Any) -> None:
         """Creates the two layers; the second is as wide as the input."""
         options: dict[str, Any] = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}
+        options["use_bias"] = self.use_bias
         self.intermediate = dense(self._num_inner * self.intermediate_dim, name="intermediate", **options)
         self.output_projection = dense(input_shape[-1], name="output", **options)
         self.intermediate.build(input_shape)
@@ -83,6 +92,7 @@ class GatedFeedForward(FeedForward):
     Args:
         intermediate_dim: width of the gate and of what it multiplies.
         activation: name of the gate's function, one of `config.ACTIVATIONS`.
+        use_bias: whether there are biases.
         initializer_range: standard deviation of the initial weights.
         **kwargs: `name`, `dtype`, `trainable`.
 

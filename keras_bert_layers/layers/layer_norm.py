@@ -21,6 +21,8 @@ _FUSES = platform.machine() in ("x86_64", "AMD64")
 class LayerNorm(keras.layers.LayerNormalization):
     """`keras.layers.LayerNormalization` over the last axis: the same weights and values, in fewer operations.
 
+    With `center=False` there is no beta.
+
     It computes in float32 under every dtype policy. In TensorFlow's graphs, rows `(rows, width)` are normalized as a
     batch normalization of `rows` channels, times gamma, plus beta; oneDNN runs this form as one operation. A small
     number of rows is normalized step by step.
@@ -37,7 +39,7 @@ class LayerNorm(keras.layers.LayerNormalization):
             return self._in_one_operation(inputs, self.gamma, self.beta)
         # The weights are read before `tf.cond`: a conditional that reads variables has side effects to TensorFlow,
         # which then runs it even if its result is not used.
-        gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
+        gamma, beta = (None if each is None else tf.convert_to_tensor(each) for each in (self.gamma, self.beta))
         inputs = tf.identity(inputs)  # without it, TensorFlow fuses nothing into the matrix product before `tf.cond`
         return tf.cond(
             tf.size(inputs) < _SMALL,
@@ -49,9 +51,8 @@ class LayerNorm(keras.layers.LayerNormalization):
         hidden = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
         centred = hidden - ops.mean(hidden, axis=-1, keepdims=True)
         scale = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + self.epsilon)
-        return ops.cast(
-            centred * (scale * ops.cast(gamma, hidden.dtype)) + ops.cast(beta, hidden.dtype), self.compute_dtype
-        )
+        normalized = centred * (scale * ops.cast(gamma, hidden.dtype))
+        return ops.cast(_plus(normalized, beta), self.compute_dtype)
 
     def _in_one_operation(self, inputs: Any, gamma: Any, beta: Any) -> Any:
         # Half precision is not cast first: the operation sums in float32, and is not fused after a cast.
@@ -67,7 +68,11 @@ class LayerNorm(keras.layers.LayerNormalization):
             is_training=True,
         ).y
         rows = tf.reshape(normalized, (num_rows, width))
-        return rows * ops.cast(gamma, inputs.dtype) + ops.cast(beta, inputs.dtype)
+        return _plus(rows * ops.cast(gamma, inputs.dtype), beta)
+
+
+def _plus(values: Any, beta: Any) -> Any:
+    return values if beta is None else values + ops.cast(beta, values.dtype)
 
 
 def _can_be_one(inputs: Any) -> bool:

@@ -147,10 +147,12 @@ class RotaryPositions(Positions):
     """Rotary positions (RoPE): queries and keys are rotated by their position, so that scores see the distance.
 
     The columns 2i and 2i + 1 of each head are a point in the plane, which is rotated by the angle
-    `p * base^(-2i / head_dim)` for position p. Nothing is added to the embeddings, and there are no weights.
+    `p * base^(-2i / head_dim)` for position p. Nothing is added to the embeddings, and there are no weights. With
+    `halves`, the columns i and i + head_dim / 2 are such a point, as in GPT-NeoX and ModernBERT.
 
     Args:
         base: how slowly the last columns rotate.
+        halves: whether a column of the first half of a head is paired with one of the second half.
         max_sequence_length: length of the longest sequence, in tokens. A `BertBackbone` gives its part the config's.
         **kwargs: `name`, `dtype`, `trainable`.
 
@@ -167,10 +169,11 @@ class RotaryPositions(Positions):
         Su et al. 2021, RoFormer, https://arxiv.org/abs/2104.09864, section 3.2.2.
     """
 
-    def __init__(self, *, base: float = 10_000.0, max_sequence_length: int = 512, **kwargs: Any):
+    def __init__(self, *, base: float = 10_000.0, halves: bool = False, max_sequence_length: int = 512, **kwargs: Any):
         super().__init__(**kwargs)
         owner = type(self).__name__
         self.base = checks.positive_number(owner, "base", base)
+        self.halves = checks.boolean(owner, "halves", halves)
         self.max_sequence_length = checks.positive_integer(owner, "max_sequence_length", max_sequence_length)
 
     def build(self, input_shape: Any) -> None:
@@ -183,6 +186,9 @@ class RotaryPositions(Positions):
         """`[B, N, S, D]`, rotated by position."""
         *axes, length, width = ops.shape(heads)
         cosines, sines = (ops.cast(table, heads.dtype) for table in self._tables(length, width))  # [S, D / 2]
+        if self.halves:
+            first, second = heads[..., : width // 2], heads[..., width // 2 :]  # [B, N, S, D / 2]
+            return ops.concatenate([first * cosines - second * sines, second * cosines + first * sines], axis=-1)
         pairs = ops.reshape(heads, (*axes, length, width // 2, 2))
         first, second = pairs[..., 0], pairs[..., 1]  # [B, N, S, D / 2]
         turned = ops.stack([first * cosines - second * sines, second * cosines + first * sines], axis=-1)

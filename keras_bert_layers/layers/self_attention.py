@@ -1,6 +1,8 @@
 """`SelfAttention`: multi-head self-attention."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -27,12 +29,18 @@ class SelfAttention(keras.layers.Layer):
 
     `softmax(Q K^T / sqrt(D) + mask) V`, with one merged product for query, key and value, and an output projection.
 
-    Axes: B batch, S sequence, Q queries (S, or 1), T real tokens, H hidden, N heads, D head (H = N * D).
+    With a `window`, a token attends to near ones only. The sequence is cut into blocks of half a window, each of which
+    reads itself and the block on either side, so that time and memory grow with the length, and not with its square.
+
+    Axes: B batch, S sequence, Q queries (S, or 1), T real tokens, H hidden, N heads, D head (H = N * D); F blocks of C
+    queries and K keys.
 
     Args:
         num_heads: number of heads; divides the width of the input.
         dropout: dropout rate of the attention probabilities, in [0, 1).
         causal: whether a position attends only to itself and to positions before it.
+        window: width in tokens of what a position attends to, at a distance of at most `window // 2`; None for all.
+        use_bias: whether the projections have biases.
         initializer_range: standard deviation of the initial weights.
         positions: a `Positions` that rotates queries and keys, or adds to the scores; None for neither.
         **kwargs: `name`, `dtype`, `trainable`.
@@ -51,8 +59,9 @@ class SelfAttention(keras.layers.Layer):
     Returns:
         Float, of the shape of `hidden`, or `(batch, hidden_dim)` with `first_token_only`; with
         `return_attention_scores` a pair of it and the probabilities (before dropout), `(batch, num_heads, queries,
-        sequence)`: `[b, n, i, j]` is how much i attends to j. The softmax is computed in float32 under every dtype
-        policy. In a row of only padding, every position attends to all positions equally.
+        sequence)`: `[b, n, i, j]` is how much i attends to j; with a window too, which then saves nothing. The softmax
+        is computed in float32 under every dtype policy. In a row of only padding, every position attends to all
+        positions equally.
 
     Raises:
         ValueError: if an argument is out of range, or `num_heads` does not divide `hidden_dim`.
@@ -65,7 +74,7 @@ class SelfAttention(keras.layers.Layer):
 
     References:
         Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 3.2; `attention_layer` in google-research/bert,
-        modeling.py.
+        modeling.py. The window: Beltagy et al. 2020, https://arxiv.org/abs/2004.05150, section 3.1.
     """
 
     def __init__(
@@ -74,6 +83,8 @@ class SelfAttention(keras.layers.Layer):
         *,
         dropout: float = 0.0,
         causal: bool = False,
+        window: int | None = None,
+        use_bias: bool = True,
         initializer_range: float = 0.02,
         positions: Positions | None = None,
         **kwargs: Any,
@@ -83,6 +94,8 @@ class SelfAttention(keras.layers.Layer):
         self.num_heads = checks.positive_integer(owner, "num_heads", num_heads)
         self.dropout = checks.fraction(owner, "dropout", dropout)
         self.causal = checks.boolean(owner, "causal", causal)
+        self.window = checks.optional(checks.positive_integer, owner, "window", window)
+        self.use_bias = checks.boolean(owner, "use_bias", use_bias)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
         self.positions = part_of(owner, "positions", positions, Positions)
 
@@ -94,7 +107,8 @@ class SelfAttention(keras.layers.Layer):
             raise ValueError(checks.message(owner, "hidden.shape", rule, tuple(input_shape)))
         width = input_shape[-1]
         checks.divides(owner, "num_heads", self.num_heads, "hidden_dim", width)
-        options = {"initializer_range": self.initializer_range, "dtype": self.dtype_policy}
+        options: dict[str, Any] = {"use_bias": self.use_bias, "dtype": self.dtype_policy}
+        options["initializer_range"] = self.initializer_range
         self.query_key_value = dense(3 * width, name="query_key_value", **options)
         self.output_projection = dense(width, name="output", **options)
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
@@ -116,15 +130,16 @@ class SelfAttention(keras.layers.Layer):
     ) -> Any:
         """Attends; see the class."""
         query, merged = self._project(hidden, real_tokens, first_token_only)
+        options = {"packed_rows": packed_rows, "in_blocks": self.window is not None and not return_attention_scores}
         if real_tokens is None:
             # One query is too little work for a kernel, and JAX's has no gradient for it.
             may_fuse = not (first_token_only or return_attention_scores or (training and self.dropout))
             fused = may_fuse and keras.backend.backend() in _FUSING_BACKENDS
-            context, scores = self._attend(query, merged, padding_mask, packed_rows=packed_rows, fused=fused)
+            context, scores = self._attend(query, merged, padding_mask, fused=fused, **options)
             context = context if query is None else context[:, 0]
         else:
             rows = real_tokens.all_rows() if return_attention_scores else real_tokens.rows_by_length
-            context, scores = self._attend_in(rows, query, merged, packed_rows)
+            context, scores = self._attend_in(rows, query, merged, **options)
         output = self.output_projection(context)
         return (output, scores) if return_attention_scores else output
 
@@ -137,34 +152,48 @@ class SelfAttention(keras.layers.Layer):
             merged = self.query_key_value(hidden)
             return first_of(real, merged[..., :width]), merged[..., width:]
         kernel, bias = self.query_key_value.kernel, self.query_key_value.bias
-        query = ops.matmul(first_of(real, hidden), kernel[:, :width]) + bias[:width]  # [B, H]
-        return query, ops.matmul(hidden, kernel[:, width:]) + bias[width:]  # [B, S, 2 H] or [T, 2 H]
+        query = ops.matmul(first_of(real, hidden), kernel[:, :width])  # [B, H]
+        merged = ops.matmul(hidden, kernel[:, width:])  # [B, S, 2 H] or [T, 2 H]
+        return (query, merged) if bias is None else (query + bias[:width], merged + bias[width:])
 
-    def _attend_in(self, rows: RowGroups, query: Any, merged: Any, packed_rows: bool) -> tuple[Any, Any]:
+    def _attend_in(self, rows: RowGroups, query: Any, merged: Any, **options: bool) -> tuple[Any, Any]:
         """The context of the real tokens `[T, H]`, or of the first tokens `[B, H]`; and the first group's scores."""
         contexts, scores = [], []
         for group in rows.groups:
             first = None if query is None else group.pick(query)
             padded = group.pad(merged)
-            context, probabilities = self._attend(first, padded, group.padding_mask, packed_rows=packed_rows)
+            context, probabilities = self._attend(first, padded, group.padding_mask, **options)
             contexts.append(context if query is None else context[:, 0])
             scores.append(probabilities)
         return (rows.select if query is None else rows.join)(contexts), scores[0]
 
     def _attend(
-        self, query: Any, merged: Any, padding_mask: Any, *, packed_rows: bool, fused: bool = False
+        self,
+        query: Any,
+        merged: Any,
+        padding_mask: Any,
+        *,
+        packed_rows: bool,
+        in_blocks: bool,
+        fused: bool = False,
     ) -> tuple[Any, Any]:
-        """The context `[B, Q, H]`, and the scores `[B, N, Q, S]`, or None after a fused kernel."""
+        """The context `[B, Q, H]`, and the scores `[B, N, Q, S]`, or None where they are not computed so."""
+        blocks = None if query is not None or not in_blocks else _Blocks.of(ops.shape(merged)[1], self._reach)
         parts = self._split_heads(merged, 3 if query is None else 2)
         query, key, value = parts if query is None else (*self._split_heads(query[:, None], 1), *parts)
-        visible, bias = self._visible(query, key, padding_mask, packed_rows), None
         if self.positions is not None:
             query, key = self.positions.rotated(query), self.positions.rotated(key)
-            bias = self.positions.bias(ops.shape(query)[2], ops.shape(key)[2])  # [N, Q, S]
-        if fused and bias is None:
-            context, scores = _attend_by_kernel(query, key, value, visible), None
+        if blocks is not None:
+            context, scores = self._attend_in_blocks(blocks, [query, key, value], padding_mask, packed_rows), None
         else:
-            context, scores = self._attend_by_products(query, key, value, visible, bias)
+            visible, bias = self._visible(query, key, padding_mask, packed_rows), None
+            if self.positions is not None:
+                bias = self.positions.bias(ops.shape(query)[2], ops.shape(key)[2])  # [N, Q, S]
+            if fused and bias is None:
+                context, scores = _attend_by_kernel(query, key, value, visible), None
+            else:
+                context, scores = self._attend_by_products(query, key, value, visible, bias)
+                context = _swap_heads_and_sequence(context)  # [B, Q, N, D]
         batch, num_queries = ops.shape(context)[:2]
         return ops.reshape(context, (batch, num_queries, self.num_heads * query.shape[-1])), scores
 
@@ -187,14 +216,42 @@ class SelfAttention(keras.layers.Layer):
                 visible = ops.equal(own_text, ops.reshape(padding_mask, (batch, 1, 1, length)))  # [B, 1, Q, S]
             else:
                 visible = ops.reshape(ops.cast(padding_mask, "bool"), (batch, 1, 1, length))  # [B, 1, 1, S]
-        if self.causal:
-            queries, keys = ops.arange(ops.shape(query)[2]), ops.arange(ops.shape(key)[2])
-            earlier = queries[None, None, :, None] >= keys[None, None, None, :]  # [1, 1, Q, S]
-            visible = earlier if visible is None else ops.logical_and(visible, earlier)  # [B, 1, Q, S]
+        if self.causal or self.window is not None:
+            near = self._near(ops.shape(query)[2], ops.shape(key)[2])[None, None]  # [1, 1, Q, S]
+            visible = near if visible is None else ops.logical_and(visible, near)  # [B, 1, Q, S]
         return visible
 
+    @property
+    def _reach(self) -> int:
+        """The largest distance that a window allows."""
+        return (self.window or 0) // 2
+
+    def _near(self, num_queries: Any, num_keys: Any, first_key: Any = 0) -> Any:
+        """Bool `[queries, keys]`, True where position and window allow it; `first_key` is the first key's position."""
+        distances = ops.arange(num_keys)[None, :] + first_key - ops.arange(num_queries)[:, None]
+        near = distances <= (0 if self.causal else self._reach)
+        return near if self.window is None else ops.logical_and(near, distances >= -self._reach)
+
+    def _attend_in_blocks(self, blocks: _Blocks, parts: list[Any], padding_mask: Any, packed_rows: bool) -> Any:
+        """The context `[B, S, N, D]`, of query, key and value `[B, N, S, D]`."""
+        query, key, value = parts
+        batch, num_heads, length, width = ops.shape(query)
+        numbers = ops.ones((batch, length), "int32") if padding_mask is None else ops.cast(padding_mask, "int32")
+        numbers = ops.reshape(numbers, (batch, 1, length, 1))
+        of_keys = ops.swapaxes(blocks.with_margins(numbers), -1, -2)  # [B, 1, F, 1, K]
+        visible = ops.equal(blocks.cut(numbers), of_keys) if packed_rows else ops.cast(of_keys, "bool")
+        num_keys = blocks.size + 2 * blocks.margin
+        visible = ops.logical_and(visible, self._near(blocks.size, num_keys, -blocks.margin))  # [B, 1, F, C, K]
+        bias = None if self.positions is None else self.positions.bias(blocks.size + blocks.margin, num_keys)
+        bias = None if bias is None else bias[:, None, blocks.margin :]  # [N, 1, C, K]
+        query, key, value = blocks.cut(query), blocks.with_margins(key), blocks.with_margins(value)
+        context, _ = self._attend_by_products(query, key, value, visible, bias)  # [B, N, F, C, D]
+        context = ops.transpose(context, (0, 2, 3, 1, 4))
+        return ops.reshape(context, (batch, blocks.count * blocks.size, num_heads, width))[:, :length]
+
     def _attend_by_products(self, query: Any, key: Any, value: Any, visible: Any, bias: Any) -> tuple[Any, Any]:
-        logits = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, Q, S]
+        """The context `[B, N, Q, D]` and the scores `[B, N, Q, S]`; with more axes between for both, in blocks."""
+        logits = ops.matmul(query, ops.swapaxes(key, -1, -2))  # [B, N, Q, S]
         wide = keras.backend.result_type(logits.dtype, "float32")
         if self.compute_dtype == "float16":
             logits = ops.cast(logits, wide)  # float16 cannot represent _MASKED
@@ -208,8 +265,7 @@ class SelfAttention(keras.layers.Layer):
         # Keras warns about a softmax over one value, which is correct for a sequence of one token.
         scores = ops.ones_like(logits) if logits.shape[-1] == 1 else ops.softmax(logits, axis=-1)
         scores = ops.cast(scores, self.compute_dtype)
-        context = ops.matmul(self.dropout_layer(scores), value)  # [B, N, Q, D]
-        return _swap_heads_and_sequence(context), scores  # [B, Q, N, D]
+        return ops.matmul(self.dropout_layer(scores), value), scores
 
     def compute_output_spec(
         self,
@@ -231,6 +287,59 @@ class SelfAttention(keras.layers.Layer):
         """Every constructor argument."""
         config = {**super().get_config(), **constructor_arguments(SelfAttention, self)}
         return {**config, "positions": serialized(self.positions)}
+
+
+class _Blocks(NamedTuple):
+    """The cut of a sequence into blocks, for local attention.
+
+    Args:
+        length: of the sequence; an int, or a scalar tensor where TensorFlow does not know it.
+        size: positions of a block.
+        count: number of blocks; the last one may be longer than the sequence.
+        margin: positions before and behind a block that its queries may attend to.
+    """
+
+    length: Any
+    size: Any
+    count: Any
+    margin: Any
+
+    @classmethod
+    def of(cls, length: Any, reach: int) -> _Blocks | None:
+        """Blocks as long as the reach; None for a sequence that is known to be so short that they save nothing.
+
+        One that turns out to be so when the graph runs is one block without margins.
+        """
+        size = max(reach, 1)
+        if isinstance(length, int):
+            return None if length <= 3 * size else cls(length, size, -(-length // size), size)
+        is_short = length <= 3 * size
+        size = ops.where(is_short, ops.maximum(length, 1), size)
+        return cls(length, size, (length + size - 1) // size, ops.where(is_short, 0, size))
+
+    def cut(self, part: Any) -> Any:
+        """`[..., F, C, D]` of `[..., S, D]`, zeros at the end."""
+        return self._cut(_with_zeros(part, 0, self.count * self.size - self.length))
+
+    def with_margins(self, part: Any) -> Any:
+        """`[..., F, K, D]` of `[..., S, D]`: each block between its margins."""
+        padded = _with_zeros(part, self.margin, self.count * self.size - self.length + self.margin)
+        whole = self.count * self.size
+        before, inside, behind = (
+            self._cut(padded[..., first : first + whole, :]) for first in (0, self.margin, 2 * self.margin)
+        )
+        return ops.concatenate([before[..., : self.margin, :], inside, behind[..., : self.margin, :]], axis=-2)
+
+    def _cut(self, padded: Any) -> Any:
+        *axes, _, width = ops.shape(padded)
+        return ops.reshape(padded, (*axes, self.count, self.size, width))
+
+
+def _with_zeros(part: Any, before: Any, behind: Any) -> Any:
+    """`[..., S, D]` with zeros before and behind it."""
+    *axes, _, width = ops.shape(part)
+    zeros = (ops.zeros((*axes, count, width), part.dtype) for count in (before, behind))
+    return ops.concatenate([next(zeros), part, next(zeros)], axis=-2)
 
 
 def _swap_heads_and_sequence(part: Any) -> Any:

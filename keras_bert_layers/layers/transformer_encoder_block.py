@@ -47,11 +47,14 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         attention_dropout: dropout rate of the attention probabilities, in [0, 1).
         layer_norm_epsilon: added to the variance in LayerNorm, which computes in float32 under every dtype policy.
         normalize_first: whether LayerNorm comes before each sub-layer.
+        normalizes_attention: whether there is the attention's LayerNorm; False only with `normalize_first`.
         causal: whether a position attends only to itself and to positions before it.
+        window: as in `SelfAttention`.
+        use_bias: whether dense layers and LayerNorms have a bias.
         initializer_range: standard deviation of the initial weights.
         positions: a `Positions` that acts in the attention; None for none.
         feed_forward: a layer from `(..., hidden_dim)` to the same, such as a `GatedFeedForward`; None for a
-            `FeedForward` of the block's `intermediate_dim` and `activation`.
+            `FeedForward` of the block's `intermediate_dim`, `activation` and `use_bias`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -90,7 +93,10 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         attention_dropout: float = 0.1,
         layer_norm_epsilon: float = 1e-12,
         normalize_first: bool = False,
+        normalizes_attention: bool = True,
         causal: bool = False,
+        window: int | None = None,
+        use_bias: bool = True,
         initializer_range: float = 0.02,
         positions: Positions | None = None,
         feed_forward: keras.layers.Layer | None = None,
@@ -105,7 +111,13 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         self.attention_dropout = checks.fraction(owner, "attention_dropout", attention_dropout)
         self.layer_norm_epsilon = checks.positive_number(owner, "layer_norm_epsilon", layer_norm_epsilon)
         self.normalize_first = checks.boolean(owner, "normalize_first", normalize_first)
+        self.normalizes_attention = checks.boolean(owner, "normalizes_attention", normalizes_attention)
+        if not (normalizes_attention or normalize_first):
+            rule = "be True without `normalize_first`"
+            raise ValueError(checks.message(owner, "normalizes_attention", rule, normalizes_attention))
         self.causal = checks.boolean(owner, "causal", causal)
+        self.window = checks.optional(checks.positive_integer, owner, "window", window)
+        self.use_bias = checks.boolean(owner, "use_bias", use_bias)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
         self.positions = part_of(owner, "positions", positions, Positions)
         self.feed_forward = part_of(owner, "feed_forward", feed_forward, keras.layers.Layer)
@@ -115,12 +127,13 @@ class TransformerEncoderBlock(PaddingFreeLayer):
     def build(self, input_shape: Any) -> None:
         """Creates the two sub-layers and their LayerNorms, as wide as the input."""
         policy = self.dtype_policy
-        weights = {"initializer_range": self.initializer_range, "dtype": policy}
-        norm = {"epsilon": self.layer_norm_epsilon, "dtype": policy}
+        weights = {"use_bias": self.use_bias, "initializer_range": self.initializer_range, "dtype": policy}
+        norm = {"epsilon": self.layer_norm_epsilon, "center": self.use_bias, "dtype": policy}
         self.attention = SelfAttention(
             self.num_heads,
             dropout=self.attention_dropout,
             causal=self.causal,
+            window=self.window,
             positions=self.positions,
             name="attention",
             **weights,
@@ -129,11 +142,14 @@ class TransformerEncoderBlock(PaddingFreeLayer):
             self.feed_forward = FeedForward(
                 self.intermediate_dim, activation=self.activation, name="feed_forward", **weights
             )
-        self.attention_layer_norm = LayerNorm(name="attention_layer_norm", **norm)
+        self.attention_layer_norm = None
+        if self.normalizes_attention:
+            self.attention_layer_norm = LayerNorm(name="attention_layer_norm", **norm)
         self.feed_forward_layer_norm = LayerNorm(name="feed_forward_layer_norm", **norm)
         self.dropout_layer = Dropout(self.dropout, dtype=policy, name="dropout")
         for layer in (self.attention, self.attention_layer_norm, self.feed_forward, self.feed_forward_layer_norm):
-            layer.build(input_shape)
+            if layer is not None:
+                layer.build(input_shape)
 
     def call(
         self,
@@ -196,7 +212,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         return self._after(self.feed_forward_layer_norm, add(tokens, self.dropout_layer(transformed))), *scores
 
     def _before(self, layer_norm: Any, hidden: Any) -> Any:
-        return layer_norm(hidden) if self.normalize_first else hidden
+        return layer_norm(hidden) if self.normalize_first and layer_norm is not None else hidden
 
     def _after(self, layer_norm: Any, hidden: Any) -> Any:
         return hidden if self.normalize_first else layer_norm(hidden)
