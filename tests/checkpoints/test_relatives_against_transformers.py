@@ -52,7 +52,7 @@ MPNET = {**BERT_SIZES, "max_position_embeddings": 21, "layer_norm_eps": 1e-5, "h
 # Rows of 19 tokens, a window of 9: near tokens in blocks 1 and 2.
 MODERNBERT = {
     **BERT_SIZES,
-    **{"num_hidden_layers": 4, "local_attention": 8, "max_position_embeddings": 40, "pad_token_id": 1},
+    **{"num_hidden_layers": 4, "local_attention": 8, "max_position_embeddings": 40, "pad_token_id": 0},
     **{"bos_token_id": 2, "cls_token_id": 2, "eos_token_id": 3, "sep_token_id": 3, "classifier_dropout": 0.25},
     "intermediate_size": 30,
 }
