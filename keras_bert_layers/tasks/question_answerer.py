@@ -214,7 +214,7 @@ class BertQuestionAnswerer(Task):
         fits = questions.counts <= self.preprocessor.max_question_length
         # What does not fit gets a window without a question and without a context.
         counts = tuple(fits.where(tokens.counts, 0) for tokens in (contexts, questions))
-        room = self.preprocessor.max_length - 3 - counts[1]
+        room = self.preprocessor.max_length - 2 - self.preprocessor.tokenizer.num_pair_separators - counts[1]
         windows = onnx.windows_over(
             contexts, room, self.preprocessor.stride, tokenizer.tokenizer, questions=questions, counts=counts
         )

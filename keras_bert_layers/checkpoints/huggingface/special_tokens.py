@@ -16,6 +16,8 @@ CONFIG, TOKENS_MAP, ADDED = "tokenizer_config.json", "special_tokens_map.json", 
 
 ROLES = {"cls_token": START, "mask_token": MASK, "pad_token": PAD, "sep_token": SEPARATOR, "unk_token": UNKNOWN}
 """transformers' name of each role -> the token, in BERT's vocabularies."""
+MPNET_ROLES = {**ROLES, "cls_token": "<s>", "mask_token": "<mask>", "pad_token": "<pad>", "sep_token": "</s>"}
+"""The same in MPNet's."""
 _OURS = {theirs: ours for ours, token in OUR_ROLES.items() for theirs, same in ROLES.items() if token == same}
 
 # transformers, tokenization_utils_base.py: the order in which missing tokens get their ids.
@@ -37,6 +39,7 @@ class SpecialTokens:
         keeps_stored: whether the class of tokenizer uses them in any case.
         names: role -> token where no file names one, with transformers' names for the roles.
         adds_names: whether transformers adds these tokens to a vocabulary that does not have them.
+        mask_strips: whether the mask takes the whitespace before it, where the files do not state it.
 
     Attributes:
         roles: the argument `special_tokens` of `BertTokenizer`.
@@ -55,8 +58,9 @@ class SpecialTokens:
         keeps_stored: bool,
         names: Mapping[str, str],
         adds_names: bool,
+        mask_strips: bool = False,
     ):
-        self._path, self._adds_names = folder / CONFIG, adds_names
+        self._path, self._adds_names, self._mask_strips = folder / CONFIG, adds_names, mask_strips
         in_json = [self._token(entry) for entry in stored]
         values = dict(config)
         if _LISTS[1] in values and not values.get(_LISTS[0]):
@@ -94,7 +98,10 @@ class SpecialTokens:
         lists = [key for key in _LISTS if key == _LISTS[0] or not isinstance(extra, list)]
         for role in (*_ORDER, *more):
             if values.get(role) is not None:
-                yield self._token(values[role], special=True)
+                entry = values[role]
+                if role == "mask_token" and self._mask_strips and isinstance(entry, str):
+                    entry = {"content": entry, "lstrip": True}
+                yield self._token(entry, special=True)
         for key in lists:
             entries = values.get(key) or []
             if not isinstance(entries, list | dict):

@@ -8,7 +8,7 @@ from typing import Any
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing
 from keras_bert_layers.checkpoints.files.json_file import check_boolean, check_one_of, optional_json, shown
 from keras_bert_layers.checkpoints.files.vocabulary import CASED_SHARE, cased_share, read_vocabulary
-from keras_bert_layers.checkpoints.huggingface.special_tokens import CONFIG, ROLES, SpecialTokens
+from keras_bert_layers.checkpoints.huggingface.special_tokens import CONFIG, MPNET_ROLES, ROLES, SpecialTokens
 from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerClass, TokenizerJson
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
 
@@ -18,7 +18,6 @@ _LEGACY = ("RetriBert", "Realm", "Ernie", "Nezha", "Bros")
 
 _REASONS = {
     "BertJapanese": "It splits Japanese text into words with a dictionary (MeCab, Sudachi or Juman++) first.",
-    "MPNet": "Its special tokens and its template for pairs are those of MPNet.",
     "Splinter": "It adds a [QUESTION] token of Splinter's.",
     "Funnel": "Its special tokens and segments are those of Funnel.",
     "BertGeneration": "It is a SentencePiece tokenizer.",
@@ -44,6 +43,7 @@ _CLASSES: dict[str | None, TokenizerClass] = {
     "AutoTokenizer": TokenizerClass.BERT,
     **{f"{name}Tokenizer{fast}": TokenizerClass.BERT for name in (*_BERT, *_DPR) for fast in ("", "Fast")},
     **{f"{name}TokenizerFast": TokenizerClass.STORED_BERT for name in _DPR},
+    **{f"MPNetTokenizer{fast}": TokenizerClass.BERT for fast in ("", "Fast")},
     **{f"ConvBertTokenizer{fast}": TokenizerClass.STORED_BERT for fast in ("", "Fast")},
     # Classes that transformers 5 no longer has read tokenizer.json as it is.
     **{f"{name}Tokenizer{fast}": TokenizerClass.GENERIC for name in _LEGACY for fast in ("", "Fast")},
@@ -84,23 +84,29 @@ def tokenizer_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]
         config: the content of `tokenizer_config.json`; empty if there is none.
 
     Returns:
-        `vocabulary`, `lowercase`, `strip_accents`, `split_chinese`, `added_tokens` and `special_tokens`.
+        `vocabulary`, `lowercase`, `strip_accents`, `split_chinese`, `num_pair_separators`, `added_tokens` and
+        `special_tokens`.
 
     Raises:
         CheckpointError: there is no vocabulary; a file is damaged; `BertTokenizer` does not have a setting.
     """
     _check_config(folder / CONFIG, config)
     path = folder / "tokenizer.json"
-    kind = tokenizer_class(*_stated_class(folder, config), has_json=path.is_file())
+    stated_class = _stated_class(folder, config)
+    kind = tokenizer_class(*stated_class, has_json=path.is_file())
+    is_of_mpnet = str(stated_class[1]).startswith("MPNet")
     tokenizer_json = TokenizerJson(path, kind) if path.is_file() else None
     check_sides(folder / CONFIG, config, pads_left=tokenizer_json is not None and tokenizer_json.pads_left)
+    names = MPNET_ROLES if is_of_mpnet else ROLES
+    num_separators = 2 if is_of_mpnet else 1 if tokenizer_json is None else tokenizer_json.num_pair_separators
     tokens = SpecialTokens(
         folder,
         config,
         tokenizer_json.added_tokens if tokenizer_json else (),
         keeps_stored=kind is not TokenizerClass.BERT,
-        names=tokenizer_json.roles if tokenizer_json and kind is TokenizerClass.GENERIC else ROLES,
+        names=tokenizer_json.roles if tokenizer_json and kind is TokenizerClass.GENERIC else names,
         adds_names=kind is not TokenizerClass.GENERIC,
+        mask_strips=is_of_mpnet,
     )
     required = {token for role, token in tokens.roles.items() if role != "mask"}
     required -= {token.content for token in tokens.tokens} - {tokens.roles["unknown"]}
@@ -121,6 +127,7 @@ def tokenizer_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]
     _, lowercase = text_settings(folder)
     if lowercase and not options["lowercase"]:
         options |= {"lowercase": True, "strip_accents": bool(options["strip_accents"])}
+    options["num_pair_separators"] = num_separators
     return {"vocabulary": vocabulary, **options, **tokens.options(vocabulary)}
 
 

@@ -68,6 +68,7 @@ class TokenizerJson:
         added_tokens: the added tokens as they are in the file.
         roles: the special tokens by their roles in transformers.
         pads_left: whether the file states padding on the left.
+        num_pair_separators: the separators between the texts of a pair.
 
     Raises:
         CheckpointError: the file is damaged, or a part of it, which the message names, is of another tokenizer.
@@ -77,7 +78,7 @@ class TokenizerJson:
     """
 
     def __init__(self, path: Path, kind: TokenizerClass = TokenizerClass.GENERIC):
-        self.path, self.unread = path, ""
+        self.path, self.unread, self.num_pair_separators = path, "", 1
         self._values = read_json_object(path)
         for part, key in _SEQUENCES.items():
             self._values[part] = only_part(self._values.get(part), key)
@@ -165,7 +166,8 @@ class TokenizerJson:
         value = value if isinstance(value, dict) else {}
         ids: dict[Any, Any] = {token.get("content"): token.get("id") for token in self.added_tokens}
         ids |= {token: index for index, token in enumerate(self._tokens)}
-        if kind == "BertProcessing":
+        if kind in ("BertProcessing", "RobertaProcessing"):
+            self.num_pair_separators = 1 if kind == "BertProcessing" else 2
             return processor_ends(self.path, value, ids)
         check_one_of(self.path, "post_processor.type", kind, ("TemplateProcessing",), _ADD_TEMPLATE)
         single = template(value.get("single"))

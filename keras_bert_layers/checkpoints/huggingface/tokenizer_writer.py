@@ -92,11 +92,15 @@ def _tokenizer_json(tokenizer: BertTokenizer, roles: Mapping[str, str | None]) -
         lowercase=options["lowercase"],
     )
     library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    library.post_processor = processors.TemplateProcessing(
-        single=[start, "$A", separator],
-        pair=[start, "$A", separator, "$B:1", f"{separator}:1"],
-        special_tokens=[(start, tokenizer.start_id), (separator, tokenizer.separator_id)],
-    )
+    if tokenizer.num_pair_separators == 2:
+        settings: Any = (separator, tokenizer.separator_id), (start, tokenizer.start_id), True, False
+        library.post_processor = processors.RobertaProcessing(*settings)
+    else:
+        library.post_processor = processors.TemplateProcessing(
+            single=[start, "$A", separator],
+            pair=[start, "$A", separator, "$B:1", f"{separator}:1"],
+            special_tokens=[(start, tokenizer.start_id), (separator, tokenizer.separator_id)],
+        )
     library.decoder = decoders.WordPiece()
     for token in _added_tokens(tokenizer, roles):
         add = library.add_special_tokens if token.special else library.add_tokens

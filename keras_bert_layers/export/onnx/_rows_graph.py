@@ -62,13 +62,15 @@ def rows_of(tokens: list[Tokens], preprocessor: Any) -> Rows:
     """
     graph = tokens[0].ids.graph
     tokenizer, begins, counts = preprocessor.tokenizer, [each.begins for each in tokens], _kept(tokens, preprocessor)
+    more = tokenizer.num_pair_separators - 1  # before the second text
     if preprocessor.truncation_side == "left":
         begins = [b + each.counts - count for b, each, count in zip(begins, tokens, counts, strict=True)]
 
     def one_row() -> list[Tensor]:
         row, segments = [graph.constant([tokenizer.start_id])], [graph.constant([0], INT32)]
         for segment, (each, begin, count) in enumerate(zip(tokens, begins, counts, strict=True)):
-            part = graph.concat([each.ids.slice(begin, begin + count), graph.constant([tokenizer.separator_id])])
+            end = graph.constant([tokenizer.separator_id])
+            part = graph.concat([*[end] * (more * segment), each.ids.slice(begin, begin + count), end])
             row.append(part)
             segments.append(part.filled(segment, INT32))
         ids = graph.concat(row).column(0)
@@ -77,7 +79,7 @@ def rows_of(tokens: list[Tokens], preprocessor: Any) -> Rows:
 
     def several() -> list[Tensor]:
         columns = [count.column() for count in counts]  # [B, 1]
-        width = sum(counts[1:], counts[0]).reduced("Max") + 1 + len(tokens)
+        width = sum(counts[1:], counts[0]).reduced("Max") + 1 + len(tokens) + more * (len(tokens) - 1)
         position = graph.range(width)  # [S]
         place, first, size = graph.constant(NONE), graph.constant(1), graph.constant(0)
         ends = []  # of each text, the position of the separator [B, 1]
@@ -86,10 +88,13 @@ def rows_of(tokens: list[Tokens], preprocessor: Any) -> Rows:
             is_inside = (position >= first) & (position < ends[-1])
             place = is_inside.where(begin.column() + size + position - first, place)
             first, size = ends[-1] + 1, size + each.ids.size()
+            if more and len(ends) < len(tokens):
+                ends.append(first)
+                first = first + more
         is_end = functools.reduce(operator.or_, (position.equals(end) for end in ends))
         ids = _ids(graph.concat([each.ids for each in tokens]), place, position, is_end, tokenizer)
         found = [ids, (position < first).cast(INT32)]
-        return found if len(tokens) == 1 else [*found, ((position > ends[0]) & (position < first)).cast(INT32)]
+        return found if len(tokens) == 1 else [*found, ((position > ends[-2]) & (position < first)).cast(INT32)]
 
     ids, mask, *segments = graph.choose(tokens[0].splits.size().equals(2), one_row, several)
     return Rows(ids, segments[0] if segments else None, mask)
@@ -100,6 +105,7 @@ def _kept(tokens: list[Tokens], preprocessor: Any) -> list[Tensor]:
     room, lengths = preprocessor.max_length - 1 - len(tokens), [each.counts for each in tokens]
     if len(tokens) == 1:
         return [lengths[0].minimum(room)]
+    room -= preprocessor.tokenizer.num_pair_separators - 1
     first, second = lengths
     if preprocessor.truncation != "longest_first":
         whole, other = (second, first) if preprocessor.truncation == "only_first" else (first, second)
@@ -145,7 +151,7 @@ def windows_over(
     length = (count.take(text_of) - begin).minimum(room).column()  # [W, 1]
     begin = (tokens.begins.take(text_of) + begin).column()
     question = before[0].take(text_of).column() if before else None
-    first = graph.constant([[1]]) if question is None else question + 2
+    first = graph.constant([[1]]) if question is None else question + 1 + tokenizer.num_pair_separators
     last = first + length  # [W, 1]
     position = graph.range(last.reduced("Max") + 1)  # [S]
     is_inside = (position >= first) & (position < last)
@@ -155,7 +161,7 @@ def windows_over(
     if questions is not None and question is not None:
         is_question = (position >= 1) & (position <= question)
         of_question = questions.begins.take(text_of).column() + position - 1 + tokens.ids.size()
-        found, is_end = is_question.where(of_question, places), is_end | position.equals(question + 1)
+        found, is_end = is_question.where(of_question, places), is_end | ((position > question) & (position < first))
         all_ids = graph.concat([tokens.ids, questions.ids])
         segments = (mask & (position >= first)).cast(INT32)
     ids = _ids(all_ids, found, position, is_end, tokenizer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -62,6 +63,8 @@ class BertTokenizer(Tokenizer):
             `"google"` takes tokens that are not `normalized`.
         special_tokens: other names of `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]` and `[MASK]`, by `"pad"`, `"unknown"`,
             `"start"`, `"separator"` and `"mask"`; None for these names.
+        num_pair_separators: how many separators stand between the texts of a pair: 1, or 2 for MPNet, whose texts all
+            have segment 0, and whose offsets leave out the whitespace that an added token takes.
 
     Attributes:
         special_tokens: the names of the five special tokens by role.
@@ -92,9 +95,6 @@ class BertTokenizer(Tokenizer):
         Devlin et al. 2018, arXiv:1810.04805; Song et al. 2020, arXiv:2012.15524 (the matching in linear time).
     """
 
-    num_pair_separators = 1
-    second_segment = 1
-
     def __init__(
         self,
         vocabulary: str | os.PathLike[str] | Sequence[str],
@@ -105,12 +105,15 @@ class BertTokenizer(Tokenizer):
         reference: str = "google",
         added_tokens: Sequence[AddedToken | Mapping[str, Any] | str] = (),
         special_tokens: Mapping[str, str] | None = None,
+        num_pair_separators: int = 1,
     ):
         self.lowercase = checks.boolean(OWNER, "lowercase", lowercase)
         self.strip_accents = checks.optional(checks.boolean, OWNER, "strip_accents", strip_accents)
         self.split_chinese = checks.boolean(OWNER, "split_chinese", split_chinese)
         self.reference = checks.one_of(OWNER, "reference", reference, tuple(MAX_WORD_LENGTH))
         self.special_tokens = _special_tokens(special_tokens)
+        self.num_pair_separators = checks.one_of(OWNER, "num_pair_separators", num_pair_separators, (1, 2))
+        self.second_segment = 2 - num_pair_separators
         self.added_tokens = _added_tokens(added_tokens, reference)
         needed = [self.special_tokens[role] for role in ROLES if role != "mask"]
         added = {token.content for token in self.added_tokens} - {self.special_tokens["unknown"]}
@@ -145,7 +148,11 @@ class BertTokenizer(Tokenizer):
         if self.reference == "huggingface":
             names = [token for token in self.special_tokens.values() if token in self._ids]
             found = {token: AddedToken(token, special=True) for token in names}
-        return list({**found, **{token.content: token for token in self.added_tokens}}.values())
+        tokens = {**found, **{token.content: token for token in self.added_tokens}}.values()
+        if self.num_pair_separators == 1:
+            return list(tokens)
+        # As whitespace is no token, it changes nothing but offsets, and MPNet's leave it out.
+        return [dataclasses.replace(token, lstrip=False, rstrip=False) for token in tokens]
 
     def rules(self) -> TextRules:
         """What the tokenizer does to text between special tokens, as plain data for programs other than TensorFlow."""
@@ -169,6 +176,7 @@ class BertTokenizer(Tokenizer):
             "reference": self.reference,
             "added_tokens": [token.get_config() for token in self.added_tokens],
             "special_tokens": None if self.special_tokens == ROLES else dict(self.special_tokens),
+            "num_pair_separators": self.num_pair_separators,
         }
 
     @classmethod

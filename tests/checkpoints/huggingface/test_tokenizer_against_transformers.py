@@ -1,10 +1,12 @@
 """Tokenizers of HuggingFace directories against transformers' own: ids, offsets, pairs and truncation."""
 
+import json
 import warnings
 
 import pytest
 
-from keras_bert_layers import load_preprocessor
+from keras_bert_layers import BertTokenizer, load_preprocessor, load_tokenizer
+from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import write_huggingface_tokenizer
 
 pytestmark = pytest.mark.peers
 
@@ -12,6 +14,7 @@ BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = ["a", "b", "foo", "bar", "##bar", "Foo", "x", "中", "国", "##x", ".", "<", ">", "-", "[", "]"]
 ROLES = {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>", "mask_token": "<mask>"}
 FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+MPNET = ["<s>", "<pad>", "</s>", "<unk>", *WORDS, "[UNK]", "<mask>"]
 TEXTS = [
     "Foo foo [MASK] 中国 x<e>y <E> new NEW newbar <mask> </s> <s>a b[SEP]",
     "",
@@ -44,6 +47,15 @@ DECODER = {
         ([*BERT[1:4], *WORDS], {"added_tokens": {"new": 19}}),
         ([*BERT, "foo", "", *WORDS, "a"], {"added_tokens": {"new": 24}}),
         ([*BERT, *WORDS[:-1], "bar \t", ""], {}),
+        (MPNET, {"tokenizer_config": {"tokenizer_class": "MPNetTokenizer"}}),
+        (
+            MPNET,
+            {
+                "tokenizer_config": {"tokenizer_class": "MPNetTokenizerFast", "do_lower_case": False},
+                "special_tokens_map": {"mask_token": {"content": "<mask>", **FLAGS, "lstrip": True}},
+            },
+        ),
+        (MPNET[:-1], {"tokenizer_config": {"tokenizer_class": "MPNetTokenizer", "mask_token": "<mask>"}}),
     ],
 )
 def test_equal_to_transformers(lines, files, huggingface, tmp_path, transformers):
@@ -74,3 +86,22 @@ def test_equal_to_transformers(lines, files, huggingface, tmp_path, transformers
         assert inputs["token_ids"].numpy()[0].tolist() == found["input_ids"]
         assert inputs["segment_ids"].numpy()[0].tolist() == found["token_type_ids"]
     assert preprocessor.tokenizer.pad_id == reference.pad_token_id
+    if lines[0] == MPNET[0]:
+        check_both_ways(reference, preprocessor, tmp_path, transformers)
+
+
+def check_both_ways(reference, preprocessor, directory, transformers):
+    """transformers reads the file of tokens that we write, and we the one that it writes, also by the generic class."""
+    write_huggingface_tokenizer(directory, preprocessor.tokenizer, max_length=8, kind="MPNetTokenizer")
+    written = transformers.AutoTokenizer.from_pretrained(directory)
+    assert type(written) is transformers.MPNetTokenizer
+    assert written(TEXTS, TEXTS[::-1]) == reference(TEXTS, TEXTS[::-1])
+    for name in (None, "PreTrainedTokenizerFast"):
+        reference.save_pretrained(directory)
+        path = directory / "tokenizer_config.json"
+        values = json.loads(path.read_text())
+        path.write_text(json.dumps(values if name is None else {**values, "tokenizer_class": name}))
+        again = load_tokenizer(directory)
+        assert again.tokenize(TEXTS).to_list() == preprocessor.tokenizer.tokenize(TEXTS).to_list()
+        assert (again.num_pair_separators, again.second_segment) == (2, 0)
+        assert BertTokenizer.from_config(again.get_config()).num_pair_separators == 2
