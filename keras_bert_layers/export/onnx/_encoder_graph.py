@@ -26,6 +26,9 @@ _OUTLIER = 3
 # Keras's `UnitNormalization`: the square of the smallest length.
 _LEAST_SQUARE = np.float32(1e-12)
 
+# Added to scores that a window hides.
+_FAR = np.float32(-1e30)
+
 _CURE = "Export a SavedModel."
 
 _ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -52,15 +55,15 @@ def hidden_states(rows: Rows, backbone: Any, products: Products, *, first_token_
         ValueError: the backbone has parts that only Keras can compute, or quantized layers.
     """
     hidden, counts = _embedded(rows, backbone)
-    positions, last = backbone.parts.positions, backbone.config.num_layers - 1
-    bias = None
-    if positions is not None:
-        positions = backbone.get_layer("embedding").positions
-        bias = _bias(positions, backbone.config.max_sequence_length, hidden)
+    last, longest = backbone.config.num_layers - 1, backbone.config.max_sequence_length
+    biases: dict[tuple[int, int | None], Tensor | None] = {}
     for index in range(last + 1):
         block = backbone.get_layer(f"encoder_block_{index}")
+        kind = id(block.positions), block.window
+        if kind not in biases:
+            biases[kind] = _bias(block, longest, hidden)
         only_first = first_token_only and index == last and backbone.parts.are_of_bert
-        hidden = _block(hidden, block, products, counts, bias, only_first=only_first)
+        hidden = _block(hidden, block, products, counts, biases[kind], only_first=only_first)
     return layer_norm(hidden, backbone.get_layer("final_layer_norm")) if backbone.parts.normalize_first else hidden
 
 
@@ -87,7 +90,7 @@ def _embedded(rows: Rows, backbone: Any) -> tuple[Tensor, Tensor]:
         graph.constant(positions),
         segments,
         graph.constant(array(norm.gamma)),
-        graph.constant(array(norm.beta)),
+        graph.constant(_beta(norm)),
         rows.mask,
         *([rows.with_offset(offset)] if offset else []),
         outputs=[FLOAT, INT32],
@@ -96,16 +99,25 @@ def _embedded(rows: Rows, backbone: Any) -> tuple[Tensor, Tensor]:
     return hidden if embedding.projection is None else dense(hidden, embedding.projection), counts
 
 
-def _bias(positions: Any, longest: int, hidden: Tensor) -> Tensor | None:
-    """What positions add to the scores, `[1, heads, S, S]`; None for nothing."""
+def _bias(block: Any, longest: int, hidden: Tensor) -> Tensor | None:
+    """What positions and a window add to the scores of a block, `[1, heads or 1, S, S]`; None for nothing."""
+    graph, length, positions = hidden.graph, hidden.size(1), block.positions
+    bias = None
+    if block.window is not None:
+        place = graph.range(length)
+        is_far = graph.add("Abs", place.column() - place) > block.window // 2
+        bias = (is_far.cast(FLOAT) * _FAR).column(0).column(0)
+    if positions is None:
+        return bias
     if type(positions).rotated is not Positions.rotated and not isinstance(positions, RotaryPositions):
         rule = "not override `rotated`, which only Keras can compute, in an ONNX file"
         raise ValueError(checks.message("export", "positions", rule, type(positions), _CURE))
     found = positions.bias(longest, longest)
     if found is None:
-        return None
-    length = hidden.size(1).column(0)
-    return hidden.graph.constant(array(found)[None]).slice(0, length, 2).slice(0, length, 3)
+        return bias
+    length = length.column(0)
+    of_positions = graph.constant(array(found)[None]).slice(0, length, 2).slice(0, length, 3)
+    return of_positions if bias is None else of_positions + bias
 
 
 def _block(
@@ -114,13 +126,13 @@ def _block(
     """The output of a block for all tokens `[B, S, H]`, or for the first ones `[B, 1, H]`."""
     attention, feed_forward = block.attention, block.feed_forward
     if block.normalize_first:
-        normalized = layer_norm(hidden, block.attention_layer_norm)
+        normalized = layer_norm(hidden, block.attention_layer_norm) if block.normalizes_attention else hidden
         context = products.attention(normalized, attention, counts, bias)
         output = products.product(context, attention.output_projection)
-        hidden = hidden + (output + array(attention.output_projection.bias))
+        hidden = hidden + _with_bias(output, attention.output_projection)
         output = _inner(layer_norm(hidden, block.feed_forward_layer_norm), feed_forward, products)
         output = products.product(output, feed_forward.output_projection)
-        return hidden + (output + array(feed_forward.output_projection.bias))
+        return hidden + _with_bias(output, feed_forward.output_projection)
     context = products.attention(hidden, attention, counts, bias, only_first=only_first)
     output = products.product(context, attention.output_projection)
     hidden = hidden.slice(0, 1, 1) if only_first else hidden
@@ -134,31 +146,48 @@ def _inner(hidden: Tensor, feed_forward: Any, products: Products) -> Tensor:
     if type(feed_forward) not in (FeedForward, GatedFeedForward):
         rule = "be a FeedForward or a GatedFeedForward in an ONNX file"
         raise ValueError(checks.message("export", "feed_forward", rule, type(feed_forward), _CURE))
-    inner, bias = products.product(hidden, feed_forward.intermediate), array(feed_forward.intermediate.bias)
+    inner = products.product(hidden, feed_forward.intermediate)
     if isinstance(feed_forward, GatedFeedForward):
         sizes = hidden.graph.constant([feed_forward.intermediate_dim] * 2)
-        gate, inner = hidden.graph.add("Split", inner + bias, sizes, outputs=2, axis=-1)
+        inner = _with_bias(inner, feed_forward.intermediate)
+        gate, inner = hidden.graph.add("Split", inner, sizes, outputs=2, axis=-1)
         return activation(gate, feed_forward.activation) * inner
     if feed_forward.activation in _FUSED:
-        return hidden.graph.fused(_FUSED[feed_forward.activation], inner, hidden.graph.constant(bias))
-    return activation(inner + bias, feed_forward.activation)
+        bias = hidden.graph.constant(_bias_of(feed_forward.intermediate))
+        return hidden.graph.fused(_FUSED[feed_forward.activation], inner, bias)
+    return activation(_with_bias(inner, feed_forward.intermediate), feed_forward.activation)
 
 
 def _added(inputs: Tensor, layer: Any, residual: Tensor, norm: Any) -> Tensor:
     """`norm(residual + inputs + the layer's bias)`."""
-    weights = map(inputs.graph.constant, (array(norm.gamma), array(norm.beta), array(layer.bias)))
+    weights = map(inputs.graph.constant, (array(norm.gamma), _beta(norm), _bias_of(layer)))
     return inputs.graph.fused("SkipLayerNormalization", inputs, residual, *weights, epsilon=norm.epsilon)
 
 
 def layer_norm(hidden: Tensor, norm: Any) -> Tensor:
     """A `LayerNorm` over the last axis."""
-    weights = hidden.graph.constant(array(norm.gamma)), hidden.graph.constant(array(norm.beta))
+    weights = hidden.graph.constant(array(norm.gamma)), hidden.graph.constant(_beta(norm))
     return hidden.graph.add("LayerNormalization", hidden, *weights, axis=-1, epsilon=norm.epsilon)
 
 
 def dense(inputs: Tensor, layer: Any) -> Tensor:
     """A `keras.layers.Dense` without its activation."""
-    return inputs @ _kernel(layer) + array(layer.bias)
+    return _with_bias(inputs @ _kernel(layer), layer)
+
+
+def _with_bias(product: Tensor, layer: Any) -> Tensor:
+    """The product with a dense layer's kernel, and its bias if it has one."""
+    return product + array(layer.bias) if layer.use_bias else product
+
+
+def _bias_of(layer: Any) -> np.ndarray:
+    """The bias of a dense layer; zeros if it has none."""
+    return array(layer.bias) if layer.use_bias else np.zeros(layer.kernel.shape[-1], np.float32)
+
+
+def _beta(norm: Any) -> np.ndarray:
+    """The beta of a `LayerNorm`; zeros if it has none."""
+    return array(norm.beta) if norm.center else np.zeros(norm.gamma.shape, np.float32)
 
 
 def activation(inputs: Tensor, name: str) -> Tensor:
@@ -240,10 +269,10 @@ class Products:
             hidden: `[B, S, H]`.
             layer: the layer, of which the output projection is left out.
             counts: how many tokens of each row are real, int32 `[B]`.
-            bias: what is added to the scores, `[1, heads, S, S]`, or None.
+            bias: what is added to the scores, `[1, heads or 1, S, S]`, or None.
             only_first: whether only the first tokens ask.
         """
-        graph, merged, offsets = hidden.graph, layer.query_key_value, array(layer.query_key_value.bias)
+        graph, merged, offsets = hidden.graph, layer.query_key_value, _bias_of(layer.query_key_value)
         rotary = layer.positions if isinstance(layer.positions, RotaryPositions) else None
         options = {"num_heads": layer.num_heads, "unidirectional": int(layer.causal)}
         if self.fuses_attention and not only_first and bias is None and rotary is None:
@@ -267,7 +296,7 @@ def _rotated(part: Tensor, positions: RotaryPositions, num_heads: int, width: in
     graph = part.graph
     tables = positions._tables(positions.max_sequence_length, width // num_heads)
     constants = [graph.constant([0]), *(graph.constant(array(table)) for table in tables)]
-    return graph.fused("RotaryEmbedding", part, *constants, num_heads=num_heads, interleaved=1)
+    return graph.fused("RotaryEmbedding", part, *constants, num_heads=num_heads, interleaved=int(not positions.halves))
 
 
 class MeasuredProducts(Products):

@@ -51,6 +51,13 @@ def test_forms_of_the_encoder(changes, new_backbone, preprocessor, check_onnx):
         {"positions": layers.RelativePositionBias(num_buckets=8, max_distance=5), "normalize_first": True},
         {"positions": layers.SinusoidalPositions(), "causal": True},
         {"normalize_first": True, "causal": True, "positions": layers.RotaryPositions(base=50.0)},
+        {
+            "positions": layers.RotaryPositions(base=70.0, halves=True),
+            "feed_forward": layers.GatedFeedForward(21, use_bias=False),
+            "local_attention": layers.LocalAttention(4, global_every=2, positions=layers.RotaryPositions(halves=True)),
+            **{"normalize_first": True, "normalizes_first_attention": False, "use_bias": False},
+        },
+        {"local_attention": layers.LocalAttention(3), "positions": layers.RelativePositionBias(num_buckets=8)},
     ],
     ids=" ".join,
 )

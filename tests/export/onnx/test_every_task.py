@@ -105,6 +105,20 @@ def test_answers_are_those_of_the_signatures(case, new_backbone, preprocessor, c
     compare(task, [together, *rows])
 
 
+@pytest.mark.parametrize("case", ["classes of pairs", "masks", "answers"])
+@pytest.mark.usefixtures("traces_nothing")
+def test_two_separators_between_texts(case, new_backbone, vocabulary, compare):
+    """MPNet: its template, a bias of distances beside trained positions, and no segments."""
+    config = new_backbone(hidden_dim=12, num_segments=0, position_offset=2).config
+    bias = kbl.layers.RelativePositionBias(num_buckets=8, max_distance=5, keeps_position_embedding=True)
+    backbone = kbl.BertBackbone(config, parts=kbl.layers.EncoderParts(positions=bias))
+    tokens = [kbl.preprocessing.AddedToken("[MASK]", lstrip=True, special=True)]
+    tokenizer = kbl.BertTokenizer(vocabulary, reference="huggingface", added_tokens=tokens, num_pair_separators=2)
+    task = made(case, backbone, kbl.BertPreprocessor(tokenizer, MAX_LENGTH))
+    others = ["night"] * len(TEXTS) if case == "masks" else OTHERS
+    compare(task, [columns(task, TEXTS, others, QUESTIONS)])
+
+
 @pytest.mark.parametrize("side", ["left", "only_first", "only_second"])
 @pytest.mark.usefixtures("traces_nothing")
 def test_other_truncations(side, new_backbone, tokenizer, compare):
