@@ -27,6 +27,49 @@ def train(vocabulary_size=900):
     return sorted(model["vocab"], key=model["vocab"].get), [tuple(pair) for pair in model["merges"]]
 
 
+def modern():
+    """The arguments of a tokenizer like ModernBERT's: NFC, other special tokens, and runs of spaces as tokens."""
+    vocabulary, merges = train()
+    special, added = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"], [" " * count for count in range(24, 1, -1)]
+    added += ["[unused0]", "|||IP_ADDRESS|||"]
+    roles = dict(zip(("unknown", "start", "separator", "pad", "mask"), special, strict=True))
+    return {
+        "vocabulary": [*vocabulary[len(SPECIAL) :], *added, *special],
+        "merges": merges,
+        "trim_offsets": False,
+        "num_pair_separators": 1,
+        "special_tokens": special,
+        "stripping_tokens": ["[MASK]"],
+        "added_tokens": added,
+        "normalizer": "nfc",
+        **{f"{role}_token": token for role, token in roles.items()},
+    }
+
+
+def modern_library(options):
+    """The tokenizer of the library with these options, put together as in ModernBERT's `tokenizer.json`."""
+    ids = {token: index for index, token in enumerate(options["vocabulary"])}
+    own = len(ids) - len(options["added_tokens"]) - len(options["special_tokens"])
+    model = tokenizers.models.BPE(vocab=dict(list(ids.items())[:own]), merges=options["merges"])
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.normalizer = tokenizers.normalizers.NFC()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    tokenizer.add_tokens([tokenizers.AddedToken(token, normalized=True) for token in options["added_tokens"]])
+    tokenizer.add_special_tokens(
+        [
+            tokenizers.AddedToken(token, lstrip=token == "[MASK]", normalized=False)
+            for token in options["special_tokens"]
+        ]
+    )
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(token, ids[token]) for token in ("[CLS]", "[SEP]")],
+    )
+    return tokenizer
+
+
 def library(vocabulary, merges, *, add_prefix_space=False, trim_offsets=True):
     """The tokenizer of the library `tokenizers` as transformers 5 puts it together for RoBERTa."""
     ids = {token: index for index, token in enumerate(vocabulary)}

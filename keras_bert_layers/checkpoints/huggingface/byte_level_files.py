@@ -1,4 +1,4 @@
-"""`byte_level_options`: reads the tokenizer files of RoBERTa and its like, a byte-level BPE."""
+"""`byte_level_options`: reads the tokenizer files of RoBERTa and ModernBERT, a byte-level BPE."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,14 +69,15 @@ def byte_level_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any
         raise missing(folder, "tokenizer.json", f"{kind} reads no other file.", owner="load_tokenizer")
     else:
         ids, merges = json_file.read_json_object(folder / VOCABULARY), _read_merges(folder / MERGES)
-    vocabulary = _in_order(json_path if values else folder / VOCABULARY, ids)
-    stated = _stated(folder, config)
     added = _listed(json_path, values.get("added_tokens") or [])
+    vocabulary = _in_order(json_path if values else folder / VOCABULARY, ids, added)
+    stated = _stated(folder, config)
     tokens = _special_tokens(folder, config, added, kind, stated)
     known = set(vocabulary)
     vocabulary += [token for token in tokens if token not in known]
     _check_ids(folder, added, vocabulary)
     roles = {ours: _content(stated.get(theirs, default)) for ours, (theirs, default) in ROLES.items()}
+    spaces: dict[str, Any]
     if kind in GENERIC:
         spaces = _stored_settings(json_path, values, vocabulary)
         roles = {**roles, **spaces.pop("roles")}
@@ -85,19 +86,23 @@ def byte_level_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any
     else:
         names = {"add_prefix_space": False, "trim_offsets": True}
         spaces = {name: check_boolean(path, name, config.get(name, default)) for name, default in names.items()}
+    # The library looks for normalized tokens in what is left of a text, which makes a difference after a normalizer.
+    is_added = {token: bool(spaces.get("normalizer") and flags.get("normalized")) for token, flags in tokens.items()}
     return {
         "vocabulary": vocabulary,
         "merges": merges,
         **spaces,
-        "special_tokens": list(tokens),
+        "special_tokens": [token for token in tokens if not is_added[token]],
+        "added_tokens": [token for token in tokens if is_added[token]],
         "stripping_tokens": [token for token, flags in tokens.items() if flags.get("lstrip")],
         **roles,
     }
 
 
 def _stored_settings(path: Path, values: Mapping[str, Any], vocabulary: list[str]) -> dict[str, Any]:
-    """How spaces are treated, and the tokens at the ends of a text, by the parts of `tokenizer.json`."""
-    check_one_of(path, "normalizer", values.get("normalizer"), (None,), "BytePairTokenizer changes no character.")
+    """How texts are changed and spaces treated, and the tokens at the ends of a text, by `tokenizer.json`."""
+    normalizer = only_part(values.get("normalizer"), "normalizers")
+    check_one_of(path, "normalizer", normalizer, (None, {"type": "NFC"}), "BytePairTokenizer has no other.")
     splitter: Any = only_part(values.get("pre_tokenizer"), "pretokenizers")
     splitter = json_file.check_object(path, "pre_tokenizer", splitter)
     check_one_of(path, "pre_tokenizer.type", splitter.get("type"), ("ByteLevel",))
@@ -128,13 +133,16 @@ def _stored_settings(path: Path, values: Mapping[str, Any], vocabulary: list[str
         trims, num_separators = False, 1 if of_pair == one else 2
     roles = {"start_token": start, "separator_token": end}
     settings = {"add_prefix_space": prefix, "trim_offsets": trims, "num_pair_separators": num_separators}
-    return {**settings, "roles": roles}
+    return {**settings, "normalizer": None if normalizer is None else "nfc", "roles": roles}
 
 
-def _in_order(path: Path, ids: Any) -> list[str]:
-    """The tokens of a vocabulary in order of their ids."""
+def _in_order(path: Path, ids: Any, added: Mapping[str, Any]) -> list[str]:
+    """The tokens of a vocabulary in order of their ids; an added token may have an id that the model leaves free."""
     ids = json_file.check_object(path, "vocab", ids)
     with damaged(f"{path}: the vocabulary must give each token its id", (TypeError, ValueError)):
+        most, taken = max(ids.values(), default=-1), {*ids.values()}
+        free = {token: flags["id"] for token, flags in added.items() if token not in ids and "id" in flags}
+        ids = {**ids, **{token: index for token, index in free.items() if index < most and index not in taken}}
         tokens = sorted(ids, key=ids.__getitem__)
         if [ids[token] for token in tokens] != list(range(len(tokens))):
             raise ValueError("ids are missing")

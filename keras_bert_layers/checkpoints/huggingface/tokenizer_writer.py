@@ -206,12 +206,18 @@ def write_byte_pair_tokenizer(
     """
     options = tokenizer.get_config()
     (directory / "tokenizer.json").write_bytes(f"{_byte_pair_json(options)}\n".encode())
-    is_of_roberta = options["num_pair_separators"] == 2
+    is_of_roberta = options["num_pair_separators"] == 2 and options["normalizer"] is None
     # Of a token that takes whitespace, transformers needs to know it here.
-    flags = {"normalized": False, "rstrip": False, "single_word": False, "special": True}
     decoder = {
-        str(tokenizer.token_to_id(token)): {"content": token, "lstrip": token in options["stripping_tokens"], **flags}
-        for token in options["special_tokens"]
+        str(tokenizer.token_to_id(token)): {
+            "content": token,
+            "lstrip": token in options["stripping_tokens"],
+            "normalized": token in options["added_tokens"],
+            "rstrip": False,
+            "single_word": False,
+            "special": token in options["special_tokens"],
+        }
+        for token in (*options["special_tokens"], *options["added_tokens"])
     }
     settings = {
         "tokenizer_class": ROBERTA[0] if is_of_roberta else GENERIC[0],
@@ -229,11 +235,13 @@ def write_byte_pair_tokenizer(
 
 def _byte_pair_json(options: dict[str, Any]) -> str:
     """The content of `tokenizer.json`."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     ids = {token: index for index, token in enumerate(options["vocabulary"])}
     tokenizer = Tokenizer(models.BPE(vocab=ids, merges=[tuple(pair) for pair in options["merges"]]))
     prefix, start, end = (options[name] for name in ("add_prefix_space", "start_token", "separator_token"))
+    if options["normalizer"]:
+        tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
     tokenizer.decoder = decoders.ByteLevel()
     if options["num_pair_separators"] == 2:
@@ -253,4 +261,6 @@ def _with_special_tokens(tokenizer: Any, options: dict[str, Any]) -> str:
     stripping, found = options["stripping_tokens"], sorted(options["special_tokens"], key=options["vocabulary"].index)
     added = [tokenizers.AddedToken(token, lstrip=token in stripping, normalized=False) for token in found]
     tokenizer.add_special_tokens(added)
+    found = sorted(options.get("added_tokens", ()), key=options["vocabulary"].index)
+    tokenizer.add_tokens([tokenizers.AddedToken(token, lstrip=token in stripping, normalized=True) for token in found])
     return tokenizer.to_str(pretty=True)

@@ -1,4 +1,4 @@
-"""`BytePairTokenizer`: the byte-level BPE of RoBERTa, in TensorFlow graph."""
+"""`BytePairTokenizer`: the byte-level BPE of RoBERTa and ModernBERT, in TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.preprocessing.byte_level.composition import Composer
 from keras_bert_layers.preprocessing.byte_level.merges import ByteMerges, byte_characters
 from keras_bert_layers.preprocessing.byte_level.text_encoder import BytePairTextEncoder
 from keras_bert_layers.preprocessing.engines.spans import SpecialTokens
@@ -30,11 +31,12 @@ _FEW = 512
 
 @register
 class BytePairTokenizer(Tokenizer):
-    """Turns text into ids of byte-level BPE, exactly as transformers' tokenizers of RoBERTa.
+    """Turns text into ids of byte-level BPE, exactly as transformers' tokenizers of RoBERTa and ModernBERT.
 
-    The tokenizer finds special tokens in the text, splits the rest into words by GPT-2's pattern, and merges
-    the bytes of each word in the order of the merges. It runs eagerly, in `tf.data.Dataset.map`, inside a
-    `tf.function` and in an exported SavedModel, by TensorFlow's own operations, also where tensorflow-text is missing.
+    The tokenizer finds special tokens in the text, splits the rest into words by GPT-2's pattern, and merges the bytes
+    of each word in the order of the merges. With `normalizer="nfc"`, characters are composed before. It runs eagerly,
+    in `tf.data.Dataset.map`, inside a `tf.function` and in an exported SavedModel, by TensorFlow's own operations, also
+    where tensorflow-text is missing.
     It needs TensorFlow under every Keras backend.
 
     Every text has tokens, none of them unknown. An empty text has none; bytes that are not UTF-8 are skipped. A pair of
@@ -51,6 +53,8 @@ class BytePairTokenizer(Tokenizer):
         num_pair_separators: how many separators stand between the texts of a pair, 1 or 2.
         special_tokens: the tokens that are found in raw text. None for the five that follow.
         stripping_tokens: those of them that take the whitespace before them, such as `<mask>`.
+        added_tokens: other tokens that are found as they are written, between special ones and after `normalizer`.
+        normalizer: `"nfc"` composes characters first, to Unicode's normal form C; None leaves texts as they are.
         start_token: the first token of an input.
         separator_token: the token after each text.
         pad_token: the token that fills rows up.
@@ -65,7 +69,8 @@ class BytePairTokenizer(Tokenizer):
 
     Raises:
         TypeError: an argument of the wrong type.
-        ValueError: a byte, a special token, a part or a result of a merge that is not in the vocabulary.
+        ValueError: a byte, a special token, a part or a result of a merge that is not in the vocabulary; a normalizer
+            with `trim_offsets`.
 
     Examples:
         >>> special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -80,7 +85,8 @@ class BytePairTokenizer(Tokenizer):
         b'a night'
 
     References:
-        Radford et al. 2019, section 2.2 (GPT-2); Liu et al. 2019, https://arxiv.org/abs/1907.11692 (RoBERTa).
+        Radford et al. 2019, section 2.2 (GPT-2); Liu et al. 2019, https://arxiv.org/abs/1907.11692 (RoBERTa); Warner
+        et al. 2024, https://arxiv.org/abs/2412.13663 (ModernBERT).
     """
 
     reference = "huggingface"
@@ -96,6 +102,8 @@ class BytePairTokenizer(Tokenizer):
         num_pair_separators: int = 2,
         special_tokens: Sequence[str] | None = None,
         stripping_tokens: Sequence[str] = (),
+        added_tokens: Sequence[str] = (),
+        normalizer: str | None = None,
         start_token: str = "<s>",
         separator_token: str = "</s>",
         pad_token: str = "<pad>",
@@ -107,6 +115,9 @@ class BytePairTokenizer(Tokenizer):
         self.add_prefix_space = checks.boolean(OWNER, "add_prefix_space", add_prefix_space)
         self.takes_words = self.add_prefix_space
         self.trim_offsets = checks.boolean(OWNER, "trim_offsets", trim_offsets)
+        self.normalizer = checks.one_of(OWNER, "normalizer", normalizer, (None, "nfc"))
+        if normalizer and trim_offsets:
+            raise ValueError(checks.message(OWNER, "trim_offsets", "be False with a normalizer", trim_offsets))
         self.num_pair_separators = checks.one_of(OWNER, "num_pair_separators", num_pair_separators, (1, 2))
         ids = TokenIds(self._vocabulary, owner=OWNER)
         roles = {"start": start_token, "separator": separator_token, "pad": pad_token, "unknown": unknown_token}
@@ -115,6 +126,10 @@ class BytePairTokenizer(Tokenizer):
         self.special_tokens, self.stripping_tokens = checked_special_tokens(
             OWNER, ids, roles, special_tokens, stripping_tokens
         )
+        self.added_tokens = tuple(added_tokens)
+        lacking = next((token for token in self.added_tokens if token not in ids), None)
+        if lacking is not None:
+            raise ValueError(checks.message(OWNER, "added_tokens", "be in the vocabulary", lacking))
         lacking = next((character for character in _BYTES if character not in ids), None)
         if lacking is not None:
             raise ValueError(checks.message(OWNER, "vocabulary", "hold each byte", lacking))
@@ -123,7 +138,8 @@ class BytePairTokenizer(Tokenizer):
         if lacking is not None:
             raise ValueError(checks.message(OWNER, "merges", "be in the vocabulary", lacking))
         super().__init__(ids, roles)
-        special = {token: ids.id_of(token) for token in self.special_tokens}
+        special, added = ({token: ids.id_of(token) for token in each} for each in (self.special_tokens, added_tokens))
+        finding: dict[str, Any] = {"trims": trim_offsets, "keeps_one": add_prefix_space}
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy.
         with tf.init_scope(), tf.device("CPU:0"):
             self._encoder = BytePairTextEncoder(
@@ -133,7 +149,9 @@ class BytePairTokenizer(Tokenizer):
                     [ids.id_of(first + second) for first, second in self._merges],
                     {_bytes(token): ids.id_of(token) for token in self._vocabulary if _CHARACTERS.issuperset(token)},
                 ),
-                SpecialTokens(special, self.stripping_tokens, trims=trim_offsets, keeps_one=add_prefix_space),
+                SpecialTokens(special, self.stripping_tokens, **finding),
+                added=SpecialTokens(added, self.stripping_tokens, **finding),
+                composer=None if normalizer is None else Composer(),
                 add_prefix_space=add_prefix_space,
                 spaces=np.array([*map(_spaces, self._vocabulary)], np.int32) if trim_offsets else None,
             )
@@ -152,7 +170,7 @@ class BytePairTokenizer(Tokenizer):
 
     def continues_word(self) -> list[bool]:
         """For each token, whether it continues the word of the token before it: it does not begin with a space."""
-        special = {*self.special_tokens}
+        special = {*self.special_tokens, *self.added_tokens}
         return [not token.startswith(_SPACE) and token not in special for token in self._vocabulary]
 
     def get_config(self) -> dict[str, Any]:
@@ -165,6 +183,8 @@ class BytePairTokenizer(Tokenizer):
             "num_pair_separators": self.num_pair_separators,
             "special_tokens": list(self.special_tokens),
             "stripping_tokens": list(self.stripping_tokens),
+            "added_tokens": list(self.added_tokens),
+            "normalizer": self.normalizer,
             "mask_token": None,
             **{f"{role}_token": token for role, token in self._roles.items()},
         }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import tables
+from keras_bert_layers.preprocessing.byte_level.composition import Composer
 from keras_bert_layers.preprocessing.byte_level.merges import ByteMerges
 from keras_bert_layers.preprocessing.engines.spans import SpecialTokens
 from keras_bert_layers.preprocessing.tokens.markers import contains
@@ -97,20 +99,30 @@ class WordSplitter:
 
 
 class BytePairTextEncoder:
-    """Encodes texts as the library `tokenizers` does for RoBERTa.
+    """Encodes texts as the library `tokenizers` does for RoBERTa and ModernBERT.
 
     Args:
         merges: encodes words.
         special: finds special tokens.
+        added: finds other tokens in what is between these, after it is composed.
+        composer: composes characters; None for texts as they are.
         add_prefix_space: whether a text that does not begin with a space gets one, also a text after a special token.
         spaces: how many spaces each token begins and ends with, int32 `[V, 2]`, which offsets leave out; None for
             offsets with spaces.
     """
 
     def __init__(
-        self, merges: ByteMerges, special: SpecialTokens, *, add_prefix_space: bool, spaces: np.ndarray | None
+        self,
+        merges: ByteMerges,
+        special: SpecialTokens,
+        *,
+        added: SpecialTokens,
+        composer: Composer | None,
+        add_prefix_space: bool,
+        spaces: np.ndarray | None,
     ):
         self._words, self._merges, self._special = WordSplitter(), merges, special
+        self._added, self._composer = added, composer
         self._add_prefix_space = add_prefix_space
         self._spaces = None if spaces is None else tf.constant(spaces, tf.int64)
         self.encode = TracedEncoding(self._encode)
@@ -119,12 +131,28 @@ class BytePairTextEncoder:
         # On an accelerator the integers between the string ops would be copied there and back.
         with tf.device("CPU:0"):
             is_first = tf.ones_like(texts, tf.bool)
-            tokens = self._encode_plain(texts, is_first, with_offsets)
-            care = contains(texts, self._special.pattern) if self._special.pattern else ~is_first
-            return repaired(tokens, texts, care, lambda some: self._special.encode(some, self._encode_plain))
+            return _encode_with(self._special, self._encode_rest, texts, is_first, with_offsets)
+
+    def _encode_rest(self, texts: tf.Tensor, is_first: tf.Tensor, with_offsets: bool = True) -> Tokens:
+        """The tokens of texts `[B]` without special tokens."""
+        tokens = _encode_with(self._added, self._encode_plain, texts, is_first, with_offsets)
+        if self._composer is None:
+            return tokens
+        changes = self._composer.changes(texts)
+
+        def encode_composed(texts: tf.Tensor) -> Tokens:
+            composed = self._composer.compose(texts)  # type: ignore[union-attr]
+            first = tf.boolean_mask(is_first, changes)
+            found = _encode_with(self._added, self._encode_plain, composed.texts, first, with_offsets)
+            if not with_offsets:
+                return found
+            starts, ends = composed.in_original(found.texts_of(), found.starts, found.ends)
+            return found._replace(starts=starts, ends=ends)
+
+        return repaired(tokens, texts, changes, encode_composed)
 
     def _encode_plain(self, texts: tf.Tensor, is_first: tf.Tensor, with_offsets: bool = True) -> Tokens:
-        """The tokens of texts `[B]` without special tokens.
+        """The tokens of texts `[B]` by words alone.
 
         Args:
             texts: the texts.
@@ -160,6 +188,20 @@ class BytePairTextEncoder:
         size = tf.gather(words.ends - words.starts, first + begins_added)
         starts = tf.minimum(starts + before * size, ends)
         return tokens._replace(starts=starts, ends=tf.maximum(ends - after * size, starts))
+
+
+def _encode_with(
+    special: SpecialTokens,
+    encode: Callable[..., Tokens],
+    texts: tf.Tensor,
+    is_first: tf.Tensor,
+    with_offsets: bool,
+) -> Tokens:
+    """The tokens of texts `[B]`, some of them special, and the others by a function of texts without these."""
+    tokens = encode(texts, is_first, with_offsets)
+    if not special.pattern:
+        return tokens
+    return repaired(tokens, texts, contains(texts, special.pattern), lambda some: special.encode(some, encode))
 
 
 def _shifted(values: tf.Tensor, by: int, *, fill: bool = False) -> tf.Tensor:

@@ -81,6 +81,7 @@ class SpecialTokens:
         self, ids: Mapping[str, int], stripping: Sequence[str] = (), *, trims: bool = False, keeps_one: bool = False
     ):
         self._ids, self._trims, self._keeps_one = dict(ids), trims, keeps_one
+        self._stripping = {*stripping}
         self.pattern = any_of(ids)
         spaces = f"[{WHITESPACE}]*"
         ordered = sorted(ids, key=len, reverse=True)
@@ -119,7 +120,8 @@ class SpecialTokens:
         token = tf.strings.regex_replace(spans.texts, f"^[{WHITESPACE}]*", "")
         forced_ids = spans.forced_ids
         for special, token_id in self._ids.items():
-            forced_ids = tf.where(token == special, token_id, forced_ids)
+            found = token if special in self._stripping else spans.texts
+            forced_ids = tf.where(found == special, token_id, forced_ids)
         starts = spans.starts
         if self._trims:
             one = tf.strings.regex_replace(spans.texts, f"^[{WHITESPACE}]{{2,}}", "")

@@ -8,7 +8,7 @@ import json
 import zlib
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ import numpy as np
 SIGMA_MARKER = "\N{SOFT HYPHEN}"
 
 
-CLASSES = "character-classes.z"
+CLASSES, COMPOSITION = "character-classes.z", "composition.z"
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,28 @@ def load(reference: str, lowercase: bool, strip_accents: bool) -> NormalizationT
 def character_classes() -> np.ndarray:
     """The class of each code point in GPT-2's pattern, uint8; those after the last have its class."""
     return np.frombuffer(zlib.decompress((files(__name__) / CLASSES).read_bytes()), np.uint8)
+
+
+class Composition(NamedTuple):
+    """How characters are composed and decomposed in Unicode's normal forms C and D, without Korean syllables.
+
+    Attributes:
+        decomposed: a code point -> all of its parts, for those that have parts.
+        classes: a code point of a mark -> its canonical combining class.
+        composed: two characters, and the one that they are composed to.
+    """
+
+    decomposed: dict[int, str]
+    classes: dict[int, int]
+    composed: list[list[str]]
+
+
+@functools.cache
+def composition() -> Composition:
+    """The tables of the library `tokenizers`."""
+    decomposed, classes, composed = json.loads(zlib.decompress((files(__name__) / COMPOSITION).read_bytes()))
+    decomposed, classes = ({int(code): value for code, value in part.items()} for part in (decomposed, classes))
+    return Composition(decomposed, classes, composed)
 
 
 def file_name(reference: str, lowercase: bool, strip_accents: bool) -> str:

@@ -89,6 +89,25 @@ def test_equal_in_transformers(settings, files, tmp_path):
             assert list(zip(starts, ends, strict=True)) == [tuple(pair) for pair in expected["offset_mapping"]]
 
 
+@pytest.mark.peers
+def test_modernbert_in_transformers(tmp_path):
+    """Its files read here, and ours read there: ids of texts and pairs."""
+    transformers = pytest.importorskip("transformers")
+    options = models.modern()
+    roles = {"unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "pad": "[PAD]", "mask": "[MASK]"}
+    theirs = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=models.modern_library(options), **{f"{role}_token": token for role, token in roles.items()}
+    )
+    theirs.save_pretrained(tmp_path / "theirs")
+    write_byte_pair_tokenizer(tmp_path / "theirs", load_tokenizer(tmp_path / "theirs"), max_length=77)
+    texts = [*TEXTS, "a [MASK] b", "e\u0301[SEP]   x", "[unused0]" + " " * 30]
+    ours = load_tokenizer(tmp_path / "theirs")
+    assert ours.get_config() == {**BytePairTokenizer(**options).get_config(), "special_tokens": ours.special_tokens}
+    for tokenizer in (theirs, transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")):
+        found = kbl.BertPreprocessor(ours, 77)((texts, texts[::-1]))["token_ids"].numpy().tolist()
+        assert found == tokenizer(texts, texts[::-1], padding=True)["input_ids"]
+
+
 def model_with(directory, **values):
     path = directory / "tokenizer.json"
     change(path, model={**json.loads(path.read_text("utf-8"))["model"], **values})
@@ -100,7 +119,7 @@ def model_with(directory, **values):
         ({"dropout": 0.1}, "`model.dropout` must be .*Received: 0.1"),
         ({"end_of_word_suffix": "</w>"}, "`model.end_of_word_suffix`"),
         ({"byte_fallback": True}, "`model.byte_fallback`"),
-        ({"vocab": {"a": 0, "b": 2}}, "the vocabulary must give each token its id"),
+        ({"vocab": {"a": 0, "b": 9}}, "the vocabulary must give each token its id"),
         ({"vocab": {"a": "x"}}, "the vocabulary must give each token its id"),
         ({"merges": ["a b c"]}, "`merges` must hold pairs of tokens"),
     ],
@@ -114,7 +133,8 @@ def test_refuses_other_models(values, message, written):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"normalizer": {"type": "NFC"}}, "`normalizer`"),
+        ({"normalizer": {"type": "NFD"}}, "`normalizer`"),
+        ({"normalizer": {"type": "NFC"}}, "`trim_offsets` must be False with a normalizer"),
         ({"pre_tokenizer": {"type": "Whitespace"}}, "`pre_tokenizer.type`"),
         ({"pre_tokenizer": {"type": "ByteLevel", "use_regex": False}}, "`pre_tokenizer.use_regex`"),
         ({"post_processor": {"type": "BertProcessing"}}, "`post_processor.type`"),

@@ -1,6 +1,7 @@
 """`BytePairTokenizer` against the library `tokenizers`, which is what transformers' RobertaTokenizer runs."""
 
 import pickle
+import unicodedata
 
 import keras
 import numpy as np
@@ -94,6 +95,48 @@ def test_real_texts(pair, real_texts):
 def test_every_scalar_value(context, pair):
     scalars = (chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
     assert_same(*pair, [context.replace("{c}", c) for c in scalars])
+
+
+COMPOSED = [
+    *("e\u0301a", "a [MASK]\u0301b", "\u1100\u1161\u11a8 각 \u1112\u1161", "ẹ\u0301\u0302 \u212b", "\u0344\u0301"),
+    *("a" + " " * count + "b" for count in range(1, 60)),
+    *("   [MASK]  x", "[unused0] [unused1]", " |||IP_ADDRESS|||x", "[SEP]  [CLS]", " " * 30 + "[MASK]", "\u09c7\u09be"),
+]
+
+
+@pytest.fixture(scope="module")
+def modern():
+    options = models.modern()
+    return BytePairTokenizer(**options), models.modern_library(options)
+
+
+def test_composed_texts(modern):
+    """The tokenizer of ModernBERT: NFC, runs of spaces, and special tokens in brackets."""
+    texts = hard_texts(500, seed=9)
+    assert_same(*modern, [*SPACES, *WORDS, *COMPOSED, *texts, *(unicodedata.normalize("NFD", text) for text in texts)])
+    assert BytePairTokenizer.from_config(modern[0].get_config()).get_config() == modern[0].get_config()
+    ids = modern[0].tokenize(COMPOSED[-6:-1])
+    texts = [text.decode() for text in modern[0].detokenize(ids).numpy()]
+    assert texts == [modern[1].decode(row, skip_special_tokens=False) for row in ids.to_list()]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("context", ["{c}", "a{c}\u0301", "e\u0323{c}  b", "{c}\u0302{c} [MASK]"])
+def test_every_scalar_value_composed(context, modern):
+    scalars = (chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+    assert_same(*modern, [context.replace("{c}", c) for c in scalars])
+
+
+@pytest.mark.exhaustive
+def test_all_real_texts_composed(modern, real_texts):
+    assert_same(*modern, real_texts(step=3))
+
+
+def test_refuses_a_normalizer_with_trimmed_offsets(modern):
+    with pytest.raises(ValueError, match="`trim_offsets` must be False with a normalizer"):
+        BytePairTokenizer(**{**modern[0].get_config(), "trim_offsets": True})
+    with pytest.raises(ValueError, match="`added_tokens` must be in the vocabulary"):
+        BytePairTokenizer(**{**modern[0].get_config(), "added_tokens": ["nothing"]})
 
 
 @pytest.mark.exhaustive

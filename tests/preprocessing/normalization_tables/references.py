@@ -5,6 +5,7 @@ Only the program that builds the tables uses this; tokenizers use the tables.
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Callable
 
@@ -136,3 +137,24 @@ def character_classes() -> bytes:
         found = [kind for one, kind in beside.items() if len(splitter.pre_tokenize_str(chr(one) + character)) == 1]
         classes.append(found[0] if len(found) == 1 else OTHER if found else WHITESPACE)
     return bytes(classes).rstrip(bytes([OTHER])) + bytes([OTHER])
+
+
+def composition() -> bytes:
+    """JSON of decompositions, of classes of marks, and of pairs with what they are composed to."""
+    from tokenizers.normalizers import NFC, NFD
+
+    composed, decomposed = NFC().normalize_str, NFD().normalize_str
+    texts = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000 and not 0xAC00 <= code < 0xD7A4]
+    parts = {ord(text): decomposed(text) for text in texts if decomposed(text) != text}
+    classes = {}
+    for text in texts:
+        kind = unicodedata.combining(text)
+        # The library's tables are older than Python's: a mark that it does not know stays behind one of another class.
+        pair = "a" + ("\u0345" + text if kind == 1 else text + "\u0334")
+        if kind and (ord(text) in parts or decomposed(pair) != pair):
+            classes[ord(text)] = kind
+    pairs = []
+    for code, text in parts.items():
+        if composed(text) == chr(code):
+            pairs.append([composed(text[:-1]), text[-1], chr(code)])
+    return json.dumps([parts, classes, pairs], separators=(",", ":")).encode()
