@@ -259,6 +259,7 @@ def test_arguments_of_the_tokenizer(checkpoint, huggingface):
         "lowercase": False,
         "strip_accents": None,
         "split_chinese": False,
+        "num_pair_separators": 1,
         "reference": "huggingface",
         "added_tokens": [],
         "special_tokens": None,

@@ -16,6 +16,7 @@ def test_checkpoint_with_a_task(run, classifier, capsys):
         "lowercase": True,
         "strip_accents": None,
         "split_chinese": True,
+        "num_pair_separators": 1,
         "reference": "huggingface",
         "special_tokens": None,
         "added_tokens": [],

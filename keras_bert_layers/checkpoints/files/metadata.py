@@ -39,7 +39,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
 _PARTS = {"config": dict, "tokenizer": dict, "task": str, "options": dict}
 # Google's files have these too.
 _WEIGHTS_PARTS = {"weights": int, "max_length": int}
-_TOKENIZER = {"lowercase": bool, "strip_accents": (bool, type(None)), "split_chinese": bool, "reference": str}
+_TOKENIZER = {
+    "lowercase": bool,
+    "strip_accents": (bool, type(None)),
+    "split_chinese": bool,
+    "num_pair_separators": int,
+    "reference": str,
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -119,4 +119,5 @@ def _settings(written: WrittenModel) -> Iterator[tuple[str, Any, Any]]:
         tokenizer = written.preprocessor.tokenizer
         yield "reference", tokenizer.reference, "google"
         yield "split_chinese", tokenizer.split_chinese, True
+        yield "num_pair_separators", tokenizer.num_pair_separators, 1
         yield "strip_accents", tokenizer.strip_accents in (None, tokenizer.lowercase), True

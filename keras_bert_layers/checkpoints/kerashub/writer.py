@@ -188,6 +188,7 @@ def _settings(written: WrittenModel, options: dict[str, Any]) -> Iterator[tuple[
     yield from ((name, value, there[name]) for name, value in ours.items() if name in there)
     if written.preprocessor is not None:
         yield "split_chinese", written.preprocessor.tokenizer.split_chinese, True
+        yield "num_pair_separators", written.preprocessor.tokenizer.num_pair_separators, 1
         yield "truncation", written.preprocessor.truncation, "longest_first"
         yield "truncation_side", written.preprocessor.truncation_side, "right"
         yield "tokens that end in whitespace", [token for token in written.vocabulary if token != token.rstrip()], []

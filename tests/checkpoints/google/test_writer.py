@@ -151,6 +151,7 @@ def test_narrower_embedding(tmp_path):
     ("options", "text"),
     [
         ({"split_chinese": False}, "split_chinese=False (there True)"),
+        ({"num_pair_separators": 2}, "num_pair_separators=2 (there 1)"),
         ({"strip_accents": False}, "strip_accents=False (there True)"),
     ],
 )

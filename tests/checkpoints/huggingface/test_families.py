@@ -9,7 +9,7 @@ from keras_bert_layers import BertConfig
 from keras_bert_layers.checkpoints import config_from_huggingface, config_to_huggingface
 from keras_bert_layers.checkpoints.huggingface.families import FAMILIES, family_of, stated_family
 
-BERT, DISTILBERT, ELECTRA, XLM_ROBERTA, _ = FAMILIES
+BERT, DISTILBERT, ELECTRA, XLM_ROBERTA, *_ = FAMILIES
 CONFIG = BertConfig(vocabulary_size=97, hidden_dim=12, num_layers=2, num_heads=3, intermediate_dim=20)
 CONFIGS = {
     "DistilBERT": dataclasses.replace(CONFIG, num_segments=0, pooler_activation="relu", dropout=0.3),

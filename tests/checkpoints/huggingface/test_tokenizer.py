@@ -247,7 +247,6 @@ def test_empty_lines_at_the_end_need_no_embedding(tmp_path):
     ("config", "message"),
     [
         ({"tokenizer_class": "RobertaTokenizer"}, "`tokenizer_class` must be one of .*Received: 'RobertaTokenizer'"),
-        ({"tokenizer_class": "MPNetTokenizerFast"}, "`tokenizer_class` .*template for pairs are those of MPNet"),
         ({"tokenizer_class": 3}, "`tokenizer_class` must be one of"),
         ({"split_special_tokens": True}, "`split_special_tokens` must be one of"),
         ({"truncation_side": "up"}, "`truncation_side` must be one of"),

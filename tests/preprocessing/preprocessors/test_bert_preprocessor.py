@@ -271,10 +271,7 @@ def test_offsets_on_the_left_and_after_a_prompt(tokenizer):
 
 
 def test_offsets_with_two_separators(tmp_path):
-    class TwoSeparators(BertTokenizer):
-        num_pair_separators, second_segment = 2, 0
-
-    tokenizer = TwoSeparators(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b"])
+    tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b"], num_pair_separators=2)
     outputs = BertPreprocessor(tokenizer, max_length=9).with_offsets((["a a"], ["b"]))
     assert rows(outputs) == [[2, 4, 4, 3, 3, 5, 3]]
     assert rows(outputs, "starts") == [[-1, 0, 2, -1, -1, 0, -1]]

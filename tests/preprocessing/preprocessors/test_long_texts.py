@@ -126,10 +126,8 @@ def test_a_query_that_must_not_be_cut_and_leaves_no_room_is_an_error(make):
 
 
 def test_two_separators_between_the_texts_of_a_pair_count(make):
-    class TwoSeparators(BertTokenizer):
-        num_pair_separators = 2
-
-    preprocessor = BertPreprocessor(TwoSeparators(make(9).tokenizer.get_config()["vocabulary"]), 12)
+    tokenizer = BertTokenizer.from_config({**make(9).tokenizer.get_config(), "num_pair_separators": 2})
+    preprocessor = BertPreprocessor(tokenizer, 12)
     found = Windows(stride=1)(preprocessor, (["x"], text(20)))
     assert {len(row) for row in rows(found)[:-1]} == {12}
     assert rows(found)[0][:4] == [CLS, *ids("x"), SEP, SEP]

@@ -222,6 +222,7 @@ def test_config(tokenizer):
         "lowercase": False,
         "strip_accents": True,
         "split_chinese": False,
+        "num_pair_separators": 2,
         "reference": "huggingface",
         "added_tokens": [AddedToken("<e>", rstrip=True).get_config()],
         "special_tokens": {"pad": "a", "unknown": "[UNK]", "start": "[CLS]", "separator": "b", "mask": "!"},
