@@ -73,9 +73,10 @@ SHARED_HOMES = {
     "correlations": {"PearsonCorrelation", "SpearmanCorrelation"},
     "curves": {"LearningRateCurve", "ProbeCurve", "TrainingCurves"},
     "entities": {"EntityF1"},
+    "encoder_parts": {"LocalAttention"},
     "feed_forward": {"GatedFeedForward"},
     "full_sentences": {"DocumentSentences"},
-    "pooler": {"NextSentenceHead"},
+    "pooler": {"HeadTransform", "NextSentenceHead"},
     "long_texts": {"HeadTail", "Windows"},
     "positions": {"RelativePositionBias", "RotaryPositions", "SinusoidalPositions"},
     # The function `load_report` stands beside its class, and a module of the same name would hide it.
@@ -222,7 +223,7 @@ def test_the_rule_finds_what_it_forbids():
     assert not goes_down(f"{top}.data.rows", top)
 
 
-MAX_LINES, MAX_FILES = 400, 325
+MAX_LINES, MAX_FILES = 400, 326
 
 
 def test_files_are_few_and_short():

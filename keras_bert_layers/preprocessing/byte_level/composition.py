@@ -22,13 +22,11 @@ class Composed(NamedTuple):
 
     Attributes:
         texts: string `[B]`.
-        row_splits: int64 `[B + 1]`, the characters of each text.
         starts: int64 `[N]`, the byte of the given text at which the character begins that each is from.
         ends: int64 `[N]`.
     """
 
     texts: tf.Tensor
-    row_splits: tf.Tensor
     starts: tf.Tensor
     ends: tf.Tensor
 
@@ -92,6 +90,10 @@ class Composer:
 
     def compose(self, texts: tf.Tensor) -> Composed:
         """The composed texts; bytes that are not UTF-8 are skipped."""
+        nothing = tf.zeros([0], tf.int64)
+        return tf.cond(tf.size(texts) > 0, lambda: self._compose(texts), lambda: Composed(texts, nothing, nothing))
+
+    def _compose(self, texts: tf.Tensor) -> Composed:
         ragged, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
         codes, row, change = self._decomposed(ragged.values, ragged.value_rowids())
         begins_row = tf.concat([tf.ones_like(row[:1], tf.bool), row[1:] != row[:-1]], 0)
@@ -111,7 +113,7 @@ class Composer:
         starts = tf.where(is_first, tf.zeros_like(source), tf.gather(offsets.values, source))
         sizes = _num_bytes(tf.gather(ragged.values, source))
         composed = tf.strings.unicode_encode(tf.RaggedTensor.from_row_splits(codes, splits, validate=False), "UTF-8")
-        return Composed(composed, splits, starts, tf.where(is_first, tf.zeros_like(source), starts + sizes))
+        return Composed(composed, starts, tf.where(is_first, tf.zeros_like(source), starts + sizes))
 
     def _decomposed(self, codes: tf.Tensor, row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """The parts of characters, the text of each, and how many characters it adds, 0 or 1."""

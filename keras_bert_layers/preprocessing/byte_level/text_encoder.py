@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +12,7 @@ from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.byte_level.composition import Composer
 from keras_bert_layers.preprocessing.byte_level.merges import ByteMerges
 from keras_bert_layers.preprocessing.engines.spans import SpecialTokens
-from keras_bert_layers.preprocessing.tokens.markers import contains
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, repaired
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding
 
 # The classes of the table.
 OTHER, LETTER, NUMBER, WHITESPACE = range(4)
@@ -130,28 +129,31 @@ class BytePairTextEncoder:
     def _encode(self, texts: tf.Tensor, with_offsets: bool) -> Tokens:
         # On an accelerator the integers between the string ops would be copied there and back.
         with tf.device("CPU:0"):
-            is_first = tf.ones_like(texts, tf.bool)
-            return _encode_with(self._special, self._encode_rest, texts, is_first, with_offsets)
+            return self._special.encode(texts, functools.partial(self._encode_rest, with_offsets=with_offsets))
 
-    def _encode_rest(self, texts: tf.Tensor, is_first: tf.Tensor, with_offsets: bool = True) -> Tokens:
+    def _encode_rest(self, texts: tf.Tensor, is_first: tf.Tensor, *, with_offsets: bool) -> Tokens:
         """The tokens of texts `[B]` without special tokens."""
-        tokens = _encode_with(self._added, self._encode_plain, texts, is_first, with_offsets)
+        encode = functools.partial(self._encode_plain, with_offsets=with_offsets)
         if self._composer is None:
-            return tokens
+            return self._added.encode(texts, encode, is_first)
         changes = self._composer.changes(texts)
+        composed = self._composer.compose(tf.boolean_mask(texts, changes))
+        tokens = self._added.encode(
+            tf.tensor_scatter_nd_update(texts, tf.where(changes), composed.texts), encode, is_first
+        )
+        if not with_offsets:
+            return tokens
+        text = tokens.texts_of()
+        places = tf.where(tf.gather(changes, text))
+        number = tf.gather(tf.cumsum(tf.cast(changes, tf.int64)) - 1, tf.gather_nd(text, places))
+        offsets = (tf.gather_nd(part, places) for part in (tokens.starts, tokens.ends))
+        starts, ends = (
+            tf.tensor_scatter_nd_update(part, places, found)
+            for part, found in zip((tokens.starts, tokens.ends), composed.in_original(number, *offsets), strict=True)
+        )
+        return tokens._replace(starts=starts, ends=ends)
 
-        def encode_composed(texts: tf.Tensor) -> Tokens:
-            composed = self._composer.compose(texts)  # type: ignore[union-attr]
-            first = tf.boolean_mask(is_first, changes)
-            found = _encode_with(self._added, self._encode_plain, composed.texts, first, with_offsets)
-            if not with_offsets:
-                return found
-            starts, ends = composed.in_original(found.texts_of(), found.starts, found.ends)
-            return found._replace(starts=starts, ends=ends)
-
-        return repaired(tokens, texts, changes, encode_composed)
-
-    def _encode_plain(self, texts: tf.Tensor, is_first: tf.Tensor, with_offsets: bool = True) -> Tokens:
+    def _encode_plain(self, texts: tf.Tensor, is_first: tf.Tensor, *, with_offsets: bool) -> Tokens:
         """The tokens of texts `[B]` by words alone.
 
         Args:
@@ -188,20 +190,6 @@ class BytePairTextEncoder:
         size = tf.gather(words.ends - words.starts, first + begins_added)
         starts = tf.minimum(starts + before * size, ends)
         return tokens._replace(starts=starts, ends=tf.maximum(ends - after * size, starts))
-
-
-def _encode_with(
-    special: SpecialTokens,
-    encode: Callable[..., Tokens],
-    texts: tf.Tensor,
-    is_first: tf.Tensor,
-    with_offsets: bool,
-) -> Tokens:
-    """The tokens of texts `[B]`, some of them special, and the others by a function of texts without these."""
-    tokens = encode(texts, is_first, with_offsets)
-    if not special.pattern:
-        return tokens
-    return repaired(tokens, texts, contains(texts, special.pattern), lambda some: special.encode(some, encode))
 
 
 def _shifted(values: tf.Tensor, by: int, *, fill: bool = False) -> tf.Tensor:

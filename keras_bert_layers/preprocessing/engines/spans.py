@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines import engine
-from keras_bert_layers.preprocessing.tokens.markers import WHITESPACE, any_of
+from keras_bert_layers.preprocessing.tokens.markers import WHITESPACE, any_of, contains
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens, replaced
 
 # One token in every vocabulary, if only [UNK]. It is encoded in place of a span whose id is given.
@@ -87,16 +87,28 @@ class SpecialTokens:
         ordered = sorted(ids, key=len, reverse=True)
         self._cut = "|".join((spaces if token in stripping else "") + any_of([token]) for token in ordered)
 
-    def encode(self, texts: tf.Tensor, encode: Callable[[tf.Tensor, tf.Tensor], Tokens]) -> Tokens:
+    def encode(
+        self,
+        texts: tf.Tensor,
+        encode: Callable[[tf.Tensor, tf.Tensor], Tokens],
+        is_first: tf.Tensor | bool = True,
+    ) -> Tokens:
         """The tokens of texts `[B]`.
 
         Args:
             texts: the texts.
             encode: encodes, with offsets, what is not special, given whether it begins its text.
+            is_first: whether the texts begin theirs, bool `[B]`.
         """
-        spans = self._spans(texts)
+        is_first = tf.broadcast_to(is_first, tf.shape(texts))
+        if not self.pattern:
+            return encode(texts, is_first)
+        spans = tf.cond(
+            tf.reduce_any(contains(texts, self.pattern)), lambda: self._spans(texts), lambda: _whole_texts(texts)
+        )
         is_forced = spans.forced_ids != NOT_FORCED
-        tokens = encode(spans.texts, spans.starts == 0)
+        text = tf.ragged.row_splits_to_segment_ids(spans.row_splits)
+        tokens = encode(spans.texts, (spans.starts == 0) & tf.gather(is_first, text))
         forced = tf.boolean_mask(spans.forced_ids, is_forced)
         lengths = tf.boolean_mask(spans.ends - spans.starts, is_forced)
         one_each = Tokens(forced, tf.range(tf.size(forced, tf.int64) + 1), tf.zeros_like(lengths), lengths)
@@ -107,13 +119,6 @@ class SpecialTokens:
 
     def _spans(self, texts: tf.Tensor) -> Spans:
         """Splits texts `[B]` into special tokens with their ids, and the text between them."""
-        if not self._ids:
-            num_texts = tf.size(texts, tf.int64)
-            forced_ids = tf.fill([num_texts], NOT_FORCED)
-            ends = tf.strings.length(texts)
-            return Spans(
-                texts, tf.range(num_texts + 1), tf.zeros([num_texts], tf.int64), tf.cast(ends, tf.int64), forced_ids
-            )
         spans = cut(tf.strings.regex_replace(texts, r"\x00", "\x01"), self._cut, self._cut)
         text = tf.gather(texts, tf.ragged.row_splits_to_segment_ids(spans.row_splits))
         span_texts = tf.strings.substr(text, spans.starts, spans.ends - spans.starts)
@@ -129,6 +134,13 @@ class SpecialTokens:
             starts = tf.where(forced_ids == NOT_FORCED, starts, spans.ends - tf.cast(tf.strings.length(kept), tf.int64))
         texts = tf.where(forced_ids == NOT_FORCED, span_texts, "")
         return spans._replace(texts=texts, starts=starts, forced_ids=forced_ids)
+
+
+def _whole_texts(texts: tf.Tensor) -> Spans:
+    """Each of texts `[B]` as one span."""
+    ends = tf.cast(tf.strings.length(texts), tf.int64)
+    row_splits = tf.range(tf.size(texts, tf.int64) + 1)
+    return Spans(texts, row_splits, tf.zeros_like(ends), ends, tf.fill(tf.shape(texts), NOT_FORCED))
 
 
 def original_offsets(

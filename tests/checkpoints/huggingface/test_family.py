@@ -56,7 +56,13 @@ def test_reasons():
 def test_one_name_for_the_bias_of_a_decoder_of_its_own():
     name = "cls.predictions.decoder.bias"
     files = [family.names.file_name(name, "BertForMaskedLM") for family in FAMILIES]
-    assert files == [name, "vocab_projector.bias", "generator_lm_head.bias", *["lm_head.decoder.bias"] * 3, "decoder.bias"]
+    assert files == [
+        name,
+        "vocab_projector.bias",
+        "generator_lm_head.bias",
+        *["lm_head.decoder.bias"] * 3,
+        "decoder.bias",
+    ]
 
 
 @pytest.mark.parametrize(
