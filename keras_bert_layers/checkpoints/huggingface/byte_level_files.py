@@ -70,7 +70,7 @@ def byte_level_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any
     else:
         ids, merges = json_file.read_json_object(folder / VOCABULARY), _read_merges(folder / MERGES)
     added = _listed(json_path, values.get("added_tokens") or [])
-    vocabulary = _in_order(json_path if values else folder / VOCABULARY, ids, added)
+    vocabulary = _in_order(json_path if values else folder / VOCABULARY, ids)
     stated = _stated(folder, config)
     tokens = _special_tokens(folder, config, added, kind, stated)
     known = set(vocabulary)
@@ -136,13 +136,10 @@ def _stored_settings(path: Path, values: Mapping[str, Any], vocabulary: list[str
     return {**settings, "normalizer": None if normalizer is None else "nfc", "roles": roles}
 
 
-def _in_order(path: Path, ids: Any, added: Mapping[str, Any]) -> list[str]:
-    """The tokens of a vocabulary in order of their ids; an added token may have an id that the model leaves free."""
+def _in_order(path: Path, ids: Any) -> list[str]:
+    """The tokens of a vocabulary in order of their ids."""
     ids = json_file.check_object(path, "vocab", ids)
     with damaged(f"{path}: the vocabulary must give each token its id", (TypeError, ValueError)):
-        most, taken = max(ids.values(), default=-1), {*ids.values()}
-        free = {token: flags["id"] for token, flags in added.items() if token not in ids and "id" in flags}
-        ids = {**ids, **{token: index for token, index in free.items() if index < most and index not in taken}}
         tokens = sorted(ids, key=ids.__getitem__)
         if [ids[token] for token in tokens] != list(range(len(tokens))):
             raise ValueError("ids are missing")

@@ -177,7 +177,9 @@ def _stated_class(folder: Path, config: Mapping[str, Any]) -> tuple[Path, Any]:
     """The class of tokenizer, or None, and the file that names it."""
     if config.get("tokenizer_class") is not None:
         return folder / CONFIG, config["tokenizer_class"]
-    return folder / "config.json", optional_json(folder / "config.json").get("tokenizer_class")
+    values = optional_json(folder / "config.json")
+    by_model = {"mpnet": "MPNetTokenizer"}.get(str(values.get("model_type")))
+    return folder / "config.json", values.get("tokenizer_class") or by_model
 
 
 def _options(

@@ -123,7 +123,7 @@ def their_outputs(torch, transformers, family, directory, inputs):
         kind = getattr(transformers, AUTO[family.task])
     model = kind.from_pretrained(directory, dtype=torch.float32).eval()
     batch = {theirs: torch.tensor(inputs[ours]) for ours, theirs in NAMES.items()}
-    if family.config["model_type"] == "distilbert":
+    if family.config["model_type"] in ("distilbert", "modernbert", "mpnet"):
         del batch["token_type_ids"]
     if family.task == "multiple_choice":
         batch = {name: tensor.reshape(2, 2, -1) for name, tensor in batch.items()}

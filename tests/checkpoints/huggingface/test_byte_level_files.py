@@ -119,7 +119,7 @@ def model_with(directory, **values):
         ({"dropout": 0.1}, "`model.dropout` must be .*Received: 0.1"),
         ({"end_of_word_suffix": "</w>"}, "`model.end_of_word_suffix`"),
         ({"byte_fallback": True}, "`model.byte_fallback`"),
-        ({"vocab": {"a": 0, "b": 9}}, "the vocabulary must give each token its id"),
+        ({"vocab": {"a": 0, "b": 2}}, "the vocabulary must give each token its id"),
         ({"vocab": {"a": "x"}}, "the vocabulary must give each token its id"),
         ({"merges": ["a b c"]}, "`merges` must hold pairs of tokens"),
     ],

@@ -8,6 +8,7 @@ from family_table.classifiers import ANSWERERS, CLASSIFIERS, TAGGERS
 from family_table.encoders import ENCODERS
 from family_table.family import Family
 from family_table.refused import REFUSED
+from family_table.relatives import RELATIVES
 from family_table.sentence_encoders import SENTENCE_ENCODERS
 
 __all__ = ["FAMILIES", "GROUPS", "Family"]
@@ -18,5 +19,6 @@ GROUPS: dict[str, tuple[Family, ...]] = {
     "Classifiers, cross-encoders and choices": CLASSIFIERS,
     "Token classifiers": TAGGERS,
     "Question answerers": ANSWERERS,
+    "MPNet and ModernBERT": RELATIVES,
 }
 FAMILIES: tuple[Family, ...] = (*(family for group in GROUPS.values() for family in group), *REFUSED)

@@ -38,14 +38,6 @@ REFUSED = (
     _other("ai4bharat/indic-bert", "albert", "AlbertForMaskedLM", "ALBERT shares one block"),
     _other("microsoft/deberta-base", "deberta", "DebertaForMaskedLM", "other attention"),
     _other("microsoft/deberta-v3-base", "deberta-v2", "DebertaV2ForMaskedLM", "other attention"),
-    _other("answerdotai/ModernBERT-base", "modernbert", "ModernBertForMaskedLM", "rotary positions and gated layers"),
-    _other(
-        "sentence-transformers/all-mpnet-base-v2",
-        "mpnet",
-        "MPNetForMaskedLM",
-        "relative positions",
-        files=tokenizer(SAVED) | modules(normalize=True),
-    ),
     _other(
         "nomic-ai/nomic-embed-text-v1.5",
         "nomic_bert",

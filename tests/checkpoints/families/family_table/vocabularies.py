@@ -66,6 +66,8 @@ def word_pieces(name: str) -> list[str]:
             return ["[PAD]", *(f"[unused{index}]" for index in range(4)), *SPECIAL, *_pieces(TEXTS, uncased=True)]
         case "pad_at_3":
             return ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]", *_pieces(TEXTS, uncased=False)]
+        case "mpnet":
+            return ["<s>", "<pad>", "</s>", "[UNK]", *_pieces(TEXTS, uncased=True), "<mask>"]
         case "mask_last":
             return ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *_pieces(TEXTS, uncased=False), "[MASK]"]
         case "arabert":

@@ -13,7 +13,9 @@ from family_table import configs, vocabularies
 from family_table.family import Family
 
 # Tensors that transformers ties, and of which old files hold one.
-_TIED = re.compile(r"cls\.predictions\.decoder\.(weight|bias)|lm_head\.decoder\.(weight|bias)|vocab_projector\.weight")
+_TIED = re.compile(
+    r"cls\.predictions\.decoder\.(weight|bias)|lm_head\.decoder\.(weight|bias)|vocab_projector\.weight|^decoder\.weight"
+)
 SENTENCE_PIECES = ("xlm-r", "xlm-r-collapsed", "xlm-r-stripped", "camembert")
 
 
@@ -102,6 +104,8 @@ def write_tokenizer(family: Family, directory: Path) -> int:
         return 300
     if family.vocabulary == "byte-level":
         return _write_bytes(family, directory)
+    if family.vocabulary == "modernbert":
+        return _write_composed_bytes(directory)
     if family.vocabulary in SENTENCE_PIECES:
         return _write_sentence_pieces(family, directory)
     tokens = vocabularies.word_pieces(family.vocabulary)
@@ -117,7 +121,7 @@ def _save(tokenizer: Any, directory: Path) -> None:
 
 def _word_piece_tokenizer(family: Family, tokens: list[str]) -> Any:
     """What transformers 4 saved for a `BertTokenizerFast`."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     config = family.files.get("tokenizer_config.json") or {}
     tokenizer = Tokenizer(models.WordPiece({token: index for index, token in enumerate(tokens)}, unk_token="[UNK]"))
@@ -128,6 +132,10 @@ def _word_piece_tokenizer(family: Family, tokens: list[str]) -> Any:
     )
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
+    if family.vocabulary == "mpnet":
+        tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+        tokenizer.add_special_tokens([*tokens[:4], AddedToken("<mask>", lstrip=True, special=True)])
+        return tokenizer
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
@@ -155,6 +163,31 @@ def _write_bytes(family: Family, directory: Path) -> int:
         tokenizer.add_special_tokens([*special, AddedToken("<mask>", lstrip=True, special=True)])
         _save(tokenizer, directory)
     return len(tokens)
+
+
+def _write_composed_bytes(directory: Path) -> int:
+    """The `tokenizer.json` of ModernBERT: NFC, runs of spaces as tokens, and special tokens after the others."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    tokens = ["|||IP_ADDRESS|||", "<|padding|>", *sorted(pre_tokenizers.ByteLevel.alphabet()), "Ġt", "he"]
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.BPE(vocabulary, [("Ġ", "t"), ("h", "e")]))
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"]
+    own = ["|||IP_ADDRESS|||", "|||EMAIL_ADDRESS|||", *(" " * count for count in range(24, 1, -1))]
+    added = [AddedToken(token, normalized=True) for token in own]
+    added += [AddedToken(token, lstrip=token == "[MASK]", special=True, normalized=False) for token in special]
+    added += [AddedToken(f"[unused{index}]", normalized=True) for index in range(4)]
+    tokenizer.add_tokens(added)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B [SEP]",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")],
+    )
+    _save(tokenizer, directory)
+    return tokenizer.get_vocab_size()
 
 
 def _write_sentence_pieces(family: Family, directory: Path) -> int:

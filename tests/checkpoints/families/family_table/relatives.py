@@ -1,0 +1,171 @@
+"""MPNet and ModernBERT: encoders, sentence encoders, classifiers and others."""
+
+from typing import Any
+
+from family_table.configs import SIZES, XLM_R, labels, modules, tokenizer
+from family_table.family import Family
+
+_MPNET: dict[str, Any] = {
+    **{
+        key: value for key, value in XLM_R.items() if key not in ("output_past", "position_embedding_type", "use_cache")
+    },
+    "model_type": "mpnet",
+    "relative_attention_num_buckets": 32,
+}
+del _MPNET["type_vocab_size"]
+_MPNET_TOKENS: dict[str, Any] = {
+    "bos_token": "<s>",
+    "cls_token": "<s>",
+    "do_lower_case": True,
+    "eos_token": "</s>",
+    "mask_token": "<mask>",
+    "model_max_length": 512,
+    "pad_token": "<pad>",
+    "sep_token": "</s>",
+    "special_tokens_map_file": None,
+    "strip_accents": None,
+    "tokenize_chinese_chars": True,
+    "tokenizer_class": "MPNetTokenizer",
+    "unk_token": "[UNK]",
+}
+_OF_MPNET: dict[str, Any] = {
+    "config": {**_MPNET, "architectures": ["MPNetForMaskedLM"]},
+    "makes": "MPNetModel",
+    "vocabulary": "mpnet",
+}
+_MODERN: dict[str, Any] = {
+    **{key: value for key, value in SIZES.items() if key != "type_vocab_size"},
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "bos_token_id": 50281,
+    "classifier_activation": "gelu",
+    "classifier_bias": False,
+    "classifier_dropout": 0.0,
+    "classifier_pooling": "mean",
+    "cls_token_id": 50281,
+    "decoder_bias": True,
+    "deterministic_flash_attn": False,
+    "embedding_dropout": 0.0,
+    "eos_token_id": 50282,
+    "global_attn_every_n_layers": 3,
+    "global_rope_theta": 160000.0,
+    "gradient_checkpointing": False,
+    "hidden_activation": "gelu",
+    "initializer_cutoff_factor": 2.0,
+    "initializer_range": 0.02,
+    "layer_norm_eps": 1e-05,
+    "local_attention": 6,
+    "local_rope_theta": 10000.0,
+    "mlp_bias": False,
+    "mlp_dropout": 0.0,
+    "model_type": "modernbert",
+    "norm_bias": False,
+    "norm_eps": 1e-05,
+    "num_hidden_layers": 4,
+    "pad_token_id": 3,
+    "position_embedding_type": "absolute",
+    "tie_word_embeddings": True,
+    "transformers_version": "4.47.0.dev0",
+}
+_ROLES = {"cls": "[CLS]", "mask": "[MASK]", "pad": "[PAD]", "sep": "[SEP]", "unk": "[UNK]"}
+_MODERN_TOKENS: dict[str, Any] = {
+    **{f"{role}_token": token for role, token in _ROLES.items()},
+    "clean_up_tokenization_spaces": True,
+    "extra_special_tokens": {},
+    "model_input_names": ["input_ids", "attention_mask"],
+    "model_max_length": 8192,
+    "tokenizer_class": "PreTrainedTokenizerFast",
+}
+_MODERN_MAP = {
+    f"{role}_token": {
+        "content": token,
+        "lstrip": role == "mask",
+        "normalized": False,
+        "rstrip": False,
+        "single_word": False,
+    }
+    for role, token in _ROLES.items()
+}
+_MODERN_FILES = tokenizer(_MODERN_TOKENS, _MODERN_MAP)
+
+
+def _modern(architecture: str, **more: Any) -> dict[str, Any]:
+    config = {**_MODERN, "architectures": [architecture], **more}
+    return {"config": config, "makes": architecture, "vocabulary": "modernbert"}
+
+
+RELATIVES = (
+    Family(
+        name="microsoft/mpnet-base",
+        **{**_OF_MPNET, "makes": "MPNetForMaskedLM"},
+        task="masked_lm",
+        files={"tokenizer_config.json": {"do_lower_case": True, "model_max_length": 512}},
+        note="relative positions beside BERT's; WordPiece with RoBERTa's special tokens",
+        weights_file="pytorch_model.bin",
+        has_tokenizer_json=False,
+    ),
+    Family(
+        name="sentence-transformers/all-mpnet-base-v2",
+        **_OF_MPNET,
+        task="sentence_encoder",
+        files=tokenizer(_MPNET_TOKENS, None) | modules(normalize=True, max_length=38),
+        has_positions=True,
+    ),
+    Family(
+        name="sentence-transformers/multi-qa-mpnet-base-dot-v1",
+        **_OF_MPNET,
+        task="sentence_encoder",
+        files=tokenizer(_MPNET_TOKENS, None) | modules("cls"),
+        has_positions=True,
+    ),
+    Family(
+        name="sentence-transformers/paraphrase-mpnet-base-v2",
+        **_OF_MPNET,
+        task="sentence_encoder",
+        files=tokenizer(_MPNET_TOKENS, None) | modules(),
+        has_positions=True,
+    ),
+    Family(
+        name="answerdotai/ModernBERT-base",
+        **_modern("ModernBertForMaskedLM"),
+        task="masked_lm",
+        files=_MODERN_FILES,
+        note="local attention, rotary positions, gated layers; byte-level BPE in NFC",
+    ),
+    Family(
+        name="answerdotai/ModernBERT-large",
+        **_modern("ModernBertForMaskedLM", num_hidden_layers=7),
+        task="masked_lm",
+        files=_MODERN_FILES,
+        dtype="float16",
+    ),
+    Family(
+        name="Alibaba-NLP/gte-modernbert-base",
+        **_modern("ModernBertModel"),
+        task="sentence_encoder",
+        files=_MODERN_FILES | modules("cls", max_length=8192),
+        dtype="float16",
+    ),
+    Family(
+        name="nomic-ai/modernbert-embed-base",
+        **_modern("ModernBertModel"),
+        task="sentence_encoder",
+        files=_MODERN_FILES | modules(normalize=True, max_length=8192),
+    ),
+    Family(
+        name="Alibaba-NLP/gte-reranker-modernbert-base",
+        **_modern("ModernBertForSequenceClassification", sparse_prediction=False, **labels("LABEL_0")),
+        task="cross_encoder",
+        asks=True,
+        files=_MODERN_FILES,
+        activation="sigmoid",
+        dtype="float16",
+    ),
+    Family(
+        name="tasksource/ModernBERT-base-nli",
+        **_modern("ModernBertForSequenceClassification", **labels("entailment", "neutral", "contradiction")),
+        task="classifier",
+        files=_MODERN_FILES,
+        labels=("entailment", "neutral", "contradiction"),
+    ),
+)
