@@ -6,16 +6,31 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import warnings
 
+import byte_pair_models
 import numpy as np
 import pytest
 
-from keras_bert_layers import load_backbone, load_task, save_huggingface
+from keras_bert_layers import (
+    BertBackbone,
+    BertPreprocessor,
+    BertTokenizer,
+    load_backbone,
+    load_task,
+    save_huggingface,
+    save_peft,
+)
 from keras_bert_layers.checkpoints import load_report
 from keras_bert_layers.optimizers import adamw
+from keras_bert_layers.preprocessing import AddedToken, BytePairTokenizer
 
-pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore:.*has no pooler")]
+pytestmark = [
+    pytest.mark.peers,
+    pytest.mark.filterwarnings("ignore:.*has no pooler"),
+    pytest.mark.filterwarnings("ignore:.*dropout=.* is not written"),
+]
 
 # pytest -o log_cli=true --log-cli-level=INFO shows the differences themselves.
 logger = logging.getLogger(__name__)
@@ -211,10 +226,38 @@ def test_both_ways(torch, transformers, inputs, tmp_path, name, head):
             assert read_again[key] == getattr(model.config, key)
 
 
-def make_ours(our_models, name, kind):
-    """A small random model of a relative with a WordPiece tokenizer, of one of the kinds of `our_models`."""
-    from keras_bert_layers import BertBackbone
+def tokenizer_of(our_models, name):
+    """The tokenizer of a relative that has another one than BERT's."""
+    if name == "modernbert":
+        return BytePairTokenizer(**byte_pair_models.modern())
+    if name == "roberta":
+        return BytePairTokenizer(*byte_pair_models.train(), stripping_tokens=["<mask>"])
+    special = {"start": "<s>", "pad": "<pad>", "separator": "</s>", "unknown": "[UNK]", "mask": "<mask>"}
+    return BertTokenizer(
+        [*list(special.values())[:4], *our_models.VOCABULARY[5:], "<mask>"],
+        special_tokens=special,
+        added_tokens=[AddedToken("<mask>", lstrip=True, normalized=False, special=True)],
+        num_pair_separators=2,
+    )
 
+
+def their_encoder(transformers, name, tokenizer, directory):
+    """A directory with an encoder of random weights that has the tokens of a tokenizer."""
+    beginning, _, values = RELATIVES[name]
+    sizes = {"vocab_size": tokenizer.vocabulary_size(), "pad_token_id": tokenizer.pad_id}
+    config = getattr(transformers, f"{beginning}Config")(**{**values, **sizes})
+    getattr(transformers, f"{beginning}Model")(config).save_pretrained(directory)
+    return directory
+
+
+def make_ours(our_models, name, kind):
+    """A small random model of a relative with its tokenizer, of one of the kinds of `our_models`."""
+    if name in ("roberta", "mpnet", "modernbert"):
+        transformers, tokenizer = pytest.importorskip("transformers"), tokenizer_of(our_models, name)
+        with tempfile.TemporaryDirectory() as directory:
+            backbone = load_backbone(their_encoder(transformers, name, tokenizer, directory))
+        preprocessor = BertPreprocessor(tokenizer, our_models.MAX_LENGTH)
+        return our_models.randomised(our_models.MAKERS[kind](backbone, preprocessor))
     changes = {
         "distilbert": {"num_segments": 0, "pooler_activation": "relu", "layer_norm_epsilon": 1e-12},
         "electra": {"embedding_dim": 6, "pooler_activation": "gelu_erf", "activation": "gelu_erf"},
@@ -225,7 +268,7 @@ def make_ours(our_models, name, kind):
 
 
 @pytest.mark.parametrize("kind", ["classifier", "cross_encoder"])
-@pytest.mark.parametrize("name", ["distilbert", "electra", "xlm_roberta"])
+@pytest.mark.parametrize("name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert"])
 def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
     task = make_ours(our_models, name, kind)
     directory = save_huggingface(task, tmp_path / "ours")
@@ -241,7 +284,7 @@ def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
     np.testing.assert_array_equal(again.predict(texts, verbose=0), task.predict(texts, verbose=0))
 
 
-@pytest.mark.parametrize("name", ["distilbert", "electra", "xlm_roberta"])
+@pytest.mark.parametrize("name", ["distilbert", "electra", "xlm_roberta", "roberta", "mpnet", "modernbert"])
 def test_sentence_encoders(our_models, tmp_path, name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of another project
@@ -265,7 +308,7 @@ np.save(sys.argv[3], outputs["probabilities"].numpy())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["distilbert", "electra"])
+@pytest.mark.parametrize("name", ["distilbert", "electra", "roberta", "mpnet", "modernbert"])
 def test_saved_model_in_a_fresh_process(torch, transformers, our_models, tmp_path, name):
     """Strings in, transformers' probabilities out, in a process without Keras and this package."""
     directory = save_huggingface(make_ours(our_models, name, "classifier"), tmp_path / "x")
@@ -281,6 +324,36 @@ def test_saved_model_in_a_fresh_process(torch, transformers, our_models, tmp_pat
         logits = model.eval()(**tokenizer(our_models.TEXTS, padding=True, truncation=True, return_tensors="pt")).logits
     served = np.load(tmp_path / "probabilities.npy")
     np.testing.assert_allclose(served, torch.softmax(logits, -1).numpy(), rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert"])
+def test_lora_in_peft(torch, transformers, our_models, tmp_path, monkeypatch, name):
+    """PEFT reads what LoRA learned, and so does `load_task`."""
+    peft = pytest.importorskip("peft")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    base = their_encoder(transformers, name, tokenizer_of(our_models, name), tmp_path / "base")
+    backbone = load_backbone(base)
+    backbone.enable_lora(3, 5)
+    task = our_models.MAKERS["classifier"](backbone, None)
+    rng = np.random.default_rng(8)
+    for weight in task.trainable_weights:
+        weight.assign(rng.normal(0, 0.2, weight.shape))
+    directory = save_peft(task, tmp_path / "adapter", base=base)
+    ids = {"token_ids": rng.integers(5, 20, (2, 11)), "padding_mask": np.arange(11) < [[11], [6]]}
+    ids = {name: value.astype("int32") for name, value in ids.items()}
+    expected = task.predict({**ids, "segment_ids": 0 * ids["token_ids"]}, verbose=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*is_gradient_checkpointing", FutureWarning)  # of PEFT
+        model = peft.AutoPeftModelForSequenceClassification.from_pretrained(directory, num_labels=3)
+    with torch.no_grad():
+        theirs = model.eval()(*map(torch.tensor, (ids["token_ids"], ids["padding_mask"]))).logits.numpy()
+    np.testing.assert_allclose(expected, theirs, rtol=0, atol=TOLERANCE)
+    for file in directory.iterdir():
+        (base / file.name).write_bytes(file.read_bytes())
+    again = load_task(base, "classifier", preprocessor=None)
+    np.testing.assert_allclose(
+        again.predict({**ids, "segment_ids": 0 * ids["token_ids"]}, verbose=0), expected, rtol=0, atol=1e-5
+    )
 
 
 def their_losses(torch, model, batches):

@@ -21,14 +21,16 @@ def reduce_layers(model: Any, keep: int | Sequence[int]) -> Any:
     Args:
         model: a task or a `BertBackbone`; it stays as it is.
         keep: how many blocks to keep, evenly spread from the first to the last; or their indices, in ascending order,
-            counted from 0.
+            counted from 0. With local attention, as in ModernBERT, local blocks take the places of local ones, and the
+            first stays the first.
 
     Returns:
         A new model of the same class, compiled as a new one is.
 
     Raises:
         TypeError: the model is neither a task nor a backbone.
-        ValueError: more blocks than there are; indices out of range or not in ascending order; a quantized model.
+        ValueError: more blocks than there are; indices out of range or not in ascending order; a block with global
+            attention in the place of a local one; a quantized model.
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -40,8 +42,8 @@ def reduce_layers(model: Any, keep: int | Sequence[int]) -> Any:
         Sanh et al. 2019, DistilBERT, arXiv:1910.01108, section 3, takes every second block.
     """
     backbones = _checked(_OWNER, model)
-    num_layers = min(backbone.config.num_layers for backbone in backbones)
-    chosen = _indices(keep, num_layers)
+    kinds = min((_kinds(backbone) for backbone in backbones), key=len)
+    chosen = _indices(keep, kinds)
     config = model.get_config()
     _refuse_quantized(_OWNER, config)
     new = type(model).from_config(_with_layers(config, len(chosen)))
@@ -101,16 +103,35 @@ def _refuse_quantized(owner: str, config: Any) -> None:
         raise ValueError(checks.message(owner, "model", "not be quantized", checks.Shown("a quantized model"), cure))
 
 
-def _indices(keep: Any, num_layers: int) -> list[int]:
+def _kinds(backbone: BertBackbone) -> list[tuple[bool, bool]]:
+    """Of each block, whether its attention is local, and whether nothing is normalized before it."""
+    parts = backbone.parts
+    local = parts.local_attention
+    bare = not parts.normalizes_first_attention
+    return [(bool(local and local.is_local(i)), bare and i == 0) for i in range(backbone.config.num_layers)]
+
+
+def _indices(keep: Any, kinds: Sequence[Any]) -> list[int]:
+    num_layers = len(kinds)
     rule = f"be at most {num_layers} blocks, or ascending indices below {num_layers}"
     if isinstance(keep, Sequence | np.ndarray) and not isinstance(keep, str):
         chosen = [checks.whole_number(_OWNER, "keep", index) for index in keep]
         if not chosen or chosen != sorted(set(chosen)) or chosen[-1] >= num_layers:
             raise ValueError(checks.message(_OWNER, "keep", rule, list(keep)))
+        if [kinds[index] for index in chosen] != [*kinds[: len(chosen)]]:
+            rule = "give each place a block with its attention, local or global, and the first place the first block"
+            raise ValueError(checks.message(_OWNER, "keep", rule, list(keep)))
         return chosen
     if checks.positive_integer(_OWNER, "keep", keep) > num_layers:
         raise ValueError(checks.message(_OWNER, "keep", rule, keep))
-    return [round(index) for index in np.linspace(0, num_layers - 1, keep)]
+    latest = [num_layers]  # the last block that leaves enough for the places after it
+    for kind in reversed(kinds[:keep]):
+        latest.append(max(index for index in range(latest[-1]) if kinds[index] == kind))
+    chosen = [-1]
+    for place, nearest in enumerate(np.linspace(0, num_layers - 1, keep).round()):
+        fits = range(chosen[-1] + 1, latest[keep - place] + 1)
+        chosen.append(min((abs(index - nearest), index) for index in fits if kinds[index] == kinds[place])[1])
+    return chosen[1:]
 
 
 def _with_layers(value: Any, num_layers: int) -> Any:
