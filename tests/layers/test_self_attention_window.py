@@ -189,7 +189,9 @@ def all_gradients(tape, loss, hidden, layer):
 
 
 @on_tensorflow
-@pytest.mark.parametrize(("packed", "positions"), [(False, "rotary"), (True, "relative")])
+@pytest.mark.parametrize(
+    ("packed", "positions"), [pytest.param(False, "rotary", marks=pytest.mark.slow), (True, "relative")]
+)
 def test_padding_free_of_any_length(packed, positions, draw):
     """One graph, in which TensorFlow does not know the length, for rows in one block and in several."""
     import tensorflow as tf
