@@ -99,13 +99,9 @@ VARIANTS = {
         EncoderParts(positions=RELATIVE, causal=True),
         lambda weights: {"added": relative_bias(weights), "position_table": np.zeros((11, 1)), "causal": True},
     ),
-    "position embedding and relative": (
-        EncoderParts(positions=MPNET),
-        lambda weights: {"added": relative_bias(weights)},
-    ),
-    "no bias, other heads": (
-        EncoderParts(use_bias=False, normalizes_heads=True, pooling="mean"),
-        lambda _: {"pooling": "mean"},
+    "position embedding too, no bias, other heads": (
+        EncoderParts(positions=MPNET, use_bias=False, normalizes_heads=True, pooling="mean"),
+        lambda weights: {"added": relative_bias(weights), "pooling": "mean"},
     ),
     # Blocks of one token in a row of seven.
     "local": (
