@@ -101,6 +101,12 @@ def layer_outputs(found):
             name = f"attention:{causal}:{masked}"
             found[f"{name}:fused"] = to_numpy(attention(hidden, mask))
             found[f"{name}:own"] = to_numpy(attention(hidden, mask, return_attention_scores=True)[0])
+    for name, positions in {"rotary": layers.RotaryPositions(), "relative": layers.RelativePositionBias()}.items():
+        near = layers.SelfAttention(3, window=3, positions=positions)
+        near.build(hidden.shape)
+        randomise(near)
+        found[f"window:{name}:blocks"] = to_numpy(near(hidden, MASK))
+        found[f"window:{name}:own"] = to_numpy(near(hidden, MASK, return_attention_scores=True)[0])
     block = layers.TransformerEncoderBlock(3, 11, normalize_first=True, activation="gelu_tanh")
     block.build(hidden.shape)
     randomise(block)

@@ -40,13 +40,13 @@ ACTIVATIONS = {
 
 
 def dense(weights, name, x):
-    return x @ weights[f"{name}/kernel"].astype("float64") + weights[f"{name}/bias"]
+    return x @ weights[f"{name}/kernel"].astype("float64") + weights.get(f"{name}/bias", 0)
 
 
 def layer_norm(weights, name, x, epsilon):
     centered = x - x.mean(axis=-1, keepdims=True)
     deviation = np.sqrt((centered**2).mean(axis=-1, keepdims=True) + epsilon)
-    return centered / deviation * weights[f"{name}/gamma"] + weights[f"{name}/beta"]
+    return centered / deviation * weights[f"{name}/gamma"] + weights.get(f"{name}/beta", 0)
 
 
 def softmax(x):
@@ -71,16 +71,27 @@ def embed(weights, name, token_ids, segment_ids, epsilon, position_offset=0, pos
     return dense(weights, f"{name}/projection", hidden) if f"{name}/projection/kernel" in weights else hidden
 
 
-def attend(weights, name, hidden, padding_mask, num_heads, causal=False, rotate=lambda x, _: x, added=lambda *_: 0):
+def attend(
+    weights,
+    name,
+    hidden,
+    padding_mask,
+    num_heads,
+    causal=False,
+    rotate=lambda x, _: x,
+    added=lambda *_: 0,
+    window=None,
+):
     """Self-attention; gives the output and the probabilities.
 
-    `rotate(x, position)` is what is compared of a query or a key, `added(head, distance)` is added to a score.
+    `rotate(x, position)` is what is compared of a query or a key, `added(head, distance)` is added to a score. Tokens
+    that are further away than `window // 2` are not seen.
     """
     hidden = np.asarray(hidden, "float64")
     batch, length, width = hidden.shape
     head = width // num_heads
     kernel = weights[f"{name}/query_key_value/kernel"].astype("float64")
-    bias = weights[f"{name}/query_key_value/bias"]
+    bias = weights.get(f"{name}/query_key_value/bias", np.zeros(3 * width))
     query, key, value = (
         hidden @ kernel[:, part * width : (part + 1) * width] + bias[part * width : (part + 1) * width]
         for part in range(3)
@@ -91,7 +102,10 @@ def attend(weights, name, hidden, padding_mask, num_heads, causal=False, rotate=
         for n in range(num_heads):
             columns = slice(n * head, (n + 1) * head)
             for i in range(length):
-                seen = [j for j in range(length) if padding_mask[b][j] and (j <= i or not causal)]
+                near = [
+                    j for j in range(length) if (window is None or abs(j - i) <= window // 2) and (j <= i or not causal)
+                ]
+                seen = [j for j in near if padding_mask[b][j]]
                 turned = rotate(query[b, i, columns], i)
                 logits = [rotate(key[b, j, columns], j) @ turned / math.sqrt(head) + added(n, j - i) for j in seen]
                 if not seen:  # nothing to attend to: all alike
@@ -113,7 +127,7 @@ def encode(weights, name, hidden, padding_mask, *, num_heads, activation, epsilo
     """One encoder block; gives the output and the attention probabilities."""
     first, second = f"{name}/attention_layer_norm", f"{name}/feed_forward_layer_norm"
     if normalize_first:
-        normed = layer_norm(weights, first, hidden, epsilon)
+        normed = layer_norm(weights, first, hidden, epsilon) if f"{first}/gamma" in weights else hidden
         attended, scores = attend(weights, f"{name}/attention", normed, padding_mask, num_heads, **attention)
         hidden = hidden + attended
         normed = layer_norm(weights, second, hidden, epsilon)
@@ -136,9 +150,11 @@ def bert(
     pooler_activation="tanh",
     position_table=None,
     normalize_first=False,
+    pooling="first",
+    of_blocks=(),
     **attention,
 ):
-    """The complete encoder: all outputs of a backbone."""
+    """The complete encoder: all outputs of a backbone; `of_blocks` changes the attention of blocks, by index."""
     ids = inputs["token_ids"], inputs["segment_ids"]
     hidden_states = [embed(weights, "embedding", *ids, epsilon, position_offset, position_table)]
     attention_scores = []
@@ -152,16 +168,22 @@ def bert(
             activation=activation,
             epsilon=epsilon,
             normalize_first=normalize_first,
-            **attention,
+            **(attention | dict(of_blocks).get(index, {})),
         )
         hidden_states.append(hidden)
         attention_scores.append(scores)
     if normalize_first:
         hidden_states[-1] = layer_norm(weights, "final_layer_norm", hidden_states[-1], epsilon)
-    pooled = dense(weights, "pooler/dense", hidden_states[-1][:, 0])
+    read = hidden_states[-1][:, 0]
+    if pooling == "mean":
+        rows = zip(hidden_states[-1], inputs["padding_mask"], strict=True)
+        read = np.array([row[np.asarray(mask, bool)].mean(axis=0) for row, mask in rows])
+    pooled = ACTIVATIONS[pooler_activation](dense(weights, "pooler/dense", read))
+    if "pooler/layer_norm/gamma" in weights:
+        pooled = layer_norm(weights, "pooler/layer_norm", pooled, epsilon)
     return {
         "sequence_output": hidden_states[-1],
-        "pooled_output": ACTIVATIONS[pooler_activation](pooled),
+        "pooled_output": pooled,
         "hidden_states": hidden_states,
         "attention_scores": attention_scores,
     }

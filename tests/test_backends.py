@@ -66,6 +66,13 @@ def test_both_ways_through_attention_are_equal(causal, masked, found):
     np.testing.assert_allclose(found[f"{name}:fused"], found[f"{name}:own"], atol=EQUAL)
 
 
+@pytest.mark.parametrize("positions", ["rotary", "relative"])
+def test_local_attention_in_blocks(positions, found):
+    real = MASK.astype(bool)
+    blocks, own = (found[f"window:{positions}:{way}"][real] for way in ("blocks", "own"))
+    np.testing.assert_allclose(blocks, own, atol=EQUAL)
+
+
 @pytest.mark.parametrize(("name", "calls"), [("even", 1), ("odd", 0), ("first", 0)])
 def test_masked_attention_in_training_is_cudnns_kernel_on_a_gpu(name, calls, found):
     """cuDNN has no gradient for an odd length with a mask, as for one query."""

@@ -61,7 +61,7 @@ class SelfAttention(keras.layers.Layer):
         `return_attention_scores` a pair of it and the probabilities (before dropout), `(batch, num_heads, queries,
         sequence)`: `[b, n, i, j]` is how much i attends to j; with a window too, which then saves nothing. The softmax
         is computed in float32 under every dtype policy. In a row of only padding, every position attends to all
-        positions equally.
+        positions equally; with a window, the output there has no meaning.
 
     Raises:
         ValueError: if an argument is out of range, or `num_heads` does not divide `hidden_dim`.

@@ -28,6 +28,8 @@ class SequencePooling(keras.layers.Layer):
 
     Several modes give their vectors side by side, in the order of the modes.
 
+    With `pooling.packed_rows = True`, of a row that may hold several texts, the first text is pooled.
+
     Args:
         mode: "cls" for the first token, "lasttoken" for the last real one; over the real tokens, "mean", "max",
             "mean_sqrt_len_tokens" (the sum divided by the square root of their number) or "weightedmean" (a mean with
@@ -36,7 +38,8 @@ class SequencePooling(keras.layers.Layer):
 
     Call arguments:
         hidden: float `(batch, sequence, hidden_dim)`.
-        padding_mask: int or bool `(batch, sequence)`, 1 = real token; None if all are real. "cls" ignores it.
+        padding_mask: int or bool `(batch, sequence)`, 1 = real token; None if all are real. "cls" ignores it. With
+            `packed_rows`, int: the number of the text that a token belongs to, from 1; 0 = padding.
 
     Returns:
         Float `(batch, hidden_dim)`, or `(batch, modes * hidden_dim)`; zeros for a row without real tokens under any
@@ -61,9 +64,12 @@ class SequencePooling(keras.layers.Layer):
         super().__init__(**kwargs)
         self._modes = checked_modes(type(self).__name__, "mode", mode)
         self.mode = self._modes[0] if isinstance(mode, str) else self._modes
+        self.packed_rows = False
 
     def call(self, hidden: Any, padding_mask: Any = None) -> Any:
         """Pools; see the class."""
+        if self.packed_rows and padding_mask is not None:
+            padding_mask = ops.equal(padding_mask, 1)
         pooled = [self._pooled(mode, hidden, padding_mask) for mode in self._modes]
         return pooled[0] if len(pooled) == 1 else ops.concatenate(pooled, axis=-1)
 

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert_layers.layers import BertEmbedding
+from keras_bert_layers.layers import BertEmbedding, RelativePositionBias
 
 # float32 sums of three numbers and a LayerNorm, against float64.
 FLOAT32 = 5e-6
@@ -62,6 +62,27 @@ def test_relatives_values(num_segments, position_offset, numpy_bert, named_weigh
     np.testing.assert_allclose(np.asarray(layer(PADDED, SEGMENTS)), expected, atol=FLOAT32)
     flat = layer(PADDED[0], SEGMENTS[0])
     np.testing.assert_allclose(np.asarray(flat), expected[0], atol=FLOAT32)
+
+
+@pytest.mark.parametrize(("keeps", "num_weights"), [(True, 5), (False, 4)])
+def test_a_position_embedding_beside_other_positions(keeps, num_weights, numpy_bert, named_weights):
+    layer = make(positions=RelativePositionBias(keeps_position_embedding=keeps), layer_norm_epsilon=0.01)
+    layer.build(TOKENS.shape)
+    assert len(layer.weights) == num_weights
+    table = None if keeps else np.zeros((6, 1))
+    weights = named_weights(layer, "embedding")
+    expected = numpy_bert.embed(weights, "embedding", TOKENS, SEGMENTS, 0.01, position_table=table)
+    np.testing.assert_allclose(np.asarray(layer(TOKENS, SEGMENTS)), expected, atol=FLOAT32)
+
+
+def test_without_biases(numpy_bert, named_weights):
+    layer = make(use_bias=False, embedding_dim=4)
+    layer.build(TOKENS.shape)
+    weights = named_weights(layer, "embedding")
+    assert not [path for path in weights if path.endswith(("bias", "beta"))]
+    expected = numpy_bert.embed(weights, "embedding", TOKENS, SEGMENTS, 1e-12)
+    np.testing.assert_allclose(np.asarray(layer(TOKENS, SEGMENTS)), expected, atol=FLOAT32)
+    assert BertEmbedding.from_config(layer.get_config()).use_bias is False
 
 
 def test_without_segments_their_ids_are_ignored():
@@ -161,6 +182,8 @@ def test_ids_out_of_range_under_xla(ids, kind):
         ({"dropout": 1.0}, ValueError, "`dropout` must be at least 0 and less than 1"),
         ({"layer_norm_epsilon": 0}, ValueError, "`layer_norm_epsilon` must be greater than 0"),
         ({"initializer_range": -1}, ValueError, "`initializer_range` must be greater than 0"),
+        ({"use_bias": 1}, TypeError, "`use_bias` must be True or False"),
+        ({"positions": "none"}, TypeError, "`positions` must be a Positions"),
     ],
 )
 def test_errors(arguments, error, text):

@@ -31,6 +31,17 @@ def test_values(activation, draw, numpy_bert, named_weights):
     np.testing.assert_allclose(np.asarray(layer(hidden)), expected, atol=FLOAT32)
 
 
+def test_without_biases(draw, numpy_bert, named_weights):
+    for layer in (FeedForward(11, use_bias=False), GatedFeedForward(11, use_bias=False)):
+        hidden = draw(2, 5, 7)
+        layer.build(hidden.shape)
+        weights = named_weights(layer, "ff")
+        assert list(weights) == ["ff/intermediate/kernel", "ff/output/kernel"]
+        expected = numpy_bert.transform(weights, "ff", hidden, "gelu_erf")
+        np.testing.assert_allclose(np.asarray(layer(hidden)), expected, atol=FLOAT32_GATED)
+        assert type(layer).from_config(layer.get_config()).use_bias is False
+
+
 def test_tokens_without_a_batch_axis(draw):
     layer = FeedForward(11)
     hidden = draw(2, 5, 7)
@@ -55,6 +66,7 @@ def test_a_token_does_not_see_another(draw):
         ({"intermediate_dim": 1.5}, TypeError, "`FeedForward`: `intermediate_dim` must be an integer"),
         ({"activation": "gelu"}, ValueError, "Received: activation='gelu'. Use \"gelu_erf\""),
         ({"activation": "swoosh"}, ValueError, "`FeedForward`: `activation` must be one of ['gelu_erf'"),
+        ({"use_bias": 1}, TypeError, "`FeedForward`: `use_bias` must be True or False. Received: use_bias=1"),
         ({"initializer_range": 0}, ValueError, "`FeedForward`: `initializer_range` must be greater than 0"),
     ],
 )

@@ -19,19 +19,20 @@ ROWS = np.random.default_rng(2).normal(size=(7, 11)).astype("float32")
 INPUTS = {"plain": ROWS, "far from 0": 100 + 0.1 * ROWS, "constant": np.full((3, 11), 5, "float32")}
 
 
-def make(dtype="float32"):
-    layer = LayerNorm(epsilon=EPSILON, dtype=dtype)
+def make(dtype="float32", **options):
+    layer = LayerNorm(epsilon=EPSILON, dtype=dtype, **options)
     layer.build((None, 11))
     generator = np.random.default_rng(3)
-    layer.set_weights([1 + 0.3 * generator.normal(size=11), generator.normal(size=11)])
+    weights = [1 + 0.3 * generator.normal(size=11), generator.normal(size=11)]
+    layer.set_weights(weights[: len(layer.weights)])
     return layer
 
 
 def expected(layer, rows):
     rows = rows.astype("float64")
     centred = rows - rows.mean(axis=-1, keepdims=True)
-    gamma, beta = (np.asarray(weight, "float64") for weight in layer.get_weights())
-    return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + EPSILON) * gamma + beta
+    gamma, *betas = (np.asarray(weight, "float64") for weight in layer.get_weights())
+    return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + EPSILON) * gamma + sum(betas)
 
 
 def graph(layer, **options):
@@ -63,6 +64,26 @@ def test_in_a_graph(name):
     np.testing.assert_allclose(graph(layer)(INPUTS[name]), expected(layer, INPUTS[name]), atol=FLOAT32[name])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_without_a_beta(dtype):
+    layer = make(dtype, center=False)
+    assert [weight.name for weight in layer.weights] == ["gamma"]
+    assert LayerNorm.from_config(layer.get_config()).center is False
+    found = layer(keras.ops.cast(ROWS, dtype))
+    assert keras.backend.standardize_dtype(found.dtype) == dtype
+    tolerance = BFLOAT16 if dtype == "bfloat16" else FLOAT32["plain"]
+    np.testing.assert_allclose(keras.ops.cast(found, "float32"), expected(layer, ROWS), atol=tolerance)
+
+
+@on_tensorflow
+@pytest.mark.usefixtures("smallest")
+@pytest.mark.parametrize("training", [False, True])
+def test_without_a_beta_in_a_graph(training):
+    layer = make(center=False)
+    found = graph(layer, training=training)(ROWS)
+    np.testing.assert_allclose(found, expected(layer, ROWS), atol=FLOAT32["plain"])
+
+
 @on_tensorflow
 def test_training_has_no_choice():
     layer = make()
@@ -91,10 +112,14 @@ def test_bfloat16(policy):
 
 @on_tensorflow
 @pytest.mark.usefixtures("smallest")
-def test_gradients():
+@pytest.mark.parametrize("center", [True, False])
+def test_gradients(center):
     import tensorflow as tf
 
-    layer, weights = make(), tf.constant(np.random.default_rng(4).normal(size=ROWS.shape).astype("float32"))
+    layer, weights = (
+        make(center=center),
+        tf.constant(np.random.default_rng(4).normal(size=ROWS.shape).astype("float32")),
+    )
 
     def gradients(rows):
         with tf.GradientTape() as tape:

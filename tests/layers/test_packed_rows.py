@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertBackbone, BertConfig, load_backbone
-from keras_bert_layers.layers import MaskedLMHead, SelfAttention, TransformerEncoderBlock
+from keras_bert_layers.layers import (
+    EncoderParts,
+    MaskedLMHead,
+    SelfAttention,
+    SequencePooling,
+    TransformerEncoderBlock,
+)
 
 # The project's promise for packed rows: float32 sums of other lengths, with zeros among them.
 PACKED = 1e-5
@@ -81,6 +87,28 @@ def test_backbone(config):
         pooled = np.asarray(found["pooled_output"])[: len(firsts)]
         np.testing.assert_allclose(pooled, np.asarray(expected["pooled_output"])[firsts], atol=PACKED, err_msg=name)
         assert np.isfinite(np.asarray(found["pooled_output"])).all()
+
+
+def test_a_pooler_of_means_reads_the_first_text_only():
+    inputs, places = packed(LENGTHS)
+    backbone = make(parts=EncoderParts(pooling="mean"))
+    expected = np.asarray(backbone(unpacked(inputs, places))["pooled_output"])
+    firsts = [own for own, (_, columns) in enumerate(places) if columns.start == 0]
+    backbone.packed_rows = True
+    for name, run in ways(backbone):
+        found = np.asarray(run(inputs)["pooled_output"])
+        np.testing.assert_allclose(found[: len(firsts)], expected[firsts], atol=PACKED, err_msg=name)
+
+
+@pytest.mark.parametrize("mode", ["cls", "mean", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"])
+def test_pooling_of_the_first_text(mode):
+    texts = np.array([[1, 1, 1, 2, 2], [1, 1, 0, 0, 0], [0, 0, 0, 0, 0]], "int32")
+    hidden = np.random.default_rng(1).normal(size=(3, 5, 6)).astype("float32")
+    pooling = SequencePooling(mode)
+    expected = np.asarray(pooling(hidden, (texts == 1).astype("int32")))
+    pooling.packed_rows = True
+    np.testing.assert_array_equal(np.asarray(pooling(hidden, texts)), expected)
+    np.testing.assert_array_equal(np.asarray(pooling(hidden)), np.asarray(SequencePooling(mode)(hidden)))
 
 
 def test_padding_ids_inside_texts_take_no_position():

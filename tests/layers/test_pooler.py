@@ -1,14 +1,17 @@
-"""`Pooler` and `NextSentenceHead` beside NumPy."""
+"""`Pooler`, `HeadTransform` and `NextSentenceHead` beside NumPy."""
 
 import re
 
+import keras
 import numpy as np
 import pytest
 
-from keras_bert_layers.layers import NextSentenceHead, Pooler
+from keras_bert_layers.layers import HeadTransform, NextSentenceHead, Pooler, TransformerEncoderBlock
 
 # One float32 product, against float64.
 FLOAT32 = 2e-6
+# And a LayerNorm of seven numbers.
+NORMED = 1e-5
 
 
 def test_contract(check_layer, draw, tmp_path):
@@ -55,6 +58,67 @@ def test_errors(draw):
         Pooler(activation="gelu")
     with pytest.raises(ValueError, match=re.escape("`hidden.shape` must be (batch, sequence, hidden_dim) or")):
         Pooler()(draw(3, 5, 7, 2))
+
+
+@pytest.mark.parametrize(("use_bias", "num_weights"), [(True, 4), (False, 2)])
+def test_transform_contract(use_bias, num_weights, check_layer, draw, tmp_path):
+    check_layer(
+        lambda **kwargs: HeadTransform(use_bias=use_bias, initializer_range=0.4, **kwargs),
+        {"hidden": draw(3, 5, 7)},
+        output_shape=(3, 5, 7),
+        num_weights=num_weights,
+        tmp_path=tmp_path,
+    )
+
+
+@pytest.mark.parametrize("shape", [(3, 7), (2, 5, 7)])
+@pytest.mark.parametrize(("use_bias", "activation"), [(True, "relu"), (False, "gelu_erf")])
+def test_transform_values(use_bias, activation, shape, draw, numpy_bert, named_weights):
+    layer = HeadTransform(activation=activation, use_bias=use_bias, layer_norm_epsilon=0.01)
+    hidden = draw(*shape)
+    layer.build(hidden.shape)
+    weights = named_weights(layer, "head")
+    names = ["dense/kernel", "dense/bias", "layer_norm/gamma", "layer_norm/beta"]
+    assert list(weights) == [f"head/{name}" for name in (names if use_bias else names[::2])]
+    activated = numpy_bert.ACTIVATIONS[activation](numpy_bert.dense(weights, "head/dense", hidden))
+    expected = numpy_bert.layer_norm(weights, "head/layer_norm", activated, 0.01)
+    np.testing.assert_allclose(np.asarray(layer(hidden)), expected, atol=NORMED)
+
+
+def test_a_transform_of_the_real_tokens_only(draw):
+    """In a graph, with the tokens that a block computed, and without the padding between."""
+    block, layer = TransformerEncoderBlock(3, 11, initializer_range=0.4), HeadTransform(initializer_range=0.4)
+    hidden, mask = draw(2, 5, 12), np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], "int32")
+    expected, rows, transform = layer(block(hidden, mask)), [], layer.dense.call
+
+    def spy(inputs, *args, **kwargs):
+        rows.append(tuple(inputs.shape))
+        return transform(inputs, *args, **kwargs)
+
+    layer.dense.call = spy
+    inputs = {
+        "hidden": keras.Input((None, 12), name="hidden"),
+        "mask": keras.Input((None,), dtype="int32", name="mask"),
+    }
+    model = keras.Model(inputs, layer(block(inputs["hidden"], inputs["mask"])))
+    found = model.predict({"hidden": hidden, "mask": mask}, verbose=0)
+    np.testing.assert_allclose(found[mask > 0], np.asarray(expected)[mask > 0], atol=NORMED)
+    if keras.backend.backend() == "tensorflow":
+        assert rows[-1] == (None, 12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"activation": "gelu"}, ValueError, "`activation` must be one of ['gelu_erf', 'gelu_tanh'"),
+        ({"use_bias": 0}, TypeError, "`use_bias` must be True or False. Received: use_bias=0"),
+        ({"layer_norm_epsilon": 0}, ValueError, "`layer_norm_epsilon` must be greater than 0"),
+        ({"initializer_range": 0}, ValueError, "`initializer_range` must be greater than 0"),
+    ],
+)
+def test_transform_errors(arguments, error, text):
+    with pytest.raises(error, match=re.escape(f"`HeadTransform`: {text}")):
+        HeadTransform(**arguments)
 
 
 def test_next_sentence_contract(check_layer, draw, tmp_path):

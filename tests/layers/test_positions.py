@@ -72,10 +72,12 @@ def test_attention_contract(check_layer, draw, tmp_path):
 
 
 def test_config():
-    config = RelativePositionBias(num_buckets=8, max_distance=9, initializer_range=0.1).get_config()
+    options = {"keeps_position_embedding": True, "initializer_range": 0.1}
+    config = RelativePositionBias(num_buckets=8, max_distance=9, **options).get_config()
     assert json.loads(json.dumps(config)) == config
     assert RelativePositionBias.from_config(config).get_config() == config
-    assert (config["num_buckets"], config["max_distance"], config["initializer_range"]) == (8, 9, 0.1)
+    assert (config["num_buckets"], config["max_distance"]) == (8, 9)
+    assert {name: config[name] for name in options} == options
 
 
 @pytest.mark.parametrize(
@@ -84,11 +86,12 @@ def test_config():
         ({"num_buckets": 6}, "`num_buckets` must be a multiple of 4"),
         ({"num_buckets": 0}, "`num_buckets` must be at least 1"),
         ({"max_distance": 8}, "`max_distance` must be at least 9"),
+        ({"keeps_position_embedding": 1}, "`keeps_position_embedding` must be True or False"),
         ({"initializer_range": 0}, "`initializer_range` must be greater than 0"),
     ],
 )
 def test_errors(arguments, text):
-    with pytest.raises(ValueError, match=re.escape(f"`RelativePositionBias`: {text}")):
+    with pytest.raises((ValueError, TypeError), match=re.escape(f"`RelativePositionBias`: {text}")):
         RelativePositionBias(**arguments)
 
 
@@ -103,9 +106,29 @@ def test_values(draw):
             np.testing.assert_allclose(rotated[..., position, 2 * pair + 1], turned.imag, atol=FLOAT32)
 
 
-def test_scores_see_distances_only(draw):
+def test_values_of_halves(draw):
+    """Rotation matrices of the columns i and i + 3."""
+    heads = draw(2, 3, 5, 6)
+    rotated = np.asarray(RotaryPositions(base=50.0, halves=True).rotated(heads))
+    for position in range(5):
+        matrix = np.zeros((6, 6))
+        for pair in range(3):
+            angle = position / 50.0 ** (pair / 3)
+            cosine, sine = math.cos(angle), math.sin(angle)
+            matrix[np.ix_((pair, pair + 3), (pair, pair + 3))] = [[cosine, -sine], [sine, cosine]]
+        np.testing.assert_allclose(rotated[:, :, position], heads[:, :, position] @ matrix.T, atol=FLOAT32)
+
+
+def test_halves_are_pairs_in_another_order(draw):
+    heads, order = draw(2, 3, 5, 8), [0, 2, 4, 6, 1, 3, 5, 7]
+    halves = np.asarray(RotaryPositions(halves=True).rotated(heads[..., order]))
+    np.testing.assert_array_equal(halves, np.asarray(RotaryPositions().rotated(heads))[..., order])
+
+
+@pytest.mark.parametrize("halves", [False, True])
+def test_scores_see_distances_only(halves, draw):
     """Also far from the start, where angles in float32 would be off."""
-    part = RotaryPositions(max_sequence_length=600)
+    part = RotaryPositions(max_sequence_length=600, halves=halves)
     query, key = np.broadcast_to(draw(2, 1, 1, 1, 8), (2, 1, 1, 600, 8)).astype("float32")
     query, key = (np.asarray(part.rotated(heads), "float64")[0, 0] for heads in (query, key))
     scores = query @ key.T
@@ -115,9 +138,10 @@ def test_scores_see_distances_only(draw):
     assert np.abs(np.diagonal(scores, 0)[0] - np.diagonal(scores, 1)[0]) > 0.01
 
 
-def test_rotary_attention_contract(check_layer, draw, tmp_path):
+@pytest.mark.parametrize("halves", [False, True])
+def test_rotary_attention_contract(halves, check_layer, draw, tmp_path):
     check_layer(
-        lambda **kwargs: SelfAttention(3, positions=RotaryPositions(), initializer_range=0.4, **kwargs),
+        lambda **kwargs: SelfAttention(3, positions=RotaryPositions(halves=halves), initializer_range=0.4, **kwargs),
         {"hidden": draw(2, 5, 12)},
         output_shape=(2, 5, 12),
         num_weights=4,
@@ -126,10 +150,10 @@ def test_rotary_attention_contract(check_layer, draw, tmp_path):
 
 
 def test_rotary_config():
-    config = RotaryPositions(base=50, max_sequence_length=7, name="turns").get_config()
+    config = RotaryPositions(base=50, halves=True, max_sequence_length=7, name="turns").get_config()
     assert json.loads(json.dumps(config)) == config
     assert RotaryPositions.from_config(config).get_config() == config
-    assert (config["base"], config["max_sequence_length"]) == (50.0, 7)
+    assert (config["base"], config["halves"], config["max_sequence_length"]) == (50.0, True, 7)
 
 
 def test_rotary_errors(draw):
@@ -137,6 +161,8 @@ def test_rotary_errors(draw):
         RotaryPositions(base=0)
     with pytest.raises(ValueError, match=re.escape("`max_sequence_length` must be at least 1")):
         RotaryPositions(max_sequence_length=0)
+    with pytest.raises(TypeError, match=re.escape("`halves` must be True or False. Received: halves=1")):
+        RotaryPositions(halves=1)
     text = "`heads` must have at most `max_sequence_length` (4) positions. Received: heads=<5 positions>"
     with pytest.raises(ValueError, match=re.escape(text)):
         RotaryPositions(max_sequence_length=4).rotated(draw(1, 1, 5, 2))

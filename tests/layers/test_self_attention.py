@@ -42,6 +42,18 @@ def test_values(causal, mask, draw, numpy_bert, named_weights):
     np.testing.assert_allclose(np.asarray(layer(hidden, mask)), expected, atol=FLOAT32)
 
 
+def test_without_biases(draw, numpy_bert, named_weights):
+    layer = make(use_bias=False)
+    hidden = draw(3, 5, 12)
+    layer.build(hidden.shape)
+    weights = named_weights(layer, "a")
+    assert list(weights) == ["a/query_key_value/kernel", "a/output/kernel"]
+    expected, _ = numpy_bert.attend(weights, "a", hidden, MASK, 3)
+    np.testing.assert_allclose(np.asarray(layer(hidden, MASK)), expected, atol=FLOAT32)
+    first = np.asarray(layer(hidden, MASK, first_token_only=True))
+    np.testing.assert_allclose(first, expected[:, 0], atol=FLOAT32)
+
+
 def test_scores_are_probabilities(draw):
     scores = np.asarray(make()(draw(3, 5, 12), MASK, return_attention_scores=True)[1])
     assert scores.shape == (3, 3, 5, 5)
@@ -138,6 +150,10 @@ def test_dropout_only_in_training(draw):
         ({"num_heads": 0}, ValueError, "`num_heads` must be at least 1"),
         ({"dropout": -0.1}, ValueError, "`dropout` must be at least 0 and less than 1"),
         ({"causal": "yes"}, TypeError, "`causal` must be True or False. Received: causal='yes'"),
+        ({"window": 0}, ValueError, "`window` must be at least 1. Received: window=0"),
+        ({"window": 1.5}, TypeError, "`window` must be an integer"),
+        ({"use_bias": "no"}, TypeError, "`use_bias` must be True or False"),
+        ({"positions": "rotary"}, TypeError, "`positions` must be a Positions. Received: positions='rotary'"),
         ({"initializer_range": 0}, ValueError, "`initializer_range` must be greater than 0"),
     ],
 )

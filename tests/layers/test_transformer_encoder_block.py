@@ -58,6 +58,20 @@ def test_values(normalize_first, causal, draw, numpy_bert, named_weights):
     np.testing.assert_allclose(np.asarray(layer(hidden, MASK)), expected, atol=FLOAT32)
 
 
+@pytest.mark.parametrize("use_bias", [False, True])
+def test_without_the_norm_before_attention(use_bias, draw, numpy_bert, named_weights):
+    layer = make(normalize_first=True, normalizes_attention=False, use_bias=use_bias, window=2)
+    hidden = draw(3, 5, 12)
+    layer.build(hidden.shape)
+    weights = named_weights(layer, "block")
+    assert len(weights) == (10 if use_bias else 5)
+    options = {"num_heads": 3, "activation": "gelu_erf", "epsilon": 1e-12, "normalize_first": True, "window": 2}
+    expected, _ = numpy_bert.encode(weights, "block", hidden, MASK, **options)
+    real = MASK > 0
+    np.testing.assert_allclose(np.asarray(layer(hidden, MASK))[real], expected[real], atol=FLOAT32)
+    assert type(layer).from_config(layer.get_config()).get_config() == layer.get_config()
+
+
 @pytest.mark.parametrize("normalize_first", [False, True])
 def test_padding_content_changes_nothing(normalize_first, draw):
     layer = make(normalize_first=normalize_first)
@@ -100,6 +114,11 @@ def test_dropout_only_in_training(draw):
         ({"attention_dropout": 1}, ValueError, "`attention_dropout` must be at least 0 and less than 1"),
         ({"layer_norm_epsilon": 0}, ValueError, "`layer_norm_epsilon` must be greater than 0"),
         ({"normalize_first": 1}, TypeError, "`normalize_first` must be True or False"),
+        ({"normalizes_attention": 1}, TypeError, "`normalizes_attention` must be True or False"),
+        ({"normalizes_attention": False}, ValueError, "`normalizes_attention` must be True without `normalize_first`"),
+        ({"window": -2}, ValueError, "`window` must be at least 1. Received: window=-2"),
+        ({"window": "all"}, TypeError, "`window` must be an integer"),
+        ({"use_bias": None}, TypeError, "`use_bias` must be True or False"),
         ({"causal": None}, TypeError, "`causal` must be True or False"),
         ({"initializer_range": 0}, ValueError, "`initializer_range` must be greater than 0"),
     ],
