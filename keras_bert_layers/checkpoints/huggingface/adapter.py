@@ -125,7 +125,9 @@ def merged_adapter(
         if match is None:
             if "lora_" in name or "token_adapter" in name:
                 raise _refusal(path, values, f"hold tensors of plain LoRA. Received: {theirs!r}")
-            replaced[homes.get(table_name(name), name)] = theirs
+            home = homes.get(table_name(name), name)
+            # A layer of the head in the pooler's place stays beside the base's pooler, which no class then reads.
+            replaced[home if ("pooler." in home) == ("pooler." in name) else name] = theirs
         else:
             parts.setdefault((match["module"], match["last"] or "weight"), {})[match["kind"]] = theirs
     deltas = {}

@@ -61,6 +61,10 @@ _INSIDE = (PREFIX, "embeddings.", "encoder.", "pooler.")
 _ADDED = re.compile(r"lora_|adapter|(^|[._])ia3|prefix_|prompt|distance_embedding|rotary|relative_")
 
 
+# PEFT's types of tasks that a head belongs to.
+_ADAPTER_CLASSES = {"SEQ_CLS": SEQUENCE_CLASS, "TOKEN_CLS": "BertForTokenClassification"}
+
+
 def table_name(name: str) -> str:
     """The table's name for a tensor of a file: without the prefix `bert.`, and not `gamma` and `beta`.
 
@@ -214,9 +218,12 @@ class HuggingFaceDirectory(Checkpoint):
 
     @cached_property
     def _bert_class(self) -> str:
-        """The class that `config.json` names, by BERT's name of it; that of classifiers if there is none."""
+        """The class of the head, by BERT's name of it: an adapter's, `config.json`'s, or else that of classifiers."""
+        adapter = optional_json(self.folder / ADAPTER_CONFIG)
+        own = (adapter.get("auto_mapping") or {}).get("base_model_class")
+        task = _ADAPTER_CLASSES.get(str(adapter.get("task_type")))
         names = stated_names(self.config_values) if (self.folder / "config.json").is_file() else []
-        return self.family.bert_class(names[0]) if names else SEQUENCE_CLASS
+        return task or next((self.family.bert_class(name) for name in (own, *names) if name), SEQUENCE_CLASS)
 
     def stored_names(self, names: Iterable[str]) -> dict[str, str]:
         """See `Checkpoint`; a pooler that no class of transformers reads stays under a name of its own."""
