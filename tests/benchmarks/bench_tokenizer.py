@@ -84,10 +84,12 @@ def byte_level_contenders(texts):
     library.train_from_iterator(texts[:NUM_TRAINING], trainers.BpeTrainer(vocab_size=NUM_TOKENS, **settings))
     model = json.loads(library.to_str())["model"]
     ours = BytePairTokenizer(sorted(model["vocab"], key=model["vocab"].get), model["merges"])
+    composing = {**ours.get_config(), "trim_offsets": False, "normalizer": "nfc"}
     hub = keras_hub.tokenizers.BytePairTokenizer(model["vocab"], [" ".join(pair) for pair in model["merges"]])
     return {
         OURS: graph(ours.tokenize),
         "ours, with offsets": graph(ours.tokenize_with_offsets),
+        "ours, in NFC": graph(BytePairTokenizer.from_config(composing).tokenize),
         "KerasHub BytePairTokenizer": (hub, True),  # its cache cannot be in a graph
         **of_library(library),
     }

@@ -38,7 +38,7 @@ class VocabularyReplacer:
             cure = "A backbone has none: give that of its checkpoint, `load_preprocessor(source)`."
             raise ValueError(checks.message(owner, "preprocessor", "be given", None, cure))
         tokenizer = getattr(self._preprocessor, "tokenizer", None)
-        cure = "Only a WordPiece vocabulary can change; that of SentencePiece has scores too."
+        cure = "Only a WordPiece vocabulary can change; SentencePiece has scores too, and BPE merges."
         self.tokenizer = checks.instance(owner, "preprocessor.tokenizer", tokenizer, BertTokenizer, cure)
         self._plain: list[str] = self.tokenizer.get_config()["vocabulary"]
         if self.tokenizer.all_tokens()[: len(self._plain)] != self._plain:
