@@ -18,6 +18,7 @@ from keras_bert_layers.layers.encoder_parts import EncoderParts, new_layer
 from keras_bert_layers.layers.layer_norm import FinalLayerNorm
 from keras_bert_layers.layers.lora import enable_lora, is_lora
 from keras_bert_layers.layers.pooler import HeadTransform, Pooler
+from keras_bert_layers.layers.self_attention import LONG_ROW
 from keras_bert_layers.layers.sequence_pooling import SequencePooling
 from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock
 
@@ -303,6 +304,7 @@ def _encode(
             name=f"encoder_block_{index}",
             **shared,
         )
+        block.attention.reads_long_rows = config.max_sequence_length > LONG_ROW
         hidden = block(hidden_states[-1], inputs["padding_mask"], return_attention_scores=with_scores)
         if with_scores:
             hidden, scores = hidden

@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers.dense import dense
@@ -22,6 +23,9 @@ _FUSING_BACKENDS = ("jax", "torch")
 # change it in float32, so that no probability depends on the content of padding.
 _MASKED = -1e30
 
+# In longer rows, so many queries at a time have their scores computed, where `reads_long_rows` is set.
+LONG_ROW, _TURN = 1024, 256
+
 
 @register
 class SelfAttention(keras.layers.Layer):
@@ -31,6 +35,8 @@ class SelfAttention(keras.layers.Layer):
 
     With a `window`, a token attends to near ones only. The sequence is cut into blocks of half a window, each of which
     reads itself and the block on either side, so that time and memory grow with the length, and not with its square.
+
+    With `attention.reads_long_rows = True`, memory grows so without a window too, where TensorFlow does not train.
 
     Axes: B batch, S sequence, Q queries (S, or 1), T real tokens, H hidden, N heads, D head (H = N * D); F blocks of C
     queries and K keys.
@@ -98,6 +104,7 @@ class SelfAttention(keras.layers.Layer):
         self.use_bias = checks.boolean(owner, "use_bias", use_bias)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
         self.positions = part_of(owner, "positions", positions, Positions)
+        self.reads_long_rows = False
 
     def build(self, input_shape: Any) -> None:
         """Creates the two projections, as wide as the input."""
@@ -131,6 +138,8 @@ class SelfAttention(keras.layers.Layer):
         """Attends; see the class."""
         query, merged = self._project(hidden, real_tokens, first_token_only)
         options = {"packed_rows": packed_rows, "in_blocks": self.window is not None and not return_attention_scores}
+        if self.reads_long_rows and keras.backend.backend() == "tensorflow":
+            options["in_turns"] = not (first_token_only or return_attention_scores or training)
         if real_tokens is None:
             # One query is too little work for a kernel, and JAX's has no gradient for it.
             may_fuse = not (first_token_only or return_attention_scores or (training and self.dropout))
@@ -175,6 +184,7 @@ class SelfAttention(keras.layers.Layer):
         *,
         packed_rows: bool,
         in_blocks: bool,
+        in_turns: bool = False,
         fused: bool = False,
     ) -> tuple[Any, Any]:
         """The context `[B, Q, H]`, and the scores `[B, N, Q, S]`, or None where they are not computed so."""
@@ -191,6 +201,8 @@ class SelfAttention(keras.layers.Layer):
                 bias = self.positions.bias(ops.shape(query)[2], ops.shape(key)[2])  # [N, Q, S]
             if fused and bias is None:
                 context, scores = _attend_by_kernel(query, key, value, visible), None
+            elif in_turns and bias is None and (visible is None or visible.shape[2] == 1):
+                context, scores = self._attend_in_turns(query, key, value, visible), None
             else:
                 context, scores = self._attend_by_products(query, key, value, visible, bias)
                 context = _swap_heads_and_sequence(context)  # [B, Q, N, D]
@@ -248,6 +260,32 @@ class SelfAttention(keras.layers.Layer):
         context, _ = self._attend_by_products(query, key, value, visible, bias)  # [B, N, F, C, D]
         context = ops.transpose(context, (0, 2, 3, 1, 4))
         return ops.reshape(context, (batch, blocks.count * blocks.size, num_heads, width))[:, :length]
+
+    def _attend_in_turns(self, query: Any, key: Any, value: Any, visible: Any) -> Any:
+        """The context `[B, Q, N, D]`; in a long row of some queries after others, so that few scores are in memory."""
+
+        def at_once(query: Any) -> Any:
+            return _swap_heads_and_sequence(self._attend_by_products(query, key, value, visible, None)[0])
+
+        def in_turns() -> Any:
+            count = (length + _TURN - 1) // _TURN
+            turns = ops.reshape(
+                _with_zeros(query, 0, count * _TURN - length), (*ops.shape(query)[:2], count, _TURN, query.shape[-1])
+            )
+            spec = tf.TensorSpec([None, _TURN, self.num_heads, query.shape[-1]], query.dtype)
+            context = tf.map_fn(
+                at_once, ops.transpose(turns, (2, 0, 1, 3, 4)), fn_output_signature=spec, parallel_iterations=1
+            )
+            shape = (ops.shape(query)[0], count * _TURN, self.num_heads, query.shape[-1])
+            return ops.reshape(ops.transpose(context, (1, 0, 2, 3, 4)), shape)[:, :length]
+
+        length = ops.shape(query)[2]
+        is_long = length > LONG_ROW
+        return (
+            (in_turns() if is_long else at_once(query))
+            if isinstance(is_long, bool)
+            else ops.cond(is_long, in_turns, lambda: at_once(query))
+        )
 
     def _attend_by_products(self, query: Any, key: Any, value: Any, visible: Any, bias: Any) -> tuple[Any, Any]:
         """The context `[B, N, Q, D]` and the scores `[B, N, Q, S]`; with more axes between for both, in blocks."""

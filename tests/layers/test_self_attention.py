@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert_layers.layers import SelfAttention
+from keras_bert_layers.layers import RotaryPositions, SelfAttention
+from keras_bert_layers.layers.self_attention import LONG_ROW
 
 # float32 products of some ten numbers and a softmax, against float64.
 FLOAT32 = 5e-6
@@ -170,3 +171,29 @@ def test_heads_that_do_not_divide(draw):
 def test_an_input_without_a_batch(draw):
     with pytest.raises(ValueError, match=re.escape("`hidden.shape` must be (batch, sequence, hidden_dim)")):
         make()(draw(5, 12))
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="other backends have a kernel for long rows")
+@pytest.mark.parametrize("length", [LONG_ROW, LONG_ROW + 1, LONG_ROW + 256])
+def test_long_rows_in_turns(length):
+    """Each query has a softmax of its own, so that only the order of sums in products may differ."""
+    import tensorflow as tf
+
+    layer = SelfAttention(2, positions=RotaryPositions(max_sequence_length=2 * LONG_ROW), initializer_range=0.5)
+    rng = np.random.default_rng(7)
+    hidden = rng.normal(size=(2, length, 8)).astype("float32")
+    mask = (np.arange(length) < np.array([[length], [length - 300]])).astype("int32")
+
+    def outputs(hidden, mask):
+        with tf.GradientTape() as tape:
+            tape.watch(hidden)
+            output = layer(hidden, mask, training=False)
+        return output, tape.gradient(output, hidden)
+
+    tensors = tf.constant(hidden), tf.constant(mask)
+    expected = outputs(*tensors)
+    layer.reads_long_rows = True
+    signature = [tf.TensorSpec([None, None, 8]), tf.TensorSpec([None, None], tf.int32)]
+    for run in (outputs, tf.function(outputs, input_signature=signature)):
+        for mine, yours in zip(run(*tensors), expected, strict=True):
+            np.testing.assert_allclose(mine, yours, rtol=0, atol=FLOAT32 * max(1, np.abs(yours).max()))

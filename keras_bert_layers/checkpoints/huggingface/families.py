@@ -327,6 +327,10 @@ MODERNBERT = Family(
     has_pooler=False,
     pooler_activation="gelu_erf",
     masked_lm_activation="gelu_erf",
+    token_ids={
+        **dict.fromkeys(("bos_token_id", "cls_token_id"), "start"),
+        **dict.fromkeys(("eos_token_id", "sep_token_id"), "separator"),
+    },
     tokenizer_class="TokenizersBackend",
     parts=_ModernParts(),
 )

@@ -168,6 +168,7 @@ class Family:
         dropouts: task -> key and default of its head's dropout rate; None for the encoder's rate. Other tasks have
             BERT's `classifier_dropout`.
         counts_padding: whether positions begin after the id of padding, as in RoBERTa.
+        token_ids: a key of the config for the id of a token -> the token's role.
         tokenizer_class: the class of transformers that reads the tokenizer's files.
         parts: how `config.json` states the parts that are not BERT's.
     """
@@ -188,6 +189,7 @@ class Family:
     masked_lm_activation: str | None = None
     dropouts: Mapping[str, tuple[str, float] | None] = _empty()
     counts_padding: bool = False
+    token_ids: Mapping[str, str] = _empty()
     tokenizer_class: str = "BertTokenizer"
     parts: PartsForm = dataclasses.field(default_factory=PartsForm)
 

@@ -235,7 +235,8 @@ def save_huggingface(
     _warn_of_losses(written, form)
     with new_directory(directory, owner=OWNER) as unfinished:
         if preprocessor is not None and max_length is not None:
-            config_values["pad_token_id"] = preprocessor.tokenizer.pad_id
+            roles = {"pad_token_id": "pad", **form.family.token_ids}
+            config_values |= {key: getattr(preprocessor.tokenizer, f"{role}_id") for key, role in roles.items()}
             side = getattr(preprocessor, "truncation_side", "right")
             settings: dict[str, Any] = {"max_length": max_length, "truncation_side": side}
             if isinstance(preprocessor.tokenizer, BytePairTokenizer):

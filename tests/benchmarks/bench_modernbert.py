@@ -1,0 +1,175 @@
+"""ModernBERT-base beside sentence-transformers on the CPU: texts of mixed lengths, and one text of 8,192 tokens.
+
+    python tests/benchmarks/bench_modernbert.py --data ../shared/data/corpus [--rounds 5] [--texts 64]
+
+Both read the same directory: a sentence encoder of ModernBERT-base's sizes with random weights, and a tokenizer of
+20,000 tokens learnt of the texts, which are beginnings of articles of 4 to 512 tokens. In mixed lengths they take turns
+in one process, after a check that their vectors are equal; sentence-transformers runs with sdpa at the best of three
+sizes of a batch. The long texts are measured in a process each, after a short one; memory is the peak above what was
+held then. Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from bench_long_texts import MEBIBYTE, SHORT, _memory
+
+BATCHES, LENGTHS, ALL = (1, 8, 32), (1024, 2048, 4096, 8192), 8192
+NUM_TOKENS, TOLERANCE = 20_000, 2e-5
+
+
+def read_texts(data: Path) -> list[str]:
+    """The articles, each as one text."""
+    from keras_bert_layers.data import read_documents
+
+    return [" ".join(article) for article in read_documents(data / "wikipedia-2006-articles.txt.gz").documents]
+
+
+def write_encoder(articles: list[str], directory: Path) -> None:
+    """A directory of sentence-transformers."""
+    import keras
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+    import keras_bert_layers as kbl
+    from keras_bert_layers.layers import EncoderParts, GatedFeedForward, LocalAttention, RotaryPositions
+    from keras_bert_layers.preprocessing import BytePairTokenizer
+
+    library = Tokenizer(models.BPE())
+    library.normalizer = normalizers.NFC()
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    special = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"]
+    settings = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "show_progress": False}
+    library.train_from_iterator(
+        articles, trainers.BpeTrainer(vocab_size=NUM_TOKENS, special_tokens=special, **settings)
+    )
+    model = json.loads(library.to_str())["model"]
+    roles = dict(zip(("unknown", "start", "separator", "pad", "mask"), special, strict=True))
+    tokenizer = BytePairTokenizer(
+        sorted(model["vocab"], key=model["vocab"].get),
+        model["merges"],
+        trim_offsets=False,
+        num_pair_separators=1,
+        normalizer="nfc",
+        **{f"{role}_token": token for role, token in roles.items()},
+    )
+    keras.utils.set_random_seed(1)
+    config = kbl.BertConfig(
+        vocabulary_size=NUM_TOKENS,
+        hidden_dim=768,
+        num_layers=22,
+        num_heads=12,
+        intermediate_dim=1152,
+        max_sequence_length=ALL,
+        num_segments=0,
+        activation="gelu_erf",
+        pooler_activation="gelu_erf",
+        layer_norm_epsilon=1e-5,
+    )
+    parts = EncoderParts(
+        positions=RotaryPositions(base=160_000.0, halves=True),
+        feed_forward=GatedFeedForward(1152, activation="gelu_erf", use_bias=False),
+        normalize_first=True,
+        normalizes_first_attention=False,
+        use_bias=False,
+        local_attention=LocalAttention(128, positions=RotaryPositions(base=10_000.0, halves=True)),
+        normalizes_heads=True,
+    )
+    preprocessor = kbl.BertPreprocessor(tokenizer, ALL)
+    encoder = kbl.BertSentenceEncoder(kbl.BertBackbone(config, parts=parts), "mean", preprocessor=preprocessor)
+    kbl.save_huggingface(encoder, directory)
+
+
+def contender(name: str, directory: str) -> Any:
+    """A function from texts to vectors."""
+    if name == "ours":
+        import keras_bert_layers as kbl
+
+        encoder = kbl.load_task(directory)
+        return lambda texts, _: encoder.predict(texts, verbose=0)
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(directory, device="cpu", model_kwargs={"attn_implementation": "sdpa"})
+    return lambda texts, size: model.encode(texts, batch_size=size, show_progress_bar=False)
+
+
+def mixed(directory: str, texts: list[str], rounds: int) -> None:
+    """Prints the texts per second of both, and their ratio."""
+    import numpy as np
+
+    ours, theirs = (contender(name, directory) for name in ("ours", "theirs"))
+    difference = np.abs(ours(texts, None) - theirs(texts, 8)).max()
+    if difference > TOLERANCE:
+        raise SystemExit(f"the vectors differ by {difference}")
+
+    def seconds(encode: Any, size: int | None) -> float:
+        start = time.perf_counter()
+        encode(texts, size)
+        return time.perf_counter() - start
+
+    best = min(BATCHES, key=lambda size: seconds(theirs, size))
+    pairs = [(seconds(ours, None), seconds(theirs, best)) for _ in range(rounds)]
+    rates = [len(texts) / statistics.median(part) for part in zip(*pairs, strict=True)]
+    ratio = statistics.median(their / our for our, their in pairs)
+    print(f"mixed lengths: ours {rates[0]:.2f} texts/s, theirs {rates[1]:.2f} in batches of {best}: {ratio:.2f} x")
+
+
+def ask(name: str, directory: str, path: str) -> None:
+    """Measures one long text in this process."""
+    encode = contender(name, directory)
+    encode([SHORT], 1)
+    text = Path(path).read_text(encoding="utf-8")
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+    held, start = _memory("VmRSS"), time.perf_counter()
+    encode([text], 1)
+    print(json.dumps({"seconds": time.perf_counter() - start, "bytes": _memory("VmHWM") - held}))
+
+
+def main() -> None:
+    """Reads the arguments, makes the encoder, and measures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="the folder of wikipedia-2006-articles.txt.gz")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--texts", type=int, default=64)
+    parser.add_argument("--ask", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.ask:
+        ask(*options.ask)
+        return
+    articles, draw = read_texts(options.data), random.Random(1)
+    with tempfile.TemporaryDirectory() as directory:
+        write_encoder(articles, Path(directory, "encoder"))
+        import keras_bert_layers as kbl
+
+        tokenizer = kbl.load_tokenizer(Path(directory, "encoder"))
+        lengths = [round(4 * 2 ** draw.uniform(0, 7)) for _ in range(options.texts)]
+        ids = tokenizer.tokenize(articles[: options.texts]).to_list()
+        texts = [
+            text.decode()
+            for text in tokenizer.detokenize([row[:n] for row, n in zip(ids, lengths, strict=True)]).numpy()
+        ]
+        mixed(str(Path(directory, "encoder")), texts, options.rounds)
+        whole = tokenizer.tokenize(" ".join(articles)[: 12 * ALL]).numpy().tolist()
+        print("| tokens | ours, s | MiB | theirs, s | MiB |\n|--:|--:|--:|--:|--:|")
+        for length in LENGTHS:
+            path = Path(directory, "text.txt")
+            path.write_bytes(tokenizer.detokenize(whole[: length - 8]).numpy())
+            cells = []
+            for name in ("ours", "theirs"):
+                command = [sys.executable, __file__, "--ask", name, str(Path(directory, "encoder")), str(path)]
+                found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+                cells += [f"{found['seconds']:.1f}", f"{found['bytes'] / MEBIBYTE:.0f}"]
+            print(f"| {length} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
