@@ -304,8 +304,8 @@ def _encode(
             name=f"encoder_block_{index}",
             **shared,
         )
-        block.attention.reads_long_rows = config.max_sequence_length > LONG_ROW
         hidden = block(hidden_states[-1], inputs["padding_mask"], return_attention_scores=with_scores)
+        block.attention.reads_long_rows = config.max_sequence_length > LONG_ROW
         if with_scores:
             hidden, scores = hidden
             attention_scores.append(scores)

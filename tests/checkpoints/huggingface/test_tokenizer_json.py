@@ -89,7 +89,7 @@ def test_other_writers(read):
         ),
         (at("model", "vocab", "bad", value=0), r"`model.vocab` gives '\[PAD\]' and 'bad' the id 0"),
         (at("added_tokens", value=[1]), "`added_tokens` must be a list of JSON objects"),
-        (at("post_processor", "type", value="RobertaProcessing"), "`post_processor.type` must be 'TemplateProcessing'"),
+        (at("post_processor", "type", value="ByteLevel"), "`post_processor.type` must be 'TemplateProcessing'"),
         (at("post_processor", "single", value=[]), "`post_processor.single` must be"),
         (at("post_processor", "pair", value="x"), "`post_processor.pair` must be"),
         (

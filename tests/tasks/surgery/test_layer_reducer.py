@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertBackbone, BertClassifier, BertConfig, BertDualEncoder
-from keras_bert_layers.layers import EncoderParts, RelativePositionBias
+from keras_bert_layers.layers import EncoderParts, LocalAttention, RelativePositionBias
 from keras_bert_layers.tasks import reduce_layers, reinitialize_layers
 
 CONFIG = BertConfig(
@@ -64,6 +64,19 @@ def test_positions_that_blocks_share_stay():
     )
 
 
+LOCAL = {"normalize_first": True, "normalizes_first_attention": False, "local_attention": LocalAttention(2)}
+
+
+@pytest.mark.parametrize(("keep", "expected"), [(4, [0, 1, 2, 3]), (3, [0, 2, 4]), (2, [0, 4]), ([0, 2, 4], [0, 2, 4])])
+def test_local_blocks_take_the_places_of_local_ones(keep, expected):
+    """Of five blocks, 0 and 3 attend to all tokens, and the first begins without a norm."""
+    keras.utils.set_random_seed(5)
+    backbone = BertBackbone(CONFIG, parts=EncoderParts(**LOCAL))
+    smaller = reduce_layers(backbone, keep)
+    hidden = backbone.get_layer("final_layer_norm")(by_hand(backbone, expected))
+    np.testing.assert_array_equal(np.asarray(smaller(INPUTS)["sequence_output"]), np.asarray(hidden))
+
+
 @pytest.mark.parametrize("num_layers", [0, 2])
 def test_the_last_blocks_and_the_pooler_get_new_weights(num_layers):
     keras.utils.set_random_seed(5)
@@ -83,6 +96,11 @@ class TestErrors:
     def test_blocks(self, backbone, keep):
         with pytest.raises(ValueError, match="`keep` must be at most 5 blocks, or ascending indices below 5"):
             reduce_layers(backbone, keep)
+
+    @pytest.mark.parametrize("keep", [[1, 2], [0, 3], [0, 1, 3]])
+    def test_blocks_of_other_attention(self, keep):
+        with pytest.raises(ValueError, match="`keep` must give each place a block with its attention, local or global"):
+            reduce_layers(BertBackbone(CONFIG, parts=EncoderParts(**LOCAL)), keep)
 
     def test_reinitialized_blocks(self, backbone):
         with pytest.raises(ValueError, match="`num_layers` must be at most 5"):
