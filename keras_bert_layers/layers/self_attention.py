@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import keras
@@ -23,8 +24,8 @@ _FUSING_BACKENDS = ("jax", "torch")
 # change it in float32, so that no probability depends on the content of padding.
 _MASKED = -1e30
 
-# In longer rows, so many queries at a time have their scores computed, where `reads_long_rows` is set.
-LONG_ROW, _TURN = 1024, 256
+# In longer rows, one head and so many queries have their scores computed at a time, where `reads_long_rows` is set.
+LONG_ROW, _TURN = 512, 512
 
 
 @register
@@ -193,19 +194,22 @@ class SelfAttention(keras.layers.Layer):
         query, key, value = parts if query is None else (*self._split_heads(query[:, None], 1), *parts)
         if self.positions is not None:
             query, key = self.positions.rotated(query), self.positions.rotated(key)
-        if blocks is not None:
-            context, scores = self._attend_in_blocks(blocks, [query, key, value], padding_mask, packed_rows), None
+        look = self._visible if blocks is None else functools.partial(self._visible_in_blocks, blocks)
+        visible, bias = look(query, key, padding_mask, packed_rows)
+        attention, scores = ([query, key, value], visible, bias, blocks), None
+        if fused and bias is None and blocks is None:
+            context = _attend_by_kernel(query, key, value, visible)
+        elif in_turns and (blocks or (bias is None and (visible is None or visible.shape[2] == 1))):
+            turns, at_once = (functools.partial(run, *attention) for run in (self._in_turns, self._at_once))
+            is_long = ops.shape(query)[2] > LONG_ROW
+            context = (
+                (turns if is_long else at_once)() if isinstance(is_long, bool) else ops.cond(is_long, turns, at_once)
+            )
+        elif blocks:
+            context = self._at_once(*attention)
         else:
-            visible, bias = self._visible(query, key, padding_mask, packed_rows), None
-            if self.positions is not None:
-                bias = self.positions.bias(ops.shape(query)[2], ops.shape(key)[2])  # [N, Q, S]
-            if fused and bias is None:
-                context, scores = _attend_by_kernel(query, key, value, visible), None
-            elif in_turns and bias is None and (visible is None or visible.shape[2] == 1):
-                context, scores = self._attend_in_turns(query, key, value, visible), None
-            else:
-                context, scores = self._attend_by_products(query, key, value, visible, bias)
-                context = _swap_heads_and_sequence(context)  # [B, Q, N, D]
+            context, scores = self._attend_by_products(query, key, value, visible, bias)
+            context = _swap_heads_and_sequence(context)  # [B, Q, N, D]
         batch, num_queries = ops.shape(context)[:2]
         return ops.reshape(context, (batch, num_queries, self.num_heads * query.shape[-1])), scores
 
@@ -216,8 +220,8 @@ class SelfAttention(keras.layers.Layer):
         parts = ops.reshape(merged, (batch, length, num_parts, self.num_heads, head_dim))
         return ops.unstack(ops.transpose(parts, (2, 0, 3, 1, 4)))
 
-    def _visible(self, query: Any, key: Any, padding_mask: Any, packed_rows: bool) -> Any:
-        """Bool `[B or 1, 1, Q or 1, S]`, True if query i may attend to key j; None if it always may."""
+    def _visible(self, query: Any, key: Any, padding_mask: Any, packed_rows: bool) -> tuple[Any, Any]:
+        """Bool `[B or 1, 1, Q or 1, S]`, True if query i may attend to key j, or None; and what is added to scores."""
         visible = None
         if padding_mask is not None:
             batch, length = ops.shape(padding_mask)
@@ -231,7 +235,8 @@ class SelfAttention(keras.layers.Layer):
         if self.causal or self.window is not None:
             near = self._near(ops.shape(query)[2], ops.shape(key)[2])[None, None]  # [1, 1, Q, S]
             visible = near if visible is None else ops.logical_and(visible, near)  # [B, 1, Q, S]
-        return visible
+        bias = None if self.positions is None else self.positions.bias(ops.shape(query)[2], ops.shape(key)[2])
+        return visible, bias  # [N, Q, S]
 
     @property
     def _reach(self) -> int:
@@ -244,48 +249,53 @@ class SelfAttention(keras.layers.Layer):
         near = distances <= (0 if self.causal else self._reach)
         return near if self.window is None else ops.logical_and(near, distances >= -self._reach)
 
-    def _attend_in_blocks(self, blocks: _Blocks, parts: list[Any], padding_mask: Any, packed_rows: bool) -> Any:
-        """The context `[B, S, N, D]`, of query, key and value `[B, N, S, D]`."""
-        query, key, value = parts
-        batch, num_heads, length, width = ops.shape(query)
+    def _visible_in_blocks(
+        self, blocks: _Blocks, query: Any, key: Any, padding_mask: Any, packed_rows: bool
+    ) -> tuple[Any, Any]:
+        """The same in blocks, `[B, 1, F, C, K]` and `[N, 1, C, K]`."""
+        batch, _, length, _ = ops.shape(query)
         numbers = ops.ones((batch, length), "int32") if padding_mask is None else ops.cast(padding_mask, "int32")
         numbers = ops.reshape(numbers, (batch, 1, length, 1))
         of_keys = ops.swapaxes(blocks.with_margins(numbers), -1, -2)  # [B, 1, F, 1, K]
         visible = ops.equal(blocks.cut(numbers), of_keys) if packed_rows else ops.cast(of_keys, "bool")
         num_keys = blocks.size + 2 * blocks.margin
-        visible = ops.logical_and(visible, self._near(blocks.size, num_keys, -blocks.margin))  # [B, 1, F, C, K]
+        visible = ops.logical_and(visible, self._near(blocks.size, num_keys, -blocks.margin))
         bias = None if self.positions is None else self.positions.bias(blocks.size + blocks.margin, num_keys)
-        bias = None if bias is None else bias[:, None, blocks.margin :]  # [N, 1, C, K]
-        query, key, value = blocks.cut(query), blocks.with_margins(key), blocks.with_margins(value)
-        context, _ = self._attend_by_products(query, key, value, visible, bias)  # [B, N, F, C, D]
-        context = ops.transpose(context, (0, 2, 3, 1, 4))
-        return ops.reshape(context, (batch, blocks.count * blocks.size, num_heads, width))[:, :length]
+        return visible, None if bias is None else bias[:, None, blocks.margin :]
 
-    def _attend_in_turns(self, query: Any, key: Any, value: Any, visible: Any) -> Any:
-        """The context `[B, Q, N, D]`; in a long row of some queries after others, so that few scores are in memory."""
+    def _at_once(self, parts: list[Any], visible: Any, bias: Any, blocks: _Blocks | None) -> Any:
+        """The context `[B, S, N, D]`, of query, key and value `[B, N, S, D]`."""
+        query, key, value = parts
+        batch, num_heads, length, width = ops.shape(query)
+        if blocks:
+            query, key, value = blocks.cut(query), blocks.with_margins(key), blocks.with_margins(value)
+        context, _ = self._attend_by_products(query, key, value, visible, bias)  # [B, N, F, C, D] in blocks
+        context = ops.reshape(context, (batch, num_heads, -1, width)) if blocks else context
+        return _swap_heads_and_sequence(context[:, :, :length])
 
-        def at_once(query: Any) -> Any:
-            return _swap_heads_and_sequence(self._attend_by_products(query, key, value, visible, None)[0])
+    def _in_turns(self, parts: list[Any], visible: Any, bias: Any, blocks: _Blocks | None) -> Any:
+        """The same, of one head of a row after the other, so that few scores are in memory."""
+        batch, num_heads, length, width = ops.shape(parts[0])
+        queries, keys, values = (ops.reshape(part, (-1, length, width)) for part in parts)  # [B * N, S, D]
+        count = 1 if blocks else (length + _TURN - 1) // _TURN
+        if blocks:
+            queries = blocks.cut(queries)  # [B * N, F, C, D]
+        else:
+            queries = ops.reshape(_with_zeros(queries, 0, count * _TURN - length), (-1, _TURN, width))
 
-        def in_turns() -> Any:
-            count = (length + _TURN - 1) // _TURN
-            turns = ops.reshape(
-                _with_zeros(query, 0, count * _TURN - length), (*ops.shape(query)[:2], count, _TURN, query.shape[-1])
-            )
-            spec = tf.TensorSpec([None, _TURN, self.num_heads, query.shape[-1]], query.dtype)
-            context = tf.map_fn(
-                at_once, ops.transpose(turns, (2, 0, 1, 3, 4)), fn_output_signature=spec, parallel_iterations=1
-            )
-            shape = (ops.shape(query)[0], count * _TURN, self.num_heads, query.shape[-1])
-            return ops.reshape(ops.transpose(context, (1, 0, 2, 3, 4)), shape)[:, :length]
+        def attend(turn: Any) -> Any:
+            row = turn // count
+            key, value = keys[row], values[row]
+            if blocks:
+                key, value = blocks.with_margins(key), blocks.with_margins(value)
+            seen = None if visible is None else visible[row // num_heads, 0]
+            added = None if bias is None else bias[row % num_heads]
+            return self._attend_by_products(queries[turn], key, value, seen, added)[0]
 
-        length = ops.shape(query)[2]
-        is_long = length > LONG_ROW
-        return (
-            (in_turns() if is_long else at_once(query))
-            if isinstance(is_long, bool)
-            else ops.cond(is_long, in_turns, lambda: at_once(query))
-        )
+        turns, spec = tf.range(batch * num_heads * count), tf.TensorSpec(queries.shape[1:], queries.dtype)
+        context = tf.map_fn(attend, turns, fn_output_signature=spec, parallel_iterations=2)
+        context = ops.reshape(context, (batch, num_heads, -1, width))[:, :, :length]
+        return _swap_heads_and_sequence(context)
 
     def _attend_by_products(self, query: Any, key: Any, value: Any, visible: Any, bias: Any) -> tuple[Any, Any]:
         """The context `[B, N, Q, D]` and the scores `[B, N, Q, S]`; with more axes between for both, in blocks."""

@@ -281,6 +281,9 @@ def test_texts_and_pairs(torch, transformers, our_models, tmp_path, name, kind):
     with torch.no_grad():
         theirs = model.eval()(**batch).logits.numpy()
     np.testing.assert_allclose(task.predict(texts, verbose=0), theirs, rtol=0, atol=TOLERANCE)
+    if name == "modernbert":
+        stated = {role: getattr(model.config, f"{role}_token_id") for role in ("cls", "sep", "pad")}
+        assert stated == {role: getattr(tokenizer, f"{role}_token_id") for role in stated}
     again = load_task(directory)
     np.testing.assert_array_equal(again.predict(texts, verbose=0), task.predict(texts, verbose=0))
 
