@@ -24,8 +24,9 @@ _FUSING_BACKENDS = ("jax", "torch")
 # change it in float32, so that no probability depends on the content of padding.
 _MASKED = -1e30
 
-# In longer rows, one head and so many queries have their scores computed at a time, where `reads_long_rows` is set.
-LONG_ROW, _TURN = 512, 512
+# Where `reads_long_rows` is set, one row at a time has its scores computed if they are more than these; of a row longer
+# than the second, one head and so many queries. Larger tensors get new memory from the system for each operation.
+_MANY_SCORES, LONG_ROW = 2**22, 512
 
 
 @register
@@ -201,9 +202,10 @@ class SelfAttention(keras.layers.Layer):
             context = _attend_by_kernel(query, key, value, visible)
         elif in_turns and (blocks or (bias is None and (visible is None or visible.shape[2] == 1))):
             turns, at_once = (functools.partial(run, *attention) for run in (self._in_turns, self._at_once))
-            is_long = ops.shape(query)[2] > LONG_ROW
+            batch, num_heads, length, _ = ops.shape(query)
+            are_many = batch * num_heads * length**2 > _MANY_SCORES
             context = (
-                (turns if is_long else at_once)() if isinstance(is_long, bool) else ops.cond(is_long, turns, at_once)
+                (turns if are_many else at_once)() if isinstance(are_many, bool) else ops.cond(are_many, turns, at_once)
             )
         elif blocks:
             context = self._at_once(*attention)
@@ -274,25 +276,30 @@ class SelfAttention(keras.layers.Layer):
         return _swap_heads_and_sequence(context[:, :, :length])
 
     def _in_turns(self, parts: list[Any], visible: Any, bias: Any, blocks: _Blocks | None) -> Any:
-        """The same, of one head of a row after the other, so that few scores are in memory."""
+        """The same, of one row after the other, or of one head of a long one, so that few scores are in memory."""
         batch, num_heads, length, width = ops.shape(parts[0])
-        queries, keys, values = (ops.reshape(part, (-1, length, width)) for part in parts)  # [B * N, S, D]
-        count = 1 if blocks else (length + _TURN - 1) // _TURN
+        is_short = length <= LONG_ROW
+        heads = ops.where(is_short, num_heads, 1)  # of a turn
+        groups, size = num_heads // heads, ops.where(is_short, length, LONG_ROW)
+        queries, keys, values = (ops.reshape(part, (batch * groups, heads, length, width)) for part in parts)
+        count = 1 if blocks else (length + size - 1) // size
         if blocks:
-            queries = blocks.cut(queries)  # [B * N, F, C, D]
+            queries = blocks.cut(queries)
         else:
-            queries = ops.reshape(_with_zeros(queries, 0, count * _TURN - length), (-1, _TURN, width))
+            queries = _with_zeros(queries, 0, count * size - length)
+            queries = ops.reshape(queries, (batch * groups * count, heads, size, width))
 
         def attend(turn: Any) -> Any:
             row = turn // count
-            key, value = keys[row], values[row]
+            key, value = keys[row], values[row]  # [heads, S, D]
             if blocks:
                 key, value = blocks.with_margins(key), blocks.with_margins(value)
-            seen = None if visible is None else visible[row // num_heads, 0]
-            added = None if bias is None else bias[row % num_heads]
+            seen = None if visible is None else visible[row // groups]
+            added = None if bias is None else bias[row % groups * heads :][:heads]
             return self._attend_by_products(queries[turn], key, value, seen, added)[0]
 
-        turns, spec = tf.range(batch * num_heads * count), tf.TensorSpec(queries.shape[1:], queries.dtype)
+        turns = tf.range(batch * groups * count)
+        spec = tf.TensorSpec([None] * (3 if blocks else 2) + [width], queries.dtype)
         context = tf.map_fn(attend, turns, fn_output_signature=spec, parallel_iterations=2)
         context = ops.reshape(context, (batch, num_heads, -1, width))[:, :, :length]
         return _swap_heads_and_sequence(context)
