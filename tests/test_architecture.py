@@ -223,7 +223,7 @@ def test_the_rule_finds_what_it_forbids():
     assert not goes_down(f"{top}.data.rows", top)
 
 
-MAX_LINES, MAX_FILES = 400, 326
+MAX_LINES, MAX_FILES = 400, 327
 
 
 def test_files_are_few_and_short():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 from keras import ops
@@ -14,6 +14,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers.dense import dense
+from keras_bert_layers.layers.local_blocks import Blocks, with_zeros
 from keras_bert_layers.layers.padding_free import RealTokens, RowGroups, first_of
 from keras_bert_layers.layers.positions import Positions, part_of, serialized
 
@@ -190,7 +191,7 @@ class SelfAttention(keras.layers.Layer):
         fused: bool = False,
     ) -> tuple[Any, Any]:
         """The context `[B, Q, H]`, and the scores `[B, N, Q, S]`, or None where they are not computed so."""
-        blocks = None if query is not None or not in_blocks else _Blocks.of(ops.shape(merged)[1], self._reach)
+        blocks = None if query is not None or not in_blocks else Blocks.of(ops.shape(merged)[1], self._reach)
         parts = self._split_heads(merged, 3 if query is None else 2)
         query, key, value = parts if query is None else (*self._split_heads(query[:, None], 1), *parts)
         if self.positions is not None:
@@ -252,7 +253,7 @@ class SelfAttention(keras.layers.Layer):
         return near if self.window is None else ops.logical_and(near, distances >= -self._reach)
 
     def _visible_in_blocks(
-        self, blocks: _Blocks, query: Any, key: Any, padding_mask: Any, packed_rows: bool
+        self, blocks: Blocks, query: Any, key: Any, padding_mask: Any, packed_rows: bool
     ) -> tuple[Any, Any]:
         """The same in blocks, `[B, 1, F, C, K]` and `[N, 1, C, K]`."""
         batch, _, length, _ = ops.shape(query)
@@ -265,7 +266,7 @@ class SelfAttention(keras.layers.Layer):
         bias = None if self.positions is None else self.positions.bias(blocks.size + blocks.margin, num_keys)
         return visible, None if bias is None else bias[:, None, blocks.margin :]
 
-    def _at_once(self, parts: list[Any], visible: Any, bias: Any, blocks: _Blocks | None) -> Any:
+    def _at_once(self, parts: list[Any], visible: Any, bias: Any, blocks: Blocks | None) -> Any:
         """The context `[B, S, N, D]`, of query, key and value `[B, N, S, D]`."""
         query, key, value = parts
         batch, num_heads, length, width = ops.shape(query)
@@ -275,7 +276,7 @@ class SelfAttention(keras.layers.Layer):
         context = ops.reshape(context, (batch, num_heads, -1, width)) if blocks else context
         return _swap_heads_and_sequence(context[:, :, :length])
 
-    def _in_turns(self, parts: list[Any], visible: Any, bias: Any, blocks: _Blocks | None) -> Any:
+    def _in_turns(self, parts: list[Any], visible: Any, bias: Any, blocks: Blocks | None) -> Any:
         """The same, of one row after the other, or of one head of a long one, so that few scores are in memory."""
         batch, num_heads, length, width = ops.shape(parts[0])
         is_short = length <= LONG_ROW
@@ -286,7 +287,7 @@ class SelfAttention(keras.layers.Layer):
         if blocks:
             queries = blocks.cut(queries)
         else:
-            queries = _with_zeros(queries, 0, count * size - length)
+            queries = with_zeros(queries, 0, count * size - length)
             queries = ops.reshape(queries, (batch * groups * count, heads, size, width))
 
         def attend(turn: Any) -> Any:
@@ -342,59 +343,6 @@ class SelfAttention(keras.layers.Layer):
         """Every constructor argument."""
         config = {**super().get_config(), **constructor_arguments(SelfAttention, self)}
         return {**config, "positions": serialized(self.positions)}
-
-
-class _Blocks(NamedTuple):
-    """The cut of a sequence into blocks, for local attention.
-
-    Args:
-        length: of the sequence; an int, or a scalar tensor where TensorFlow does not know it.
-        size: positions of a block.
-        count: number of blocks; the last one may be longer than the sequence.
-        margin: positions before and behind a block that its queries may attend to.
-    """
-
-    length: Any
-    size: Any
-    count: Any
-    margin: Any
-
-    @classmethod
-    def of(cls, length: Any, reach: int) -> _Blocks | None:
-        """Blocks as long as the reach; None for a sequence that is known to be so short that they save nothing.
-
-        One that turns out to be so when the graph runs is one block without margins.
-        """
-        size = max(reach, 1)
-        if isinstance(length, int):
-            return None if length <= 3 * size else cls(length, size, -(-length // size), size)
-        is_short = length <= 3 * size
-        size = ops.where(is_short, ops.maximum(length, 1), size)
-        return cls(length, size, (length + size - 1) // size, ops.where(is_short, 0, size))
-
-    def cut(self, part: Any) -> Any:
-        """`[..., F, C, D]` of `[..., S, D]`, zeros at the end."""
-        return self._cut(_with_zeros(part, 0, self.count * self.size - self.length))
-
-    def with_margins(self, part: Any) -> Any:
-        """`[..., F, K, D]` of `[..., S, D]`: each block between its margins."""
-        padded = _with_zeros(part, self.margin, self.count * self.size - self.length + self.margin)
-        whole = self.count * self.size
-        before, inside, behind = (
-            self._cut(padded[..., first : first + whole, :]) for first in (0, self.margin, 2 * self.margin)
-        )
-        return ops.concatenate([before[..., : self.margin, :], inside, behind[..., : self.margin, :]], axis=-2)
-
-    def _cut(self, padded: Any) -> Any:
-        *axes, _, width = ops.shape(padded)
-        return ops.reshape(padded, (*axes, self.count, self.size, width))
-
-
-def _with_zeros(part: Any, before: Any, behind: Any) -> Any:
-    """`[..., S, D]` with zeros before and behind it."""
-    *axes, _, width = ops.shape(part)
-    zeros = (ops.zeros((*axes, count, width), part.dtype) for count in (before, behind))
-    return ops.concatenate([next(zeros), part, next(zeros)], axis=-2)
 
 
 def _swap_heads_and_sequence(part: Any) -> Any:
