@@ -1,11 +1,13 @@
 """`HuggingFaceDirectory`: a checkpoint of HuggingFace transformers or of sentence-transformers."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +34,9 @@ from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import cr
 from keras_bert_layers.checkpoints.sentence_transformers.modules import DenseTensors, encoder_heads
 from keras_bert_layers.checkpoints.weights.table import EMBEDDING_ROWS, MASKED_LM_ROWS, Layout
 from keras_bert_layers.config import BertConfig
-from keras_bert_layers.layers.encoder_parts import EncoderParts
+
+if TYPE_CHECKING:
+    from keras_bert_layers.layers.encoder_parts import EncoderParts
 
 # The prefix of the encoder's tensors in every BertFor...; BertModel has none.
 PREFIX = "bert."

@@ -1,11 +1,13 @@
 """`HuggingFaceHeads`: chooses the task and the trained head of a HuggingFace checkpoint."""
 
+from __future__ import annotations
+
 import dataclasses
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_names
@@ -22,7 +24,9 @@ from keras_bert_layers.checkpoints.weights.table import (
     untied,
     with_decoder_bias,
 )
-from keras_bert_layers.layers.encoder_parts import EncoderParts
+
+if TYPE_CHECKING:
+    from keras_bert_layers.layers.encoder_parts import EncoderParts
 
 _PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")
 # The label 0 means that the second text follows the first: transformers, modeling_bert.py,
