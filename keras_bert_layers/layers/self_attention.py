@@ -204,7 +204,7 @@ class SelfAttention(keras.layers.Layer):
         elif in_turns and (blocks or (bias is None and (visible is None or visible.shape[2] == 1))):
             turns, at_once = (functools.partial(run, *attention) for run in (self._in_turns, self._at_once))
             batch, num_heads, length, _ = ops.shape(query)
-            are_many = batch * num_heads * length**2 > _MANY_SCORES
+            are_many = _are_many(batch, num_heads, length)
             context = (
                 (turns if are_many else at_once)() if isinstance(are_many, bool) else ops.cond(are_many, turns, at_once)
             )
@@ -343,6 +343,11 @@ class SelfAttention(keras.layers.Layer):
         """Every constructor argument."""
         config = {**super().get_config(), **constructor_arguments(SelfAttention, self)}
         return {**config, "positions": serialized(self.positions)}
+
+
+def _are_many(batch: Any, num_heads: int, length: Any) -> Any:
+    """Whether there are more scores than `_MANY_SCORES`; their number itself may be too large for int32."""
+    return batch * length > _MANY_SCORES // (num_heads * length + 1)
 
 
 def _swap_heads_and_sequence(part: Any) -> Any:

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import warnings
 
-import byte_pair_models
 import numpy as np
 import pytest
 
@@ -26,6 +25,7 @@ from keras_bert_layers.checkpoints import load_report
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.preprocessing import AddedToken, BytePairTokenizer
 
+byte_pair_models = pytest.importorskip("byte_pair_models", reason="keras-hub brings the tokenizers library")
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.filterwarnings("ignore:.*has no pooler"),

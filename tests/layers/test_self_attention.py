@@ -173,6 +173,14 @@ def test_an_input_without_a_batch(draw):
         make()(draw(5, 12))
 
 
+@pytest.mark.parametrize("as_tensors", [False, True])
+def test_numbers_of_scores_that_int32_cannot_hold(as_tensors):
+    sizes = {(4, 8192): True, (32, 8192): True, (1, 1024): True, (32, 128): True, (1, 512): False, (0, 0): False}
+    for (batch, length), expected in sizes.items():
+        read = keras.ops.convert_to_tensor if as_tensors else int
+        assert bool(self_attention._are_many(read(batch), 12, read(length))) is expected
+
+
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="other backends have a kernel for long rows")
 @pytest.mark.parametrize("length", [LONG_ROW, LONG_ROW + 1, 2 * LONG_ROW])
 @pytest.mark.parametrize(
