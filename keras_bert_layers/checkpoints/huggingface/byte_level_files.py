@@ -69,9 +69,9 @@ def byte_level_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any
         raise missing(folder, "tokenizer.json", f"{kind} reads no other file.", owner="load_tokenizer")
     else:
         ids, merges = json_file.read_json_object(folder / VOCABULARY), _read_merges(folder / MERGES)
-    added = _listed(json_path, values.get("added_tokens") or [])
     vocabulary = _in_order(json_path if values else folder / VOCABULARY, ids)
     stated = _stated(folder, config)
+    added = _listed(json_path, values.get("added_tokens") or [])
     tokens = _special_tokens(folder, config, added, kind, stated)
     known = set(vocabulary)
     vocabulary += [token for token in tokens if token not in known]

@@ -224,10 +224,13 @@ class HuggingFaceDirectory(Checkpoint):
     def _bert_class(self) -> str:
         """The class of the head, by BERT's name of it: an adapter's, `config.json`'s, or else that of classifiers."""
         adapter = optional_json(self.folder / ADAPTER_CONFIG)
-        own = (adapter.get("auto_mapping") or {}).get("base_model_class")
+        mapping = adapter.get("auto_mapping")
+        own = mapping.get("base_model_class") if isinstance(mapping, dict) else None
         task = _ADAPTER_CLASSES.get(str(adapter.get("task_type")))
         names = stated_names(self.config_values) if (self.folder / "config.json").is_file() else []
-        return task or next((self.family.bert_class(name) for name in (own, *names) if name), SEQUENCE_CLASS)
+        return task or next(
+            (self.family.bert_class(name) for name in (own, *names) if isinstance(name, str)), SEQUENCE_CLASS
+        )
 
     def stored_names(self, names: Iterable[str]) -> dict[str, str]:
         """See `Checkpoint`; a pooler that no class of transformers reads stays under a name of its own."""

@@ -258,9 +258,9 @@ def _with_special_tokens(tokenizer: Any, options: dict[str, Any]) -> str:
     """The content of `tokenizer.json` for a tokenizer of the library that lacks its special tokens."""
     import tokenizers
 
-    stripping, found = options["stripping_tokens"], sorted(options["special_tokens"], key=options["vocabulary"].index)
-    added = [tokenizers.AddedToken(token, lstrip=token in stripping, normalized=False) for token in found]
-    tokenizer.add_special_tokens(added)
-    found = sorted(options.get("added_tokens", ()), key=options["vocabulary"].index)
-    tokenizer.add_tokens([tokenizers.AddedToken(token, lstrip=token in stripping, normalized=True) for token in found])
+    for kind, normalized in (("special_tokens", False), ("added_tokens", True)):
+        add = tokenizer.add_tokens if normalized else tokenizer.add_special_tokens
+        found = sorted(options.get(kind, ()), key=options["vocabulary"].index)
+        flags = [{"lstrip": token in options["stripping_tokens"], "normalized": normalized} for token in found]
+        add([tokenizers.AddedToken(token, **each) for token, each in zip(found, flags, strict=True)])
     return tokenizer.to_str(pretty=True)

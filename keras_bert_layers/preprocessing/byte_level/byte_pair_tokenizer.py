@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -127,16 +127,16 @@ class BytePairTokenizer(Tokenizer):
             OWNER, ids, roles, special_tokens, stripping_tokens
         )
         self.added_tokens = tuple(added_tokens)
-        lacking = next((token for token in self.added_tokens if token not in ids), None)
-        if lacking is not None:
-            raise ValueError(checks.message(OWNER, "added_tokens", "be in the vocabulary", lacking))
-        lacking = next((character for character in _BYTES if character not in ids), None)
-        if lacking is not None:
-            raise ValueError(checks.message(OWNER, "vocabulary", "hold each byte", lacking))
         parts = (token for first, second in self._merges for token in (first, second, first + second))
-        lacking = next((token for token in parts if token not in ids), None)
-        if lacking is not None:
-            raise ValueError(checks.message(OWNER, "merges", "be in the vocabulary", lacking))
+        needed: tuple[tuple[str, str, Iterable[str]], ...] = (
+            ("added_tokens", "be in the vocabulary", self.added_tokens),
+            ("vocabulary", "hold each byte", _BYTES),
+            ("merges", "be in the vocabulary", parts),
+        )
+        for argument, rule, tokens in needed:
+            lacking = next((token for token in tokens if token not in ids), None)
+            if lacking is not None:
+                raise ValueError(checks.message(OWNER, argument, rule, lacking))
         super().__init__(ids, roles)
         special, added = ({token: ids.id_of(token) for token in each} for each in (self.special_tokens, added_tokens))
         finding: dict[str, Any] = {"trims": trim_offsets, "keeps_one": add_prefix_space}
