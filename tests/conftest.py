@@ -12,9 +12,16 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pytest
+from processor_seconds import ProcessorSeconds
 
 ROOT = Path(__file__).parents[1]
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"a good bad film night ##ness ##s un ##happy , . ! ?".split()]
+
+
+def pytest_configure(config):
+    """Where `PROCESSOR_SECONDS` names a file, appends to it what the tests cost."""
+    if path := os.environ.get("PROCESSOR_SECONDS"):
+        config.pluginmanager.register(ProcessorSeconds(Path(path)))
 
 
 def pytest_sessionstart(session):
