@@ -119,7 +119,7 @@ def test_a_single_text_no_text_and_a_stream(combined):
 
 @pytest.fixture(scope="module")
 def served(combined, tmp_path_factory):
-    path = combined.export(tmp_path_factory.mktemp("combined") / "model")
+    path = combined.export(tmp_path_factory.mktemp("combined") / "model", warm_up=False)
     return path, tf.saved_model.load(str(path)).signatures
 
 
