@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import warnings
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -132,11 +133,12 @@ def numpy_bert():
 
 @pytest.fixture
 def traces_nothing():
-    """Within the test, functions run eagerly: for a few rows, far less work than a trace.
+    """Within the test, functions run eagerly: for a few rows or steps, far less work than a trace.
 
-    Not around `fit` and `evaluate`: tf.data then warns.
+    tf.data traces its own all the same, and says so each time.
     """
     tf = pytest.importorskip("tensorflow")
+    warnings.filterwarnings("ignore", "Even though the `tf.config", UserWarning)  # pytest forgets it after the test
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import warnings
 
 import keras
 import pytest
@@ -72,11 +73,13 @@ def eagerly():
 
     @contextlib.contextmanager
     def eagerly():
-        tf.config.run_functions_eagerly(True)
-        try:
-            yield
-        finally:
-            tf.config.run_functions_eagerly(False)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Even though the `tf.config", UserWarning)
+            tf.config.run_functions_eagerly(True)
+            try:
+                yield
+            finally:
+                tf.config.run_functions_eagerly(False)
 
     return eagerly
 

@@ -342,7 +342,7 @@ def test_graph_in_a_saved_model(pairs, classifier, new_backbone, preprocessor, t
 
 @pytest.mark.peers
 @pytest.mark.parametrize("kind", ["class", "answer", "tag"])
-def test_graph_equals_captum(kind, torch, transformers, minilm, tmp_path):
+def test_equals_captum(kind, torch, transformers, minilm, tmp_path):
     attr = pytest.importorskip("captum.attr")
     keras.utils.set_random_seed(3)
     backbone, preprocessor = kbl.load_backbone(minilm), kbl.load_preprocessor(minilm, max_length=32)

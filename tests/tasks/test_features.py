@@ -42,6 +42,7 @@ def states_of(network, preprocessor, text):
     return np.stack([np.asarray(state)[0, 1:-1] for state in states])
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_tokens_and_words_of_texts(network, preprocessor, by_word):
     features = Features(network, preprocessor, layers=[-1, 0])
     found = features.predict(TEXTS, verbose=0)
@@ -71,6 +72,7 @@ def test_given_words(network, preprocessor, by_word):
         np.testing.assert_allclose(row, expected, atol=ROUNDING)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_long_texts_are_read_through_windows(network, preprocessor):
     tokens = Features(network, preprocessor, layers="all", combine="stack").predict(TEXTS[1:2], verbose=0)[0]
     assert tokens.shape == (12, 3, 15)
@@ -81,6 +83,7 @@ def test_long_texts_are_read_through_windows(network, preprocessor):
     np.testing.assert_allclose(tokens, expected.transpose(1, 0, 2), atol=ROUNDING)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_texts(network, preprocessor, pooling):
     texts = [text for text in TEXTS if len(text) < 20]
@@ -114,6 +117,7 @@ def test_blocks_are_small_where_vectors_are_large(preprocessor):
     assert sizes == [4096, 2**27 // 60_000 // 9, 32]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_no_rows_and_streams(by_word):
     assert by_word.predict([], verbose=0) == []
     together = by_word.predict(TEXTS, verbose=0)
@@ -129,12 +133,13 @@ def test_no_rows_and_streams(by_word):
         pytest.param({"per": "text"}, id="text"),
     ],
 )
-def test_export(network, preprocessor, options, tmp_path):
+def test_export(network, preprocessor, options, tmp_path, eagerly):
     texts = [*TEXTS[:1], "bad " * 40, *TEXTS[2:]] if options.get("per") != "text" else ["a film", "", "good"]
     features = Features(network, preprocessor, **options)
     serve = tf.saved_model.load(features.export(tmp_path / "model")).signatures["serving_default"]
     found = {name: value.numpy() for name, value in serve(text=tf.constant(texts)).items()}
-    expected = features.predict(texts, verbose=0)
+    with eagerly():
+        expected = features.predict(texts, verbose=0)
     if features.per == "text":
         assert found.keys() == {"features", "bytes_cut"}
         np.testing.assert_allclose(found["features"], expected, atol=ROUNDING)
@@ -150,6 +155,7 @@ def test_export(network, preprocessor, options, tmp_path):
             assert found[name][index].tolist() == [*expected_offsets, *[-1] * (40 - len(row))]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.slow
 @pytest.mark.parametrize("padding", ["bucket", "max_length"])
 def test_padding_changes_nothing(network, tokenizer, by_word, padding):
@@ -160,14 +166,16 @@ def test_padding_changes_nothing(network, tokenizer, by_word, padding):
 
 
 @pytest.mark.slow
-def test_the_signature_of_a_task(network, preprocessor, tokenizer, tmp_path):
+def test_the_signature_of_a_task(network, preprocessor, tokenizer, tmp_path, eagerly):
     classifier = BertClassifier(network, num_classes=3, preprocessor=preprocessor)
     answerer = BertQuestionAnswerer(network, preprocessor=SpanPreprocessor(tokenizer, 13, stride=2))
     for task in (classifier, answerer):
         path = task.export(tmp_path / type(task).__name__, signatures=["features"])
         serve = tf.saved_model.load(path).signatures["features"]
         found = serve(text=tf.constant(TEXTS))["features"].numpy()
-        for row, vectors in zip(found, Features(task).predict(TEXTS, verbose=0), strict=True):
+        with eagerly():
+            expected = Features(task).predict(TEXTS, verbose=0)
+        for row, vectors in zip(found, expected, strict=True):
             np.testing.assert_allclose(row[: len(vectors)], vectors, atol=ROUNDING)
 
 

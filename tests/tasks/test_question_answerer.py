@@ -200,6 +200,7 @@ class TestTraining:
         assert not any("pooler" in weight.path for weight in answerer.trainable_weights)
         assert len(answerer.trainable_variables) == len(answerer.weights) - 2
 
+    @pytest.mark.usefixtures("traces_nothing")
     def test_mixed_bfloat16(self, make):
         answerer = make(dtype="mixed_bfloat16")
         answerer.compile(run_eagerly=True)
@@ -247,6 +248,7 @@ class TestAnswers:
 
 
 class TestFiles:
+    @pytest.mark.usefixtures("traces_nothing")
     def test_keras_round_trip(self, answerer, answers, tmp_path):
         answerer.save(tmp_path / "model.keras")
         again = keras.models.load_model(tmp_path / "model.keras")

@@ -154,6 +154,7 @@ def evaluated(classifier, x, y, **options):
 
 
 class TestWords:
+    @pytest.mark.usefixtures("traces_nothing")
     def test_predict_gives_the_logits_of_first_pieces(self, softmax):
         logits = softmax.predict(WORDS, batch_size=2, verbose=0)
         assert logits.dtype == np.float32
@@ -218,6 +219,7 @@ class TestWords:
             assert softmax.evaluate(dataset, verbose=0) == pytest.approx(same, abs=TRACE_TOLERANCE)
         assert softmax.test_on_batch(WORDS, TAGS) == pytest.approx(expected, abs=TRACE_TOLERANCE)
 
+    @pytest.mark.usefixtures("traces_nothing")
     def test_every_way_of_asking_is_the_same(self, softmax):
         expected = softmax.predict(WORDS, verbose=0)
         words = tf.ragged.constant(WORDS)

@@ -1,6 +1,7 @@
 """The parts of a batch that several processes make: together the whole batch, and no more work than they are."""
 
 import dataclasses
+import functools
 
 import keras
 import numpy as np
@@ -27,6 +28,7 @@ from keras_bert_layers.tasks.labels import make_labels
 NUM_ROWS, BATCH_SIZE = 21, 8  # the last batch has 5 rows, which no number of devices here divides
 WORDS = "a good bad film night".split()
 TAGS = ["O", "B-X", "I-X"]
+ROW_RULES = {"shards": NextSentence(), "packed rows": PackedTexts()}
 
 
 @dataclasses.dataclass
@@ -75,6 +77,7 @@ def corpus(tokenizer, tmp_path_factory):
 def shards(corpus, tmp_path_factory):
     """Shards of two duplicates by a rule."""
 
+    @functools.cache
     def shards(rule):
         return kbl.data.write_shards(corpus(rule), tmp_path_factory.mktemp("shards"), num_duplicates=2)
 
@@ -99,6 +102,9 @@ def data(tokenizer, corpus, shards):
             if kind == "dataset":
                 return inputs, (tf.data.Dataset.from_tensor_slices((texts(0), labels)).batch(BATCH_SIZE),)
             return inputs, (texts(0), None if kind == "weights without labels" else labels, numbers(1))
+        if kind in ("corpus", "shards", "packed rows"):
+            rows = corpus(NextSentence()) if kind == "corpus" else shards(ROW_RULES[kind])
+            return masked if kind == "packed rows" else documents, (rows,)
         pairs = texts(0), texts(1)
         return {
             "pairs of texts": (TextInputs("Owner", preprocessor, classes, pairs=True), (pairs, labels)),
@@ -120,9 +126,6 @@ def data(tokenizer, corpus, shards):
             "masked texts of any width": (in_buckets, (texts(0),)),
             "masked pairs": (documents, (pairs, [0, 1, 1] * 7)),
             "documents": (documents, ([texts(row)[:5] for row in range(7)],)),
-            "corpus": (documents, (corpus(NextSentence()),)),
-            "shards": (documents, (shards(NextSentence()),)),
-            "packed rows": (masked, (shards(PackedTexts()),)),
         }[kind]
 
     return data
@@ -145,10 +148,8 @@ def made(inputs, data, order):
     return dataset, PADDING_ROWS in dataset.element_spec[0]
 
 
-def batches(inputs, data, order):
-    """The batches of `made` as this process trains on them."""
-    dataset, is_early = made(inputs, data, order)
-    return [keras.tree.map_structure(as_array, batch) for batch in part_of_process(dataset)], is_early
+def read(dataset):
+    return [keras.tree.map_structure(as_array, batch) for batch in dataset]
 
 
 def as_array(leaf):
@@ -158,30 +159,33 @@ def as_array(leaf):
 CASES = [
     *((kind, RowOrder.SHUFFLED, 2, 4) for kind in [*EARLY, *LATE] if kind != "corpus"),
     ("corpus", None, 2, 4),
-    *((kind, None, 4, 4) for kind in ("texts", "pairs", "tags", "masked texts", "shards", "packed rows")),
-    *((kind, RowOrder.BY_LENGTH, 1, 2) for kind in ("texts", "pairs of texts", "tags")),
+    *((kind, None, 4, 4) for kind in ("texts", "tags", "masked texts", "shards")),
+    ("pairs of texts", RowOrder.BY_LENGTH, 1, 2),
 ]
 
 
 @pytest.mark.parametrize(("kind", "order", "num_processes", "num_devices"), CASES)
 def test_parts_are_the_whole_batch(kind, order, num_processes, num_devices, data, process):
+    """One in the midst and the last: their parts depend on where those before end, and on the padding."""
     inputs, given = data(kind)
-    expected, is_early = batches(inputs, given, order)
+    dataset, is_early = made(inputs, given, order)
     assert not is_early
-    parts = []
-    for index in range(num_processes):
-        process(num_processes, num_devices, index)
-        part, is_early = batches(inputs, given, order)
-        assert is_early == (kind in EARLY)
-        parts.append(part)
-    for whole, *of_processes in zip(expected, *parts, strict=True):
-        num_rows = min(map(len, arrays(whole)))
-        num_padding = -num_rows % num_devices
-        for x, *_ in of_processes:
-            assert x.pop(PADDING_ROWS).shape == (num_devices // num_processes, num_padding)
-        for leaf, *leaves in zip(*map(arrays, (whole, *of_processes)), strict=True):
-            size = len(leaf) // num_rows * (num_rows + num_padding)
-            np.testing.assert_array_equal(np.concatenate(leaves), leaf[np.arange(size) % len(leaf)], strict=True)
+    expected = read(dataset)
+    index = tf.Variable(0)  # one graph for all processes, each of which would trace its own
+    process(num_processes, num_devices, index)
+    dataset, is_early = made(inputs, given, order)
+    assert is_early == (kind in EARLY)
+    dataset = part_of_process(dataset)
+    for number in sorted({num_processes // 2, num_processes - 1}):
+        index.assign(number)
+        for whole, part in zip(expected, read(dataset), strict=True):
+            num_rows = min(map(len, arrays(whole)))
+            num_padding = -num_rows % num_devices
+            assert part[0].pop(PADDING_ROWS).shape == (num_devices // num_processes, num_padding)
+            for leaf, found in zip(arrays(whole), arrays(part), strict=True):
+                size = len(leaf) // num_rows * (num_rows + num_padding)
+                of_processes = np.split(leaf[np.arange(size) % len(leaf)], num_processes)
+                np.testing.assert_array_equal(found, of_processes[number], strict=True)
 
 
 def arrays(batch):
@@ -192,7 +196,7 @@ def arrays(batch):
 def test_whole_batches_decide_their_width(padding, data, process):
     inputs, given = data("texts", padding)
     process(2, 2, 1)
-    assert not batches(inputs, given, None)[1]
+    assert not made(inputs, given, None)[1]
 
 
 @pytest.mark.parametrize("kind", ["texts", "pairs", "queries", "masked texts", "shards"])
@@ -209,13 +213,15 @@ def test_a_process_encodes_its_rows_alone(kind, data, process, monkeypatch):
 
     owner, name = (kbl.data.TokenShards, "rows_of_records") if kind == "shards" else (kbl.BertTokenizer, "tokenize")
     monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
-    num_rows = {}
-    for numbers in ((1, 1, 0), (4, 4, 0), (4, 4, 3)):
-        process(*numbers)
+    num_rows, index = [], tf.Variable(0)
+    for num_processes, indices in ((1, [0]), (4, [0, 3])):
+        process(num_processes, num_processes, index)
         dataset, _ = made(*data(kind), None)
-        found.clear()  # what the search for long texts has read
-        padding = [batch[0][PADDING_ROWS].shape[1] for batch in dataset]
-        num_rows[numbers] = sum(found), sum(padding)
-    (of_one, _), (of_first, num_padding), of_last = num_rows.values()
+        for number in indices:
+            index.assign(number)
+            found.clear()  # what the search for long texts has read, too
+            padding = [batch[0][PADDING_ROWS].shape[1] for batch in dataset]
+            num_rows.append((sum(found), sum(padding)))
+    (of_one, _), (of_first, num_padding), of_last = num_rows
     texts_per_row = {"pairs": 2, "queries": 2}.get(kind, 1)
     assert of_first == of_last[0] == (of_one + texts_per_row * num_padding) / 4

@@ -10,6 +10,8 @@ from keras_bert_layers import BertClassifier
 from keras_bert_layers.tasks.labels.calibration import _threshold
 from keras_bert_layers.visualization import ReliabilityDiagram
 
+pytestmark = pytest.mark.usefixtures("traces_nothing")  # each model would trace a graph of its own
+
 TEXTS = ["a man", "the dog", "good night", "a good dog", "the man sang", "night", "dog", "man", "a", "the night"] * 3
 NAMES = ["x", "y", "z"]
 # A bisection to 1e-6 in the logarithm, on float32 logits, beside SciPy's own tolerance.

@@ -138,7 +138,7 @@ def test_a_mixed_task_in_float32_and_bfloat16(backbone, preprocessor, tmp_path):
     ids = preprocessor(TEXTS)
     expected = {"logits": exact(ids).numpy()}
     for dtype, tolerance in (("float32", 1e-5), ("bfloat16", TOLERANCE)):
-        mixed.export(tmp_path / dtype, dtype=dtype)
+        mixed.export(tmp_path / dtype, dtype=dtype, warm_up=False)
         served = tf.saved_model.load(str(tmp_path / dtype)).signatures["token_ids"]
         assert_near({"logits": served(**ids)["logits"].numpy()}, expected, tolerance=tolerance)
         written = tf.train.load_checkpoint(str(tmp_path / dtype / "variables" / "variables"))
@@ -156,7 +156,7 @@ def encoder(minilm):
 def half(encoder, tmp_path_factory):
     """MiniLM's SavedModel in bfloat16."""
     path = tmp_path_factory.mktemp("half") / "model"
-    encoder.export(path, dtype="bfloat16")
+    encoder.export(path, dtype="bfloat16", warm_up=False)
     return path
 
 

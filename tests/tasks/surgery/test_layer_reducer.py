@@ -39,6 +39,7 @@ def test_outputs_are_those_of_the_kept_blocks(backbone, keep, expected):
     assert backbone.config.num_layers == 5
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_a_task_keeps_its_head_and_text(new_backbone, preprocessor):
     task = BertClassifier(new_backbone(num_layers=3), class_names=["a", "b"], preprocessor=preprocessor)
     task.get_layer("classification_head").dense.bias.assign([0.5, -0.25])
@@ -67,13 +68,17 @@ def test_positions_that_blocks_share_stay():
 LOCAL = {"normalize_first": True, "normalizes_first_attention": False, "local_attention": LocalAttention(2)}
 
 
-@pytest.mark.parametrize(("keep", "expected"), [(4, [0, 1, 2, 3]), (3, [0, 2, 4]), (2, [0, 4]), ([0, 2, 4], [0, 2, 4])])
-def test_local_blocks_take_the_places_of_local_ones(keep, expected):
-    """Of five blocks, 0 and 3 attend to all tokens, and the first begins without a norm."""
+@pytest.fixture(scope="module")
+def local_backbone():
     keras.utils.set_random_seed(5)
-    backbone = BertBackbone(CONFIG, parts=EncoderParts(**LOCAL))
-    smaller = reduce_layers(backbone, keep)
-    hidden = backbone.get_layer("final_layer_norm")(by_hand(backbone, expected))
+    return BertBackbone(CONFIG, parts=EncoderParts(**LOCAL))
+
+
+@pytest.mark.parametrize(("keep", "expected"), [(4, [0, 1, 2, 3]), (3, [0, 2, 4]), (2, [0, 4]), ([0, 2, 4], [0, 2, 4])])
+def test_local_blocks_take_the_places_of_local_ones(local_backbone, keep, expected):
+    """Of five blocks, 0 and 3 attend to all tokens, and the first begins without a norm."""
+    smaller = reduce_layers(local_backbone, keep)
+    hidden = local_backbone.get_layer("final_layer_norm")(by_hand(local_backbone, expected))
     np.testing.assert_array_equal(np.asarray(smaller(INPUTS)["sequence_output"]), np.asarray(hidden))
 
 
@@ -98,9 +103,9 @@ class TestErrors:
             reduce_layers(backbone, keep)
 
     @pytest.mark.parametrize("keep", [[1, 2], [0, 3], [0, 1, 3]])
-    def test_blocks_of_other_attention(self, keep):
+    def test_blocks_of_other_attention(self, local_backbone, keep):
         with pytest.raises(ValueError, match="`keep` must give each place a block with its attention, local or global"):
-            reduce_layers(BertBackbone(CONFIG, parts=EncoderParts(**LOCAL)), keep)
+            reduce_layers(local_backbone, keep)
 
     def test_reinitialized_blocks(self, backbone):
         with pytest.raises(ValueError, match="`num_layers` must be at most 5"):

@@ -72,7 +72,7 @@ def trainings() -> dict[str, object]:
         found["classifier"]["predictions"] = classifier.predict(texts(1), verbose=0).tolist()
     assert set(shares) == {1 / keras.distribution.distribution().num_processes if kind == "process" else 1}
     if amount == "all":
-        found["masked language model"] = trained(new(kbl.BertMaskedLM, seed=1), texts(0), epochs=7)
+        found["masked language model"] = trained(new(kbl.BertMaskedLM, seed=1), texts(0))
         found["pairs without labels"] = trained(new(kbl.BertSentenceEncoder), (texts(0), texts(1)))
     with tempfile.TemporaryDirectory() as folder:
         for name, rule, task in (
