@@ -314,10 +314,10 @@ def direct(path):
     return cases
 
 
-def send(port, case):
+def send(port, case, *, timeout=MOST_SECONDS):
     """Sends a request, and waits for the answer."""
     start, received = time.monotonic(), b""
-    with socket.create_connection(("127.0.0.1", port), timeout=MOST_SECONDS) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
         with contextlib.suppress(ConnectionError):  # an early refusal; it is read below
             for part in case.parts:
                 if isinstance(part, bytes):

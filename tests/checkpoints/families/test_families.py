@@ -200,7 +200,6 @@ def assert_same_outputs(ours, theirs, inputs):
         np.testing.assert_allclose(mine, yours, rtol=0, atol=TOLERANCE, err_msg=name)
 
 
-@pytest.mark.usefixtures("traces_nothing")
 @cases(LOADS)
 def test_equals_transformers(torch, transformers, known_ids, family, directory, inputs):
     """Ids, outputs, and the names of classes, on the same directory."""
