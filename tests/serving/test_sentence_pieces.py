@@ -29,7 +29,6 @@ def served(preprocessor, tmp_path_factory):
     return functools.cache(lambda name: ServedTask(name, preprocessor, tmp_path_factory.mktemp("served")))
 
 
-@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize("name", ["classifier", "token_classifier", "pair_classifier"])
 def test_equals_keras(name, served, start, asked_as_keras):
     """The server makes the model's pieces on its own: it needs no file and no initialization."""
