@@ -223,7 +223,9 @@ def caption():
 @pytest.fixture(scope="session")
 def torch():
     """The library that the comparisons run on, from the extra `peers`."""
-    return pytest.importorskip("torch")
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)  # for models this small, further threads only wait, and busily
+    return torch
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,26 @@ from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo
 FOLDER = Path(__file__).parent
 
 
+@pytest.fixture(autouse=True, scope="module")
+def computes_eagerly():
+    """Models run without a graph: each is asked for a few rows, far less work than its trace.
+
+    So does `predict` of ids, which Keras would read by a tf.data pipeline, where TensorFlow warns.
+    """
+    import keras
+
+    if keras.backend.backend() != "tensorflow":
+        yield
+        return
+    import tensorflow as tf
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keras.Model, "predict", lambda model, x, **_: model.predict_on_batch(x))
+        tf.config.run_functions_eagerly(True)
+        yield
+        tf.config.run_functions_eagerly(False)
+
+
 def _module(name):
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)

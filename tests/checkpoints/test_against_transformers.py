@@ -149,22 +149,23 @@ def minilm_outputs(torch, transformers, minilm, texts):
 def test_minilm_on_own_texts(torch, transformers, minilm):
     texts = (FOLDER / "minilm_texts.txt").read_text(encoding="utf-8").splitlines()
     inputs, model = minilm_outputs(torch, transformers, minilm, texts)
-    assert_same(torch, model, minilm, inputs)
     ours = load_preprocessor(minilm, max_length=512)(texts)
     for name, expected in inputs.items():
         np.testing.assert_array_equal(ours[name], expected)
+    # `test_minilm_reference.py` has the outputs of all of them.
+    assert_same(torch, model, minilm, {name: values[::5] for name, values in inputs.items()})
 
 
 def test_minilm_on_real_texts(torch, transformers, minilm, shared_data):
-    """32 sentences of film reviews and 32 paragraphs of an encyclopedia, in one batch."""
+    """Sentences of film reviews and paragraphs of an encyclopedia, in one batch."""
     with gzip.open(shared_data / "glue" / "SST-2" / "dev.tsv.gz", "rt", encoding="utf-8") as file:
         sentences = [row["sentence"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
     with gzip.open(shared_data / "squad" / "v1.1-dev.json.gz", "rt", encoding="utf-8") as file:
         articles = json.load(file)["data"]
     paragraphs = [article["paragraphs"][0]["context"] for article in articles]
-    texts = [*sentences[:32], *paragraphs[:32]]
+    texts = [*sentences[:8], *paragraphs[:8]]
     inputs, model = minilm_outputs(torch, transformers, minilm, texts)
-    assert len(texts) == 64
+    assert len(texts) == 16
     assert_same(torch, model, minilm, inputs)
 
 
@@ -201,10 +202,10 @@ def test_without_tensorflow(torch, minilm):
         from keras_bert_layers import load_backbone
         assert keras.backend.backend() == "torch"
         with np.load(sys.argv[2]) as file:
-            lengths, pooled = file["lengths"].astype(int), file["pooled_output"]
+            lengths, pooled = file["lengths"][:16].astype(int), file["pooled_output"][:16]
             mask = np.arange(lengths.max()) < lengths[:, None]
             token_ids = np.zeros(mask.shape, "int32")
-            token_ids[mask] = file["token_ids"]
+            token_ids[mask] = file["token_ids"][: mask.sum()]
         inputs = {"token_ids": token_ids, "segment_ids": 0 * token_ids, "padding_mask": mask.astype("int32")}
         outputs = load_backbone(sys.argv[1]).predict(inputs, batch_size=16, verbose=0)
         difference = np.abs(outputs["pooled_output"] - pooled).max()

@@ -271,20 +271,17 @@ def test_uncased(checkpoint, huggingface):
     assert tokens == ids(huggingface, "a", "good", "##ness", "中", "film", "##s")
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_cased(checkpoint, huggingface):
     huggingface.write_json(checkpoint / "tokenizer_config.json", {"do_lower_case": False})
     assert load_tokenizer(checkpoint).tokenize(["É A é"]).to_list() == ids(huggingface, "É", "[UNK]", "é")
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_tokenizer_json_goes_before_vocab_txt(checkpoint, huggingface):
     vocabulary = [*huggingface.VOCABULARY, "more"]
     huggingface.write_json(checkpoint / "tokenizer.json", huggingface.tokenizer_json(vocabulary))
     assert load_tokenizer(checkpoint).tokenize(["more"]).to_list() == [[18]]
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_needs_neither_weights_nor_config(checkpoint):
     (checkpoint / "model.safetensors").unlink()
     (checkpoint / "config.json").unlink()
@@ -315,7 +312,6 @@ def test_longest_text_of_the_checkpoint(checkpoint, huggingface):
     assert load_preprocessor(checkpoint).max_length == 11
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_options_reach_the_preprocessor(checkpoint):
     preprocessor = load_preprocessor(checkpoint, max_length=5, padding="max_length", truncation="only_first")
     assert (preprocessor.max_length, preprocessor.padding, preprocessor.truncation) == (5, "max_length", "only_first")

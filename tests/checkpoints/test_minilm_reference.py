@@ -89,7 +89,6 @@ def test_token_ids(minilm, texts, inputs):
         np.testing.assert_array_equal(ours[name], expected)
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_sentence_encoder(minilm):
     encoder = load_task(minilm)
     assert (encoder.pooling, encoder.normalize, encoder.preprocessor.max_length) == ("mean", True, 256)

@@ -305,29 +305,46 @@ def test_sentence_encoders(our_models, tmp_path, name):
 SERVE = """
 import sys, numpy as np, tensorflow as tf, tensorflow_text
 assert "keras_bert_layers" not in sys.modules
-texts = tf.constant(np.load(sys.argv[2]).tolist())
-outputs = tf.saved_model.load(sys.argv[1]).signatures["serving_default"](text=texts)
-np.save(sys.argv[3], outputs["probabilities"].numpy())
+texts = tf.constant(np.load(sys.argv[1]).tolist())
+for folder in sys.argv[2:]:
+    outputs = tf.saved_model.load(folder).signatures["serving_default"](text=texts)
+    np.save(folder + ".npy", outputs["probabilities"].numpy())
 """
 
 
+@pytest.fixture
+def traces():
+    """Within the test, functions are traced, so that exported graphs are those of users."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(False)
+    yield
+    tf.config.run_functions_eagerly(True)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["distilbert", "electra", "roberta", "mpnet", "modernbert"])
-def test_saved_model_in_a_fresh_process(torch, transformers, our_models, tmp_path, name):
+@pytest.mark.usefixtures("traces")
+def test_saved_models_in_a_fresh_process(torch, transformers, our_models, tmp_path):
     """Strings in, transformers' probabilities out, in a process without Keras and this package."""
-    directory = save_huggingface(make_ours(our_models, name, "classifier"), tmp_path / "x")
-    load_task(directory).export(tmp_path / "served")
+    names = ["distilbert", "electra", "roberta", "mpnet", "modernbert"]
+    for name in names:
+        directory = save_huggingface(make_ours(our_models, name, "classifier"), tmp_path / name)
+        load_task(directory).export(tmp_path / "served" / name)
     np.save(tmp_path / "texts.npy", our_models.TEXTS)
-    files = [str(tmp_path / part) for part in ("served", "texts.npy", "probabilities.npy")]
+    files = [str(tmp_path / "texts.npy"), *(str(tmp_path / "served" / name) for name in names)]
     subprocess.run(
         [sys.executable, "-c", SERVE, *files], check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": ""}
     )
-    tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(directory)
-    with torch.no_grad():
-        logits = model.eval()(**tokenizer(our_models.TEXTS, padding=True, truncation=True, return_tensors="pt")).logits
-    served = np.load(tmp_path / "probabilities.npy")
-    np.testing.assert_allclose(served, torch.softmax(logits, -1).numpy(), rtol=0, atol=TOLERANCE)
+    for name in names:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / name)
+        model = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / name)
+        batch = tokenizer(our_models.TEXTS, padding=True, truncation=True, return_tensors="pt")
+        with torch.no_grad():
+            logits = model.eval()(**batch).logits
+        served = np.load(tmp_path / "served" / f"{name}.npy")
+        np.testing.assert_allclose(
+            served, torch.softmax(logits, -1).numpy(), rtol=0, atol=TOLERANCE, err_msg=f"of {name}"
+        )
 
 
 @pytest.mark.parametrize("name", ["roberta", "mpnet", "modernbert"])

@@ -31,7 +31,6 @@ def classifier(huggingface, tmp_path):
     return huggingface.write(tmp_path / "classifier", config=config, tensors=tensors)
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_sentence_transformers_directory(sentence_encoder):
     task = load_task(sentence_encoder)
     assert isinstance(task, BertSentenceEncoder)
@@ -96,7 +95,6 @@ def test_classifier_without_its_head(classifier, huggingface):
         assert load_task(classifier, "classifier").class_names == ["bad", "fair", "good"]
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_fresh_classifier(checkpoint):
     task = load_task(checkpoint, task="classifier", num_classes=4)
     assert task.predict(TEXTS, verbose=0).shape == (3, 4)
@@ -176,7 +174,6 @@ def test_fresh_head_of_every_task(checkpoint, task, options):
     assert all(getattr(model, name) == value for name, value in options.items())
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_dual_encoder_of_a_sentence_encoder(sentence_encoder):
     task = load_task(sentence_encoder, "dual_encoder", temperature=0.1)
     assert (task.pooling, task.normalize, task.temperature, task.preprocessor.max_length) == ("cls", True, 0.1, 6)
@@ -223,7 +220,6 @@ def test_dtype(classifier, task):
     assert {weight.dtype for weight in model.weights} == {"float32"}
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_dtype_bfloat16(classifier, huggingface):
     model = load_task(classifier, dtype="bfloat16")
     kernel = next(weight for weight in model.backbone.weights if weight.path.endswith("query_key_value/kernel"))
@@ -235,7 +231,8 @@ def test_dtype_bfloat16(classifier, huggingface):
 @pytest.mark.slow
 def test_saved_task(checkpoint, tmp_path):
     task, path = load_task(checkpoint, "classifier", num_classes=2), tmp_path / "task.keras"
-    task.fit(TEXTS, [1, 0, 1], verbose=0)
+    ids, labels, _ = task.pipeline.one_batch(TEXTS, [1, 0, 1])
+    task.train_on_batch(ids, labels)
     task.save(path)
     again = load_task(path, "classifier")
     np.testing.assert_allclose(again.predict(TEXTS, verbose=0), outputs(task, task.preprocessor), atol=TOLERANCE)
@@ -281,7 +278,6 @@ def projected(checkpoint, huggingface):
     return checkpoint, values, tensors
 
 
-@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize("has_bias", [True, False])
 def test_sentence_encoder_with_a_dense_layer(projected, huggingface, has_bias):
     directory, values, tensors = projected

@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,51 @@ def saved_model(run, classifier, folder):
     pytest.importorskip("tensorflow_text")
     assert run("convert", classifier, folder / "exported", "--to", "saved-model") == 0
     return folder / "exported"
+
+
+# ONNX Runtime reads no text where TensorFlow was loaded first.
+WITHOUT_TENSORFLOW = """
+import contextlib, io, json, sys
+from pathlib import Path
+from keras_bert_layers import cli
+from keras_bert_layers.cli import serve
+
+def served(path, step_tokens, *requests):
+    serve._STEP_TOKENS = step_tokens
+    model = serve.OnnxRestModel(Path(path), name="films")
+    answers = [model.answer(method, "/v1/models/films" + end, body.encode()) for method, end, body in requests]
+    return [[answer.status, json.loads(answer.body)] for answer in answers]
+
+for line in sys.stdin:
+    kind, *words = json.loads(line)
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        result = cli.main(words) if kind == "run" else served(*words)
+    assert "tensorflow" not in sys.modules
+    print(json.dumps([result, out.getvalue(), err.getvalue()]), flush=True)
+"""
+
+
+@pytest.fixture(scope="session")
+def without_tensorflow():
+    """A function that runs a command, `("run", *words)`, or asks the model of an ONNX file, in one other process.
+
+    The second is `("serve", path, step_tokens, *requests)`, each request a method, the end of its path and a body. The
+    function returns the exit code or the answers, and what was written to stdout and stderr.
+    """
+    for package in ("onnx", "onnxruntime", "onnxruntime_extensions"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"needs the package {package}, which the extra `onnx` installs")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "encoding": "utf-8"}
+    with subprocess.Popen([sys.executable, "-c", WITHOUT_TENSORFLOW], **pipes) as process:
+
+        def ask(*words):
+            process.stdin.write(json.dumps(words, default=str) + "\n")
+            process.stdin.flush()
+            return json.loads(process.stdout.readline())
+
+        yield ask
+        process.stdin.close()
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ def test_the_same(run, classifier, keras_file, texts, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_other_weights(run, encoder, huggingface, texts, tmp_path, capsys):
     tensors = huggingface.random_tensors()
     tensors["pooler.dense.bias"][3] += 0.5

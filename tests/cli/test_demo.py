@@ -45,6 +45,7 @@ def test_what_is_missing(page):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_choices_are_lines(vocabulary):
     config = BertConfig(vocabulary_size=len(vocabulary), hidden_dim=6, num_layers=1, num_heads=2, intermediate_dim=8)
     task = BertMultipleChoice(BertBackbone(config), preprocessor=BertPreprocessor(BertTokenizer(vocabulary)))

@@ -96,6 +96,7 @@ def test_bad_lines_are_named(run, error_line, saved_model, monkeypatch, content,
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_questions(run, error_line, answers, huggingface, tmp_path):
     head = {"qa_outputs.weight": (2, 15), "qa_outputs.bias": (2,)}
     model = with_head(huggingface, tmp_path / "qa", "BertForQuestionAnswering", head)
@@ -119,6 +120,7 @@ def test_questions(run, error_line, answers, huggingface, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_choices(run, answers, huggingface, tmp_path):
     head = {"classifier.weight": (1, 15), "classifier.bias": (1,)}
     model = with_head(huggingface, tmp_path / "choice", "BertForMultipleChoice", head)

@@ -1,9 +1,6 @@
 """The models that `serve` asks: their answers, its refusals and its blocks."""
 
-import importlib.util
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -110,29 +107,13 @@ def test_where_the_model_is(saved_model, tmp_path, run, error_line):
     assert "is not a complete SavedModel" in error_line()
 
 
-# In a process of its own: ONNX Runtime reads no text where TensorFlow was loaded first.
-SERVE_ONNX = """
-import json, sys
-from pathlib import Path
-from keras_bert_layers.cli import serve
-serve._STEP_TOKENS = 4  # several blocks
-model = serve.OnnxRestModel(Path(sys.argv[1]), name="films")
-answers = [model.answer("POST", "/v1/models/films:predict", body.encode()) for body in sys.argv[2:]]
-answers.append(model.answer("GET", "/v1/models/films/metadata", b""))
-print(json.dumps([[answer.status, json.loads(answer.body)] for answer in answers] + ["tensorflow" in sys.modules]))
-"""
-
-
-def test_an_onnx_file(run, classifier, model, tmp_path):
-    for package in ("onnx", "onnxruntime", "onnxruntime_extensions"):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"needs the package {package}, which the extra `onnx` installs")
+def test_an_onnx_file(run, classifier, model, without_tensorflow, tmp_path):
     path, good = tmp_path / "films.onnx", {"inputs": ["a good film", "bad, bad night", ""]}
     assert run("convert", classifier, path, "--to", "onnx") == 0
-    command = [sys.executable, "-c", SERVE_ONNX, path, json.dumps(good), '{"inputs": {"words": ["a"]}}']
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert finished.returncode == 0, finished.stderr
-    found, refused, metadata, has_tensorflow = json.loads(finished.stdout)
+    requests = [("POST", ":predict", json.dumps(good)), ("POST", ":predict", '{"inputs": {"words": ["a"]}}')]
+    several_blocks = 4
+    answers, *_ = without_tensorflow("serve", path, several_blocks, *requests, ("GET", "/metadata", ""))
+    found, refused, metadata = answers
     expected = ask(model, good)["outputs"]
     assert found[0] == 200
     assert found[1]["outputs"]["label"] == expected["label"]
@@ -140,4 +121,3 @@ def test_an_onnx_file(run, classifier, model, tmp_path):
     assert refused[0] == 400
     assert "takes the inputs ['text']" in refused[1]["error"]
     assert list(metadata[1]["metadata"]["signature_def"]["signature_def"]) == ["serving_default"]
-    assert not has_tensorflow

@@ -1,8 +1,12 @@
 """Runs the programs of examples/, and imports their modules."""
 
+import contextlib
 import importlib
+import io
+import runpy
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -17,6 +21,27 @@ def run_example():
     def run(name, *arguments):
         command = [sys.executable, EXAMPLES / f"{name}.py", *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return run
+
+
+@pytest.fixture
+def run_example_here(monkeypatch):
+    """The same in this process, which has imported TensorFlow already."""
+
+    def run(name, *arguments):
+        monkeypatch.setattr(sys, "argv", [str(EXAMPLES / f"{name}.py"), *arguments])
+        monkeypatch.syspath_prepend(str(EXAMPLES))
+        code, stdout, stderr = 0, io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they end nothing for a user
+            try:
+                runpy.run_path(sys.argv[0], run_name="__main__")
+            except SystemExit as end:
+                code = end.code if isinstance(end.code, int | None) else 1
+                if code == 1 and not isinstance(end.code, int):
+                    print(end.code, file=stderr)
+        return subprocess.CompletedProcess(sys.argv, code or 0, stdout.getvalue(), stderr.getvalue())
 
     return run
 

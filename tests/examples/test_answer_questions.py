@@ -4,8 +4,8 @@ import pytest
 
 
 @pytest.mark.slow
-def test_smoke(run_example):
-    finished = run_example("answer_questions", "--smoke")
+def test_smoke(run_example_here):
+    finished = run_example_here("answer_questions", "--smoke")
     assert finished.returncode == 0, finished.stderr
     assert "5 questions to train on, in " in finished.stdout
     assert "threshold of no answer, found on 1 questions: " in finished.stdout

@@ -4,8 +4,8 @@ import pytest
 
 
 @pytest.mark.slow
-def test_smoke(run_example):
-    finished = run_example("choose", "--smoke")
+def test_smoke(run_example_here):
+    finished = run_example_here("choose", "--smoke")
     assert finished.returncode == 0, finished.stderr
     assert "accuracy on 4 held-out rows: " in finished.stdout
     assert finished.stdout.count(" ... ") == 3

@@ -26,8 +26,8 @@ def arguments(classify, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_smoke(run_example):
-    finished = run_example("classify", "--smoke")
+def test_smoke(run_example_here):
+    finished = run_example_here("classify", "--smoke")
     assert finished.returncode == 0, finished.stderr
     assert "single_label_classification, 2 held-out rows: accuracy " in finished.stdout
     assert "'label': 'bad'" in finished.stdout or "'label': 'good'" in finished.stdout

@@ -130,6 +130,7 @@ def test_messages_for_a_visitor(demo, name, texts, message):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_every_kind_of_classifier(demo, backbone, preprocessor):
     answers = {}
     for kind, options in {
@@ -151,6 +152,7 @@ def test_every_kind_of_classifier(demo, backbone, preprocessor):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_every_view_of_a_long_text(demo, backbone, preprocessor):
     model = BertSentenceEncoder(backbone, preprocessor=preprocessor)
     for view in demo.VIEWS:

@@ -4,8 +4,8 @@ import pytest
 
 
 @pytest.mark.slow
-def test_smoke(run_example):
-    finished = run_example("embed_sentences", "--smoke")
+def test_smoke(run_example_here):
+    finished = run_example_here("embed_sentences", "--smoke")
     assert finished.returncode == 0, finished.stderr
     for line in ("before, 2 held-out rows: ", "after, 2 held-out rows: "):
         assert line in finished.stdout

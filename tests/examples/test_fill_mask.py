@@ -11,8 +11,8 @@ def fill_mask(import_example):
 
 
 @pytest.mark.slow
-def test_smoke(run_example):
-    finished = run_example("fill_mask", "--smoke")
+def test_smoke(run_example_here):
+    finished = run_example_here("fill_mask", "--smoke")
     assert finished.returncode == 0, finished.stderr
     assert "2 held-out texts: perplexity " in finished.stdout
     assert finished.stdout.count("'the cat [MASK] on the roof': ") == 1

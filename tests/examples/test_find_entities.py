@@ -4,8 +4,8 @@ import pytest
 
 
 @pytest.mark.slow
-def test_smoke(run_example):
-    finished = run_example("find_entities", "--smoke")
+def test_smoke(run_example_here):
+    finished = run_example_here("find_entities", "--smoke")
     assert finished.returncode == 0, finished.stderr
     assert "18 sentences to train on, 2 held out" in finished.stdout
     assert "entity F1 on 2 held-out sentences: " in finished.stdout

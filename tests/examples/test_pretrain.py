@@ -4,8 +4,8 @@ import pytest
 
 
 @pytest.mark.slow
-def test_smoke(run_example):
-    finished = run_example("pretrain", "--smoke")
+def test_smoke(run_example_here):
+    finished = run_example_here("pretrain", "--smoke")
     assert finished.returncode == 0, finished.stderr
     assert "12 documents, " in finished.stdout
     assert "held out: masked_lm_perplexity " in finished.stdout

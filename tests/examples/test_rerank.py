@@ -4,8 +4,8 @@ import pytest
 
 
 @pytest.mark.slow
-def test_smoke(run_example):
-    finished = run_example("rerank", "--smoke")
+def test_smoke(run_example_here):
+    finished = run_example_here("rerank", "--smoke")
     assert finished.returncode == 0, finished.stderr
     assert "1 held-out queries: nDCG@10 " in finished.stdout
     assert finished.stdout.count("  0.") == 3

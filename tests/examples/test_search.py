@@ -4,8 +4,8 @@ import pytest
 
 
 @pytest.mark.slow
-def test_smoke(run_example):
-    finished = run_example("search", "--smoke")
+def test_smoke(run_example_here):
+    finished = run_example_here("search", "--smoke")
     assert finished.returncode == 0, finished.stderr
     assert "trained on 9 pairs: loss " in finished.stdout
     assert "documents.npy: 4 vectors of 16 values" in finished.stdout

@@ -1,6 +1,7 @@
 """A model with a SentencePiece tokenizer in a process without Python, beside Keras."""
 
 import base64
+import functools
 
 import pytest
 from c_api.cases import MAX_LENGTH, ServedTask
@@ -22,20 +23,26 @@ def preprocessor():
     return kbl.BertPreprocessor(SentencePieceTokenizer(vocabulary, scores, character_map=character_map), MAX_LENGTH)
 
 
+@pytest.fixture(scope="module")
+def served(preprocessor, tmp_path_factory):
+    """`served(name)`: a task of `c_api.cases` with its SavedModel, made once."""
+    return functools.cache(lambda name: ServedTask(name, preprocessor, tmp_path_factory.mktemp("served")))
+
+
 @pytest.mark.parametrize("name", ["classifier", "token_classifier", "pair_classifier"])
-def test_equals_keras(name, preprocessor, start, asked_as_keras, tmp_path):
+def test_equals_keras(name, served, start, asked_as_keras):
     """The server makes the model's pieces on its own: it needs no file and no initialization."""
-    served = ServedTask(name, preprocessor, tmp_path)
-    with start(served.model, older=True) as server:
-        asked_as_keras(served, server, OLDER)
+    task = served(name)
+    with start(task.model, older=True) as server:
+        asked_as_keras(task, server, OLDER)
 
 
-def test_tokens_in_c(preprocessor, start, tmp_path):
-    served = ServedTask("classifier", preprocessor, tmp_path)
+@pytest.mark.usefixtures("traces_nothing")
+def test_tokens_in_c(preprocessor, start, served):
     texts = [text.encode() for text in models.hard_texts(300, seed=3)]
     import numpy as np
 
-    with start(served.model, older=True) as server:
+    with start(served("classifier").model, older=True) as server:
         found = server.ask("tokenize", {"text": np.array(texts, object)}).outputs
     expected = preprocessor(texts)["token_ids"].numpy()
     assert found["token_ids"].tolist() == expected.tolist()

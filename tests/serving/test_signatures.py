@@ -65,6 +65,7 @@ def test_bad_requests_are_refused_and_good_ones_answered_after(classifier, serve
         if name != "classifier"
     ],
 )
+@pytest.mark.usefixtures("traces_nothing")
 def test_tasks_equal_keras_in_the_strictest_server(name, served_task, start, asked_as_keras):
     """Models that run there run in less strict servers too."""
     served = served_task(name)

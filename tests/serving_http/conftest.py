@@ -1,5 +1,6 @@
 """A small model in two versions, and servers for it."""
 
+import contextlib
 import shutil
 import sys
 from pathlib import Path
@@ -46,22 +47,39 @@ def models(tmp_path, versions):
     return tmp_path / "models"
 
 
-@pytest.fixture
-def start_server(tmp_path):
-    """Starts `service.py` for a folder of models; stops it at the end."""
+@contextlib.contextmanager
+def starting(folder):
+    """A function that starts `service.py` for a folder of models; stops all at the end."""
     pytest.importorskip("bentoml")
     from server_process import ServerProcess
 
     servers = []
 
-    def start(models, **options):
-        home = tmp_path / f"bentoml_{len(servers)}"
+    def start(models, *, is_ready=True, **options):
+        home = folder / f"bentoml_{len(servers)}"
         home.mkdir()
         server = ServerProcess("service:TextService", SERVING, models=models, home=home, **options)
         servers.append(server)
-        server.wait_until_ready()
+        if is_ready:
+            server.wait_until_ready()
         return server
 
-    yield start
-    for server in servers:
-        server.stop()
+    try:
+        yield start
+    finally:
+        for server in servers:
+            server.stop()
+
+
+@pytest.fixture
+def start_server(tmp_path):
+    """Starts servers that end with the test."""
+    with starting(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def start_shared_server(tmp_path_factory):
+    """Starts servers that end with the file: a start takes longer than most tests of one."""
+    with starting(tmp_path_factory.mktemp("servers")) as start:
+        yield start

@@ -54,7 +54,7 @@ class ServerProcess:
             )
 
     def client(self, **options):
-        return RestClient(self.url, self.name, **{"timeout": 30.0, "deadline": 60.0, **options})
+        return RestClient(self.url, self.name, **{"timeout": 120.0, "deadline": 240.0, **options})
 
     def wait_until_ready(self):
         client, start = self.client(timeout=2.0, attempts=1), time.monotonic()

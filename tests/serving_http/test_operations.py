@@ -35,7 +35,7 @@ class Version:
     def answer(self, signature, columns):
         rows = columns["text"].tolist()
         self.steps.append(len(rows))
-        assert self.gate.wait(30)
+        assert self.gate.wait(120)
         if any(row.startswith(b"bad") for row in rows):
             raise ValueError(f"the model refuses {rows}")
         return [{"length": len(row)} for row in rows]
@@ -66,7 +66,7 @@ def start(model):
     with contextlib.ExitStack() as stack:
 
         def start(**limits):
-            application = make_application(model, "lengths", Limits(**{"seconds": 30.0} | limits))
+            application = make_application(model, "lengths", Limits(**{"seconds": 120.0} | limits))
             return stack.enter_context(serving(application)), application.state.answerer
 
         yield start
@@ -74,20 +74,20 @@ def start(model):
 
 
 def post(url, *texts, **options):
-    return requests.post(f"{url}/v1/models/lengths:predict", json={"inputs": list(texts)}, timeout=30, **options)
+    return requests.post(f"{url}/v1/models/lengths:predict", json={"inputs": list(texts)}, timeout=120, **options)
 
 
 def metrics(url):
     """Name with labels -> value, as Prometheus's own parser reads them."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    families = text_string_to_metric_families(requests.get(f"{url}/metrics", timeout=5).text)
+    families = text_string_to_metric_families(requests.get(f"{url}/metrics", timeout=120).text)
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value for family in families for sample in family.samples
     }
 
 
-def wait_for(condition, seconds=20):
+def wait_for(condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
@@ -123,13 +123,13 @@ def test_limits(start, limits, texts, status, error):
 def test_a_body_above_the_limit_is_read_out(start):
     """A client that still sends when it is refused would see a broken connection instead of the answer."""
     url, answerer = start(num_bytes=1000)
-    response = requests.post(f"{url}/embed", data=iter([b"x" * 2**20] * 16), timeout=30)
+    response = requests.post(f"{url}/embed", data=iter([b"x" * 2**20] * 16), timeout=120)
     assert response.status_code == 413
     assert response.json() == {
         "error": f"the bytes of a request must be at most 1000 (MAX_BYTES). Received: {2**24}",
         "error_type": "Validation",
     }
-    assert answerer.num_under_way == 0
+    wait_for(lambda: answerer.num_under_way == 0)
 
 
 def test_a_request_takes_only_its_time(start, model):
@@ -138,11 +138,11 @@ def test_a_request_takes_only_its_time(start, model):
     response = post(url, "a")
     words = "a request must be answered within 0.3 seconds (REQUEST_SECONDS), and was not"
     assert (response.status_code, response.json()) == (504, {"error": words})
-    waiting = requests.post(f"{url}/v1/embeddings", data=slow_body(), timeout=30)
+    waiting = requests.post(f"{url}/v1/embeddings", data=slow_body(), timeout=120)
     assert (waiting.status_code, waiting.json()["error"]["code"]) == (504, "timeout")
     model.current.gate.set()
     wait_for(lambda: post(url, "a").status_code == 200)
-    assert answerer.num_under_way == 0
+    wait_for(lambda: answerer.num_under_way == 0)
 
 
 def slow_body():
@@ -160,10 +160,10 @@ def test_a_full_queue(start, model):
         refused = post(url, "b")
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
         assert refused.json()["error"] == "requests in progress must be at most 2 (MAX_WAITING). Received: 3"
-        other = requests.post(f"{url}/embed", json={"inputs": "a"}, timeout=5)
+        other = requests.post(f"{url}/embed", json={"inputs": "a"}, timeout=120)
         assert (other.status_code, other.json()["error_type"]) == (503, "Overloaded")
         model.current.gate.set()
-        assert [request.result(30).status_code for request in accepted] == [200, 200]
+        assert [request.result(120).status_code for request in accepted] == [200, 200]
 
 
 def test_steps_queue_and_requests_are_counted(start, model):
@@ -178,10 +178,10 @@ def test_steps_queue_and_requests_are_counted(start, model):
         assert found["text_service_queue_requests",] == 8
         assert found["text_service_requests_in_progress",] == 9
         model.current.gate.set()
-        assert {request.result(30).status_code for request in [first, *others]} == {200}
+        assert {request.result(120).status_code for request in [first, *others]} == {200}
     assert model.current.steps == [1, 4, 4]
     assert post(url, "bad").status_code == 400
-    requests.get(f"{url}/nowhere/{SECRET}", timeout=5)
+    requests.get(f"{url}/nowhere/{SECRET}", timeout=120)
     found = metrics(url)
     route = ("route", "/v1/models/lengths:predict")
     assert found["text_service_requests_total", route, ("status", "200")] == 9
@@ -225,10 +225,10 @@ def test_one_line_per_request_without_texts(start, lines, model):
     made = post(url, f"bad {SECRET}", headers={"X-Request-ID": f"{SECRET}!"}).headers["X-Request-ID"]
     assert len(made) == 32
     post(url, *[SECRET] * 3)
-    requests.post(f"{url}/embed", data=f'{{"inputs": "{SECRET}"', timeout=5)
-    requests.post(f"{url}/{SECRET}", json={"inputs": SECRET}, timeout=5)
+    requests.post(f"{url}/embed", data=f'{{"inputs": "{SECRET}"', timeout=120)
+    requests.post(f"{url}/{SECRET}", json={"inputs": SECRET}, timeout=120)
     for probe in ("health", "ready", "metrics"):
-        assert requests.get(f"{url}/{probe}", timeout=5).status_code == 200
+        assert requests.get(f"{url}/{probe}", timeout=120).status_code == 200
     found = [line for line in lines if line["logger"] == "requests"]
     assert all(line["time"] and line["level"] == "INFO" and line["milliseconds"] >= 0 for line in found)
     assert [(line["route"], line["status"], line["rows"], line["tokens"], line.get("error")) for line in found] == [
@@ -260,21 +260,21 @@ def test_other_paths_and_methods(start):
         ("GET", "v1/models/other", 404),
         ("POST", "v1/models/other:predict", 404),
     ]:
-        response = requests.request(method, f"{url}/{path}", timeout=5)
+        response = requests.request(method, f"{url}/{path}", timeout=120)
         assert response.status_code == status, path
         assert list(response.json()) == ["error"]
 
 
 def test_probes(start, model):
     url, answerer = start()
-    assert requests.get(f"{url}/ready", timeout=5).json() == {"ready": True, "loaded": True, "draining": False}
+    assert requests.get(f"{url}/ready", timeout=120).json() == {"ready": True, "loaded": True, "draining": False}
     version, model.current = model.current, None
-    assert requests.get(f"{url}/health", timeout=5).status_code == 200
-    assert requests.get(f"{url}/ready", timeout=5).status_code == 503
+    assert requests.get(f"{url}/health", timeout=120).status_code == 200
+    assert requests.get(f"{url}/ready", timeout=120).status_code == 503
     assert post(url, "a").json() == {"error": "no version of the model is loaded yet"}
     model.current = version
     answerer.draining = True
-    response = requests.get(f"{url}/ready", timeout=5)
+    response = requests.get(f"{url}/ready", timeout=120)
     assert (response.status_code, response.headers["Connection"]) == (503, "close")
     response = post(url, "a")
     assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
@@ -291,7 +291,7 @@ def test_none_is_lost_and_none_is_mixed_up(start, model):
         with requests.Session() as session:
             for row in lengths:
                 body = {"inputs": ["x" * length for length in row]}
-                answer = session.post(f"{url}/v1/models/lengths:predict", json=body, timeout=30).json()
+                answer = session.post(f"{url}/v1/models/lengths:predict", json=body, timeout=120).json()
                 if answer != {"outputs": row}:
                     return f"{row}: {answer}"
         return ""

@@ -80,22 +80,35 @@ def assert_same_ids(ours, theirs):
             np.testing.assert_array_equal(mine, values, err_msg=name)
 
 
-@cases([family for family in LOADS if family.vocabulary and not family.refused_text])
-def test_ids_are_transformers(torch, transformers, family, directory):
+@pytest.fixture(scope="module")
+def known_ids():
+    """Ids of the texts, by the configuration of a preprocessor: what many families share is computed once."""
+    return {}
+
+
+def ids_of(known_ids, preprocessor, sides):
+    key = json.dumps([preprocessor.get_config(), sides])
+    if key not in known_ids:
+        known_ids[key] = {name: np.asarray(values) for name, values in preprocessor(sides).items()}
+    return known_ids[key]
+
+
+def assert_ids_are_transformers(torch, transformers, known_ids, family, directory, their_model):
+    """Texts and pairs have the same ids; and a relative, which has its own segments or none, the same outputs."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
     preprocessor = preprocessor_of(family, directory)
     assert preprocessor.max_length <= tokenizer.model_max_length
     for texts in (vocabularies.texts_of(family.vocabulary), vocabularies.PAIRS):
         sides = tuple(list(side) for side in zip(*texts, strict=True)) if texts is vocabularies.PAIRS else list(texts)
-        ours = {name: np.asarray(values) for name, values in preprocessor(sides).items()}
+        ours = ids_of(known_ids, preprocessor, sides)
         theirs = their_batch(tokenizer, texts, preprocessor.max_length)
         assert_same_ids(ours, theirs)
     if family.config["model_type"] == "bert" and family.vocabulary not in writer.SENTENCE_PIECES:
         return
-    # A relative has its own segments, or none: what both make of the pairs, each with its own inputs.
-    model = transformers.AutoModel.from_pretrained(directory, dtype=torch.float32).eval()
+    # What both make of the pairs, each with its own inputs.
     with torch.no_grad():
-        expected = model(**{name: torch.tensor(values) for name, values in theirs.items()}).last_hidden_state
+        batch = {name: torch.tensor(values) for name, values in theirs.items()}
+        expected = their_model.base_model(**batch).last_hidden_state
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sequence = load_backbone(directory)(ours)["sequence_output"]
@@ -117,11 +130,14 @@ def inputs(family, directory):
     return {name: values.astype("int32") for name, values in arrays.items()}
 
 
-def their_outputs(torch, transformers, family, directory, inputs):
+def load_theirs(torch, transformers, family, directory):
     kind = getattr(transformers, family.reference or AUTO.get(family.task, "AutoModel"))
     if family.asks and family.reference is None and "architectures" not in family.config:
         kind = getattr(transformers, AUTO[family.task])
-    model = kind.from_pretrained(directory, dtype=torch.float32).eval()
+    return kind.from_pretrained(directory, dtype=torch.float32).eval()
+
+
+def their_outputs(torch, family, model, inputs):
     batch = {theirs: torch.tensor(inputs[ours]) for ours, theirs in NAMES.items()}
     if family.config["model_type"] in ("distilbert", "modernbert", "mpnet"):
         del batch["token_type_ids"]
@@ -184,11 +200,16 @@ def assert_same_outputs(ours, theirs, inputs):
         np.testing.assert_allclose(mine, yours, rtol=0, atol=TOLERANCE, err_msg=name)
 
 
-@pytest.mark.filterwarnings("ignore")
 @cases(LOADS)
-def test_outputs_are_transformers(torch, transformers, family, directory, inputs):
+def test_equals_transformers(torch, transformers, known_ids, family, directory, inputs):
+    """Ids, outputs, and the names of classes, on the same directory."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of transformers
+        their_model = load_theirs(torch, transformers, family, directory)
+        theirs = their_outputs(torch, family, their_model, inputs)
+    if family.vocabulary and not family.refused_text:
+        assert_ids_are_transformers(torch, transformers, known_ids, family, directory, their_model)
     model = load(family, directory, preprocessor=None)
-    theirs = their_outputs(torch, transformers, family, directory, inputs)
     ours = our_outputs(family, model, inputs)
     if family.task == "sentence_encoder":
         theirs["embeddings"] = pooled(family, directory, theirs["last_hidden_state"], inputs["padding_mask"])

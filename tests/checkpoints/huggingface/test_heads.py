@@ -106,7 +106,6 @@ def test_fresh_pooler_is_drawn(huggingface, tmp_path):
     assert not weights["pooler/dense/bias"].any()
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_one_label_is_a_regression_or_a_cross_encoder(huggingface, tmp_path):
     write(huggingface, tmp_path, "BertForSequenceClassification", labels("score"), classifier(1), True)
     regression = load_task(tmp_path)
@@ -114,7 +113,6 @@ def test_one_label_is_a_regression_or_a_cross_encoder(huggingface, tmp_path):
     cross_encoder = load_task(tmp_path, "cross_encoder")
     assert (type(cross_encoder).__name__, load_report(cross_encoder).fresh) == ("BertCrossEncoder", ())
     texts = (["a good film", "bad"], ["good night", "a film"])
-    # Only one of the two is predicted: a compiled function takes seconds to trace.
     scores = keras.ops.convert_to_numpy(regression(regression.preprocessor(texts)))
     np.testing.assert_allclose(cross_encoder.predict(texts, verbose=0), scores, atol=TOLERANCE)
     mark = {"sentence_transformers": {"version": "5.0.0", "activation_fn": "torch.nn.modules.linear.Identity"}}

@@ -79,7 +79,6 @@ def test_odd_tokens(vocabulary, tmp_path, token):
     assert (tmp_path / "vocab.txt").exists() == (token not in ("a\nb", "a\r"))
 
 
-@pytest.mark.usefixtures("traces_nothing")
 def test_added_tokens_and_other_names(tmp_path):
     names = {"pad": "<pad>", "unknown": "<unk>", "start": "<s>", "separator": "</s>", "mask": "<mask>"}
     tokens = [

@@ -58,11 +58,6 @@ def peer():
         return pytest.importorskip("sentence_transformers")
 
 
-def eager(task):
-    task.compile(run_eagerly=True)  # a trace takes longer than these few texts
-    return task
-
-
 def assert_equal_vectors(task, model, texts):
     """Of every way that texts may be read."""
     close = {"rtol": 0, "atol": TOLERANCE}
@@ -80,13 +75,13 @@ def assert_equal_vectors(task, model, texts):
 def test_sentence_encoders_both_ways(peer, our_models, tmp_path, name):
     backbone, preprocessor = BertBackbone(our_models.CONFIG), our_models.preprocessor()
     task = BertSentenceEncoder(backbone, preprocessor=preprocessor, **ENCODERS[name])
-    task = eager(our_models.randomised(task))
+    task = our_models.randomised(task)
     save_huggingface(task, tmp_path / "ours")
     with foreign_warnings():
         model = peer.SentenceTransformer(str(tmp_path / "ours"), device="cpu")
         assert_equal_vectors(task, model, our_models.TEXTS)
         model.save_pretrained(str(tmp_path / "theirs"))
-    again = eager(load_task(tmp_path / "theirs"))
+    again = load_task(tmp_path / "theirs")
     assert again.truncate_dim == task.truncate_dim
     assert again.default_prompt == task.default_prompt
     assert_equal_vectors(again, model, our_models.TEXTS)
@@ -97,7 +92,7 @@ def test_cross_encoders_both_ways(peer, our_models, tmp_path, options):
     if "prompts" in options:
         options = {**options, "default_prompt": "other", "activation": "tanh"}
     task = BertCrossEncoder(BertBackbone(our_models.CONFIG), our_models.preprocessor(), **options)
-    save_huggingface(eager(our_models.randomised(task)), tmp_path / "ours")
+    save_huggingface(our_models.randomised(task), tmp_path / "ours")
     pairs = our_models.TEXTS, our_models.TEXTS[::-1]
     with foreign_warnings():
         model = peer.CrossEncoder(str(tmp_path / "ours"), device="cpu")
@@ -106,7 +101,7 @@ def test_cross_encoders_both_ways(peer, our_models, tmp_path, options):
         model.save_pretrained(str(tmp_path / "theirs"))
     again = load_task(tmp_path / "theirs")
     assert (again.activation, again.prompts) == (task.activation, task.prompts)
-    for ours in (task, eager(again)):
+    for ours in (task, again):
         np.testing.assert_allclose(ours.answer(pairs)["score"], theirs, rtol=0, atol=TOLERANCE)
         found = ours.rank("good film", our_models.TEXTS)
         np.testing.assert_allclose([row["score"] for row in found], [row["score"] for row in ranks], atol=TOLERANCE)
@@ -115,7 +110,7 @@ def test_cross_encoders_both_ways(peer, our_models, tmp_path, options):
 def test_dual_encoder(peer, our_models, tmp_path):
     prompts = {side: PROMPTS[side] for side in ("query", "document")}
     task = BertDualEncoder(BertBackbone(our_models.CONFIG), prompts=prompts, preprocessor=our_models.preprocessor())
-    save_huggingface(eager(our_models.randomised(task)), tmp_path / "x")
+    save_huggingface(our_models.randomised(task), tmp_path / "x")
     with foreign_warnings():
         model = peer.SentenceTransformer(str(tmp_path / "x"), device="cpu")
         queries, documents = model.encode_query(our_models.TEXTS), model.encode_document(our_models.TEXTS)
@@ -136,5 +131,5 @@ def test_cross_encoders_of_older_releases(peer, our_models, tmp_path, key, name)
     pairs = our_models.TEXTS, our_models.TEXTS[::-1]
     with foreign_warnings():
         theirs = peer.CrossEncoder(str(tmp_path / "x"), device="cpu").predict(list(zip(*pairs, strict=True)))
-    scores = eager(load_task(tmp_path / "x")).answer(pairs)["score"]
+    scores = load_task(tmp_path / "x").answer(pairs)["score"]
     np.testing.assert_allclose(scores, theirs, rtol=0, atol=TOLERANCE)

@@ -99,7 +99,8 @@ def compare(ask, tmp_path):
 def test_answers_are_those_of_the_signatures(case, new_backbone, preprocessor, compare):
     task = made(case, new_backbone(hidden_dim=12), kbl.BertPreprocessor(preprocessor.tokenizer, MAX_LENGTH))
     together = columns(task, TEXTS, OTHERS, QUESTIONS)
-    rows = [{name: values[row : row + 1] for name, values in together.items()} for row in range(len(TEXTS))]
+    # Alone, a row has other widths: a short one, an empty one and a long one.
+    rows = [{name: values[row : row + 1] for name, values in together.items()} for row in (0, 2, 3)]
     # Eagerly, TensorFlow computes no rows at all, which a long question alone leaves.
     rows = [row for row in rows if row.get("question", [""])[0] != QUESTIONS[2]]
     compare(task, [together, *rows])
