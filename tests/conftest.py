@@ -11,6 +11,9 @@ import warnings
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+if os.environ.get("KERAS_BACKEND") == "jax":
+    # XLA compiles a program for each operation and shape, which takes most of the time of tests on JAX.
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
 import pytest
 from processor_seconds import ProcessorSeconds
@@ -37,9 +40,9 @@ def pytest_sessionstart(session):
 APART = ("tests/checkpoints/families/test_families.py", "tests/test_docs.py", "tests/test_doctests.py")
 # What takes minutes, or half a minute in the default run, the longest first; the rest goes by the number of tests.
 LONGEST_PAGES = (
-    *("tutorials/serving", "tutorials/fast-and-small", "guides/write-a-task", "tutorials/sentiment"),
-    *("tutorials/masked-words", "tutorials/question-answering", "guides/search", "tutorials/similarity-and-search"),
-    *("guides/resume-training", "tutorials/entities", "tutorials/coming-from", "guides/pretrain"),
+    *("tutorials/masked-words", "tutorials/question-answering", "tutorials/similarity-and-search"),
+    *("tutorials/fast-and-small", "tutorials/entities", "tutorials/serving", "guides/static-embeddings"),
+    *("guides/explain-answers", "guides/wrong-labels", "tutorials/sentiment", "guides/custom-training"),
 )
 LONGEST = (
     "tests/test_docs.py::test_shell_commands_of_the_command_line_run",

@@ -1,3 +1,4 @@
+import functools
 import inspect
 import json
 import re
@@ -55,6 +56,10 @@ def make(config=CONFIG, **kwargs):
     return backbone
 
 
+# For tests that only look at one and call it.
+plain = functools.cache(make)
+
+
 def flat(outputs):
     return [np.asarray(keras.ops.cast(output, "float32")) for output in keras.tree.flatten(outputs)]
 
@@ -76,13 +81,13 @@ def test_values(config, inputs, numpy_bert):
 
 
 def test_outputs_are_as_asked(inputs):
-    backbone = make()
+    backbone = plain()
     outputs = backbone(inputs)
     assert {key: tuple(value.shape) for key, value in outputs.items()} == {
         "sequence_output": (3, 7, 12),
         "pooled_output": (3, 12),
     }
-    more = make(return_hidden_states=True, return_attention_scores=True)(inputs)
+    more = plain(return_hidden_states=True, return_attention_scores=True)(inputs)
     np.testing.assert_allclose(
         np.asarray(more["sequence_output"]), np.asarray(outputs["sequence_output"]), atol=FLOAT32
     )
@@ -91,7 +96,7 @@ def test_outputs_are_as_asked(inputs):
 
 
 def test_inputs_are_named_and_open_in_batch_and_sequence():
-    backbone = make()
+    backbone = plain()
     assert list(backbone.input) == ["token_ids", "segment_ids", "padding_mask"]
     assert {(value.shape, value.dtype) for value in backbone.input.values()} == {((None, None), "int32")}
     assert backbone.output["sequence_output"].shape == (None, None, 12)
@@ -159,7 +164,7 @@ def test_config_round_trip():
 
 
 def test_cloning(inputs):
-    backbone = make()
+    backbone = plain()
     clone = keras.models.clone_model(backbone)
     clone.set_weights(backbone.get_weights())
     np.testing.assert_allclose(flat(clone(inputs))[0], flat(backbone(inputs))[0], atol=FLOAT32)
@@ -217,7 +222,7 @@ def test_the_same_seed_gives_the_same_weights():
 
 
 def test_padding_content_changes_nothing(inputs):
-    backbone = make()
+    backbone = plain()
     before = backbone(inputs)
     changed = {**inputs, "token_ids": np.where(MASK == 1, inputs["token_ids"], 28).astype("int32")}
     changed["segment_ids"] = np.where(MASK == 1, inputs["segment_ids"], 3).astype("int32")
@@ -228,7 +233,7 @@ def test_padding_content_changes_nothing(inputs):
 
 
 def test_company_and_more_padding_change_nothing(inputs):
-    backbone = make()
+    backbone = plain()
     together = flat(backbone(inputs)["sequence_output"])[0]
     longer = {key: np.pad(value, ((0, 0), (0, 4)), constant_values=key == "token_ids") for key, value in inputs.items()}
     padded = flat(backbone(longer)["sequence_output"])[0]
@@ -241,12 +246,12 @@ def test_company_and_more_padding_change_nothing(inputs):
 
 @pytest.mark.parametrize("dtype", ["float32", *HALF_PRECISION])
 def test_a_row_of_padding_is_finite(dtype, inputs):
-    outputs = make(dtype=dtype, return_hidden_states=True, return_attention_scores=True)(inputs)
+    outputs = plain(dtype=dtype, return_hidden_states=True, return_attention_scores=True)(inputs)
     assert all(np.isfinite(output).all() for output in flat(outputs))
 
 
 def test_permuting_the_batch_permutes_the_output(inputs):
-    backbone = make()
+    backbone = plain()
     order = [2, 0, 1]
     shuffled = backbone({key: value[order] for key, value in inputs.items()})
     np.testing.assert_allclose(
@@ -255,7 +260,7 @@ def test_permuting_the_batch_permutes_the_output(inputs):
 
 
 def test_dropout_only_in_training(inputs):
-    backbone = make()
+    backbone = plain()
     quiet, noisy = flat(backbone(inputs)), flat(backbone(inputs, training=True))
     assert np.abs(noisy[1] - quiet[1]).max() > 0.01
     np.testing.assert_array_equal(flat(backbone(inputs, training=False))[1], quiet[1])
@@ -275,7 +280,7 @@ def test_every_weight_learns(inputs):
 
 
 def test_layers_are_found_by_name():
-    backbone = make()
+    backbone = plain()
     assert backbone.get_layer("embedding").token_embedding.shape == (29, 12)
     assert backbone.get_layer("encoder_block_1").attention.num_heads == 3
     assert backbone.get_layer("pooler") is not None
@@ -286,9 +291,9 @@ def test_too_long_a_sequence(inputs):
     text = "`token_ids.shape` must have at most `max_sequence_length` (11) tokens per row. "
     text += "Received: token_ids.shape=(2, 12)"
     with pytest.raises(ValueError, match=re.escape(text)):
-        make()(longer)
+        plain()(longer)
     with pytest.raises(Exception, match=re.escape("(11) tokens per row") + r"|[Ss]lice|size\[0\]"):
-        make().predict(longer, verbose=0)
+        plain().predict(longer, verbose=0)
 
 
 @pytest.mark.parametrize("config", [CONFIG.to_dict(), None, 7, "bert_base_uncased"])

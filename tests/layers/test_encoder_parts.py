@@ -1,9 +1,9 @@
 """`EncoderParts`: backbones with other parts against the NumPy BERT, in graphs, packed rows, files and training."""
 
 import dataclasses
+import functools
 import json
 import re
-from functools import partial
 
 import keras
 import numpy as np
@@ -124,7 +124,7 @@ VARIANTS = {
             pooling="mean",
         ),
         lambda _: {
-            "rotate": partial(rotate_halves, base=9.0),
+            "rotate": functools.partial(rotate_halves, base=9.0),
             "position_table": np.zeros((11, 1)),
             "normalize_first": True,
             "pooling": "mean",
@@ -145,6 +145,10 @@ def make(name, config=CONFIG, **options):
     return backbone
 
 
+# For tests that only call it.
+shared = functools.cache(make)
+
+
 @pytest.fixture
 def inputs():
     generator = np.random.default_rng(4)
@@ -161,7 +165,7 @@ def test_values(name, inputs, numpy_bert):
     for key, value in expected.items():
         for ours, reference in zip(keras.tree.flatten(outputs[key]), keras.tree.flatten(value), strict=True):
             np.testing.assert_allclose(np.asarray(ours), reference, atol=FLOAT32, err_msg=key)
-    fused = make(name)(inputs)["sequence_output"]
+    fused = shared(name)(inputs)["sequence_output"]
     real = MASK == 1  # at padding, what is computed in blocks is another number without a meaning
     np.testing.assert_allclose(np.asarray(fused)[real], expected["sequence_output"][real], atol=FLOAT32)
 
@@ -179,11 +183,11 @@ def test_graph(name, inputs):
 
 
 @pytest.mark.parametrize("name", list(VARIANTS))
-def test_packed_rows(name, inputs):
-    backbone = make(name)
-    backbone.packed_rows = True
+def test_packed_rows(name, inputs, monkeypatch):
+    backbone = shared(name)
+    monkeypatch.setattr(backbone, "packed_rows", True)
     found = np.asarray(backbone({**inputs, "padding_mask": PACKED_MASK})["sequence_output"])
-    backbone.packed_rows = False
+    monkeypatch.undo()
     for row, columns in ((0, slice(0, 2)), (0, slice(2, 5)), (0, slice(5, 7)), (1, slice(0, 4)), (1, slice(4, 5))):
         text = {key: value[row : row + 1, columns] for key, value in inputs.items()}
         alone = np.asarray(backbone({**text, "padding_mask": 0 * text["token_ids"] + 1})["sequence_output"])
@@ -214,7 +218,7 @@ def test_config_and_file(name, inputs, tmp_path):
 
 @pytest.mark.parametrize("name", ["pre-norm", *SOME])
 def test_half_precision(name, inputs):
-    half, full = make(name, dtype="mixed_bfloat16"), make(name)
+    half, full = make(name, dtype="mixed_bfloat16"), shared(name)
     for ours, exact in zip(half(inputs).values(), full(inputs).values(), strict=True):
         assert keras.backend.standardize_dtype(ours.dtype) == "bfloat16"
         np.testing.assert_allclose(np.asarray(keras.ops.cast(ours, "float32")), np.asarray(exact), atol=HALF_PRECISION)
@@ -256,7 +260,7 @@ def test_patterns_are_not_shared(inputs):
     one, other = BertBackbone(CONFIG, parts=parts), BertBackbone(CONFIG, parts=parts)
     assert not {id(weight) for weight in one.weights} & {id(weight) for weight in other.weights}
     assert not parts.feed_forward.built
-    relative = make("relative")
+    relative = shared("relative")
     blocks = [relative.get_layer(f"encoder_block_{index}").attention.positions for index in range(2)]
     assert blocks[0] is blocks[1]
     assert [weight.path for weight in relative.weights].count("positions/bucket_bias") == 1
@@ -287,7 +291,7 @@ def test_config_of_local_attention():
 
 
 def test_without_biases_there_are_none():
-    weights = make("modernbert").weights
+    weights = shared("modernbert").weights
     assert {weight.name for weight in weights} == {"kernel", "gamma", "token_embedding", "segment_embedding"}
 
 

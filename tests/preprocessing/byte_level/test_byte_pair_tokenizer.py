@@ -145,6 +145,7 @@ def test_all_real_texts(settings, real_texts):
     assert_same(*new_pair(*settings, vocabulary_size=8000), real_texts(step=3))
 
 
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize("add_prefix_space", [False, True])
 def test_ill_formed_bytes_are_skipped(add_prefix_space):
     tokenizer, library = new_pair(add_prefix_space)
@@ -187,6 +188,7 @@ def test_graphs_and_exports(tokenizer, tmp_path):
     assert [row for batch in dataset for row in batch.to_list()] == tokenizer.tokenize(texts).to_list()
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_pairs(tokenizer):
     one = BytePairTokenizer(**{**tokenizer.get_config(), "num_pair_separators": 1})
     for each, ends in ((tokenizer, [2, 2]), (one, [2])):
@@ -196,6 +198,7 @@ def test_pairs(tokenizer):
         assert not inputs["segment_ids"].numpy().any()
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_words(tokenizer):
     """A word begins with a space; given words need one each."""
     words = WordAligner(kbl.BertPreprocessor(tokenizer)).align(["new york's  hall"])

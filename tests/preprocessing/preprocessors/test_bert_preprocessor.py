@@ -35,6 +35,7 @@ def test_pair(preprocessor, vocabulary):
     assert rows(outputs, "padding_mask") == [[1] * 6, [1, 1, 1, 1, 0, 0]]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_truncation_on_the_left():
     tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefgh"], reference="huggingface")
     left = BertPreprocessor(tokenizer, max_length=6, truncation_side="left")
@@ -46,6 +47,7 @@ def test_truncation_on_the_left():
         BertPreprocessor(tokenizer, truncation_side="up")
 
 
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize("text", [[], [""], ["", "  \t "], [b"\xff\xfe"], ["\0"], ["a" * 10_000]])
 def test_odd_texts_have_an_answer(preprocessor, text):
     outputs = preprocessor(text)
@@ -64,6 +66,7 @@ def test_inputs_of_every_kind_are_equal(preprocessor, text):
     assert rows(preprocessor(text)) == rows(preprocessor(tf.constant(["good", "bad"])))
 
 
+@pytest.mark.usefixtures("traces_nothing")
 class TestPadding:
     def test_max_length(self, tokenizer):
         outputs = BertPreprocessor(tokenizer, 11, padding="max_length")(["good", "bad film"])
@@ -88,6 +91,7 @@ def popped_pair(first, second, budget):
     return first, second
 
 
+@pytest.mark.usefixtures("traces_nothing")
 class TestTruncation:
     LENGTHS = tuple(itertools.product(range(9), range(9)))
     PAIRS = tuple(zip(*(("good " * first, "bad " * second) for first, second in LENGTHS), strict=True))

@@ -27,6 +27,7 @@ def at_places(words):
     return [[VOCABULARY[ids[place]] for place in row if place >= 0] for row in words.places.numpy()]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_words_of_texts(tokenizer):
     texts = ["Newark's in new york.", "", " \t", "@User don't", "É😀new", "zzz\ufe0f new"]
     words = aligner_of(tokenizer).align(texts)
@@ -55,6 +56,7 @@ def test_words_of_texts(tokenizer):
     np.testing.assert_array_equal(words.places == -1, words.ends == -1)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize("padding", ["longest", "bucket"])
 def test_the_first_window_of_a_text_is_what_the_preprocessor_makes_of_it(tokenizer, padding):
     texts = ["new " * 9, "", "york in", "don't " * 4]
@@ -87,6 +89,7 @@ def test_pieces_of_texts(tokenizer, max_length):
     assert pieces.ends.numpy()[3].tolist() == [2, 4, *[-1] * 8]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_given_words(tokenizer):
     words = aligner_of(tokenizer).align(tf.ragged.constant([["Newark's", "in"], [], ["don't", "@user", "."]]))
     assert at_places(words) == [["new", "'", "s", "in"], [], ["don", "'", "t", "@", "user", "."]]
@@ -95,6 +98,7 @@ def test_given_words(tokenizer):
     assert words.ends is None
 
 
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize("max_length", [12, 5])
 def test_pieces_of_given_words(tokenizer, max_length):
     words = tf.ragged.constant([["Newark's", "in"], [], ["", "efef", "zzz"]])
@@ -105,6 +109,7 @@ def test_pieces_of_given_words(tokenizer, max_length):
     assert pieces.starts is None
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_a_given_word_without_tokens_is_unknown(tokenizer):
     words = aligner_of(tokenizer).align(tf.ragged.constant([["", "new", "\ufe0f"], ["\x00"]]))
     assert at_places(words) == [["[UNK]", "new", "[UNK]"], ["[UNK]"]]
@@ -167,6 +172,7 @@ def test_many_texts_with_windows_keep_their_words(tokenizer):
     assert words.inputs["token_ids"].shape == (5, 5)
 
 
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize("padding", ["bucket", "max_length"])
 def test_few_sizes_for_compilers(tokenizer, padding):
     aligner = aligner_of(tokenizer, max_length=40, padding=padding)
@@ -181,6 +187,7 @@ def test_few_sizes_for_compilers(tokenizer, padding):
     assert at_places(long) == [["in"] * 50, ["new"]]
 
 
+@pytest.mark.usefixtures("traces_nothing")
 def test_no_texts(tokenizer):
     for none in (
         tf.zeros([0], tf.string),
