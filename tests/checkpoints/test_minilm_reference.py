@@ -90,6 +90,7 @@ def test_token_ids(minilm, texts, inputs):
 
 
 def test_sentence_encoder(minilm):
+    pytest.importorskip("tensorflow")
     encoder = load_task(minilm)
     assert (encoder.pooling, encoder.normalize, encoder.preprocessor.max_length) == ("mean", True, 256)
     vectors = encoder.predict(["A cat sits on the mat.", "A kitten rests on a rug.", "Interest rates rose."], verbose=0)
