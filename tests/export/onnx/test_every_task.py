@@ -14,6 +14,9 @@ from keras_bert_layers.preprocessing import SpanPreprocessor
 pytestmark = pytest.mark.usefixtures("rules_once")
 # Sums in another order, by another library, after two blocks.
 TOLERANCE = 1e-5
+# Scores are sums of logits of some 10. TensorFlow's oneDNN rounds them otherwise with AVX-512 than with AVX2, where they
+# stay within TOLERANCE. Measured: 3.2e-6.
+RELATIVE = 5e-6
 MAX_LENGTH, MAX_BYTES = 9, 100
 TAGS = ["O", "B-x", "I-x", "B-y", "I-y"]
 TEXTS = ["a good film", "unhappy night, BAD film!", "", "film [MASK] good " * 9, "Ünhappy\tnight", "é zz bad 日 ée"]
@@ -68,7 +71,7 @@ def check(found, expected):
     for name, wanted in expected.items():
         assert found[name].shape == wanted.shape, name
         if wanted.dtype.kind == "f":
-            np.testing.assert_allclose(found[name], wanted, atol=TOLERANCE, rtol=0, err_msg=name)
+            np.testing.assert_allclose(found[name], wanted, atol=TOLERANCE, rtol=RELATIVE, err_msg=name)
         else:
             as_given = np.vectorize(bytes.decode, otypes=[object]) if wanted.dtype == object else np.asarray
             assert found[name][~tied].tolist() == as_given(wanted[~tied]).tolist(), name
