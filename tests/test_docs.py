@@ -91,8 +91,7 @@ RUN_ELSEWHERE = {
 # many steps that tracing takes less time. The others run eagerly: they take a few steps with each of several models.
 IN_GRAPHS = {
     "README.md",
-    "docs/guides/explain-answers.md",
-    "docs/guides/write-a-task.md",
+    *(f"docs/guides/{name}.md" for name in ("encoder-variants", "explain-answers", "write-a-task")),
     *(f"docs/tutorials/{name}.md" for name in ("entities", "fast-and-small", "masked-words", "question-answering")),
     *(f"docs/tutorials/{name}.md" for name in ("sentiment", "serving", "similarity-and-search")),
 }
