@@ -14,8 +14,8 @@ from keras_bert_layers.preprocessing import SpanPreprocessor
 pytestmark = pytest.mark.usefixtures("rules_once")
 # Sums in another order, by another library, after two blocks.
 TOLERANCE = 1e-5
-# Scores are sums of logits of some 10. TensorFlow's oneDNN rounds them otherwise with AVX-512 than with AVX2, where they
-# stay within TOLERANCE. Measured: 3.2e-6.
+# Scores are sums of logits of some 10. TensorFlow's oneDNN rounds them otherwise with AVX-512 than with AVX2, where
+# they stay within TOLERANCE. Measured: 3.2e-6.
 RELATIVE = 5e-6
 MAX_LENGTH, MAX_BYTES = 9, 100
 TAGS = ["O", "B-x", "I-x", "B-y", "I-y"]
