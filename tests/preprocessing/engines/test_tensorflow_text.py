@@ -29,6 +29,25 @@ def test_models_of_words_do_not_split():
     assert tokens.row_splits.numpy().tolist() == [0, 2, 3, 4]
 
 
+def test_models_of_the_same_tokens_are_built_once(monkeypatch):
+    find, built = engine.tensorflow_text_internals.find, []
+
+    def counted(internal):
+        assert internal == engine.tensorflow_text_internals.BUILD_WORDPIECE_MODEL
+        return build
+
+    def build(tokens, *options):
+        built.append([*tokens, options[0]])
+        return find(engine.tensorflow_text_internals.BUILD_WORDPIECE_MODEL)(tokens, *options)
+
+    monkeypatch.setattr(engine.tensorflow_text_internals, "find", counted)
+    for tokens, length in ((TOKENS, 4), (TOKENS, 4), (TOKENS[:-1], 4), (TOKENS, 5), (TOKENS, 4)):
+        model = engine.WordPieceModel(tokens, max_word_length=length, unknown="[UNK]", splits_texts=True)
+        ids = model.encode_texts(tf.constant(["aaaaa"])).ids.numpy().tolist()
+        assert ids == ([0] if length == 4 else [1, 2, 2, 2, 2])
+    assert built == [[*TOKENS, 4], [*TOKENS[:-1], 4], [*TOKENS, 5]]
+
+
 def test_split():
     spans, starts, ends, row_splits = engine.split(tf.constant(["a,b c", " "]), "[ ,]", "[,]")
     assert spans.numpy().tolist() == [b"a", b",", b"b", b"c"]
