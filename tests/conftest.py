@@ -4,6 +4,7 @@ import contextlib
 import gc
 import importlib.util
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -34,6 +35,21 @@ def pytest_sessionstart(session):
     if is_controller or importlib.util.find_spec("tensorflow") is None:
         return
     gc.set_threshold(100_000, 10, 100)
+    _keep_kernels()
+
+
+def _keep_kernels():
+    """Lets TensorFlow keep the kernels of eager operations, which it drops whenever a seed is set, as most tests do.
+
+    Each takes about half a millisecond to make again. TensorFlow drops them because some hold a state of random
+    numbers; Keras, this package and its tests draw from none of these.
+    """
+    from tensorflow.python.eager import context
+
+    def set_global_seed(self, seed):
+        self._seed, self._rng = seed, random.Random(None if seed is None else int(seed))
+
+    context.Context._set_global_seed = set_global_seed
 
 
 # Files whose tests share no fixture that takes long: each test goes to a free process. Other files run in one process.
