@@ -18,6 +18,7 @@ CHINESE_BLOCKS = [
     (0x2B820, 0x2CEAF),
     (0x2F800, 0x2FA1F),
 ]
+CHINESE = frozenset(code for first, last in CHINESE_BLOCKS for code in range(first, last + 1))
 
 
 class Lazy(dict):
@@ -42,8 +43,7 @@ def cleaned(character):
 
 
 def chinese_apart(character):
-    is_chinese = any(first <= ord(character) <= last for first, last in CHINESE_BLOCKS)
-    return f" {character} " if is_chinese else character
+    return f" {character} " if ord(character) in CHINESE else character
 
 
 def without_mark(character):
@@ -71,6 +71,18 @@ class GoogleTokenizer:
         self.alphabet = {character for token in vocabulary for character in token}
         self.word_ids = lru_cache(maxsize=2**16)(self.match)
         self.pieces_of = lru_cache(maxsize=2**16)(lambda word: self.normalized(word).split())
+
+    def alike(self):
+        """A table of `str.translate` that changes no ids: one character for all that no rule and no token knows.
+
+        These are unassigned or private, without case, accent or class: seven of eight scalar values.
+        """
+        one, known = ord("\U0010fffd"), CHINESE.union(map(ord, self.alphabet))
+        return {
+            code: one
+            for code in range(0x110000)
+            if unicodedata.category(chr(code)) in ("Cn", "Co") and code not in known
+        }
 
     def words(self, text):
         """What `BasicTokenizer` makes of a text."""

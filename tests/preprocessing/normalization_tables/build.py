@@ -7,6 +7,7 @@ versions, which `tables.json` records: of Python's Unicode database (reference "
 
 from __future__ import annotations
 
+import functools
 import json
 import unicodedata
 import zlib
@@ -46,14 +47,28 @@ class Cutter:
         apart = {c: " " if count == 2 else f" {c} " for c, count in kinds.items() if count > 1}
         self._apart = str.maketrans(apart)
 
+    def leaves(self, character: str) -> bool:
+        """Whether the op leaves a character between the letters a and b in their word."""
+        return ord(character) not in self._apart
+
     def cuts(self, text: str, words: list[str]) -> bool:
         """Whether the op splits `text` between the letters a and b into `words`."""
         return [word for word in f"a{text.translate(self._apart)}b".split(" ") if word] == words
 
 
+@functools.cache
+def plain_words(reference: str) -> Words:
+    """The words of each character between the letters a and b, without switches: computed once for all readers."""
+    words, split = WORDS[reference](False, False), {}
+    for text in (f"a{c}b" for c in SCALARS):
+        if (found := words(text)) != [text]:
+            split[text] = found
+    return lambda text: split.get(text, [text])
+
+
 def stand_ins(reference: str, cutter: Cutter) -> dict[str, str]:
     """Letters of the reference that tf.text treats as punctuation -> their stand-ins."""
-    words = WORDS[reference](False, False)
+    words = plain_words(reference)
     letters = [c for c in sorted(cutter.punctuation) if words(f"a{c}b") == [f"a{c}b"]]
     substitutes = {c: chr(FIRST_STAND_IN[reference] + i) for i, c in enumerate(letters)}
     for substitute in substitutes.values():
@@ -64,7 +79,7 @@ def stand_ins(reference: str, cutter: Cutter) -> dict[str, str]:
 
 def split_off(reference: str, cutter: Cutter) -> str:
     """Characters that the reference splits off and tf.text does not, for an RE2 character class."""
-    words = WORDS[reference](False, False)
+    words = plain_words(reference)
     found = [c for c in SCALARS if c not in cutter.punctuation and words(f"a{c}b") == ["a", c, "b"]]
     return re2_class([ord(c) for c in found if not is_chinese(ord(c))])
 
@@ -74,7 +89,11 @@ def replacements(words: Words, cutter: Cutter, substitutes: dict[str, str]) -> d
     table = str.maketrans(substitutes)
     found = {}
     for character in SCALARS:
-        wanted = [word.translate(table) for word in words(f"a{character}b")]
+        whole = f"a{character}b"
+        wanted = words(whole)
+        if wanted == [whole] and cutter.leaves(character):
+            continue
+        wanted = [word.translate(table) for word in wanted]
         spaced = " ".join(wanted)[1:-1]
         plain = spaced.replace(" ", "") or spaced
         replacement = next((text for text in (plain, spaced) if cutter.cuts(text, wanted)), None)
@@ -87,7 +106,8 @@ def replacements(words: Words, cutter: Cutter, substitutes: dict[str, str]) -> d
 
 def build_table(reference: str, lowercase: bool, strip_accents: bool, cutter: Cutter) -> bytes:
     """The normalizer model of one reference and one pair of switches."""
-    words = WORDS[reference](lowercase, strip_accents)
+    switched = lowercase or strip_accents
+    words = WORDS[reference](lowercase, strip_accents) if switched else plain_words(reference)
     found = replacements(words, cutter, stand_ins(reference, cutter))
     if reference == "google" and lowercase:
         found[SIGMA] = SIGMA_MARKER  # its lower case depends on its neighbours; decided after normalisation

@@ -103,6 +103,7 @@ def test_ids_and_tokens(tokenizer):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_config_and_pickle(pair):
     tokenizer, _ = pair
     text = ["Some <mask> ﬁne téxt", "aaaa"]
@@ -140,6 +141,7 @@ def test_words(tokenizer):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_saved_in_a_keras_file(tokenizer, tmp_path):
     config = kbl.BertConfig(vocabulary_size=12, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
     task = kbl.BertClassifier(kbl.BertBackbone(config), 2, preprocessor=kbl.BertPreprocessor(tokenizer, max_length=16))
@@ -150,6 +152,7 @@ def test_saved_in_a_keras_file(tokenizer, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_masks_are_filled(tokenizer):
     config = kbl.BertConfig(vocabulary_size=12, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
     masked_lm = kbl.BertMaskedLM(kbl.BertBackbone(config), kbl.BertPreprocessor(tokenizer, max_length=16), top_k=2)
