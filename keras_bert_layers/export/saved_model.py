@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -159,6 +159,22 @@ def save_functions(folder: Path, signatures: Sequence[Signature]) -> None:
 
     The saved module holds functions and variables, and no Keras model: the C++ loader would lose variables of one.
     """
+    with _functions_are_graphs():
+        _save_functions(folder, signatures)
+
+
+@contextmanager
+def _functions_are_graphs() -> Iterator[None]:
+    """Context in which calls of functions are not inlined, as they are where functions run eagerly for a debugger."""
+    run_eagerly = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(False)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(run_eagerly)
+
+
+def _save_functions(folder: Path, signatures: Sequence[Signature]) -> None:
     module = tf.Module()
     with shared_graphs():
         traced = {signature.name: _traced(signature) for signature in signatures}

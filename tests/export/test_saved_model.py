@@ -255,6 +255,16 @@ TASKS = {
 }
 
 
+def test_the_graph_is_the_same_where_functions_run_eagerly(backbone, traces_nothing, tmp_path):
+    task = kbl.BertClassifier(backbone, 2)
+    task.export(tmp_path / "eagerly", warm_up=False)
+    assert tf.config.functions_run_eagerly(), "an export leaves it as it was"
+    tf.config.run_functions_eagerly(False)
+    task.export(tmp_path / "in_graphs", warm_up=False)
+    one, other = (operations(tmp_path / name) for name in ("eagerly", "in_graphs"))
+    assert one == other, "each call of a block would be a copy of it"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_the_model_and_the_tokenizer_are_written_once(name, backbone, preprocessor, tmp_path):
