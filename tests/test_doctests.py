@@ -2,7 +2,6 @@
 
 import doctest
 import importlib
-import importlib.util
 import pkgutil
 
 import pytest
@@ -26,21 +25,7 @@ def examples(name):
     return [test for test in doctest.DocTestFinder().find(module) if test.examples]
 
 
-@pytest.fixture
-def functions_run_eagerly():
-    """Examples take one or two steps with each of many tiny models, whose graphs take seconds to trace."""
-    if importlib.util.find_spec("tensorflow") is None:
-        yield
-        return
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
-@pytest.mark.filterwarnings("ignore:Even though the `tf.config.experimental_run_functions_eagerly` option is set")
-@pytest.mark.usefixtures("functions_run_eagerly")
+@pytest.mark.usefixtures("traces_nothing")
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_examples_in_docstrings(folder, tmp_path, monkeypatch):
     output, num_failures = [], 0

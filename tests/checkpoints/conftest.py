@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent
 
 
 @pytest.fixture(autouse=True, scope="module")
-def computes_eagerly():
+def computes_eagerly(eagerly):
     """Models run without a graph: each is asked for a few rows, far less work than its trace.
 
     So does `predict` of ids, which Keras would read by a tf.data pipeline, where TensorFlow warns.
@@ -22,13 +22,9 @@ def computes_eagerly():
     if keras.backend.backend() != "tensorflow":
         yield
         return
-    import tensorflow as tf
-
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, eagerly():
         patch.setattr(keras.Model, "predict", lambda model, x, **_: model.predict_on_batch(x))
-        tf.config.run_functions_eagerly(True)
         yield
-        tf.config.run_functions_eagerly(False)
 
 
 def _module(name):

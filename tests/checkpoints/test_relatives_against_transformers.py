@@ -312,18 +312,7 @@ for folder in sys.argv[2:]:
 """
 
 
-@pytest.fixture
-def traces():
-    """Within the test, functions are traced, so that exported graphs are those of users."""
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(False)
-    yield
-    tf.config.run_functions_eagerly(True)
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("traces")
 def test_saved_models_in_a_fresh_process(torch, transformers, our_models, tmp_path):
     """Strings in, transformers' probabilities out, in a process without Keras and this package."""
     names = ["distilbert", "electra", "roberta", "mpnet", "modernbert"]

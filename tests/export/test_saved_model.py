@@ -255,11 +255,11 @@ TASKS = {
 }
 
 
-def test_the_graph_is_the_same_where_functions_run_eagerly(backbone, traces_nothing, tmp_path):
+def test_the_graph_is_the_same_where_functions_run_eagerly(backbone, eagerly, tmp_path):
     task = kbl.BertClassifier(backbone, 2)
-    task.export(tmp_path / "eagerly", warm_up=False)
-    assert tf.config.functions_run_eagerly(), "an export leaves it as it was"
-    tf.config.run_functions_eagerly(False)
+    with eagerly():
+        task.export(tmp_path / "eagerly", warm_up=False)
+        assert tf.config.functions_run_eagerly(), "an export leaves it as it was"
     task.export(tmp_path / "in_graphs", warm_up=False)
     one, other = (operations(tmp_path / name) for name in ("eagerly", "in_graphs"))
     assert one == other, "each call of a block would be a copy of it"

@@ -1,12 +1,9 @@
 """Fixtures of the tests of tasks: small backbones, and eager training and predictions."""
 
-import contextlib
 import itertools
-import warnings
 
 import keras
 import pytest
-import tensorflow as tf
 
 from keras_bert_layers import BertBackbone, BertConfig
 from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder
@@ -65,23 +62,6 @@ def train_eagerly(trains_and_evaluates_eagerly):
         return logs
 
     return train
-
-
-@pytest.fixture(scope="session")
-def eagerly():
-    """A context in which functions run eagerly: `traces_nothing` for a part of a test, or for a fixture."""
-
-    @contextlib.contextmanager
-    def eagerly():
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Even though the `tf.config", UserWarning)
-            tf.config.run_functions_eagerly(True)
-            try:
-                yield
-            finally:
-                tf.config.run_functions_eagerly(False)
-
-    return eagerly
 
 
 @pytest.fixture(scope="session")

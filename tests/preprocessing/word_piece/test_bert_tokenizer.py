@@ -99,14 +99,11 @@ def test_in_a_dataset(huggingface):
     assert [ids.to_list() for ids in data.batch(2).map(huggingface)] == [[[11], [9, 3, 12]], [[15, 17, 16]]]
 
 
-def test_with_functions_run_eagerly(huggingface):
+def test_with_functions_run_eagerly(huggingface, eagerly):
     texts = ["ab [SEP]", "x" * 101, "what"]
     expected = [part.to_list() for part in huggingface.tokenize_with_offsets(texts)]
-    tf.config.run_functions_eagerly(True)
-    try:
+    with eagerly():
         assert [part.to_list() for part in huggingface.tokenize_with_offsets(texts)] == expected
-    finally:
-        tf.config.run_functions_eagerly(False)
 
 
 def test_made_inside_a_graph():

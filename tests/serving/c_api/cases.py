@@ -126,10 +126,7 @@ class ServedTask:
         self.name = name
         self.task = make(backbone, preprocessor)
         self.model = folder / name
-        is_eager = tf.config.functions_run_eagerly()
-        tf.config.run_functions_eagerly(False)  # the graphs are those that users export, whatever a test does
         self.task.export(self.model)
-        tf.config.run_functions_eagerly(is_eager)
         bounded = (with_bound(signature, DEFAULT_MAX_BYTES) for signature in self.task.signatures())
         self.signatures = {signature.name: signature for signature in bounded}
         self._answers: dict[tuple[str, bytes], dict[str, np.ndarray]] = {}
