@@ -26,16 +26,18 @@ amount, kind, *numbers = sys.argv[1:]
 numbers = [int(number) for number in numbers]
 
 
-def documents(folder: str) -> kbl.data.DocumentFiles:
+def documents(folder: str, num_texts: int) -> kbl.data.DocumentFiles:
     path = Path(folder, "documents.txt")
-    path.write_text("\n".join(text + ("\n" if row % 6 == 5 else "") for row, text in enumerate(texts(2))))
+    path.write_text("\n".join(text + ("\n" if row % 6 == 5 else "") for row, text in enumerate(texts(2, num_texts))))
     return kbl.data.DocumentFiles(path, separated_by="blank_lines")
 
 
-def trained(task: kbl.tasks.Task, *data: object, epochs: int = 2, **options: object) -> dict[str, object]:
+def trained(
+    task: kbl.tasks.Task, *data: object, batch_size: int = BATCH_SIZE, epochs: int = 2, **options: object
+) -> dict[str, object]:
     """What one training gives; every task is evaluated on what it was trained on."""
-    history = task.fit(*data, batch_size=BATCH_SIZE, epochs=epochs, verbose=0, **options).history
-    evaluation = task.evaluate(*data, batch_size=BATCH_SIZE, verbose=0, return_dict=True)
+    history = task.fit(*data, batch_size=batch_size, epochs=epochs, verbose=0, **options).history
+    evaluation = task.evaluate(*data, batch_size=batch_size, verbose=0, return_dict=True)
     weights, steps = means_of_squares(task), int(task.optimizer.iterations)
     return {"history": history, "evaluation": evaluation, "weights": weights, "steps": steps}
 
@@ -65,9 +67,10 @@ def trainings() -> dict[str, object]:
         preprocessor = kbl.BertPreprocessor(tokenizer, max_length=16, padding=padding)
         return task(kbl.BertBackbone(CONFIG), preprocessor=preprocessor, **options)
 
-    labels = ["many" if len(text.split()) > 6 else "few" for text in texts(0)]
+    some = texts(0, 61)  # whole batches of 8, which two and four devices divide, and a last one of 5, which they do not
+    labels = ["many" if len(text.split()) > 6 else "few" for text in some]
     classifier = new(kbl.BertClassifier, "longest", class_names=["few", "many"])
-    found["classifier"] = trained(classifier, texts(0), labels, epochs=7, group_by_length=True)
+    found["classifier"] = trained(classifier, some, labels, batch_size=8, epochs=7, group_by_length=True)
     with rows_of_a_process() as shares:
         found["classifier"]["predictions"] = classifier.predict(texts(1), verbose=0).tolist()
     assert set(shares) == {1 / keras.distribution.distribution().num_processes if kind == "process" else 1}
@@ -75,14 +78,15 @@ def trainings() -> dict[str, object]:
         found["masked language model"] = trained(new(kbl.BertMaskedLM, seed=1), texts(0))
         found["pairs without labels"] = trained(new(kbl.BertSentenceEncoder), (texts(0), texts(1)))
     with tempfile.TemporaryDirectory() as folder:
-        for name, rule, task in (
-            ("pretraining from shards", NextSentence(), kbl.BertPretrainer),
-            ("packed rows", PackedTexts(), kbl.BertMaskedLM),
+        for name, rule, task, num_texts in (
+            ("pretraining from shards", NextSentence(), kbl.BertPretrainer, 50),
+            ("packed rows", PackedTexts(), kbl.BertMaskedLM, 58),
         ):
             if amount == "few" and name == "packed rows":
                 continue
-            corpus = kbl.data.TextCorpus(documents(folder), tokenizer, rule=rule, max_length=16)
+            corpus = kbl.data.TextCorpus(documents(folder, num_texts), tokenizer, rule=rule, max_length=16)
             shards = kbl.data.write_shards(corpus, Path(folder, name))
+            assert shards.num_rows == (5 * BATCH_SIZE,)
             found[name] = trained(new(task, seed=1), shards)
     return found
 
@@ -94,7 +98,7 @@ elif numbers[1] == 1:
 else:
     divide_weights(*numbers)
 result = trainings()
-if kind == "devices":
+if kind == "devices" and numbers[1] > 1:
     tasks = kbl.BertPretrainer(kbl.BertBackbone(CONFIG))
     tasks.compile()
     tasks.optimizer.build(tasks.trainable_variables)

@@ -9,27 +9,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.tasks.training.processes import ENVIRONMENT, devices, environments, run
+from tests.tasks.training.processes import ENVIRONMENT, devices, environments
 
 pytestmark = pytest.mark.slow
-pytest.importorskip("jax")
 PROGRAM = Path(__file__).with_name("distributed_trainings.py")
 
 
-def outputs(*arguments: object, num_devices: int = 1, num_processes: int = 1) -> list[dict]:
-    """What the program prints in each process."""
-    variables = [devices(num_devices) | more for more in environments(num_processes)]
-    codes, texts = run([(PROGRAM, *arguments)] * num_processes, variables)
-    assert codes == [0] * num_processes
-    return [json.loads(text.splitlines()[-1]) for text in texts]
+@pytest.fixture(scope="module")
+def outputs(on_jax):
+    """A function that returns what the program prints in each process."""
 
+    def outputs(*arguments: object, num_devices: int = 1, num_processes: int = 1) -> list[dict]:
+        variables = [devices(num_devices) | more for more in environments(num_processes)]
+        codes, texts = on_jax([(PROGRAM, *arguments)] * num_processes, variables)
+        assert codes == [0] * num_processes
+        return [json.loads(text.splitlines()[-1]) for text in texts]
 
-def in_processes(amount: str, count: int) -> list[dict]:
-    return outputs(amount, "process", num_processes=count)
+    return outputs
 
 
 @pytest.fixture(scope="module")
-def alone() -> dict:
+def alone(outputs) -> dict:
     return outputs("all", "devices", 1, 1)[0]
 
 
@@ -49,20 +49,20 @@ def check_equal(found: dict, expected: dict) -> None:
                 np.testing.assert_allclose(value, expected[name][values][metric], rtol=1e-5, atol=1e-5, err_msg=metric)
 
 
-def test_two_processes(alone):
-    for found in in_processes("all", 2):
-        assert found.keys() == alone.keys() - {"bytes"}
+def test_two_processes(alone, outputs):
+    for found in outputs("all", "process", num_processes=2):
+        assert found.keys() == alone.keys()
         check_equal(found, alone)
 
 
 @pytest.mark.exhaustive
-def test_four_processes(alone):
-    for found in in_processes("few", 4):
+def test_four_processes(alone, outputs):
+    for found in outputs("few", "process", num_processes=4):
         check_equal(found, alone)
 
 
 @pytest.mark.exhaustive
-def test_weights_divided_by_two_of_four_devices(alone):
+def test_weights_divided_by_two_of_four_devices(alone, outputs):
     (found,) = outputs("few", "devices", 2, 2, num_devices=4)
     check_equal(found, alone)
     divided = [path for path, (of_device, of_all) in found["bytes"].items() if 2 * of_device == of_all]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.tasks.training.processes import ENVIRONMENT, devices, environments, run
+from tests.tasks.training.processes import ENVIRONMENT, devices, environments
 
 pytestmark = pytest.mark.slow
 if importlib.util.find_spec("orbax") is None:  # importing it would bring JAX into this process
@@ -26,7 +26,7 @@ import numpy as np
 import keras_bert_layers as kbl
 backup, folder = sys.argv[1:]
 task = kbl.distribution.load_backup(backup)
-task.export(folder + "/saved_model")
+task.export(folder + "/saved_model", warm_up=False)
 task.save(folder + "/masked_lm.keras")
 tasks = task, kbl.load_task(folder + "/masked_lm.keras")
 try:
@@ -37,21 +37,35 @@ weights = [float(np.mean(np.square(variable))) for variable in map(np.asarray, t
 tokens = [model.answer("word1 [MASK]")["token"].tolist() for model in tasks]
 print(json.dumps({"weights": weights, "steps": int(task.optimizer.iterations), "tokens": tokens, "error": error}))
 """
-# 61 rows in batches of 8: 24 steps in 3 epochs.
+# 56 rows in batches of 7: 24 steps in 3 epochs.
 NUM_STEPS = 24
 
 
-def trained(folder, *, processes=1, mesh=(1, 1), event=()):
-    """The exit codes of the processes, and what each prints. `event` happens in the last process."""
-    commands = [(PROGRAM, folder, *mesh, *(event if index == processes - 1 else ())) for index in range(processes)]
-    variables = [devices(mesh[0] * mesh[1]) | more for more in environments(processes)]
-    return run(commands, variables, stderr=subprocess.STDOUT)
+@pytest.fixture(scope="module")
+def trained(on_jax):
+    """A function that returns the exit codes of the processes, and what each prints.
+
+    `event` happens in the last process.
+    """
+
+    def trained(folder, *, processes=1, mesh=(1, 1), event=()):
+        commands = [(PROGRAM, folder, *mesh, *(event if index == processes - 1 else ())) for index in range(processes)]
+        variables = [devices(mesh[0] * mesh[1]) | more for more in environments(processes)]
+        return on_jax(commands, variables, errors=True)
+
+    return trained
 
 
-def result(folder, **options):
-    codes, texts = trained(folder, **options)
-    assert set(codes) == {0}, texts
-    return json.loads(texts[0].splitlines()[-1])
+@pytest.fixture(scope="module")
+def result(trained):
+    """A function that returns what the first process has found."""
+
+    def result(folder, **options):
+        codes, texts = trained(folder, **options)
+        assert set(codes) == {0}, texts
+        return json.loads(texts[0].splitlines()[-1])
+
+    return result
 
 
 def check_resumed(found, undisturbed, *, tolerance=1e-5):
@@ -63,18 +77,18 @@ def check_resumed(found, undisturbed, *, tolerance=1e-5):
 
 
 @pytest.fixture(scope="module")
-def undisturbed():
+def undisturbed(result):
     return result("-")
 
 
-def test_sigterm_saves_first(tmp_path, undisturbed):
+def test_sigterm_saves_first(tmp_path, undisturbed, trained, result):
     codes, texts = trained(tmp_path / "backup", event=("SIGTERM", 13))
     assert codes == [128 + signal.SIGTERM], texts
     assert [path.name for path in (tmp_path / "backup").iterdir()] == ["14"]
     check_resumed(result(tmp_path / "backup"), undisturbed, tolerance=0)
 
 
-def test_sigterm_of_one_of_two_processes_and_a_restart_of_one(tmp_path, undisturbed):
+def test_sigterm_of_one_of_two_processes_and_a_restart_of_one(tmp_path, undisturbed, trained, result):
     codes, texts = trained(tmp_path / "backup", processes=2, event=("SIGTERM", 9))
     assert codes == [128 + signal.SIGTERM] * 2, texts
     (saved,) = (tmp_path / "backup").iterdir()
@@ -92,7 +106,7 @@ def test_sigterm_of_one_of_two_processes_and_a_restart_of_one(tmp_path, undistur
 
 
 @pytest.mark.exhaustive
-def test_a_killed_process_ends_the_others(tmp_path, undisturbed):
+def test_a_killed_process_ends_the_others(tmp_path, undisturbed, trained, result):
     """JAX misses its heartbeat for 100 seconds."""
     start = time.monotonic()
     codes, texts = trained(tmp_path / "backup", processes=2, event=("SIGKILL", 13))
@@ -106,7 +120,7 @@ def test_a_killed_process_ends_the_others(tmp_path, undisturbed):
 
 
 @pytest.mark.exhaustive
-def test_divided_weights_resume_in_one_process_and_in_four(tmp_path, undisturbed):
+def test_divided_weights_resume_in_one_process_and_in_four(tmp_path, undisturbed, trained, result):
     trained(tmp_path / "backup", mesh=(2, 2), event=("SIGKILL", 13))
     shutil.copytree(tmp_path / "backup", tmp_path / "copy")
     check_resumed(result(tmp_path / "backup"), undisturbed)
@@ -115,7 +129,7 @@ def test_divided_weights_resume_in_one_process_and_in_four(tmp_path, undisturbed
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_full_disk_keeps_the_last_backup(tmp_path, undisturbed, processes):
+def test_a_full_disk_keeps_the_last_backup(tmp_path, undisturbed, trained, result, processes):
     mount = ["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", str(tmp_path)]
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a small disk cannot be mounted here")

@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import weakref
@@ -59,9 +60,33 @@ def assert_goes_on(undisturbed, found):
         assert values == undisturbed[1][name][-len(values) :]
 
 
+def left_after(steps, folder, copy, *, save_freq):
+    """Callbacks that make backups, and copy what would be left if the process were killed after so many steps."""
+    backup = keras.callbacks.BackupAndRestore(folder, save_freq=save_freq)
+    return backup, After(steps, functools.partial(shutil.copytree, folder, copy))
+
+
+# How often a training is backed up, and after how many steps it is interrupted.
+MOMENTS = {
+    "epochs": ("epoch", 7),
+    "within an epoch": (2, 8),
+    "after the last step of an epoch": (STEPS, STEPS),
+    "within the last epoch": (2, 13),
+}
+
+
 @pytest.fixture(scope="module")
-def undisturbed():
-    return trained()
+def left(tmp_path_factory):
+    """A folder of what the undisturbed training would leave at each of the moments, and after its second epoch."""
+    return tmp_path_factory.mktemp("left")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(left):
+    callbacks = [keras.callbacks.ModelCheckpoint(left / "{epoch}.keras")]
+    for name, (save_freq, after) in MOMENTS.items():
+        callbacks += left_after(after, left / f"{name}, going on", left / name, save_freq=save_freq)
+    return trained(*callbacks)
 
 
 def test_backup_and_restore(tmp_path):
@@ -75,31 +100,22 @@ def test_backup_and_restore(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("save_freq", "after"),
-    [
-        pytest.param("epoch", 7, id="epochs"),
-        pytest.param(2, 8, id="within an epoch"),
-        pytest.param(3, 13, id="within the last epoch"),
-        pytest.param(STEPS, STEPS, id="after the last step of an epoch"),
-    ],
-)
-def test_backup_and_restore_in_the_midst(save_freq, after, undisturbed, tmp_path):
-    def backup():
-        return keras.callbacks.BackupAndRestore(tmp_path, save_freq=save_freq)
-
-    trained(backup(), After(after, interrupt))
-    assert_goes_on(undisturbed, trained(backup(), seed=2))
+@pytest.mark.parametrize("moment", [moment for moment in MOMENTS if moment != "within the last epoch"])
+def test_backup_and_restore_in_the_midst(moment, undisturbed, left, tmp_path):
+    folder = shutil.copytree(left / moment, tmp_path / "backup")
+    backup = keras.callbacks.BackupAndRestore(folder, save_freq=MOMENTS[moment][0])
+    assert_goes_on(undisturbed, trained(backup, seed=2))
 
 
 @pytest.mark.slow
-def test_twice_in_one_epoch(undisturbed, tmp_path):
+def test_twice_in_one_epoch(undisturbed, left, tmp_path):
     """Keras's own file states epoch 0 after the second; see `BackupAndRestore._current_epoch`."""
 
-    def backup():
-        return keras.callbacks.BackupAndRestore(tmp_path, save_freq=2)
+    folder = shutil.copytree(left / "within the last epoch", tmp_path / "backup")
 
-    trained(backup(), After(13, interrupt))
+    def backup():
+        return keras.callbacks.BackupAndRestore(folder, save_freq=2)
+
     trained(backup(), After(4, interrupt), seed=2)
     task, history = trained(backup(), seed=3)
     assert_goes_on(undisturbed, (task, history))
@@ -108,10 +124,8 @@ def test_twice_in_one_epoch(undisturbed, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    path = tmp_path_factory.mktemp("checkpoints") / "2.keras"
-    trained(keras.callbacks.ModelCheckpoint(path), epochs=2)
-    return path
+def checkpoint(undisturbed, left):
+    return left / "2.keras"
 
 
 @pytest.mark.slow
@@ -164,23 +178,24 @@ def test_weights_without_a_place(undisturbed, tmp_path):
 
 
 @pytest.mark.slow
-def test_files_that_keras_did_not_finish(undisturbed, tmp_path):
+def test_files_that_keras_did_not_finish(undisturbed, left, tmp_path):
     """It writes the epoch after the weights, and removes both one after the other when training has ended."""
-    metadata = tmp_path / "training_metadata.json"
-    trained(keras.callbacks.BackupAndRestore(tmp_path), After(7, interrupt))
+    folder = tmp_path / "backup"
+    metadata = shutil.copytree(left / "epochs", folder) / "training_metadata.json"
     metadata.write_text("")
-    assert_goes_on(undisturbed, trained(keras.callbacks.BackupAndRestore(tmp_path), seed=2))
-    tmp_path.mkdir(exist_ok=True)
+    assert_goes_on(undisturbed, trained(keras.callbacks.BackupAndRestore(folder), seed=2))
+    folder.mkdir(exist_ok=True)
     metadata.write_text('{"epoch": 3, "batch": 0}')
-    assert_goes_on(undisturbed, trained(keras.callbacks.BackupAndRestore(tmp_path)))
+    assert_goes_on(undisturbed, trained(keras.callbacks.BackupAndRestore(folder)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["endless", "ids", "masks", "shards", "words"])
 def test_every_kind_of_data(kind, tmp_path):
-    trained(keras.callbacks.BackupAndRestore(tmp_path, save_freq=2), After(3, interrupt), kind=kind, epochs=2)
-    found = trained(keras.callbacks.BackupAndRestore(tmp_path, save_freq=2), kind=kind, seed=2, epochs=2)
-    assert_goes_on(trained(kind=kind, epochs=2), found)
+    copy = tmp_path / "copy"
+    undisturbed = trained(*left_after(3, tmp_path / "going on", copy, save_freq=2), kind=kind, epochs=2)
+    found = trained(keras.callbacks.BackupAndRestore(copy, save_freq=2), kind=kind, seed=2, epochs=2)
+    assert_goes_on(undisturbed, found)
 
 
 @pytest.mark.exhaustive
