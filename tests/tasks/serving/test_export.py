@@ -170,10 +170,10 @@ def half(encoder, tmp_path_factory):
 @pytest.mark.slow
 def test_vectors_of_real_weights(encoder):
     texts = (HERE.parent / "checkpoints" / "minilm_texts.txt").read_text(encoding="utf-8").split("\n")[:64]
-    texts.sort(key=len)
+    texts = sorted(texts, key=len)[3::4]  # short and long ones, and the longest
     half = copy_in_dtype(encoder, "bfloat16")
-    for start in range(0, 64, 16):
-        ids = encoder.preprocessor(texts[start : start + 16])
+    for start in range(0, 16, 8):
+        ids = encoder.preprocessor(texts[start : start + 8])
         vectors = half(ids)
         assert vectors.dtype == tf.float32
         assert cosines(vectors.numpy(), encoder(ids).numpy()).min() >= COSINE
