@@ -271,9 +271,9 @@ def test_warm_up_of_every_task(task, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("truncation", ["only_first", "only_second"])
-def test_warm_up_of_pairs_of_which_one_gives_way(truncation, backbone, tokenizer, tmp_path):
+def test_warm_up_of_pairs_of_which_one_gives_way(truncation, new_backbone, tokenizer, tmp_path):
     preprocessor = kbl.BertPreprocessor(tokenizer, max_length=9, truncation=truncation)
-    kbl.BertCrossEncoder(backbone, preprocessor).export(tmp_path / "model")
+    kbl.BertCrossEncoder(new_backbone(), preprocessor).export(tmp_path / "model")
     assert_every_request_has_an_answer(tmp_path / "model")
 
 
@@ -294,8 +294,8 @@ def test_versions_and_no_warm_up(new_backbone, tmp_path):
 
 
 @pytest.mark.slow
-def test_no_more_than_max_bytes_are_read(backbone, preprocessor, tmp_path):
-    task = kbl.BertTokenClassifier(backbone, TAGS, preprocessor=preprocessor)
+def test_no_more_than_max_bytes_are_read(new_backbone, preprocessor, tmp_path):
+    task = kbl.BertTokenClassifier(new_backbone(), TAGS, preprocessor=preprocessor)
     task.export(tmp_path / "model", max_bytes=16, warm_up=False)
     served = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_default"]
     long, short = (served(text=tf.constant([text])) for text in ("film film film film film film", "film film film f"))
