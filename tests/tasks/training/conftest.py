@@ -7,15 +7,28 @@ import pytest
 
 from tests.tasks.training.processes import Programs, devices
 
+MODULES = ("tensorflow", "tensorflow_text", "keras", "keras_bert_layers")
+
+
+def programs(folder, modules, variables):
+    """`Programs.run` until the tests have ended."""
+    if os.name == "nt":
+        pytest.skip("Windows has no fork")
+    programs = Programs(folder, modules, variables)
+    yield programs.run
+    programs.end()
+
 
 @pytest.fixture(scope="session")
 def on_jax(tmp_path_factory):
     """`Programs.run` of programs on JAX, on one device if they are not given `devices` of their own."""
     if importlib.util.find_spec("jax") is None:  # importing it here would make it warn of every fork
         pytest.skip("needs the extra `jax`")
-    if os.name == "nt":
-        pytest.skip("Windows has no fork")
-    modules = ("tensorflow", "tensorflow_text", "keras", "jax", "keras_bert_layers")
-    programs = Programs(tmp_path_factory.mktemp("programs"), modules, devices(1))
-    yield programs.run
-    programs.end()
+    yield from programs(tmp_path_factory.mktemp("on_jax"), ("jax", *MODULES), devices(1))
+
+
+@pytest.fixture(scope="session")
+def on_tensorflow(tmp_path_factory):
+    """`Programs.run` of programs on TensorFlow."""
+    modules = MODULES if importlib.util.find_spec("tensorflow_text") else ("tensorflow", "keras", "keras_bert_layers")
+    yield from programs(tmp_path_factory.mktemp("on_tensorflow"), modules, {"TF_CPP_MIN_LOG_LEVEL": "3"})

@@ -1,13 +1,11 @@
 """Training and inference steps that XLA compiles on TensorFlow and on JAX, and their export for other accelerators."""
 
 import functools
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.tasks.training.processes import devices, run
 from tests.tasks.training.step_kinds import KINDS
 
 pytestmark = pytest.mark.slow
@@ -21,29 +19,31 @@ HAS_SIZES = [("tensorflow", "tags by a field")]
 CLOSE = 1e-5
 
 
-def printed(program, *arguments, backends):
-    """What a program prints on each of the backends, at the same time."""
-    variables = [devices(1) | {"KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"} for backend in backends]
-    codes, texts = run([(FOLDER / program, *arguments)] * len(backends), variables)
-    assert codes == [0] * len(backends)
-    return {backend: json.loads(text.splitlines()[-1]) for backend, text in zip(backends, texts, strict=True)}
+def printed(run, program, *arguments):
+    """What a program prints."""
+    (code,), (text,) = run([(FOLDER / program, *arguments)], [{}])
+    assert code == 0
+    return json.loads(text.splitlines()[-1])
 
 
-@functools.cache
-def compiled(kinds):
-    backends = ("tensorflow", "jax") if importlib.util.find_spec("jax") else ("tensorflow",)
-    return printed("compiled_steps.py", *kinds, backends=backends)
+@pytest.fixture(scope="module", params=["tensorflow", "jax"])
+def backend(request):
+    return request.param
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+@pytest.fixture(scope="module")
+def compiled(backend, request):
+    """A function that returns what the steps of these kinds are, compiled once for all tests."""
+    run = request.getfixturevalue(f"on_{backend}")
+    return functools.cache(lambda kinds: printed(run, "compiled_steps.py", *kinds))
+
+
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[] if kind in IN_CI else [pytest.mark.exhaustive]) for kind in KINDS]
 )
-def test_steps_compile_and_stay_on_the_device(kind, backend):
+def test_steps_compile_and_stay_on_the_device(kind, backend, compiled):
     kinds = IN_CI if kind in IN_CI else tuple(kind for kind in KINDS if kind not in IN_CI)
-    if backend not in (on_backends := compiled(kinds)):
-        pytest.skip("needs the extra `jax`")
-    found = on_backends[backend][kind]
+    found = compiled(kinds)[kind]
     for name in ("inference", "training"):
         step = found[name]
         assert {"dot", "dot_general"} & set(step["operations"])  # operations are found at all
@@ -55,9 +55,8 @@ def test_steps_compile_and_stay_on_the_device(kind, backend):
     assert found.get("written", True)  # JAX writes new weights and moments over the old ones
 
 
-def test_an_encoder_and_a_training_step_are_exported_for_other_accelerators():
-    pytest.importorskip("jax")
-    for found in printed("exported_steps.py", backends=("jax",))["jax"].values():
+def test_an_encoder_and_a_training_step_are_exported_for_other_accelerators(on_jax):
+    for found in printed(on_jax, "exported_steps.py").values():
         assert found["platforms"] == ["cpu", "tpu", "cuda"]
         assert found["bytes"] > 0
         assert found["difference"] < CLOSE

@@ -2,14 +2,12 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.tasks.training.processes import ENVIRONMENT, devices, environments
+from tests.tasks.training.processes import devices, environments
 
 pytestmark = pytest.mark.slow
 PROGRAM = Path(__file__).with_name("distributed_trainings.py")
@@ -71,15 +69,14 @@ def test_weights_divided_by_two_of_four_devices(alone, outputs):
     assert len(divided) == 3 * (1 + 4 + 2 + 1)
 
 
-def test_guide(tmp_path):
+def test_guide(on_jax, tmp_path):
     """The Python blocks of the guide, on 8 virtual devices, print what it shows."""
     page = Path(__file__).parents[3] / "docs" / "guides" / "several-machines.md"
     blocks = re.findall(r"^```(python|text)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    program = "\n".join(body for language, body in blocks if language == "python")
-    flags = {"KERAS_BACKEND": "jax", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(
-        command, env=ENVIRONMENT | flags, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True, timeout=540
-    )
-    assert done.stdout == "".join(body for language, body in blocks if language == "text")
+    program = tmp_path / "guide.py"
+    there = f"import os\nos.chdir({str(tmp_path)!r})\n"
+    program.write_text(there + "\n".join(body for language, body in blocks if language == "python"), encoding="utf-8")
+    codes, texts = on_jax([[program]], [devices(8)])
+    assert codes == [0]
+    assert texts == ["".join(body for language, body in blocks if language == "text")]
     assert (tmp_path / "classifier.keras").is_file()
