@@ -41,6 +41,7 @@ def eager(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_a_classifier(run, encoder, reviews, tmp_path, capsys):
     words = ("--text", "review", "--label", "sentiment", "--epochs", 2, "--batch-size", 4)
     assert run("train", reviews, *words, "--from", encoder, "--to", tmp_path / "out") == 0
