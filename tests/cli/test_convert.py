@@ -74,6 +74,7 @@ def test_an_onnx_file(run, classifier, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.usefixtures("traces_nothing")
 def test_an_onnx_file_is_run_and_inspected(
     run, answers, classifier, keras_file, without_tensorflow, tmp_path, capsys, dtype
 ):

@@ -18,6 +18,7 @@ def rows(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_a_classifier(run, capsys, keras_file, classifier, rows):
     import keras_bert_layers as kbl
 

@@ -22,6 +22,7 @@ def with_head(huggingface, path, architecture, head):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_three_kinds_of_model_give_the_same_lines(run, classifier, keras_file, saved_model, capsys):
     shown = []
     for model in (classifier, keras_file, saved_model):

@@ -29,18 +29,15 @@ def reviews(tmp_path_factory):
 
 
 @pytest.fixture
-def eager(monkeypatch):
+def eager(traces_nothing, monkeypatch):
     """Trains step by step, which takes less than a graph for so few steps, and exports nothing."""
     import keras_bert_layers as kbl
 
-    compile_ = kbl.tasks.Task.compile
-    monkeypatch.setattr(
-        kbl.tasks.Task, "compile", lambda task, *words, **options: compile_(task, *words, **options, run_eagerly=True)
-    )
     monkeypatch.setattr(kbl.tasks.Task, "export", lambda task, path, **_: path.mkdir())
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traces_nothing")
 def test_a_classifier(run, encoder, reviews, tmp_path, capsys):
     words = ("--text", "review", "--label", "sentiment", "--epochs", 2, "--batch-size", 4)
     assert run("train", reviews, *words, "--from", encoder, "--to", tmp_path / "out") == 0

@@ -26,14 +26,22 @@ def run_example():
 
 
 @pytest.fixture
-def run_example_here(monkeypatch):
-    """The same in this process, which has imported TensorFlow already."""
+def run_example_here(monkeypatch, eagerly):
+    """The same in this process, which has imported TensorFlow already, and eagerly: an example takes a few steps.
+
+    `test_quickstart.py` runs one in graphs, and their exports are graphs here too.
+    """
 
     def run(name, *arguments):
         monkeypatch.setattr(sys, "argv", [str(EXAMPLES / f"{name}.py"), *arguments])
         monkeypatch.syspath_prepend(str(EXAMPLES))
         code, stdout, stderr = 0, io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr), warnings.catch_warnings():
+        with (
+            contextlib.redirect_stdout(stdout),
+            contextlib.redirect_stderr(stderr),
+            warnings.catch_warnings(),
+            eagerly(),
+        ):
             warnings.simplefilter("ignore")  # they end nothing for a user
             try:
                 runpy.run_path(sys.argv[0], run_name="__main__")

@@ -40,6 +40,13 @@ def classifier(vocabulary):
     return BertClassifier(BertBackbone(config), class_names=["bad", "good"], preprocessor=preprocessor)
 
 
+@pytest.fixture
+def backbone(vocabulary):
+    """One layer: the time of these tests is the tracing of graphs."""
+    sizes = {"hidden_dim": 15, "num_layers": 1, "num_heads": 3, "intermediate_dim": 21}
+    return BertBackbone(BertConfig(vocabulary_size=len(vocabulary), initializer_range=0.3, **sizes))
+
+
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory, classifier):
     path = tmp_path_factory.mktemp("exported") / "1"

@@ -1,7 +1,11 @@
 """A small model in two versions, and servers for it."""
 
 import contextlib
+import io
+import logging
+import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -45,6 +49,34 @@ def models(tmp_path, versions):
     """A folder of models that holds `sentiment/1`."""
     shutil.copytree(versions / "first", tmp_path / "models" / "sentiment" / "1")
     return tmp_path / "models"
+
+
+@pytest.fixture
+def inspected(monkeypatch):
+    """What a command `saved_model_cli ... | ...` prints in a folder; TensorFlow's part runs in this process."""
+
+    def inspected(command, folder):
+        from tensorflow.python.tools import saved_model_cli
+
+        command, _, others = command.partition(" | ")
+        program, *words = shlex.split(command)
+        assert Path(sys.executable).with_name(program).is_file()
+        assert saved_model_cli.__name__.endswith(f".{program}")
+        for flag in saved_model_cli.flags.FLAGS.flags_by_module_dict().get(saved_model_cli.__name__, ()):
+            flag.unparse()  # what the command before has set
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "argv", [program, *words])
+        monkeypatch.setattr(logging.root, "handlers", logging.root.handlers[:])
+        with contextlib.redirect_stdout(io.StringIO()) as shown, pytest.raises(SystemExit) as ended:
+            saved_model_cli.main()
+        assert not ended.value.code
+        if not others:
+            return shown.getvalue()
+        return subprocess.run(
+            ["bash", "-c", others], input=shown.getvalue(), capture_output=True, text=True, check=True
+        ).stdout
+
+    return inspected
 
 
 @contextlib.contextmanager

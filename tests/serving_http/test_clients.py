@@ -8,7 +8,7 @@ import requests
 
 pytest.importorskip("bentoml", reason="the extra `serving` brings it, and with it the ASGI server")
 
-pytestmark = pytest.mark.serving
+pytestmark = [pytest.mark.serving, pytest.mark.usefixtures("traces_nothing")]  # the servers run graphs all the same
 
 TEXTS = ["a good film", "bad , bad night !", "un ##happy", ""]
 MAX_LENGTH = 16
@@ -29,7 +29,7 @@ def tasks():
     config = kbl.BertConfig(
         vocabulary_size=len(WORDS),
         hidden_dim=15,
-        num_layers=2,
+        num_layers=1,
         num_heads=3,
         intermediate_dim=21,
         initializer_range=0.4,

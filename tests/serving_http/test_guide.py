@@ -42,11 +42,11 @@ def run(command, folder):
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl, as the page does")
-def test_commands(commands, models, tmp_path):
+def test_commands(commands, models, inspected, tmp_path):
     pytest.importorskip("bentoml")
     (look, shown), (look_at_all, names), (serve, _), (ready, _), (ask, _), (client, _), (predict, _) = commands
-    assert run(look, tmp_path) == shown
-    assert run(look_at_all, tmp_path) == names
+    assert inspected(look, tmp_path) == shown
+    assert inspected(look_at_all, tmp_path) == names
     log = (tmp_path / "log").open("w")
     server = subprocess.Popen(**{**shell(f"exec env {serve}", tmp_path), "stdout": log}, stderr=log)
     family = []

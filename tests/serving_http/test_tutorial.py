@@ -53,11 +53,11 @@ def commands():
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl, as the page does")
-def test_commands(commands, models, versions, tmp_path):
+def test_commands(commands, models, versions, inspected, tmp_path):
     pytest.importorskip("bentoml")
     (look, shown), (files, _), (state, _), (serve, _), (ready, _), (ask, _), (client, _), (again, _) = commands
     reader = Reader(tmp_path)
-    assert reader.run(look) == shown
+    assert inspected(look, tmp_path) == shown
     assert {"compose.yaml", "service.py"} <= set(reader.run(files).split())
     log = (tmp_path / "log").open("w")
     server = reader.start(serve.replace("$CHECKOUT", str(tmp_path / "keras_bert_layers")), log)
