@@ -60,7 +60,7 @@ def inspected(monkeypatch):
 
         command, _, others = command.partition(" | ")
         program, *words = shlex.split(command)
-        assert Path(sys.executable).with_name(program).is_file()
+        assert shutil.which(program)
         assert saved_model_cli.__name__.endswith(f".{program}")
         for flag in saved_model_cli.flags.FLAGS.flags_by_module_dict().get(saved_model_cli.__name__, ()):
             flag.unparse()  # what the command before has set
