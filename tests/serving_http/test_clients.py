@@ -17,24 +17,23 @@ ROUNDING = 1e-5
 
 
 @pytest.fixture(scope="module")
-def tasks():
+def tasks(tokenizer):
     """One task of each kind, with random weights, by the name of its model."""
     import keras
-    from conftest import WORDS
 
     import keras_bert_layers as kbl
 
     keras.utils.set_random_seed(5)
     # Random weights of the usual size give vectors that hardly differ.
     config = kbl.BertConfig(
-        vocabulary_size=len(WORDS),
+        vocabulary_size=tokenizer.vocabulary_size(),
         hidden_dim=15,
         num_layers=1,
         num_heads=3,
         intermediate_dim=21,
         initializer_range=0.4,
     )
-    preprocessor = kbl.BertPreprocessor(kbl.BertTokenizer(WORDS), max_length=MAX_LENGTH)
+    preprocessor = kbl.BertPreprocessor(tokenizer, max_length=MAX_LENGTH)
     options = {"preprocessor": preprocessor}
     return {
         "encoder": kbl.BertSentenceEncoder(

@@ -19,7 +19,8 @@ def programs(folder, modules, variables):
     programs.end()
 
 
-@pytest.fixture(scope="session")
+# Of a module: when they end, the seconds of all their programs fall to the file that has run them.
+@pytest.fixture(scope="module")
 def on_jax(tmp_path_factory):
     """`Programs.run` of programs on JAX, on one device if they are not given `devices` of their own."""
     if importlib.util.find_spec("jax") is None:  # importing it here would make it warn of every fork
@@ -27,7 +28,7 @@ def on_jax(tmp_path_factory):
     yield from programs(tmp_path_factory.mktemp("on_jax"), ("jax", *MODULES), devices(1))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def on_tensorflow(tmp_path_factory):
     """`Programs.run` of programs on TensorFlow."""
     modules = MODULES if importlib.util.find_spec("tensorflow_text") else ("tensorflow", "keras", "keras_bert_layers")
