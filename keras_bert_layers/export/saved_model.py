@@ -154,15 +154,6 @@ def version_folder(path: Path, version: Any) -> Path:
     return path / str(version)
 
 
-def save_functions(folder: Path, signatures: Sequence[Signature]) -> None:
-    """Writes the graphs of signatures, and the variables that they use, to a new folder.
-
-    The saved module holds functions and variables, and no Keras model: the C++ loader would lose variables of one.
-    """
-    with _functions_are_graphs():
-        _save_functions(folder, signatures)
-
-
 @contextmanager
 def _functions_are_graphs() -> Iterator[None]:
     """Context in which calls of functions are not inlined, as they are where functions run eagerly for a debugger."""
@@ -174,7 +165,12 @@ def _functions_are_graphs() -> Iterator[None]:
         tf.config.run_functions_eagerly(run_eagerly)
 
 
-def _save_functions(folder: Path, signatures: Sequence[Signature]) -> None:
+@_functions_are_graphs()
+def save_functions(folder: Path, signatures: Sequence[Signature]) -> None:
+    """Writes the graphs of signatures, and the variables that they use, to a new folder.
+
+    The saved module holds functions and variables, and no Keras model: the C++ loader would lose variables of one.
+    """
     module = tf.Module()
     with shared_graphs():
         traced = {signature.name: _traced(signature) for signature in signatures}

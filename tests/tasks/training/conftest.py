@@ -11,7 +11,7 @@ MODULES = ("tensorflow", "tensorflow_text", "keras", "keras_bert_layers")
 
 
 def programs(folder, modules, variables):
-    """`Programs.run` until the tests have ended."""
+    """`Programs.run` until the tests of the module have ended."""
     if os.name == "nt":
         pytest.skip("Windows has no fork")
     programs = Programs(folder, modules, variables)
