@@ -131,7 +131,7 @@ def runs_in_graphs(page, source):
 @pytest.fixture
 def each_encoder_reads_the_vocabulary_once(monkeypatch):
     """`distill_static` passes all 30,522 tokens to the encoder, and a page shows it twice, with the same encoder."""
-    from keras_bert_layers.tasks.surgery import distill_static as module
+    from keras_bert_layers.tasks.recipes import distill_static as module
 
     token_vectors, known = module._token_vectors, {}
 

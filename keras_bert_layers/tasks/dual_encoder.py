@@ -14,11 +14,11 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
+from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
 from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, check_sizes
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, id_inputs, text_encoder
 from keras_bert_layers.tasks.inputs import QueryInputs
 from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES
-from keras_bert_layers.tasks.inputs.global_batches import on_real_rows
 from keras_bert_layers.tasks.objectives import contrastive
 from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids

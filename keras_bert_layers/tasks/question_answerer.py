@@ -21,13 +21,13 @@ from keras_bert_layers.layers import SpanHead
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.metrics import best_no_answer_threshold
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
-from keras_bert_layers.tasks.attribution import attribute, span_rows
 from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_options, head_states
 from keras_bert_layers.tasks.inputs import QuestionInputs
 from keras_bert_layers.tasks.inputs.answer_spans import END, START
 from keras_bert_layers.tasks.inputs.questions import IDS
 from keras_bert_layers.tasks.prediction.parts import in_parts
 from keras_bert_layers.tasks.serving import answers
+from keras_bert_layers.tasks.serving.attribution import attribute, span_rows
 from keras_bert_layers.tasks.task import Task
 
 

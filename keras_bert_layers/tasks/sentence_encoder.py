@@ -14,10 +14,10 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
+from keras_bert_layers.tasks import comparing
 from keras_bert_layers.tasks.graphs.parts import check_parts
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors, projection_layers
 from keras_bert_layers.tasks.inputs import ComparedInputs
-from keras_bert_layers.tasks.objectives import comparing
 from keras_bert_layers.tasks.serving.prompts import Prompts, default_prompt, predict_with_prompt, prompts_by_name
 from keras_bert_layers.tasks.task import Task
 

@@ -7,11 +7,11 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.tasks import comparing
 from keras_bert_layers.tasks.graphs.parts import check_parts
 from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.graphs.vectors import scaling
 from keras_bert_layers.tasks.inputs import ComparedInputs
-from keras_bert_layers.tasks.objectives import comparing
 from keras_bert_layers.tasks.task import Task
 
 

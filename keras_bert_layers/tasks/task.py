@@ -16,11 +16,11 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
 from keras_bert_layers.tasks import _saving as saving
+from keras_bert_layers.tasks.feeding.columns import holds_text
+from keras_bert_layers.tasks.feeding.global_batches import call, on_real_rows
 from keras_bert_layers.tasks.graphs.parts import backbones_of, preprocessor_of_pipeline
 from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.inputs import Inputs
-from keras_bert_layers.tasks.inputs.columns import holds_text
-from keras_bert_layers.tasks.inputs.global_batches import call, on_real_rows
 from keras_bert_layers.tasks.prediction import Predictor
 from keras_bert_layers.tasks.serving import answers
 from keras_bert_layers.tasks.serving.export import export_task

@@ -22,12 +22,12 @@ from keras_bert_layers.layers import ConditionalRandomField, TokenClassification
 from keras_bert_layers.metrics import EntityF1
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords, check_stride
-from keras_bert_layers.tasks.attribution import attribute, tag_rows
+from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
 from keras_bert_layers.tasks.graphs.parts import check_parts, head_options, head_states
 from keras_bert_layers.tasks.inputs import WordInputs
-from keras_bert_layers.tasks.inputs.global_batches import on_real_rows
 from keras_bert_layers.tasks.inputs.tags import IGNORED
 from keras_bert_layers.tasks.prediction.parts import AGGREGATIONS, TaggedWords, states_of_windows, tags_of_pieces
+from keras_bert_layers.tasks.serving.attribution import attribute, tag_rows
 from keras_bert_layers.tasks.task import Task
 
 

@@ -190,7 +190,7 @@ def measure_choices(options: Any) -> dict[str, Any]:
     """STS-B (dev, train) with one choice of `distill_static` changed at a time."""
     import keras_bert_layers as kbl
 
-    module = importlib.import_module("keras_bert_layers.tasks.surgery.distill_static")
+    module = importlib.import_module("keras_bert_layers.tasks.recipes.distill_static")
     encoder: Any = kbl.load_task(recipe.weights_of(options))
     vectors = module._token_vectors(keras_model_before_scaling(encoder), encoder.preprocessor.tokenizer)
     length = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -6,7 +6,7 @@ import keras
 import pytest
 
 from keras_bert_layers import BertBackbone, BertConfig
-from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder
+from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertMaskedLM, BertPreprocessor, BertTokenizer
-from keras_bert_layers.tasks.inputs.epochs import RowOrder
+from keras_bert_layers.tasks.feeding.epochs import RowOrder
 from keras_bert_layers.tasks.serving.answers import as_text
 
 TEXTS = ["good film", "bad film", "a good night", "unhappy night", "good , good !", "bad", "a film"]

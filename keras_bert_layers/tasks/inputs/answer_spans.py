@@ -10,7 +10,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
-from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder
+from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder
 
 START, END = "start_logits", "end_logits"
 SHUFFLED_WINDOWS = 1024

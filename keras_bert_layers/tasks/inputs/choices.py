@@ -11,7 +11,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
-from keras_bert_layers.tasks.inputs.columns import as_array, as_columns, as_table, first_part, on_host, without_none
+from keras_bert_layers.tasks.feeding.columns import as_array, as_columns, as_table, first_part, on_host, without_none
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
 
 LABEL_RULE = "every label must be the index of a choice, counted from 0"

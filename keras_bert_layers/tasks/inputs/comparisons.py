@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.inputs.columns import as_array, has_key, is_pair, without_none
+from keras_bert_layers.tasks.feeding.columns import as_array, has_key, is_pair, without_none
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 from keras_bert_layers.tasks.objectives.contrastive import (
     TEXTS,

@@ -13,8 +13,8 @@ from keras_bert_layers.data.pretraining.row_source import RowSource, records_of_
 from keras_bert_layers.preprocessing.rows.segment_pairs import NextSentence
 from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments, check_documents
 from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
-from keras_bert_layers.tasks.inputs.columns import as_array, is_dataset, split_rows
-from keras_bert_layers.tasks.inputs.epochs import Epochs
+from keras_bert_layers.tasks.feeding.columns import as_array, is_dataset, split_rows
+from keras_bert_layers.tasks.feeding.epochs import Epochs
 from keras_bert_layers.tasks.inputs.inputs import TEXT
 from keras_bert_layers.tasks.inputs.masked import MaskedInputs
 

@@ -12,7 +12,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import SpanPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords, WordAligner
-from keras_bert_layers.tasks.inputs.columns import as_columns, on_host
+from keras_bert_layers.tasks.feeding.columns import as_columns, on_host
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 from keras_bert_layers.tasks.inputs.tags import as_words, begins_given_word, ends_given_word, holds_words
 

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.inputs.epochs import Epochs
-from keras_bert_layers.tasks.inputs.global_batches import distribution
+from keras_bert_layers.tasks.feeding.epochs import Epochs
+from keras_bert_layers.tasks.feeding.global_batches import distribution
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 
 

@@ -16,7 +16,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS, Windows, by_text
-from keras_bert_layers.tasks.inputs.columns import (
+from keras_bert_layers.tasks.feeding.columns import (
     as_array,
     as_columns,
     as_tensor,
@@ -31,10 +31,10 @@ from keras_bert_layers.tasks.inputs.columns import (
     stacked,
     without_none,
 )
-from keras_bert_layers.tasks.inputs.cut_texts import CutTexts, token_counts
-from keras_bert_layers.tasks.inputs.epochs import Epochs, batches_of_rows
-from keras_bert_layers.tasks.inputs.global_batches import are_cut_early, cut_and_encoded
-from keras_bert_layers.tasks.inputs.streams import BatchStream, as_dataset, columns_of_table, is_table
+from keras_bert_layers.tasks.feeding.cut_texts import CutTexts, token_counts
+from keras_bert_layers.tasks.feeding.epochs import Epochs, batches_of_rows
+from keras_bert_layers.tasks.feeding.global_batches import are_cut_early, cut_and_encoded
+from keras_bert_layers.tasks.feeding.streams import BatchStream, as_dataset, columns_of_table, is_table
 
 #: Shape and dtype of one string per row, as signatures of exported models have them.
 TEXT = ((None,), "string")

@@ -17,9 +17,9 @@ from keras_bert_layers.preprocessing.masking.masked_lm_generator import MaskedLM
 from keras_bert_layers.preprocessing.masking.masking import Masking
 from keras_bert_layers.preprocessing.masking.random_numbers import mask_seeds, row_seeds
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks.inputs.columns import on_host
-from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, with_num_batches
-from keras_bert_layers.tasks.inputs.global_batches import are_cut_early, cut_and_encoded
+from keras_bert_layers.tasks.feeding.columns import on_host
+from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, with_num_batches
+from keras_bert_layers.tasks.feeding.global_batches import are_cut_early, cut_and_encoded
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 from keras_bert_layers.tasks.inputs.written_masks import preprocessor_with_masks
 

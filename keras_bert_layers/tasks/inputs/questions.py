@@ -15,6 +15,8 @@ from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import padded_width
 from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import SpanPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
+from keras_bert_layers.tasks.feeding.columns import is_dataset, is_pair, on_host, split_rows, without_none
+from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, batches_of_rows, with_num_batches
 from keras_bert_layers.tasks.inputs.answer_spans import (
     SHOWN,
     answer_columns,
@@ -23,8 +25,6 @@ from keras_bert_layers.tasks.inputs.answer_spans import (
     check_byte_spans_in_graph,
     window_labels,
 )
-from keras_bert_layers.tasks.inputs.columns import is_dataset, is_pair, on_host, split_rows, without_none
-from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, batches_of_rows, with_num_batches
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
 
 IDS = ("token_ids", "segment_ids", "padding_mask")

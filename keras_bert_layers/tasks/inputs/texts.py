@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.tasks.inputs.columns import as_array, is_pair
+from keras_bert_layers.tasks.feeding.columns import as_array, is_pair
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
 
 

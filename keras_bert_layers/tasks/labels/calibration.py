@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.metrics import CalibrationError
-from keras_bert_layers.tasks.serving.answers import check_takes_text
+from keras_bert_layers.tasks.feeding.columns import check_takes_text
 
 # The logits of rows that are all predicted correctly can be scaled without an end.
 _LEAST, _MOST = 0.02, 50.0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.inputs.columns import is_dataset
+from keras_bert_layers.tasks.feeding.columns import is_dataset
 
 
 def is_stream(x: Any) -> bool:

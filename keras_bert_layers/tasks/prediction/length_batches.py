@@ -7,8 +7,8 @@ import keras
 import numpy as np
 
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import fitting_width
-from keras_bert_layers.tasks.inputs.columns import stacked
-from keras_bert_layers.tasks.inputs.global_batches import num_parts
+from keras_bert_layers.tasks.feeding.columns import stacked
+from keras_bert_layers.tasks.feeding.global_batches import num_parts
 
 
 class Progress:

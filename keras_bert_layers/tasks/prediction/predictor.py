@@ -13,11 +13,11 @@ import numpy as np
 from keras_bert_layers._internal import checks, shared_graphs
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS
+from keras_bert_layers.tasks.feeding.columns import has_key, is_dataset, num_rows, stacked
+from keras_bert_layers.tasks.feeding.global_batches import predict_ids, predict_on_batch
+from keras_bert_layers.tasks.feeding.streams import batches_of_pydataset
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
-from keras_bert_layers.tasks.inputs.columns import has_key, is_dataset, num_rows, stacked
-from keras_bert_layers.tasks.inputs.global_batches import predict_ids, predict_on_batch
-from keras_bert_layers.tasks.inputs.streams import batches_of_pydataset
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
 from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, Progress, plan
 from keras_bert_layers.tasks.prediction.windows import outputs_of_windows, run_windows

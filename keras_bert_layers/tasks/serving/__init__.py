@@ -1,1 +1,1 @@
-"""Exports: signatures, prompts and answers of one request."""
+"""Answers, explanations and reports of tasks; signatures and exports."""

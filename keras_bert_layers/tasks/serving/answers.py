@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers._internal import checks
+from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row
 
 _AS_TEXT = np.frompyfunc(lambda text: text.decode("utf-8", "replace"), 1, 1)
 
@@ -27,23 +27,6 @@ def ask(task: Any, serve: Callable[..., Any], x: Any, batch_size: int) -> dict[s
     x, _ = task.pipeline.from_table(x)
     answers = as_text(task._predictor.ask(task.pipeline, serve, as_rows(x) if is_one else x, batch_size))
     return {name: values[0] for name, values in answers.items()} if is_one else answers
-
-
-def check_takes_text(task: Any) -> None:
-    """Refuses a task without a preprocessor; ValueError."""
-    if task.preprocessor is None:
-        cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
-        raise ValueError(checks.message(type(task).__name__, "preprocessor", "be given for raw text", None, cure))
-
-
-def is_single_row(x: Any) -> bool:
-    """Whether `x` is one text, or a tuple that begins with one, and not columns."""
-    return isinstance(x[0] if isinstance(x, tuple) and x else x, str | bytes)
-
-
-def as_rows(x: Any) -> Any:
-    """A single row as columns of one row."""
-    return tuple([part] for part in x) if isinstance(x, tuple) else [x]
 
 
 def as_text(answers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -10,11 +10,11 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export.batching import refuse_foreign_padding
-from keras_bert_layers.tasks.attribution import attribution_signature
 from keras_bert_layers.tasks.graphs.hidden_states import feature_model
 from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
 from keras_bert_layers.tasks.inputs.features import single_texts
 from keras_bert_layers.tasks.prediction.parts import states_of_windows
+from keras_bert_layers.tasks.serving.attribution import attribution_signature
 
 
 def signature_of_ids(task: Any, name: str = "token_ids", part: str | None = None) -> Signature:

@@ -13,13 +13,13 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.custom_gradients import freed_with
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer
 from keras_bert_layers.optimizers import adamw
+from keras_bert_layers.tasks.feeding.columns import is_dataset
+from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, without_autotune
+from keras_bert_layers.tasks.feeding.global_batches import part_of_process, parts_are_cut
+from keras_bert_layers.tasks.feeding.streams import as_dataset
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import ComparedInputs, Inputs, QueryInputs, WordInputs
-from keras_bert_layers.tasks.inputs.columns import is_dataset
-from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, without_autotune
-from keras_bert_layers.tasks.inputs.global_batches import part_of_process, parts_are_cut
 from keras_bert_layers.tasks.inputs.id_arrays import IdArrays, is_id_arrays
-from keras_bert_layers.tasks.inputs.streams import as_dataset
 from keras_bert_layers.tasks.objectives.losses import on_logits
 from keras_bert_layers.tasks.objectives.metrics import metrics_for
 from keras_bert_layers.tasks.training.training_place import TrainingPlace

@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.keras_models import Untracked
-from keras_bert_layers.tasks.inputs.global_batches import agreed
+from keras_bert_layers.tasks.feeding.global_batches import agreed
 
 Values = list[np.ndarray]
 

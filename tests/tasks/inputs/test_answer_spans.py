@@ -4,8 +4,8 @@ import tensorflow as tf
 
 from keras_bert_layers import BertTokenizer
 from keras_bert_layers.preprocessing import SpanPreprocessor
+from keras_bert_layers.tasks.feeding.epochs import RowOrder
 from keras_bert_layers.tasks.inputs import answer_spans
-from keras_bert_layers.tasks.inputs.epochs import RowOrder
 
 OWNER = "BertQuestionAnswerer"
 CONTEXT = "Ünhappy film — 日本 😀 good night , a bad bad film"

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from keras_bert_layers import BertMaskedLM, BertPreprocessor, BertPretrainer, BertTokenizer
 from keras_bert_layers.preprocessing import Masking
+from keras_bert_layers.tasks.feeding.epochs import RowOrder
 from keras_bert_layers.tasks.inputs import DocumentInputs, MaskedInputs
-from keras_bert_layers.tasks.inputs.epochs import RowOrder
 from keras_bert_layers.tasks.inputs.masked import equally_many
 
 MAX_LENGTH = 9

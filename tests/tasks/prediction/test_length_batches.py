@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_bert_layers.tasks.inputs.columns import stacked
+from keras_bert_layers.tasks.feeding.columns import stacked
 from keras_bert_layers.tasks.prediction import length_batches
 from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, plan
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertClassifier
-from keras_bert_layers.tasks.serving.answers import as_rows, as_text, is_single_row
+from keras_bert_layers.tasks.serving.answers import as_text
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +43,6 @@ def test_texts_are_str():
     assert found["label"].tolist() == [["Kraków", ""], ["\ufffd", "a"]]
     assert found["score"] is answers["score"]
     assert as_text({"label": np.zeros((0, 2), object)})["label"].shape == (0, 2)
-
-
-@pytest.mark.parametrize("x", [("Who?", "A man."), ("A man", ["sings.", "bakes."])])
-def test_a_single_row_as_columns(x):
-    assert is_single_row(x)
-    assert not is_single_row(as_rows(x))
-    assert as_rows(x) == tuple([part] for part in x)
 
 
 def test_no_texts(classifier):

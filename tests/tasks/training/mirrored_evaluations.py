@@ -16,7 +16,7 @@ import tensorflow as tf
 from step_kinds import KINDS, make_task
 
 from keras_bert_layers.tasks import TokenRate
-from keras_bert_layers.tasks.inputs.epochs import without_autotune
+from keras_bert_layers.tasks.feeding.epochs import without_autotune
 
 gc.disable()  # tracing makes millions of objects that live as long as their graph
 cpu = tf.config.list_physical_devices("CPU")[0]

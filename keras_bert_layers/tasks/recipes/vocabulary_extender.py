@@ -10,7 +10,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
 from keras_bert_layers.preprocessing.word_piece.vocabulary_trainer import TextWords, checked_text
-from keras_bert_layers.tasks.surgery.replace_vocabulary import VocabularyReplacer
+from keras_bert_layers.tasks.recipes.replace_vocabulary import VocabularyReplacer
 
 OWNER = "extend_vocabulary"
 

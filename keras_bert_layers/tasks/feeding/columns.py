@@ -114,6 +114,23 @@ def as_array(values: Any) -> Any:
     return array.astype(object) if array.dtype.kind in "UT" else array
 
 
+def check_takes_text(task: Any) -> None:
+    """Refuses a task without a preprocessor; ValueError."""
+    if task.preprocessor is None:
+        cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
+        raise ValueError(checks.message(type(task).__name__, "preprocessor", "be given for raw text", None, cure))
+
+
+def is_single_row(x: Any) -> bool:
+    """Whether `x` is one text, or a tuple that begins with one, and not columns."""
+    return isinstance(x[0] if isinstance(x, tuple) and x else x, str | bytes)
+
+
+def as_rows(x: Any) -> Any:
+    """A single row as columns of one row."""
+    return tuple([part] for part in x) if isinstance(x, tuple) else [x]
+
+
 def as_columns(owner: str, x: Any, *, most: int = 2, first_row: int = 0) -> Any:
     """Texts as one array `(rows,)`, or a tuple of 2 to `most` arrays.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.inputs.columns import as_tensor, without_none
+from keras_bert_layers.tasks.feeding.columns import as_tensor, without_none
 
 LABELS = ("label", "labels", "tags", "ner_tags", "answers")
 

@@ -6,7 +6,7 @@ import pandas
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers.tasks.inputs import columns
+from keras_bert_layers.tasks.feeding import columns
 
 DATASET = tf.data.Dataset.from_tensors((["a"], [1]))
 
@@ -161,3 +161,10 @@ def test_nones_at_the_end_are_left_out():
     assert columns.without_none(1, None, None) == (1,)
     assert columns.without_none(1, None, 2) == (1, None, 2)
     assert columns.without_none(None) == ()
+
+
+@pytest.mark.parametrize("x", [("Who?", "A man."), ("A man", ["sings.", "bakes."])])
+def test_a_single_row_as_columns(x):
+    assert columns.is_single_row(x)
+    assert not columns.is_single_row(columns.as_rows(x))
+    assert columns.as_rows(x) == tuple([part] for part in x)

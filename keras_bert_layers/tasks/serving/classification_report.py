@@ -12,9 +12,9 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.hints import check_scikit_learn
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
-from keras_bert_layers.tasks.inputs.cut_texts import num_special_tokens, token_counts
+from keras_bert_layers.tasks.feeding.columns import check_takes_text
+from keras_bert_layers.tasks.feeding.cut_texts import num_special_tokens, token_counts
 from keras_bert_layers.tasks.labels.calibration import softmax
-from keras_bert_layers.tasks.serving.answers import check_takes_text
 
 
 @dataclass(frozen=True)

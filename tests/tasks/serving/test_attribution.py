@@ -249,7 +249,7 @@ def test_points_are_doubled_and_a_large_error_is_reported(classifier):
 
 def test_many_tokens_are_computed_in_parts(classifier, monkeypatch):
     whole = classifier.attribute(TEXTS[1])
-    monkeypatch.setattr("keras_bert_layers.tasks.attribution.TOKENS_AT_ONCE", 60)
+    monkeypatch.setattr("keras_bert_layers.tasks.serving.attribution.TOKENS_AT_ONCE", 60)
     np.testing.assert_allclose(classifier.attribute(TEXTS[1]).scores, whole.scores, atol=SUM_TOLERANCE)
 
 

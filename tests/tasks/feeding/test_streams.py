@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import keras_bert_layers as kbl
-from keras_bert_layers.tasks.inputs.streams import BatchStream, as_dataset, batches_of_pydataset, columns_of_table
+from keras_bert_layers.tasks.feeding.streams import BatchStream, as_dataset, batches_of_pydataset, columns_of_table
 
 TEXTS = ["a good film", "bad night", "good !", "unhappy", "film"]
 NAMES = ["good", "bad", "good", "bad", "good"]

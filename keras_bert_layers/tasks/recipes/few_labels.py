@@ -12,11 +12,10 @@ import numpy as np
 from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers.optimizers import WarmupLinearDecay, adamw
 from keras_bert_layers.tasks.classifier import BertClassifier
-from keras_bert_layers.tasks.inputs.columns import as_array
+from keras_bert_layers.tasks.feeding.columns import as_array, check_takes_text
 from keras_bert_layers.tasks.labels.calibration import sigmoid, softmax
 from keras_bert_layers.tasks.labels.classes import as_text
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
-from keras_bert_layers.tasks.serving.answers import check_takes_text
 
 _FEW_SHOT, _ZERO_SHOT = "few_shot_classifier", "zero_shot"
 _SEVERAL = "multi_label_classification"

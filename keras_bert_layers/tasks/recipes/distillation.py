@@ -15,11 +15,11 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.classifier import BertClassifier
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder
+from keras_bert_layers.tasks.feeding.columns import check_takes_text
+from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, without_autotune
 from keras_bert_layers.tasks.graphs.hidden_states import checked_layers
 from keras_bert_layers.tasks.graphs.hidden_states import hidden_states as states_of
-from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder, without_autotune
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
-from keras_bert_layers.tasks.serving.answers import check_takes_text
 
 _OWNER = "distill"
 # What both models return while the student trains, in this order, as far as it is compared; Keras tracks the losses of

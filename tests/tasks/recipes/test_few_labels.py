@@ -7,8 +7,8 @@ from sklearn.linear_model import LogisticRegression
 
 from keras_bert_layers import BertClassifier, BertSentenceEncoder, load_task
 from keras_bert_layers.tasks import few_shot_classifier, zero_shot
-from keras_bert_layers.tasks.few_labels import _pairs, _regression
 from keras_bert_layers.tasks.labels.calibration import sigmoid, softmax
+from keras_bert_layers.tasks.recipes.few_labels import _pairs, _regression
 
 TEXTS = ["good film", "good", "a good film", "good !", "bad", "bad night", "a bad night !", "unhappy night"]
 LABELS = ["praise"] * 4 + ["blame"] * 4

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import keras_bert_layers as kbl
-from keras_bert_layers.tasks.inputs.cut_texts import EXAMINED_ROWS, CutTexts, num_special_tokens, token_counts
+from keras_bert_layers.tasks.feeding.cut_texts import EXAMINED_ROWS, CutTexts, num_special_tokens, token_counts
 
 LONG = "good " * 8  # one token too many beside [CLS] and [SEP] in the fixture's 9
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.inputs.columns import as_tensor, gather_rows, is_dataset, num_rows, without_none
+from keras_bert_layers.tasks.feeding.columns import as_tensor, gather_rows, is_dataset, num_rows, without_none
 
 # The batches whose rows are sorted by length together. More make batches of similar texts; fewer take more padding.
 GROUPED_BATCHES = 50

@@ -10,9 +10,9 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.metrics import SpearmanCorrelation
-from keras_bert_layers.tasks.inputs.columns import holds_text
+from keras_bert_layers.tasks.feeding.columns import holds_text
+from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
 from keras_bert_layers.tasks.inputs.comparisons import SIMILARITY
-from keras_bert_layers.tasks.inputs.global_batches import on_real_rows
 from keras_bert_layers.tasks.objectives import contrastive
 from keras_bert_layers.tasks.task import Task
 

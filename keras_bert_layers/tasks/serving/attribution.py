@@ -22,8 +22,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import BertEmbedding
-from keras_bert_layers.tasks.inputs.columns import num_rows, on_host
-from keras_bert_layers.tasks.serving.answers import as_rows, check_takes_text, is_single_row
+from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row, num_rows, on_host
 
 #: How many points the first quadrature has.
 FIRST_STEPS = 32

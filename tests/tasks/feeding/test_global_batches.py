@@ -11,6 +11,9 @@ import tensorflow as tf
 import keras_bert_layers as kbl
 from keras_bert_layers._internal.tag_scheme import tag_scheme
 from keras_bert_layers.preprocessing import HeadTail, Masking, NextSentence, PackedTexts, Windows
+from keras_bert_layers.tasks.feeding import global_batches
+from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder
+from keras_bert_layers.tasks.feeding.global_batches import PADDING_ROWS, part_of_process, parts_are_cut
 from keras_bert_layers.tasks.inputs import (
     ChoiceInputs,
     ComparedInputs,
@@ -19,10 +22,7 @@ from keras_bert_layers.tasks.inputs import (
     QueryInputs,
     TextInputs,
     WordInputs,
-    global_batches,
 )
-from keras_bert_layers.tasks.inputs.epochs import Epochs, RowOrder
-from keras_bert_layers.tasks.inputs.global_batches import PADDING_ROWS, part_of_process, parts_are_cut
 from keras_bert_layers.tasks.labels import make_labels
 
 NUM_ROWS, BATCH_SIZE = 21, 8  # the last batch has 5 rows, which no number of devices here divides

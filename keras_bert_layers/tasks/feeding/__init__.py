@@ -1,0 +1,1 @@
+"""What feeds every kind of data to a model: columns, their order, streams, processes."""

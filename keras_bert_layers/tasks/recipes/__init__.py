@@ -1,0 +1,1 @@
+"""What one does with finished tasks: few labels, probes, distillation, other vocabularies, callbacks."""

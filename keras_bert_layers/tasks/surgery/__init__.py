@@ -1,1 +1,0 @@
-"""Models with another vocabulary or more positions."""
