@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import keras
@@ -10,7 +11,6 @@ from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.files import atomic_save
 from keras_bert_layers._internal.hints import unavailable
-from keras_bert_layers._internal.keras_models import run_through_graph
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.layers.bert_embedding import BertEmbedding
@@ -123,9 +123,21 @@ class BertBackbone(keras.Model):
             self.enable_lora(lora_rank, lora_alpha, lora_blocks)
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_backbone(source)`.")
-    _run_through_graph = run_through_graph
-    save = atomic_save.save
-    save_weights = atomic_save.save_weights
+
+    def _run_through_graph(self, inputs: Any, **functions: Any) -> Any:
+        return keras_models.run_through_graph(self, inputs, **functions)
+
+    def save(
+        self, filepath: str | PathLike[str], overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
+    ) -> None:
+        """Writes a `.keras` file, as `keras.Model.save`; a file there is replaced when the new one is complete."""
+        atomic_save.save(self, filepath, overwrite, zipped, **kwargs)
+
+    def save_weights(
+        self, filepath: str | PathLike[str], overwrite: bool = True, max_shard_size: float | None = None
+    ) -> None:
+        """Writes the weights, as `keras.Model.save_weights`; a file there is replaced when the new one is complete."""
+        atomic_save.save_weights(self, filepath, overwrite, max_shard_size)
 
     def enable_lora(self, rank: int, lora_alpha: float | None = None, lora_blocks: int | None = None) -> None:
         """Enables LoRA: trains two small matrices beside each large one, instead of the large ones.
@@ -223,7 +235,18 @@ class BertBackbone(keras.Model):
             if hasattr(layer, name):
                 setattr(layer, name, value)
 
-    quantize = keras_models.quantize
+    def quantize(self, mode: str | None = None, config: Any = None, **options: Any) -> None:
+        """Quantizes the dense layers, as `keras.Model.quantize`.
+
+        Args:
+            mode: "int8", "int4" or "float8"; that of `config` if None.
+            config: Keras's quantization config.
+            **options: further arguments of `keras.Model.quantize`.
+
+        Raises:
+            ValueError: another mode.
+        """
+        keras_models.quantize(self, mode, config, **options)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the config as a dictionary; and the quantized layers, after `quantize`."""

@@ -71,7 +71,9 @@ class Tokenizer(ABC):
         """
         return ragged_tokens(self._encoder.encode, text, type(self).__name__)[0]
 
-    __call__ = tokenize
+    def __call__(self, text: Any) -> tf.RaggedTensor | tf.Tensor:
+        """The ids of each text, as `tokenize`."""
+        return self.tokenize(text)
 
     def tokenize_with_offsets(self, text: Any) -> tuple[tf.RaggedTensor | tf.Tensor, ...]:
         """The ids of each text, and the byte offsets of each token.

@@ -87,6 +87,8 @@ class BertClassifier(Task):
         Devlin et al. 2018, arXiv:1810.04805, section 4.1; `create_model` in google-research/bert `run_classifier.py`.
     """
 
+    attributes_classes = True  # an export may have the signature `attributions`
+
     def __init__(
         self,
         backbone: BertBackbone | StaticBackbone,
@@ -121,7 +123,7 @@ class BertClassifier(Task):
         pipeline = TextInputs("BertClassifier", preprocessor, labels, pairs=pairs)
         pipeline.long_texts = long_texts
         super().__init__(backbone, pipeline, **graph, name=name)
-        self._labels = labels
+        self.label_kind = labels
         self.num_classes = labels.num_classes
         self.problem_type = problem_type
         self.dropout = dropout
@@ -130,14 +132,13 @@ class BertClassifier(Task):
         self.compile()
 
     (predict_proba,) = unavailable('Use `answer(texts)["probabilities"]`.', 1)
-    attribute, _rows_to_attribute = attribute, class_rows
-    class_names = Setting(holder="_labels", doc="One name per class, or None.")
-    threshold = Setting(holder="_labels", doc="With several labels per text, a class is predicted above this.")
+    class_names = Setting(holder="label_kind", doc="One name per class, or None.")
+    threshold = Setting(holder="label_kind", doc="With several labels per text, a class is predicted above this.")
     pairs = Setting(holder="pipeline", doc="Whether a row is a pair of texts; None before the first `fit`.")
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the logits, binary for several labels per text; squared error for a regression."""
-        return self._labels.loss()
+        return self.label_kind.loss()
 
     def default_metrics(self) -> list[keras.metrics.Metric]:
         """The metrics that training reports beside the loss.
@@ -145,7 +146,7 @@ class BertClassifier(Task):
         `"accuracy"` for one class per text; `"f1"` over all labels for several labels per text; `"mean_absolute_error"`
         and `"pearson_correlation"` for a regression. `keras_bert_layers.metrics` has more.
         """
-        return self._labels.metrics()
+        return self.label_kind.metrics()
 
     def predict_labels(self, x: Any, batch_size: int = 32) -> Any:
         """The predicted labels, as `fit` takes them.
@@ -165,20 +166,20 @@ class BertClassifier(Task):
         if "label" not in (answer := self.answer(x, batch_size)):
             cure = "Ask `answer` or `predict` for the numbers."
             raise ValueError(checks.message("BertClassifier", "problem_type", "have classes", self.problem_type, cure))
-        return self._labels.as_given(answer["label"])
+        return self.label_kind.as_given(answer["label"])
 
     @on_real_rows
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
         """The compiled loss, on labels in the form that it takes: class indices, or one column per class."""
-        y = self._labels.for_loss(y, y_pred, self.loss)
+        y = self.label_kind.for_loss(y, y_pred, self.loss)
         return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
 
     @on_real_rows
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """The compiled metrics, on labels in the form that they take."""
-        y = self._labels.for_metrics(y, y_pred, self._trainer.metrics)
+        y = self.label_kind.for_metrics(y, y_pred, self.trainer.metrics)
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def serve(self, *texts: Any) -> dict[str, Any]:
@@ -187,14 +188,14 @@ class BertClassifier(Task):
 
     def decode(self, outputs: Any) -> dict[str, Any]:
         """Logits to `label` and `probabilities`, or numbers to `score`; in graph."""
-        return self._labels.decode(outputs)
+        return self.label_kind.decode(outputs)
 
     def onnx_functions(self) -> onnx.Functions:
         """The signature `serving_default`."""
         return {"serving_default": self._onnx_answers}
 
     def _onnx_answers(self, model: onnx.OnnxModel, *texts: onnx.Tensor) -> dict[str, onnx.Answer]:
-        return self._labels.onnx_answers(self.onnx_outputs(model, model.rows(*texts))["logits"].tensor)
+        return self.label_kind.onnx_answers(self.onnx_outputs(model, model.rows(*texts))["logits"].tensor)
 
     def onnx_outputs(self, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
         """`logits` for rows of ids in an ONNX file."""
@@ -205,6 +206,21 @@ class BertClassifier(Task):
             vectors = onnx.unit_vectors(vectors) if self.normalize else vectors
         logits = onnx.dense(vectors, self.get_layer("classification_head").dense)
         return {"logits": onnx.Answer(logits, (None, self.num_classes))}
+
+    def attribute(
+        self,
+        texts: Any,
+        target: Any = None,
+        *,
+        baseline: str = "pad",
+        tolerance: float = 1e-3,
+        max_steps: int = 256,
+    ) -> Any:
+        """Scores the tokens of texts by how much each raised the logit of a class, or the number.
+
+        `tasks.serving.attribution.attribute` documents the arguments, errors and what it returns.
+        """
+        return attribute(self, class_rows, texts, target, baseline=baseline, tolerance=tolerance, max_steps=max_steps)
 
     def calibrate(
         self, x: Any, labels: Any, *, precision: float | None = None, batch_size: int | None = None

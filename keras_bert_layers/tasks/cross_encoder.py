@@ -20,7 +20,7 @@ from keras_bert_layers.tasks.graphs.windows import text_graph
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.labels import Relevance
 from keras_bert_layers.tasks.serving.attribution import attribute, class_rows
-from keras_bert_layers.tasks.serving.prompts import Prompts, default_prompt, predict_with_prompt, prompts_by_name
+from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.task import Task
 
 
@@ -70,6 +70,8 @@ class BertCrossEncoder(Task):
         and the same `rank`. Dai and Callan 2019, arXiv:1905.09217, section 3, for MaxP.
     """
 
+    attributes_classes = True  # an export may have the signature `attributions`
+
     def __init__(
         self,
         backbone: BertBackbone,
@@ -91,35 +93,66 @@ class BertCrossEncoder(Task):
         pipeline = TextInputs("BertCrossEncoder", preprocessor, labels, pairs=True).prompted(all_prompts.text())
         pipeline.long_texts = long_texts
         super().__init__(backbone, pipeline, **graph, name=name)
-        self._labels, self._prompts = labels, all_prompts
+        self.label_kind, self._prompts = labels, all_prompts
         self.dropout = dropout
         self.compile()
 
     @property
     def activation(self) -> str:
         """Turns the logit into the score."""
-        return self._labels.activation
+        return self.label_kind.activation
 
-    prompts = prompts_by_name
-    default_prompt = default_prompt
-    predict = predict_with_prompt
-    attribute, _rows_to_attribute = attribute, class_rows
+    @property
+    def prompts(self) -> dict[str, str] | None:
+        """The prompts by name; None for none."""
+        return dict(self._prompts.by_name) or None
+
+    @property
+    def default_prompt(self) -> str | None:
+        """The name of the prompt before every text, or None."""
+        return self._prompts.default
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        *,
+        max_tokens_per_batch: int | None = None,
+        prompt: str | None = None,
+    ) -> Any:
+        """The logits of pairs as a NumPy array, float32 `(rows, 1)`.
+
+        Args:
+            x: pairs of texts; see `Task.predict`, also for the other arguments.
+            batch_size: the most rows per step.
+            verbose: Keras's progress bar.
+            steps: the first so many batches.
+            callbacks: as in Keras.
+            max_tokens_per_batch: the most tokens per step.
+            prompt: replaces the default one before the queries: a name of `prompts`, or a text; `""` for none.
+        """
+        pipeline = self._prompts.pipeline(self, prompt, x)
+        options = {"verbose": verbose, "steps": steps, "callbacks": callbacks}
+        return self.predictor.predict(pipeline, x, batch_size, max_tokens_per_batch, **options)
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the relevance and the logistic function of the logit."""
-        return self._labels.loss()
+        return self.label_kind.loss()
 
     def default_metrics(self) -> list[keras.metrics.Metric]:
         """The area under the ROC curve, named `"auc"`; every relevance above 0 counts as relevant."""
-        return self._labels.metrics()
+        return self.label_kind.metrics()
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Queries and documents to `score`."""
-        return self._labels.decode(self.run(self.pipeline.ids(*texts)))
+        return self.label_kind.decode(self.run(self.pipeline.ids(*texts)))
 
     def serve_prompted(self, prompt: str, *texts: Any) -> dict[str, Any]:
         """Queries, read after the text of a prompt, and documents to `score`."""
-        return self._labels.decode(self.run(self.pipeline.prompted(prompt).ids(*texts)))
+        return self.label_kind.decode(self.run(self.pipeline.prompted(prompt).ids(*texts)))
 
     def onnx_functions(self) -> onnx.Functions:
         """The signature `serving_default`, and one for each prompt."""
@@ -127,7 +160,9 @@ class BertCrossEncoder(Task):
         return {"serving_default": functools.partial(self._onnx_answers, None), **prompts}
 
     def _onnx_answers(self, prompt: str | None, model: onnx.OnnxModel, *texts: onnx.Tensor) -> dict[str, onnx.Answer]:
-        return self._labels.onnx_answers(self.onnx_outputs(model, model.rows(*texts, prompt=prompt))["logits"].tensor)
+        return self.label_kind.onnx_answers(
+            self.onnx_outputs(model, model.rows(*texts, prompt=prompt))["logits"].tensor
+        )
 
     def onnx_outputs(self, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
         """`logits` for rows of ids in an ONNX file."""
@@ -137,6 +172,21 @@ class BertCrossEncoder(Task):
     def signatures(self) -> list[Signature]:
         """The signatures of all tasks, and one for each prompt."""
         return super().signatures() + ([] if self.preprocessor is None else self._prompts.signatures(self))
+
+    def attribute(
+        self,
+        texts: Any,
+        target: Any = None,
+        *,
+        baseline: str = "pad",
+        tolerance: float = 1e-3,
+        max_steps: int = 256,
+    ) -> Any:
+        """Scores the tokens of texts by how much each raised the score of a pair.
+
+        `tasks.serving.attribution.attribute` documents the arguments, errors and what it returns.
+        """
+        return attribute(self, class_rows, texts, target, baseline=baseline, tolerance=tolerance, max_steps=max_steps)
 
     def rank(
         self,
@@ -175,7 +225,7 @@ class BertCrossEncoder(Task):
         candidates = as_columns("BertCrossEncoder", documents)
         queries = np.array([query] * len(candidates), object)
         logits = self.predict((queries, candidates), batch_size, verbose=verbose, prompt=prompt)[:, 0]
-        scores = np.asarray(self._labels.scores(logits))
+        scores = np.asarray(self.label_kind.scores(logits))
         order = np.argsort(-scores, kind="stable")[:top_k]
         found: list[dict[str, Any]] = [{"corpus_id": int(row), "score": float(scores[row])} for row in order]
         return [{**row, "text": documents[row["corpus_id"]]} for row in found] if return_documents else found

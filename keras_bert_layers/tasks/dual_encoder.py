@@ -1,7 +1,7 @@
 """Dense retrieval: queries and documents as vectors, close where a document answers a query."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -115,21 +115,12 @@ class BertDualEncoder(Task):
         document_backbone = None if document_backbone is backbone else document_backbone
         long_texts = as_long_texts(owner, long_texts, preprocessor, document_preprocessor, pooling="mean")
         make = functools.partial(text_encoder, pooling=pooling, normalize=normalize, long_texts=long_texts)
-        encoder, parts = make(backbone, part=QUERY)
-        encoders = {QUERY: encoder, DOCUMENT: encoder}
-        parts |= {(DOCUMENT, kind): model for (_, kind), model in parts.items()}
-        if document_backbone is not None:
-            encoders[DOCUMENT], of_documents = make(document_backbone, part=DOCUMENT)
-            parts |= of_documents
-        inputs = {side: id_inputs(side, encoder.input["token_ids"].shape[1:]) for side in SIDES}
-        outputs = {side: encoders[side](inputs[side]) for side in SIDES}
         by_side = Prompts(owner, prompts).by_name
         for side in by_side:
             checks.one_of(owner, "prompts", side, SIDES)
         pipeline = QueryInputs(owner, preprocessor, document_preprocessor, by_side)
-        graph = {"inputs": inputs, "outputs": outputs, "parts": {**encoders, **parts}}
         pipeline.long_texts = long_texts
-        super().__init__(backbone, pipeline, **graph, name=name)
+        super().__init__(backbone, pipeline, **_graph(make, backbone, document_backbone), name=name)
         self.document_backbone = document_backbone
         self.document_preprocessor = document_preprocessor
         self.pooling = as_given(pooling)
@@ -208,7 +199,7 @@ class BertDualEncoder(Task):
         if not self.pipeline.is_raw(texts):
             cure = "Use `predict` on ids."
             raise ValueError(checks.message("BertDualEncoder", "texts", "be texts", type(texts), cure))
-        return self._predictor.predict(self.pipeline.side(side), texts, batch_size, **options)
+        return self.predictor.predict(self.pipeline.side(side), texts, batch_size, **options)
 
     def signatures(self) -> list[Signature]:
         """The signatures of all tasks, which answer queries, and those of documents."""
@@ -241,6 +232,19 @@ class BertDualEncoder(Task):
     def _serve_document(self, text: Any) -> dict[str, Any]:
         """Documents to `embedding`."""
         return {self.output_name: self.run(self.pipeline.side(DOCUMENT).ids(text), DOCUMENT)}
+
+
+def _graph(make: Callable[..., Any], backbone: BertBackbone, document_backbone: BertBackbone | None) -> dict[str, Any]:
+    """The inputs and outputs of both encoders, and the parts that each side goes through alone, for `Task`."""
+    encoder, parts = make(backbone, part=QUERY)
+    encoders = {QUERY: encoder, DOCUMENT: encoder}
+    parts |= {(DOCUMENT, kind): model for (_, kind), model in parts.items()}
+    if document_backbone is not None:
+        encoders[DOCUMENT], of_documents = make(document_backbone, part=DOCUMENT)
+        parts |= of_documents
+    inputs = {side: id_inputs(side, encoder.input["token_ids"].shape[1:]) for side in SIDES}
+    outputs = {side: encoders[side](inputs[side]) for side in SIDES}
+    return {"inputs": inputs, "outputs": outputs, "parts": {**encoders, **parts}}
 
 
 def _check_document_parts(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +13,8 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.export import Signature
+from keras_bert_layers.export import Signature, onnx
+from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
 from keras_bert_layers.layers import ScalarMix
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import WordAligner
@@ -21,8 +24,8 @@ from keras_bert_layers.tasks.graphs.parts import check_sizes
 from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
 from keras_bert_layers.tasks.inputs.features import single_texts
 from keras_bert_layers.tasks.prediction import Predictor
+from keras_bert_layers.tasks.serving.export import export_task
 from keras_bert_layers.tasks.serving.signatures import signature_of_vectors
-from keras_bert_layers.tasks.task import Task
 
 
 class TextUnit(NamedTuple):
@@ -92,7 +95,6 @@ class Features:
         google-research/bert.
     """
 
-    export, onnx_functions = Task.export, Task.onnx_functions
     (from_config,) = unavailable("An export has the dtype of the backbone: load it in another one.", 1)
 
     def __init__(
@@ -119,7 +121,7 @@ class Features:
         self.combine, self.pooling = combine, pooling
         self.network = feature_model(backbone, self.layers, combine, pooling if per == "text" else None)
         self.dim = int(self.network.output.shape[-1])
-        self._predictor = Predictor(self.network)
+        self.predictor = Predictor(self.network)
         # What an export reads of a task.
         self.dtype_policy, self.count_params = backbone.dtype_policy, backbone.count_params
         self._flatten_layers = backbone._flatten_layers
@@ -146,11 +148,11 @@ class Features:
         Raises:
             TypeError, ValueError: what is not text; the message names the row.
         """
-        return self._predictor.predict(self._inputs, texts, batch_size, verbose=verbose)
+        return self.predictor.predict(self._inputs, texts, batch_size, verbose=verbose)
 
     def predict_stream(self, texts: Any, batch_size: int | None = None, verbose: Any = 0) -> Iterator[np.ndarray]:
         """The features of each text one by one, for more texts than fit into memory; arguments as in `predict`."""
-        return self._predictor.stream(self._inputs, texts, batch_size, None, verbose=verbose)
+        return self.predictor.stream(self._inputs, texts, batch_size, None, verbose=verbose)
 
     def tokens(self, texts: Any) -> list[list[TextUnit]]:
         """The tokens of each text, those that `per="token"` gives vectors of.
@@ -182,6 +184,26 @@ class Features:
             [TextUnit(text[start:end].decode("utf-8", "replace"), start, end) for start, end in spans if start >= 0]
             for text, spans in zip(texts, np.stack([found.starts, found.ends], axis=-1).tolist(), strict=True)
         ]
+
+    def export(
+        self,
+        filepath: str | PathLike[str],
+        format: str = "tf_saved_model",  # noqa: A002 - Keras's name
+        verbose: bool | None = None,
+        *,
+        dtype: str | None = None,
+        version: int | str | None = None,
+        max_bytes: int | None = DEFAULT_MAX_BYTES,
+        warm_up: bool = True,
+        signatures: Sequence[str] = (),
+    ) -> Path:
+        """Writes a SavedModel that takes strings, as `Task.export`, with the same arguments."""
+        options: dict[str, Any] = {"dtype": dtype, "version": version, "max_bytes": max_bytes, "warm_up": warm_up}
+        return export_task(self, filepath, format, signatures=signatures, verbose=bool(verbose), **options)
+
+    def onnx_functions(self) -> onnx.Functions:
+        """The functions of strings that an ONNX file may have as its signature, by name: none."""
+        return {}
 
     def text_inputs(self) -> dict[str, Any]:
         """The string inputs of the exported model: name -> `(shape, dtype)`."""

@@ -7,6 +7,7 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.export import onnx
 from keras_bert_layers.metrics import MaskedAccuracy, Perplexity
 from keras_bert_layers.preprocessing.masking.masking import Masking
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
@@ -121,7 +122,13 @@ class BertMaskedLM(Task):
         """The share of masked tokens predicted correctly, `"accuracy"`, and the `"perplexity"`."""
         return [MaskedAccuracy(), Perplexity()]
 
-    onnx_functions, onnx_outputs = onnx_functions, onnx_outputs
+    def onnx_functions(self) -> onnx.Functions:
+        """The signature `serving_default`."""
+        return onnx_functions(self)
+
+    def onnx_outputs(self, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
+        """`logits` for rows of ids in an ONNX file, of all tokens."""
+        return onnx_outputs(self, model, rows)
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Texts to `token` and `probability`."""

@@ -10,6 +10,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.export import onnx
 from keras_bert_layers.layers import NextSentenceHead
 from keras_bert_layers.metrics import MaskedAccuracy, Perplexity
 from keras_bert_layers.preprocessing.masking.masking import Masking
@@ -118,7 +119,9 @@ class BertPretrainer(Task):
         """The `"accuracy"` and `"perplexity"` of the masked tokens, and the `"accuracy"` of the pairs."""
         return {MASKED_LM: [MaskedAccuracy(), Perplexity()], NEXT_SENTENCE: [MaskedAccuracy()]}
 
-    onnx_functions = onnx_functions
+    def onnx_functions(self) -> onnx.Functions:
+        """The signature `serving_default`."""
+        return onnx_functions(self)
 
     def serve(self, *texts: Any) -> dict[str, Any]:
         """Pairs of texts to `is_next_probability`, and to `token` and `probability` for the masks in both."""

@@ -132,7 +132,20 @@ class BertQuestionAnswerer(Task):
         doc="No answer is given if its score exceeds that of the best answer by more than this; None: always answer.",
     )
 
-    attribute, _rows_to_attribute = attribute, span_rows
+    def attribute(
+        self,
+        texts: Any,
+        target: Any = None,
+        *,
+        baseline: str = "pad",
+        tolerance: float = 1e-3,
+        max_steps: int = 256,
+    ) -> Any:
+        """Scores the tokens of texts by how much each raised the best span.
+
+        `tasks.serving.attribution.attribute` documents the arguments, errors and what it returns.
+        """
+        return attribute(self, span_rows, texts, target, baseline=baseline, tolerance=tolerance, max_steps=max_steps)
 
     def default_loss(self) -> Any:
         """Cross entropy of the start and of the end, over [CLS] and the context; the default loss is their mean."""

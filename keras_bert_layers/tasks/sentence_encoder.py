@@ -14,11 +14,12 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
-from keras_bert_layers.tasks import comparing
+from keras_bert_layers.tasks.comparison import Comparison
+from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
 from keras_bert_layers.tasks.graphs.parts import check_parts
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors, projection_layers
 from keras_bert_layers.tasks.inputs import ComparedInputs
-from keras_bert_layers.tasks.serving.prompts import Prompts, default_prompt, predict_with_prompt, prompts_by_name
+from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.task import Task
 
 
@@ -122,16 +123,85 @@ class BertSentenceEncoder(Task):
         self.projection_activation = as_given(projection_activation)
         self.truncate_dim = truncate_dim
         self.temperature = temperature
-        comparing.add_metrics(self)
+        self._comparison = Comparison(self)
+        self._correlation = self._comparison.correlation
+        self._accuracy = self._comparison.accuracy
         self.compile()
 
-    prompts = prompts_by_name
-    default_prompt = default_prompt
-    predict = predict_with_prompt
-    similarity = comparing.similarity
-    compute_loss = comparing.compute_loss
-    compute_metrics = comparing.compute_metrics
-    get_metrics_result = comparing.get_metrics_result
+    @property
+    def prompts(self) -> dict[str, str] | None:
+        """The prompts by name; None for none."""
+        return dict(self._prompts.by_name) or None
+
+    @property
+    def default_prompt(self) -> str | None:
+        """The name of the prompt before every text, or None."""
+        return self._prompts.default
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        *,
+        max_tokens_per_batch: int | None = None,
+        prompt: str | None = None,
+    ) -> Any:
+        """The vectors of texts, or the cosines of pairs, as NumPy arrays.
+
+        Args:
+            x: texts, or pairs of texts; see `Task.predict`, also for the other arguments.
+            batch_size: the most rows per step.
+            verbose: Keras's progress bar.
+            steps: the first so many batches.
+            callbacks: as in Keras.
+            max_tokens_per_batch: the most tokens per step.
+            prompt: replaces the default one before texts: a name of `prompts`, or a text; `""` for none.
+        """
+        pipeline = self._prompts.pipeline(self, prompt, x)
+        options = {"verbose": verbose, "steps": steps, "callbacks": callbacks}
+        return self.predictor.predict(pipeline, x, batch_size, max_tokens_per_batch, **options)
+
+    def similarity(self, first: Any, second: Any, batch_size: int | None = None) -> np.ndarray:
+        """The cosine similarity of each text, or vector, with each of a second list.
+
+        Args:
+            first: a list of texts, one text, or vectors `(rows, vector_dim)` as `predict` returns them.
+            second: the same.
+            batch_size: texts per step.
+
+        Returns:
+            Float32 `(first rows, second rows)`, in [-1, 1]; one row or column for a single text or vector.
+
+        Examples:
+            >>> import keras_bert_layers as kbl
+            >>> config = kbl.BertConfig(vocabulary_size=6, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+            >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cat", "dog"])
+            >>> backbone, preprocessor = kbl.BertBackbone(config), kbl.BertPreprocessor(tokenizer)
+            >>> encoder = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
+            >>> encoder.similarity("cat", ["cat", "dog"]).shape
+            (1, 2)
+        """
+        return self._comparison.similarity(first, second, batch_size)
+
+    @on_real_rows
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """The compiled loss, on cosines if the labels are similarities; cross entropy for pairs without labels."""
+        compiled = functools.partial(super().compute_loss, x=x, training=training)
+        return self._comparison.loss(compiled, y, y_pred, sample_weight)
+
+    @on_real_rows
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """The metrics for this kind of data, on the same values as the loss."""
+        return self._comparison.metrics(super().compute_metrics, x, y, y_pred, sample_weight)
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        """The results of the metrics for the kind of data of the last batch."""
+        return self._comparison.results()
 
     def encode_queries(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes queries: `predict` with the prompt `"query"`, or without a prompt if there is none of that name.

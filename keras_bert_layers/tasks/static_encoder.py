@@ -1,13 +1,16 @@
 """Static embeddings: the vector of a text is the mean of the vectors of its tokens."""
 
+import functools
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks import comparing
+from keras_bert_layers.tasks.comparison import Comparison
+from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
 from keras_bert_layers.tasks.graphs.parts import check_parts
 from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.graphs.vectors import scaling
@@ -72,15 +75,51 @@ class BertStaticEncoder(Task):
         pipeline = ComparedInputs("BertStaticEncoder", preprocessor, backbone.config.hidden_dim)
         pipeline.block_rows, pipeline.tokens_per_step = 2**14, 2**17
         super().__init__(backbone, pipeline, outputs=outputs, name=name)
-        comparing.add_metrics(self)
+        self._comparison = Comparison(self)
+        self._correlation = self._comparison.correlation
+        self._accuracy = self._comparison.accuracy
         self.normalize = normalize
         self.temperature = temperature
         self.compile()
 
-    similarity = comparing.similarity
-    compute_loss = comparing.compute_loss
-    compute_metrics = comparing.compute_metrics
-    get_metrics_result = comparing.get_metrics_result
+    def similarity(self, first: Any, second: Any, batch_size: int | None = None) -> np.ndarray:
+        """The cosine similarity of each text, or vector, with each of a second list.
+
+        Args:
+            first: a list of texts, one text, or vectors `(rows, vector_dim)` as `predict` returns them.
+            second: the same.
+            batch_size: texts per step.
+
+        Returns:
+            Float32 `(first rows, second rows)`, in [-1, 1]; one row or column for a single text or vector.
+
+        Examples:
+            >>> import keras_bert_layers as kbl
+            >>> config = kbl.BertConfig(vocabulary_size=6, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
+            >>> tokenizer = kbl.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cat", "dog"])
+            >>> backbone, preprocessor = kbl.BertBackbone(config), kbl.BertPreprocessor(tokenizer)
+            >>> encoder = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
+            >>> encoder.similarity("cat", ["cat", "dog"]).shape
+            (1, 2)
+        """
+        return self._comparison.similarity(first, second, batch_size)
+
+    @on_real_rows
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """The compiled loss, on cosines if the labels are similarities; cross entropy for pairs without labels."""
+        compiled = functools.partial(super().compute_loss, x=x, training=training)
+        return self._comparison.loss(compiled, y, y_pred, sample_weight)
+
+    @on_real_rows
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """The metrics for this kind of data, on the same values as the loss."""
+        return self._comparison.metrics(super().compute_metrics, x, y, y_pred, sample_weight)
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        """The results of the metrics for the kind of data of the last batch."""
+        return self._comparison.results()
 
     def default_loss(self) -> keras.losses.Loss:
         """As that of a `BertSentenceEncoder`."""

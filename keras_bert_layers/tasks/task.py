@@ -17,15 +17,16 @@ from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
 from keras_bert_layers.tasks import _saving as saving
 from keras_bert_layers.tasks.feeding.columns import holds_text
-from keras_bert_layers.tasks.feeding.global_batches import call, on_real_rows
-from keras_bert_layers.tasks.graphs.parts import backbones_of, preprocessor_of_pipeline
+from keras_bert_layers.tasks.feeding.global_batches import model_inputs, on_real_rows
+from keras_bert_layers.tasks.graphs.parts import backbones_of, replace_preprocessor
 from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.prediction import Predictor
 from keras_bert_layers.tasks.serving import answers
 from keras_bert_layers.tasks.serving.export import export_task
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
-from keras_bert_layers.tasks.training.trainer import Trainer, compute_metrics, symbolic_build
+from keras_bert_layers.tasks.training.trainer import Trainer, batch_of_one_device
+from keras_bert_layers.tasks.training.training_place import TrainingPlace
 
 
 class Task(keras.Model):
@@ -66,23 +67,36 @@ class Task(keras.Model):
         name: str | None = None,
     ):
         super().__init__(inputs=backbone.input if inputs is None else inputs, outputs=outputs, name=name)
-        self._predictor = Predictor(self, parts)
-        self._trainer = Trainer(self)
+        self.predictor = Predictor(self, parts)
+        self.trainer = Trainer(self)
         self.pipeline = pipeline
         self.backbone = backbone
         self.preprocessor = pipeline.preprocessor
         self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
 
-    #: How far training is; Keras saves it with the weights, under this name.
-    _training_place = property(lambda task: task._trainer.place)
-    preprocessor = preprocessor_of_pipeline
-    #: What is read of a text longer than `max_length`: a `HeadTail` or a `Windows`; None cuts it.
-    long_texts = property(lambda task: task.pipeline.long_texts)
+    @property
+    def _training_place(self) -> TrainingPlace:
+        """How far training is; Keras saves it with the weights, under this name."""
+        return self.trainer.place
+
+    @property
+    def preprocessor(self) -> Any:
+        """Turns text into ids; None for a task that takes ids only."""
+        return self.pipeline.preprocessor
+
+    @preprocessor.setter
+    def preprocessor(self, preprocessor: Any) -> None:
+        replace_preprocessor(self, preprocessor)
+
+    @property
+    def long_texts(self) -> Any:
+        """What is read of a text longer than `max_length`: a `HeadTail` or a `Windows`; None cuts it."""
+        return self.pipeline.long_texts
 
     def forget_traces(self) -> None:
         """Drops all traced functions; called by whatever changes the model, its labels or its answers."""
-        self._predictor.forget()
-        self.pipeline.forget_traces()
+        self.predictor.forget()
+        self.pipeline.batches.forget()
 
     def default_loss(self) -> Any:
         """The loss of `compile(loss="auto")`."""
@@ -104,7 +118,10 @@ class Task(keras.Model):
         unused = {id(weight) for backbone in backbones for weight in backbone.get_layer("pooler").weights}
         return [weight for weight in weights if id(weight) not in unused]
 
-    trainable_variables = trainable_weights  # the layers hold no others
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """The same; the layers hold no others."""
+        return self.trainable_weights
 
     def compile(
         self,
@@ -132,15 +149,25 @@ class Task(keras.Model):
         """
         options = {"run_eagerly": run_eagerly, "steps_per_execution": steps_per_execution, "loss_weights": loss_weights}
         options |= {"jit_compile": jit_compile, "auto_scale_loss": auto_scale_loss}
-        self._trainer.compile(optimizer, loss, metrics, weighted_metrics, **options)
+        self.trainer.compile(optimizer, loss, metrics, weighted_metrics, **options)
 
     @property
     def metrics(self) -> list[Any]:
         """Keras's metrics, and the number of tokens if a `TokenRate` counts them."""
-        return self._trainer.with_token_count(super().metrics)
+        return self.trainer.with_token_count(super().metrics)
 
-    compute_loss = on_real_rows(keras.Model.compute_loss)
-    compute_metrics = on_real_rows(compute_metrics)
+    @on_real_rows
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """The loss of a step, as `keras.Model.compute_loss`."""
+        return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+
+    @on_real_rows
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
+        self.trainer.add_tokens(x)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def fit(
         self,
@@ -195,7 +222,7 @@ class Task(keras.Model):
         options |= {"class_weight": class_weight, "initial_epoch": initial_epoch, "steps_per_epoch": steps_per_epoch}
         options |= {"validation_steps": validation_steps, "validation_batch_size": validation_batch_size}
         options |= {"validation_freq": validation_freq, "group_by_length": group_by_length}
-        return self._trainer.fit(x, y, sample_weight, **options)
+        return self.trainer.fit(x, y, sample_weight, **options)
 
     def evaluate(
         self,
@@ -211,17 +238,17 @@ class Task(keras.Model):
     ) -> Any:
         """Loss and metrics, as `keras.Model.evaluate`; `x`, `y`, `batch_size` and `sample_weight` as in `fit`."""
         options = {"verbose": verbose, "steps": steps, "callbacks": callbacks, "return_dict": return_dict}
-        return self._trainer.evaluate(x, y, batch_size, sample_weight, **options, **kwargs)
+        return self.trainer.evaluate(x, y, batch_size, sample_weight, **options, **kwargs)
 
     def train_on_batch(
         self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, return_dict: bool = False
     ) -> Any:
         """One step on one batch, as `keras.Model.train_on_batch`; lists or arrays of text, or ids."""
-        return self._trainer.train_on_batch(x, y, sample_weight, class_weight, return_dict)
+        return self.trainer.train_on_batch(x, y, sample_weight, class_weight, return_dict)
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
         """Loss and metrics of one batch, as `keras.Model.test_on_batch`; `x` as in `train_on_batch`."""
-        return self._trainer.test_on_batch(x, y, sample_weight, return_dict)
+        return self.trainer.test_on_batch(x, y, sample_weight, return_dict)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The model's outputs for token ids; text is refused, as a call may be compiled."""
@@ -230,7 +257,9 @@ class Task(keras.Model):
             raise TypeError(checks.message(type(self).__name__, "inputs", "be token ids", type(inputs), cure))
         return super().__call__(inputs, *args, **kwargs)
 
-    call = call
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None, **kwargs: Any) -> Any:
+        """The outputs for a batch of ids, without the input that says which rows only pad it."""
+        return super().call(model_inputs(inputs), training=training, mask=mask, **kwargs)
 
     def predict(
         self,
@@ -265,7 +294,7 @@ class Task(keras.Model):
             TypeError, ValueError: text that is not strings (the message names the row), or of another kind.
         """
         options = {"verbose": verbose, "steps": steps, "callbacks": callbacks}
-        return self._predictor.predict(self.pipeline, x, batch_size, max_tokens_per_batch, **options)
+        return self.predictor.predict(self.pipeline, x, batch_size, max_tokens_per_batch, **options)
 
     def predict_stream(
         self, x: Any, batch_size: int | None = None, *, max_tokens_per_batch: int | None = None, verbose: Any = 0
@@ -283,11 +312,11 @@ class Task(keras.Model):
         Raises:
             TypeError, ValueError: as `predict`. Errors of `x` itself are passed on unchanged.
         """
-        return self._predictor.stream(self.pipeline, x, batch_size, max_tokens_per_batch, verbose=verbose)
+        return self.predictor.stream(self.pipeline, x, batch_size, max_tokens_per_batch, verbose=verbose)
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for one batch, as `keras.Model.predict_on_batch`; lists or arrays of text, or ids."""
-        return self._predictor.predict_on_batch(self.pipeline, x)
+        return self.predictor.predict_on_batch(self.pipeline, x)
 
     def answer(self, x: Any, batch_size: int = 32) -> dict[str, Any]:
         """The answers of the exported model's `serving_default`, without an export, `max_bytes` and `"bytes_cut"`.
@@ -318,7 +347,7 @@ class Task(keras.Model):
 
     def run(self, ids: dict[str, Any], part: str | None = None) -> Any:
         """The outputs of the model (or of a part) as TensorFlow tensors, for answers; eager on other backends."""
-        return self._predictor.run(self.pipeline.model_inputs(ids), part or self.part)
+        return self.predictor.run(self.pipeline.model_inputs(ids), part or self.part)
 
     def export(
         self,
@@ -361,20 +390,44 @@ class Task(keras.Model):
         options: dict[str, Any] = {"dtype": dtype, "version": version, "max_bytes": max_bytes, "warm_up": warm_up}
         return export_task(self, filepath, format, signatures=signatures, verbose=bool(verbose), **options)
 
-    onnx_functions, onnx_outputs = onnx.no_functions, onnx.last_hidden_state
+    def onnx_functions(self) -> onnx.Functions:
+        """The functions of strings that an ONNX file may have as its signature, by name: none."""
+        return {}
+
+    def onnx_outputs(self, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
+        """`last_hidden_state` for rows of ids in an ONNX file, as transformers names it in its exports."""
+        return onnx.last_hidden_state(model, rows)
+
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_task(source, task)`.")
-    _run_through_graph = keras_models.run_through_graph
-    _maybe_symbolic_build = symbolic_build
-    save, quantize = atomic_save.save, keras_models.quantize
+
+    def _run_through_graph(self, inputs: Any, **functions: Any) -> Any:
+        return keras_models.run_through_graph(self, inputs, **functions)
+
+    def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
+        # Under `tf.distribute`, Keras would add the parts of all devices, which fails if they are unequal.
+        if iterator is not None and self._distribute_strategy is not None:
+            data_batch = batch_of_one_device(self._distribute_strategy, iterator)
+            iterator = None
+        super()._maybe_symbolic_build(iterator, data_batch)
+
+    def quantize(self, mode: str | None = None, config: Any = None, **options: Any) -> None:
+        """Quantizes the dense layers, as `keras.Model.quantize`, to "int8", "int4" or "float8"."""
+        keras_models.quantize(self, mode, config, **options)
+
+    def save(
+        self, filepath: str | PathLike[str], overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
+    ) -> None:
+        """Writes a `.keras` file, as `keras.Model.save`; a file there is replaced when the new one is complete."""
+        atomic_save.save(self, filepath, overwrite, zipped, **kwargs)
 
     def save_weights(self, filepath: str | PathLike[str], overwrite: bool = True, **options: Any) -> None:
         """Writes the weights, as `keras.Model.save_weights`; a file there is replaced when the new one is complete."""
-        self._trainer.follow_layers()
+        self.trainer.follow_layers()
         atomic_save.save_weights(self, filepath, overwrite, **options)
 
     def load_weights(self, filepath: str | PathLike[str], **options: Any) -> None:
         """Reads the weights, as `keras.Model.load_weights`, and the optimizer's state if the file has it."""
-        self._trainer.follow_layers()
+        self.trainer.follow_layers()
         super().load_weights(filepath, **options)
 
     def get_config(self) -> dict[str, Any]:
@@ -389,7 +442,7 @@ class Task(keras.Model):
 
     def get_compile_config(self) -> dict[str, Any]:
         """How the model is compiled, whether its optimizer has state yet, and which layers are frozen."""
-        self._trainer.follow_layers()
+        self.trainer.follow_layers()
         return saving.with_training_state(self, super().get_compile_config())
 
     def compile_from_config(self, config: dict[str, Any]) -> None:

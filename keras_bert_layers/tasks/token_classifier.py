@@ -159,7 +159,20 @@ class BertTokenClassifier(Task):
         self._aggregation = aggregation
         self.forget_traces()
 
-    attribute, _rows_to_attribute = attribute, tag_rows
+    def attribute(
+        self,
+        texts: Any,
+        target: Any = None,
+        *,
+        baseline: str = "pad",
+        tolerance: float = 1e-3,
+        max_steps: int = 256,
+    ) -> Any:
+        """Scores the tokens of texts by how much each raised a tag of a word.
+
+        `tasks.serving.attribution.attribute` documents the arguments, errors and what it returns.
+        """
+        return attribute(self, tag_rows, texts, target, baseline=baseline, tolerance=tolerance, max_steps=max_steps)
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the tags, the mean over the words; with `crf`, of whole rows, divided by the words."""
@@ -243,14 +256,14 @@ class BertTokenClassifier(Task):
             self.pipeline.require_words(columns)
             found = self.pipeline.word_logits(columns, run)
             specs = (tf.TensorSpec([None, None, len(self.tag_names)]), tf.TensorSpec([None, None], tf.bool))
-            decode = self._predictor.traced_once(self._decode, specs)
+            decode = self.predictor.traced_once(self._decode, specs)
             tags = ops.convert_to_numpy(decode(found.logits, found.is_word)[0])
             rows = zip(tags, found.is_given, found.is_last, strict=True)
             return [[self.tag_names[tag] for tag in whole_tags[row[first], row[last]]] for row, first, last in rows]
 
         options = {"batch_size": batch_size, "verbose": 0, **kwargs}
         return list(
-            itertools.chain.from_iterable(self._predictor.blocks(self.pipeline, words, compute=compute, **options))
+            itertools.chain.from_iterable(self.predictor.blocks(self.pipeline, words, compute=compute, **options))
         )
 
     def onnx_functions(self) -> onnx.Functions:

@@ -80,7 +80,7 @@ class ReliabilityDiagram(Picture):
         checks.instance(cls.__name__, "model", model, BertClassifier)
         if model.problem_type == "regression":
             raise ValueError(checks.message(cls.__name__, "problem_type", "have probabilities", model.problem_type))
-        columns, y, _ = model.pipeline.checked(x, labels, None)
+        columns, y, _ = model.pipeline.batches.checked(x, labels, None)
         logits, y = keras.ops.convert_to_tensor(model.predict(columns, verbose=0)), np.asarray(y)
         if model.problem_type == "multi_label_classification":
             return cls(keras.ops.convert_to_numpy(keras.ops.sigmoid(logits)).ravel(), y.ravel() > 0.5, **options)

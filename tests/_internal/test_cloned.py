@@ -48,8 +48,8 @@ def test_a_task_with_parts(backbone, preprocessor):
     clone = keras.models.clone_model(encoder)
     assert type(clone) is BertDualEncoder
     ids = preprocessor(TEXTS)
-    assert clone._predictor.part("query")(ids).shape == (2, 15)
-    assert clone._predictor.part("query") is not encoder._predictor.part("query")
+    assert clone.predictor.part("query")(ids).shape == (2, 15)
+    assert clone.predictor.part("query") is not encoder.predictor.part("query")
 
 
 def scaled_inputs(model):

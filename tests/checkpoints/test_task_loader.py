@@ -231,7 +231,7 @@ def test_dtype_bfloat16(classifier, huggingface):
 @pytest.mark.slow
 def test_saved_task(checkpoint, tmp_path):
     task, path = load_task(checkpoint, "classifier", num_classes=2), tmp_path / "task.keras"
-    ids, labels, _ = task.pipeline.one_batch(TEXTS, [1, 0, 1])
+    ids, labels, _ = task.pipeline.batches.one(TEXTS, [1, 0, 1])
     task.train_on_batch(ids, labels)
     task.save(path)
     again = load_task(path, "classifier")

@@ -54,7 +54,7 @@ def train_eagerly(trains_and_evaluates_eagerly):
 
     def train(task, x, y, *, steps):
         trains_and_evaluates_eagerly(task)
-        ids, labels, _ = task.pipeline.one_batch(x, y)
+        ids, labels, _ = task.pipeline.batches.one(x, y)
         logs = []
         for _ in range(steps):
             task.reset_metrics()

@@ -122,13 +122,13 @@ def as_pandas(values):
 
 @pytest.mark.parametrize("kind", [np.array, tf.constant, as_pandas], ids=["numpy", "tensor", "pandas"])
 def test_every_kind_of_column_is_the_same_data(classifier, logits, kind):
-    batch = classifier.pipeline.one_batch(kind(TEXTS), kind(LABELS))
-    keras.tree.map_structure(np.testing.assert_array_equal, batch, classifier.pipeline.one_batch(TEXTS, LABEL_NAMES))
+    batch = classifier.pipeline.batches.one(kind(TEXTS), kind(LABELS))
+    keras.tree.map_structure(np.testing.assert_array_equal, batch, classifier.pipeline.batches.one(TEXTS, LABEL_NAMES))
     np.testing.assert_allclose(classifier.predict_on_batch(kind(TEXTS)), logits, atol=TRACE_TOLERANCE)
 
 
 def test_dataset_of_text(still):
-    expected = still.pipeline.one_batch(TEXTS, LABELS)[:2]
+    expected = still.pipeline.batches.one(TEXTS, LABELS)[:2]
     for labels in (LABELS, LABEL_NAMES):
         dataset = tf.data.Dataset.from_tensor_slices((TEXTS, labels)).batch(7)
         (batch,) = still.pipeline.batches(dataset).as_numpy_iterator()

@@ -56,7 +56,7 @@ def our_results(task, texts, labels):
     """The same from one of our tasks, given raw text."""
     head = task.layers[-1].dense
     head.kernel.assign(draw_head(head.kernel.shape[-1]))
-    ids, labels, _ = task.pipeline.one_batch(texts, labels)
+    ids, labels, _ = task.pipeline.batches.one(texts, labels)
     backbone = {weight.path: weight for weight in task.backbone.weights}
     weights = head.kernel, backbone["pooler/dense/kernel"], backbone["embedding/token_embedding"]
     with tf.GradientTape() as tape:

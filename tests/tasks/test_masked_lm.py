@@ -81,7 +81,7 @@ class TestMasks:
 
     def test_sample_weight(self, masked_lm):
         weights = np.arange(7.0)
-        _, _, found = masked_lm.pipeline.one_batch(TEXTS, None, weights)
+        _, _, found = masked_lm.pipeline.batches.one(TEXTS, None, weights)
         np.testing.assert_array_equal(found[:, 0], weights)
 
     def test_training_text_is_read_as_the_reference_reads_it(self, masked_lm, preprocessor):

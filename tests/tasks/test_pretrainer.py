@@ -140,7 +140,7 @@ class TestNumbers:
         pretrainer.reset_metrics()
         found = keras.Model.test_on_batch(pretrainer, inputs, labels, sample_weight=weights, return_dict=True)
         assert found == pytest.approx(expected, rel=TRACE_TOLERANCE)
-        _, labels, weights = pretrainer.pipeline.one_batch(PAIRS, LABELS, np.arange(7.0))
+        _, labels, weights = pretrainer.pipeline.batches.one(PAIRS, LABELS, np.arange(7.0))
         assert labels["next_sentence"].tolist() == LABELS
         np.testing.assert_array_equal(weights["masked_lm"][:, 0], np.arange(7.0))
         np.testing.assert_array_equal(weights["next_sentence"], np.arange(7.0))

@@ -61,7 +61,7 @@ def windows(answerer):
 @pytest.fixture(scope="module")
 def labels(answerer):
     """The places of starts and ends in all windows of X."""
-    return {side: answerer.pipeline.one_batch(X, Y)[1][side] for side in SIDES}
+    return {side: answerer.pipeline.batches.one(X, Y)[1][side] for side in SIDES}
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +177,7 @@ class TestTraining:
         weights = np.arange(5.0)
         dataset = tf.data.Dataset.from_tensor_slices((X, y, weights)).batch(5)
         (step,) = answerer.pipeline.batches(dataset).as_numpy_iterator()
-        for ids, found, weight in (step, answerer.pipeline.one_batch(X, dictionaries, weights)):
+        for ids, found, weight in (step, answerer.pipeline.batches.one(X, dictionaries, weights)):
             np.testing.assert_array_equal(ids["token_ids"], windows["token_ids"])
             np.testing.assert_array_equal(weight, weights[windows["rows"]])
             for side in SIDES:

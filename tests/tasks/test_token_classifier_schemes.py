@@ -73,10 +73,10 @@ def tagger(make):
 def test_it_learns_each_scheme(make, scheme, crf):
     classifier = make(NAMES[scheme], crf=crf)
     assert classifier.scheme == scheme
-    _, by_word, _ = classifier.pipeline.one_batch(WORDS, TAGS[scheme])
+    _, by_word, _ = classifier.pipeline.batches.one(WORDS, TAGS[scheme])
     assert (np.asarray(by_word["tags"]) == -100).sum() == 1  # of 5 and 6 words
     if scheme != "labels":
-        _, by_span, _ = classifier.pipeline.one_batch(TEXTS, SPANS)
+        _, by_span, _ = classifier.pipeline.batches.one(TEXTS, SPANS)
         np.testing.assert_array_equal(by_span["tags"], by_word["tags"])
     classifier.compile(optimizer=keras.optimizers.Adam(0.02))
     classifier.fit(WORDS * 100, TAGS[scheme] * 100, batch_size=4, shuffle=False, verbose=0)

@@ -17,7 +17,6 @@ from keras_bert_layers.export.onnx.onnx_file import (
     Functions,
     OnnxModel,
     last_hidden_state,
-    no_functions,
     write_onnx,
     write_onnx_of_ids,
 )
@@ -47,7 +46,6 @@ __all__ = [
     "entities",
     "last_hidden_state",
     "layer_norm",
-    "no_functions",
     "outputs_of_tokens",
     "pooled",
     "softmax",

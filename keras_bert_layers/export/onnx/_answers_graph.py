@@ -181,6 +181,50 @@ def best_spans(
     """
     graph, characters, num_rows = logits.graph, tokens.characters, tokens.splits.size() - 1
     starts, ends = logits.take(0, 2), logits.take(1, 2)
+    row, first, end, score = _spans_of_windows(
+        starts, ends, windows, tokens, num_best=num_best, max_answer_length=max_answer_length
+    )
+    # One integer for row, start and end. One more row, with one span, so that nothing below is empty.
+    longest = characters.ends.reduced("Max") + 1
+    key = (row * longest + characters.starts.take(first)) * longest + characters.ends.take(end)
+    key = graph.concat([key, (num_rows * longest * longest).column(0)])
+    first, end = (graph.concat([each, graph.constant([0])]) for each in (first, end))
+    score = graph.concat([score, graph.constant([_NEVER], FLOAT)])
+    different, chosen, index, _ = graph.add("Unique", key, outputs=[INT64] * 4, sorted=0)
+    best = different.filled(2 * _NEVER, FLOAT).scattered(index, score, "max")
+    order = _by_row(different // longest // longest, best)
+    rows = (different // longest // longest).take(order)
+    places = columns_of(rows, num_rows + 1, graph.constant(num_best)).slice(0, NONE)
+    chosen = chosen.take(order)
+    first, end, best = first.take(chosen), end.take(chosen), best.take(order)
+    scores = laid_out(best, places, _NEVER)  # [B, num_best]
+    no_answer = graph.range(num_rows).filled(-_NEVER, FLOAT)
+    of_windows = starts.take(0, 1) + ends.take(0, 1)
+    no_answer = no_answer.scattered(windows.text_of, of_windows, "min")
+    probabilities = softmax(graph.concat([scores, no_answer.column()], 1))
+    return {
+        "answer": laid_out(substrings(characters, first, end), places, ""),
+        "score": (places >= 0).where(probabilities.slice(0, NONE, 1), NONE),
+        "start": laid_out(characters.starts.take(first).cast(INT32), places, NONE),
+        "end": laid_out(characters.ends.take(end).cast(INT32), places, NONE),
+        "no_answer_probability": probabilities.take(NONE, 1),
+        "no_answer_score": (no_answer - scores.take(0, 1)).minimum(_LARGEST_SCORE),
+    }
+
+
+def _by_row(rows: Tensor, scores: Tensor) -> Tensor:
+    """The order of values from the first row to the last, and in a row from the highest score to the lowest."""
+    count = rows.size().column(0)
+    _, order = rows.graph.add("TopK", scores, count, outputs=[FLOAT, INT64])  # equal values keep their order
+    _, by_row = rows.graph.add("TopK", rows.take(order), count, outputs=[INT64] * 2, largest=0)
+    return order.take(by_row)
+
+
+def _spans_of_windows(
+    starts: Tensor, ends: Tensor, windows: Windows, tokens: Tokens, *, num_best: int, max_answer_length: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The best spans of each window: the row, the first and the last character, and the score of each `[spans]`."""
+    graph = starts.graph
     is_context, sequence = windows.places >= 0, starts.size(1)
     starts_inside, ends_inside = is_context.where(starts, _NEVER), is_context.where(ends, _NEVER)
     after = graph.constant(np.array([0, 0, 0, max_answer_length - 1]))
@@ -199,36 +243,7 @@ def best_spans(
     row, score = row.compress(is_span), scores.compress(is_span)
     first = tokens.firsts.take(all_places.take((window + first_token).compress(is_span)))
     end = tokens.lasts.take(all_places.take((window + last_token).compress(is_span)))
-    # One integer for row, start and end. One more row, with one span, so that nothing below is empty.
-    longest = characters.ends.reduced("Max") + 1
-    key = (row * longest + characters.starts.take(first)) * longest + characters.ends.take(end)
-    key = graph.concat([key, (num_rows * longest * longest).column(0)])
-    first, end = (graph.concat([each, graph.constant([0])]) for each in (first, end))
-    score = graph.concat([score, graph.constant([_NEVER], FLOAT)])
-    different, chosen, index, _ = graph.add("Unique", key, outputs=[INT64] * 4, sorted=0)
-    best = different.filled(2 * _NEVER, FLOAT).scattered(index, score, "max")
-    count = different.size().column(0)
-    _, order = graph.add("TopK", best, count, outputs=[FLOAT, INT64])  # equal values keep their order
-    _, by_row = graph.add("TopK", (different // longest // longest).take(order), count, outputs=[INT64] * 2, largest=0)
-    order = order.take(by_row)
-    places = columns_of((different // longest // longest).take(order), num_rows + 1, graph.constant(num_best)).slice(
-        0, NONE
-    )
-    chosen = chosen.take(order)
-    first, end, best = first.take(chosen), end.take(chosen), best.take(order)
-    scores = laid_out(best, places, _NEVER)  # [B, num_best]
-    no_answer = graph.range(num_rows).filled(-_NEVER, FLOAT)
-    of_windows = starts.take(0, 1) + ends.take(0, 1)
-    no_answer = no_answer.scattered(windows.text_of, of_windows, "min")
-    probabilities = softmax(graph.concat([scores, no_answer.column()], 1))
-    return {
-        "answer": laid_out(substrings(characters, first, end), places, ""),
-        "score": (places >= 0).where(probabilities.slice(0, NONE, 1), NONE),
-        "start": laid_out(characters.starts.take(first).cast(INT32), places, NONE),
-        "end": laid_out(characters.ends.take(end).cast(INT32), places, NONE),
-        "no_answer_probability": probabilities.take(NONE, 1),
-        "no_answer_score": (no_answer - scores.take(0, 1)).minimum(_LARGEST_SCORE),
-    }
+    return row, first, end, score
 
 
 def chosen_answers(best: dict[str, Tensor], threshold: float | None) -> dict[str, Tensor]:

@@ -255,12 +255,7 @@ def _largest_inputs(backbone: Any, preprocessor: Any) -> dict[int, np.ndarray]:
     return dict(zip(products.largest, found, strict=True))
 
 
-def no_functions(task: Any) -> Functions:
-    """The signatures that an ONNX file can have: none."""
-    return {}
-
-
-def last_hidden_state(task: Any, model: OnnxModel, rows: Rows) -> dict[str, Answer]:
+def last_hidden_state(model: OnnxModel, rows: Rows) -> dict[str, Answer]:
     """The outputs for rows of ids in an ONNX file, with the names of transformers' exports: `last_hidden_state`."""
     return {"last_hidden_state": Answer(model.hidden(rows), (None, None, None))}
 

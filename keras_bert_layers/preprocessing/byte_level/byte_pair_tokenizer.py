@@ -127,6 +127,14 @@ class BytePairTokenizer(Tokenizer):
             OWNER, ids, roles, special_tokens, stripping_tokens
         )
         self.added_tokens = tuple(added_tokens)
+        self._check_tokens(ids)
+        super().__init__(ids, roles)
+        # The tables are eager tensors even while a graph is built, so that all graphs share one copy.
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._encoder = self._text_encoder(ids)
+
+    def _check_tokens(self, ids: TokenIds) -> None:
+        """Refuses added tokens, bytes and parts of merges that are not in the vocabulary; ValueError."""
         parts = (token for first, second in self._merges for token in (first, second, first + second))
         needed: tuple[tuple[str, str, Iterable[str]], ...] = (
             ("added_tokens", "be in the vocabulary", self.added_tokens),
@@ -137,24 +145,28 @@ class BytePairTokenizer(Tokenizer):
             lacking = next((token for token in tokens if token not in ids), None)
             if lacking is not None:
                 raise ValueError(checks.message(OWNER, argument, rule, lacking))
-        super().__init__(ids, roles)
-        special, added = ({token: ids.id_of(token) for token in each} for each in (self.special_tokens, added_tokens))
-        finding: dict[str, Any] = {"trims": trim_offsets, "keeps_one": add_prefix_space}
-        # The tables are eager tensors even while a graph is built, so that all graphs share one copy.
-        with tf.init_scope(), tf.device("CPU:0"):
-            self._encoder = BytePairTextEncoder(
-                ByteMerges(
-                    [ids.id_of(character) for _, character in sorted(byte_characters().items())],
-                    [(ids.id_of(first), ids.id_of(second)) for first, second in self._merges],
-                    [ids.id_of(first + second) for first, second in self._merges],
-                    {_bytes(token): ids.id_of(token) for token in self._vocabulary if _CHARACTERS.issuperset(token)},
-                ),
-                SpecialTokens(special, self.stripping_tokens, **finding),
-                added=SpecialTokens(added, self.stripping_tokens, **finding),
-                composer=None if normalizer is None else Composer(),
-                add_prefix_space=add_prefix_space,
-                spaces=np.array([*map(_spaces, self._vocabulary)], np.int32) if trim_offsets else None,
-            )
+
+    def _text_encoder(self, ids: TokenIds) -> BytePairTextEncoder:
+        """What encodes texts by the vocabulary and the merges."""
+
+        def found(tokens: Iterable[str]) -> SpecialTokens:
+            options: dict[str, Any] = {"trims": self.trim_offsets, "keeps_one": self.add_prefix_space}
+            return SpecialTokens({token: ids.id_of(token) for token in tokens}, self.stripping_tokens, **options)
+
+        merges = ByteMerges(
+            [ids.id_of(character) for _, character in sorted(byte_characters().items())],
+            [(ids.id_of(first), ids.id_of(second)) for first, second in self._merges],
+            [ids.id_of(first + second) for first, second in self._merges],
+            {_bytes(token): ids.id_of(token) for token in self._vocabulary if _CHARACTERS.issuperset(token)},
+        )
+        return BytePairTextEncoder(
+            merges,
+            found(self.special_tokens),
+            added=found(self.added_tokens),
+            composer=None if self.normalizer is None else Composer(),
+            add_prefix_space=self.add_prefix_space,
+            spaces=np.array([*map(_spaces, self._vocabulary)], np.int32) if self.trim_offsets else None,
+        )
 
     def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
         text = tf.strings.reduce_join(tokens, axis=-1)

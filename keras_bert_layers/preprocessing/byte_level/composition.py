@@ -141,20 +141,7 @@ class Composer:
         self, codes: tf.Tensor, change: tf.Tensor, classes: tf.Tensor, begins_row: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Composes characters in their order: their codes and changes, and whether each stays a character."""
-        before, class_before = (tf.concat([[0], part], 0)[:-1] for part in (codes, classes))
-        keys = tf.cast(before, tf.int64) * _ROW + tf.cast(codes, tf.int64)
-        is_jamo = _is_in(before, _LEADS, _NUM_LEADS) & _is_in(codes, _VOWELS, _NUM_VOWELS)
-        is_jamo |= _is_in(before, _VOWELS, _NUM_VOWELS) & _is_in(codes, _TAILS + 1, _NUM_TAILS - 1)
-        is_linked = ~begins_row & (classes == 0) & (class_before == 0) & (is_jamo | _find(self._links, keys)[0])
-        begins_group = begins_row | ((classes == 0) & ~is_linked)
-        # Of the marks of a class, the first may be composed, and the next ones only where those before it may.
-        begins_class = begins_row | (classes == 0) | (classes != class_before)
-        is_second = (classes > 0) & _looked_up(self._is_second, codes)
-        found = may_be = is_second & begins_class
-        for _ in range(_MOST_MARKS - 1):
-            found = is_second & ~begins_class & tf.concat([[False], found], 0)[:-1]
-            may_be |= found
-        may_be |= is_linked
+        begins_group, may_be = self._candidates(codes, classes, begins_row)
         places, group = tf.where(may_be)[:, 0], tf.cumsum(tf.cast(begins_group, tf.int64)) - 1
         firsts = tf.where(begins_group)[:, 0]
         counted = tf.concat([[0], tf.cumsum(tf.cast(may_be, tf.int64))], 0)
@@ -186,6 +173,24 @@ class Composer:
         most = tf.reduce_max(tf.concat([[-1], turns], 0))
         first = tf.constant(0, tf.int64)
         return tf.while_loop(lambda number, *_: number <= most, turn, (first, *state))[1:4]
+
+    def _candidates(self, codes: tf.Tensor, classes: tf.Tensor, begins_row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Whether each character begins a group, and whether it may be composed with the letter of its group."""
+        before, class_before = (tf.concat([[0], part], 0)[:-1] for part in (codes, classes))
+        keys = tf.cast(before, tf.int64) * _ROW + tf.cast(codes, tf.int64)
+        is_jamo = _is_in(before, _LEADS, _NUM_LEADS) & _is_in(codes, _VOWELS, _NUM_VOWELS)
+        is_jamo |= _is_in(before, _VOWELS, _NUM_VOWELS) & _is_in(codes, _TAILS + 1, _NUM_TAILS - 1)
+        is_linked = ~begins_row & (classes == 0) & (class_before == 0) & (is_jamo | _find(self._links, keys)[0])
+        begins_group = begins_row | ((classes == 0) & ~is_linked)
+        # Of the marks of a class, the first may be composed, and the next ones only where those before it may.
+        begins_class = begins_row | (classes == 0) | (classes != class_before)
+        is_second = (classes > 0) & _looked_up(self._is_second, codes)
+        found = may_be = is_second & begins_class
+        for _ in range(_MOST_MARKS - 1):
+            found = is_second & ~begins_class & tf.concat([[False], found], 0)[:-1]
+            may_be |= found
+        may_be |= is_linked
+        return begins_group, may_be
 
     def _whole(self, first: tf.Tensor, second: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Whether two characters are composed, and to which one."""

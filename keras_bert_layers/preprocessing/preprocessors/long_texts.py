@@ -78,8 +78,14 @@ class HeadTail:
         parts = [tf.ragged.range(starts, starts + head), tf.ragged.range(ends - (kept - head), ends)]
         return tf.gather(ids.flat_values, tf.concat(parts, axis=1))
 
-    get_config = asdict
-    from_config = classmethod(lambda cls, config: cls(**config))
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return asdict(self)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> HeadTail:
+        """The rule of a `get_config` dictionary."""
+        return cls(**config)
 
 
 @register
@@ -160,8 +166,14 @@ class Windows:
         parts = [*(tf.gather(ids, windows.rows) for ids in before), shown]
         return {**preprocessor._framed(parts), WINDOW_ROWS: windows.rows}
 
-    get_config = asdict
-    from_config = classmethod(lambda cls, config: cls(**config))
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return asdict(self)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Windows:
+        """The rule of a `get_config` dictionary."""
+        return cls(**config)
 
 
 def _strings(text: Any) -> Any:

@@ -83,5 +83,12 @@ class CutTexts:
             )
 
 
+def look_for_cuts(data: Any, columns: Any) -> None:
+    """Warns, once, if texts of a kind of data are longer than the model reads."""
+    texts = None if data.long_texts is not None else data.read_together(columns)
+    if all(isinstance(column, np.ndarray) for column in (texts if isinstance(texts, tuple) else (texts,))):
+        data.cuts.look(data.preprocessor, texts, data.prompt)
+
+
 def _num_bytes(text: Any) -> int:
     return len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode("utf-8", "replace"))

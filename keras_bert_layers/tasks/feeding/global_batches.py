@@ -145,14 +145,9 @@ def predict_ids(model: Any, x: Any, batch_size: int | None, **options: Any) -> A
     return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *blocks)
 
 
-def _model_inputs(x: Any) -> Any:
+def model_inputs(x: Any) -> Any:
+    """The inputs of a batch without `PADDING_ROWS`."""
     return {name: value for name, value in x.items() if name != PADDING_ROWS} if isinstance(x, dict) else x
-
-
-def call(task: Any, inputs: Any, training: bool | None = None, mask: Any = None, **kwargs: Any) -> Any:
-    """The outputs of a functional model for a batch of `part_of_process` too; a method, as Keras calls it."""
-    functional: Any = next(base for base in type(task).__mro__ if base.__name__ == "Functional")
-    return functional.call(task, _model_inputs(inputs), training=training, mask=mask, **kwargs)
 
 
 def on_real_rows(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -163,7 +158,7 @@ def on_real_rows(method: Callable[..., Any]) -> Callable[..., Any]:
         task: Any, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, **options: Any
     ) -> Any:
         if isinstance(x, dict) and PADDING_ROWS in x:
-            num_padding, x = x[PADDING_ROWS].shape[1], _model_inputs(x)
+            num_padding, x = x[PADDING_ROWS].shape[1], model_inputs(x)
             num_rows = min(leaf.shape[0] for leaf in keras.tree.flatten((x, y, sample_weight)) if leaf is not None)
 
             def real(leaf: Any) -> Any:

@@ -45,18 +45,18 @@ class BatchStream:
         """A dataset of the same batches of texts, checked.
 
         Args:
-            data: the `Inputs` that checks them; it gets an error of a batch as `data.stream_error`.
+            data: the kind of data, which checks them; its `batches` get an error of a batch as `stream_error`.
             shuffle: whether the batches of a `PyDataset` are in random order in each epoch.
         """
         spec = tf.nest.map_structure(_spec, _parts(data, self.first))
 
         def batches() -> Iterator[Any]:
-            data.stream_error = None
+            data.batches.stream_error = None
             try:
                 for batch in self._epoch(shuffle):
                     yield _parts(data, keras.utils.unpack_x_y_sample_weight(batch))
             except Exception as error:
-                data.stream_error = error  # TensorFlow's own error has its text only
+                data.batches.stream_error = error
                 raise
 
         dataset = tf.data.Dataset.from_generator(batches, output_signature=spec)
@@ -101,7 +101,7 @@ def _all_of(first: Any, others: Iterator[Any]) -> Iterator[Any]:
 
 def _parts(data: Any, batch: tuple[Any, Any, Any]) -> tuple[Any, ...]:
     """A checked batch as tensors, without what is None at its end."""
-    return without_none(*tf.nest.map_structure(as_tensor, data.dataset_rows(*batch)))
+    return without_none(*tf.nest.map_structure(as_tensor, data.batches.raw_rows(*batch)))
 
 
 def _spec(part: Any) -> Any:
@@ -117,26 +117,29 @@ def is_table(x: Any) -> bool:
     return hasattr(x, "column_names") and hasattr(x, "__getitem__")
 
 
-def columns_of_table(owner: str, table: Any, names: list[str], y: Any = None) -> tuple[Any, Any]:
-    """The columns of a table that hold the texts, and the labels.
+def from_table(data: Any, x: Any, y: Any = None) -> tuple[Any, Any]:
+    """Texts and labels of a table of the library `datasets` as columns; anything else unchanged.
 
     Args:
-        owner: the task's class, for errors.
-        table: see `is_table`.
-        names: the names of the columns of texts; of the others, the first one in `LABELS` holds the labels.
+        data: the kind of data. `column_names` or else `text_inputs` name the columns of texts; of the others, the first
+            one in `LABELS` holds the labels.
+        x: what a user gives.
         y: the labels, if they are not in the table.
 
     Raises:
         ValueError: a column is missing.
     """
-    found = table.column_names
+    if data.preprocessor is None or not is_table(x):
+        return x, y
+    names, found = data.column_names or list(data.text_inputs), x.column_names
     if isinstance(found, dict):
-        raise ValueError(checks.message(owner, "x", "be one split", sorted(found), 'Take one: `dataset["train"]`.'))
+        cure = 'Take one: `dataset["train"]`.'
+        raise ValueError(checks.message(data.owner, "x", "be one split", sorted(found), cure))
     missing = [name for name in names if name not in found]
     if missing:
         cure = f'Rename one, such as `dataset.rename_column("{found[0]}", "{missing[0]}")`, or give columns themselves.'
-        raise ValueError(checks.message(owner, "x", f"have the columns {names}", checks.Shown(found), cure))
-    columns = [list(table[name]) for name in names]
+        raise ValueError(checks.message(data.owner, "x", f"have the columns {names}", checks.Shown(found), cure))
+    columns = [list(x[name]) for name in names]
     label = next((name for name in LABELS if name in found), None)
-    y = list(table[label]) if y is None and label is not None else y
+    y = list(x[label]) if y is None and label is not None else y
     return columns[0] if len(columns) == 1 else tuple(columns), y

@@ -104,17 +104,10 @@ class Setting:
         return task if self._holder is None else getattr(task, self._holder)
 
 
-def _set_preprocessor(task: Any, preprocessor: Any) -> None:
+def replace_preprocessor(task: Any, preprocessor: Any) -> None:
+    """Gives a task another preprocessor, or None; ValueError if the backbone is too small for it."""
     if preprocessor is not task.pipeline.preprocessor:
         if preprocessor is not None:
             check_sizes(type(task).__name__, task.backbone.config, preprocessor)
         task.pipeline.preprocessor = preprocessor
         task.forget_traces()
-
-
-#: The property `preprocessor` of all tasks.
-preprocessor_of_pipeline = property(
-    lambda task: task.pipeline.preprocessor,
-    _set_preprocessor,
-    doc="Turns text into ids; None for a task that takes ids only.",
-)

@@ -73,7 +73,8 @@ class StaticBackbone(keras.Model):
         self.config = StaticConfig(vocabulary_size, hidden_dim)
         self.dtype_policy = policy
 
-    _run_through_graph = keras_models.run_through_graph
+    def _run_through_graph(self, inputs: Any, **functions: Any) -> Any:
+        return keras_models.run_through_graph(self, inputs, **functions)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""

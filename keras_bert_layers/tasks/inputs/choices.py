@@ -103,9 +103,8 @@ class ChoiceInputs(Inputs):
             y = check_in_graph(y, tf.reduce_all(tf.reduce_any(is_label, axis=-1)), message)
         return without_none(_ids_of_choices(self.bucketed(), prompts, choices[:, :widest]), y, sample_weight)
 
-    def has_rows_apart(self, x: Any) -> bool:
-        """False: the row with the most choices decides how many each row has."""
-        return False
+    def before_cut(self, x: Any) -> None:
+        """None: the row with the most choices decides how many each row has."""
 
     def read_together(self, columns: Any) -> Any:
         """Each prompt with each of its choices."""

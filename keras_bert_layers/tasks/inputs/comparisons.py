@@ -9,7 +9,8 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.feeding.columns import as_array, has_key, is_pair, without_none
+from keras_bert_layers.tasks.feeding.batches import Parts
+from keras_bert_layers.tasks.feeding.columns import as_array, is_pair, without_none
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 from keras_bert_layers.tasks.objectives.contrastive import (
     TEXTS,
@@ -36,6 +37,8 @@ class ComparedInputs(Inputs):
         vector_dim: the width of the vectors.
     """
 
+    counts_in_batch = ("text",)
+
     def __init__(self, owner: str, preprocessor: Any, vector_dim: int):
         super().__init__(owner, preprocessor, most_texts=3)
         self._vector_dim = vector_dim
@@ -56,10 +59,14 @@ class ComparedInputs(Inputs):
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)`, in graph; the texts of a row one after the other."""
-        texts, *others = self.of_whole(x, y, sample_weight)
+        texts, *others = self._in_table(x, y, sample_weight)
         return super().encode(tf.reshape(texts, [-1]), *others)
 
-    def of_whole(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+    def before_cut(self, x: Any) -> Callable[..., Parts] | None:
+        """What puts the texts of pairs into one table; None as for all texts."""
+        return None if super().before_cut(x) is None else self._in_table
+
+    def _in_table(self, x: Any, y: Any = None, sample_weight: Any = None) -> Parts:
         """The texts of pairs in one table, with ids that tell which texts of the whole batch are equal."""
         if not isinstance(x, tuple):
             if len(x.shape) == 1:
@@ -112,6 +119,9 @@ class QueryInputs(Inputs):
         prompts: what is put before every query and every document.
     """
 
+    id_keys = (QUERY, "token_ids")
+    counts_in_batch = ("text", "ids")
+
     def __init__(self, owner: str, preprocessor: Any, document_preprocessor: Any, prompts: Mapping[str, str]):
         super().__init__(owner, preprocessor, most_texts=3, prompt=prompts.get(QUERY, ""))
         self._prompts = prompts
@@ -124,10 +134,6 @@ class QueryInputs(Inputs):
         made = self.made_once(Inputs, self.owner, own or self.preprocessor, most_texts=1, part=side, prompt=prompt)
         made.cuts, made.long_texts = self.cuts, self.long_texts
         return made
-
-    def holds_ids(self, x: Any) -> bool:
-        """Whether `x` is, or yields, the ids of both encoders or of one."""
-        return has_key(x, QUERY) or super().holds_ids(x)
 
     def labels(self, columns: Any, y: Any) -> Any:
         """Refused: a row itself holds what belongs together."""
@@ -149,14 +155,20 @@ class QueryInputs(Inputs):
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)`, in graph: the documents of all rows, then all first negatives."""
-        texts, *others = self.of_whole(x, y, sample_weight)
+        texts, *others = self._in_table(x, y, sample_weight)
         if len(texts.shape) == 1:
             return self.side(QUERY).encode(texts)
         (queries,) = self.side(QUERY).encode(texts[:, 0])
         (documents,) = self.side(DOCUMENT).encode(column_by_column(texts[:, 1:]))
         return {QUERY: queries, DOCUMENT: documents}, *others
 
-    def of_whole(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+    def before_cut(self, x: Any) -> Callable[..., Parts] | None:
+        """What puts the texts of pairs into one table; None with negatives, which come after the documents of all."""
+        has_pairs = isinstance(x, tuple) and len(x) == 2
+        are_apart = super().before_cut(x) is not None and self.side(DOCUMENT).before_cut(x) is not None
+        return self._in_table if has_pairs and are_apart else None
+
+    def _in_table(self, x: Any, y: Any = None, sample_weight: Any = None) -> Parts:
         """The texts of pairs in one table `(batch, 2 + negatives)`, with ids that tell which are equal."""
         if not isinstance(x, tuple) and len(x.shape) == 2:
             return without_none(x, y, sample_weight)
@@ -166,11 +178,6 @@ class QueryInputs(Inputs):
             return (x,)
         texts = joined(x)
         return without_none(texts, {TEXTS: text_ids(texts)}, sample_weight)
-
-    def has_rows_apart(self, x: Any) -> bool:
-        """Not with negatives, which come after the documents of all rows."""
-        has_pairs = isinstance(x, tuple) and len(x) == 2
-        return has_pairs and super().has_rows_apart(x) and self.side(DOCUMENT).bucketed().padding == "max_length"
 
     def read_together(self, columns: Any) -> Any:
         """All texts, one by one."""

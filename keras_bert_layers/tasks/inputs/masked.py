@@ -45,6 +45,8 @@ class MaskedInputs(Inputs):
     block_rows = 256
     #: Whether rows are pairs of texts with a label.
     takes_pairs = False
+    takes_row_sources = True
+    added_inputs = (POSITIONS,)
 
     def __init__(self, owner: str, preprocessor: Any, masking: Masking):
         super().__init__(owner, preprocessor)
@@ -61,10 +63,6 @@ class MaskedInputs(Inputs):
     def reader(self) -> BertPreprocessor:
         """The preprocessor that finds the `[MASK]` that a user wrote in a text."""
         return self.made_once(preprocessor_with_masks, self.bucketed())
-
-    def is_packed(self, x: Any) -> bool:
-        """Whether `x` is a source of packed rows."""
-        return isinstance(x, RowSource) and x.rule.is_packed
 
     def labels(self, columns: Any, y: Any) -> Any:
         """Refused: the masked tokens are the labels."""
@@ -91,7 +89,8 @@ class MaskedInputs(Inputs):
             weights *= tf.cast(sample_weight, weights.dtype)[:, None]
         return inputs, labels, weights
 
-    def _encode_for(self, training: bool) -> Callable[..., tuple[Any, ...]]:
+    def encoder(self, *, training: bool) -> Callable[..., tuple[Any, ...]]:
+        """`encode`, for training or for evaluation."""
         return self.encode if training else self._encode_for_evaluation
 
     def _encode_for_evaluation(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
@@ -106,7 +105,7 @@ class MaskedInputs(Inputs):
         # A stream of seeds, and not a stateful draw in `map`, whose parallel calls run in any order.
         seeds = epochs.seeded(self.masking.seed).dataset(tf.data.Dataset.random)
         seeds = seeds.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
-        traced = self.traced(self.encode)
+        traced = self.batches.traced(self.encode)
         are_cut = are_cut_early()
         is_width_open = are_cut and self.bucketed().padding != "max_length"
 
@@ -210,10 +209,6 @@ class MaskedInputs(Inputs):
         if tf.is_tensor(token_ids):
             return {**ids, POSITIONS: find_masks(token_ids, mask_id)[0]}
         return {**ids, POSITIONS: find_masks(keras.ops.convert_to_numpy(token_ids), mask_id)[0].numpy()}
-
-    def id_names(self, names: list[str]) -> list[str]:
-        """Without the positions, where `model_inputs` finds them."""
-        return names if self.preprocessor is None else [name for name in names if name != POSITIONS]
 
     def tokens(self, *texts: Any) -> dict[str, Any]:
         """The ids for a batch of strings in which `[MASK]` is the mask, in graph."""

@@ -15,7 +15,7 @@ from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import padded_width
 from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import SpanPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
-from keras_bert_layers.tasks.feeding.columns import is_dataset, is_pair, on_host, split_rows, without_none
+from keras_bert_layers.tasks.feeding.columns import is_pair, on_host, without_none
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, batches_of_rows, with_num_batches
 from keras_bert_layers.tasks.inputs.answer_spans import (
     SHOWN,
@@ -73,10 +73,9 @@ class QuestionInputs(Inputs):
         """The bytes of the answers, int32 `(rows, 2)`, checked row by row."""
         return check_byte_spans(self.owner, columns[1], y)
 
-    def dataset_rows(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        """Questions and contexts, with answers as starts in characters and texts."""
-        columns, _, weights = self.checked(x, None, sample_weight)
-        return columns, None if y is None else answer_columns(self.owner, y), weights
+    def raw_labels(self, columns: Any, y: Any) -> Any:
+        """The answers' starts in characters, and their texts."""
+        return answer_columns(self.owner, y)
 
     def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
         """All windows of one batch of rows, with the positions of their answers; `y` holds bytes."""
@@ -84,19 +83,19 @@ class QuestionInputs(Inputs):
 
     def encoded(self, rows: tf.data.Dataset, epochs: Epochs | None) -> tf.data.Dataset:
         """All windows of each batch of a dataset."""
-        return rows.map(self.traced(self._encode_characters), num_parallel_calls=tf.data.AUTOTUNE)
+        return rows.map(self.batches.traced(self._encode_characters), num_parallel_calls=tf.data.AUTOTUNE)
 
     def batches_of(
         self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None
     ) -> tf.data.Dataset:
         """A dataset of steps of `batch_size` windows."""
         batch_size = batch_size or 32
-        parts = self.checked(x, y, sample_weight)
+        parts = self.batches.checked(x, y, sample_weight)
         by_rows = epochs
         if epochs is not None and epochs.order is RowOrder.BY_LENGTH:  # windows are sorted, later, and not rows
             by_rows = dataclasses.replace(epochs, order=RowOrder.SHUFFLED)
-        rows = batches_of_rows(parts, batch_size=batch_size, lengths=self.lengths, epochs=by_rows)
-        windows = rows.map(self.traced(self._encode_wide), num_parallel_calls=tf.data.AUTOTUNE)
+        rows = batches_of_rows(parts, batch_size=batch_size, lengths=self.batches.lengths, epochs=by_rows)
+        windows = rows.map(self.batches.traced(self._encode_wide), num_parallel_calls=tf.data.AUTOTUNE)
         padding = self.bucketed().padding
 
         def trim(ids: dict[str, Any], *others: Any) -> tuple[Any, ...]:
@@ -116,12 +115,6 @@ class QuestionInputs(Inputs):
         """As `encode`, but `y` holds the answers' starts in characters, and their texts."""
         spans = None if y is None else check_byte_spans_in_graph(self.owner, texts[1], y)
         return self.encode(texts, spans, sample_weight)
-
-    def split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The first and the last rows, with answers as starts and texts."""
-        if is_dataset(x):
-            return super().split(x, y, sample_weight, share)
-        return split_rows(self.owner, share, *self.dataset_rows(x, y, sample_weight))
 
     def _num_windows(self, columns: tuple[Any, Any]) -> int:
         """The number of windows of all rows together."""

@@ -57,6 +57,10 @@ class WordInputs(Inputs):
         stride: tokens that two windows of a long row share; None for a quarter of `max_length`.
     """
 
+    column_names = ("tokens",)
+    one_weight_per_row = True
+    counts_in_batch = ("text",)
+
     def __init__(
         self, owner: str, preprocessor: Any, tag_names: Sequence[str], *, scheme: TagScheme, stride: int | None
     ):
@@ -68,11 +72,6 @@ class WordInputs(Inputs):
     def aligner(self, preprocessor: Any = None) -> WordAligner:
         """Aligns words with the tokens of a preprocessor, this object's own if None."""
         return self.made_once(WordAligner, preprocessor or self.preprocessor, stride=self._stride)
-
-    @property
-    def column_names(self) -> list[str]:
-        """The column of words."""
-        return ["tokens"]
 
     def columns(self, x: Any, *, first_row: int = 0) -> Any:
         """Rows of words as ragged strings, or texts as an array, checked row by row."""
@@ -89,16 +88,6 @@ class WordInputs(Inputs):
         if is_ragged(columns):
             return as_tags(self.owner, y, columns, self._tag_names)
         return as_spans(self.owner, y, columns, self.scheme.labels)
-
-    def checked(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        """Columns of at least one row, with as many labels and weights; one weight per row."""
-        columns, y, weights = super().checked(x, y, sample_weight)
-        if weights is not None:
-            weights = np.asarray(weights, np.float32)
-            if weights.ndim != 1:
-                rule = f"hold one number for each of the {len(weights)} rows"
-                raise ValueError(checks.message(self.owner, "sample_weight", rule, f"shape {weights.shape}"))
-        return columns, y, weights
 
     def class_weight(self, x: Any, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
         """Refused for words and texts; unchanged for ids."""
@@ -119,9 +108,8 @@ class WordInputs(Inputs):
             by_word |= {"tags": tags, "given_tags": tf.where(begins_given_word(words.word_ids), tags, IGNORED)}
         return without_none(words.inputs, by_word, sample_weight)
 
-    def has_rows_apart(self, x: Any) -> bool:
-        """False: positions count in the windows of all rows."""
-        return False
+    def before_cut(self, x: Any) -> None:
+        """None: positions count in the windows of all rows."""
 
     def outputs(self, columns: Any, run: Callable[..., Any]) -> list[np.ndarray]:
         """The logits of the given words of each row, `(words, tags)`."""

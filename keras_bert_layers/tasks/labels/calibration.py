@@ -49,7 +49,7 @@ def calibrated(classifier: Any, x: Any, y: Any, *, precision: float | None, batc
         raise ValueError(
             checks.message(owner, "classification_head", "not be quantized", dense.quantization_mode, cure)
         )
-    columns, y, _ = classifier.pipeline.checked(x, y, None)
+    columns, y, _ = classifier.pipeline.batches.checked(x, y, None)
     logits = np.asarray(classifier.predict(columns, batch_size=batch_size, verbose=0), np.float64)
     y = np.asarray(y)
     y = np.eye(logits.shape[1])[y] if y.ndim == 1 else y.astype(np.float64)
@@ -72,7 +72,7 @@ def calibrated(classifier: Any, x: Any, y: Any, *, precision: float | None, batc
             _threshold(column, y[:, index] > 0.5, precision, float(before[index]))
             for index, column in enumerate(sigmoid(scaled).T)
         ]
-        thresholds = dict(zip(classifier._labels.answers, classifier.threshold, strict=True))
+        thresholds = dict(zip(classifier.label_kind.answers, classifier.threshold, strict=True))
     return Calibration(temperature, thresholds, *(_error(values, y, several) for values in (logits, scaled)))
 
 

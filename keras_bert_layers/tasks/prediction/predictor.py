@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -14,8 +15,9 @@ from keras_bert_layers._internal import checks, shared_graphs
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS
 from keras_bert_layers.tasks.feeding.columns import has_key, is_dataset, num_rows, stacked
+from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
 from keras_bert_layers.tasks.feeding.global_batches import predict_ids, predict_on_batch
-from keras_bert_layers.tasks.feeding.streams import batches_of_pydataset
+from keras_bert_layers.tasks.feeding.streams import batches_of_pydataset, from_table
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
@@ -77,7 +79,7 @@ class Predictor:
         self, inputs: Inputs, x: Any, batch_size: int | None, max_tokens_per_batch: int | None = None, **options: Any
     ) -> Any:
         """The outputs of all rows of `x`, of text as `inputs` joins them; options as for `blocks`."""
-        x, _ = inputs.from_table(x)
+        x, _ = from_table(inputs, x)
         if inputs.is_raw(x):
             blocks = list(self.blocks(inputs, x, batch_size, max_tokens_per_batch, **options))
             if blocks:
@@ -96,7 +98,7 @@ class Predictor:
             cure = "Make the task with a preprocessor and give it texts; `predict` takes ids."
             raise ValueError(checks.message(inputs.owner, "x", "be texts", type(x), cure))
         blocks = self.blocks(inputs, x, batch_size, max_tokens_per_batch, verbose=verbose)
-        return itertools.chain.from_iterable(map(inputs.rows, blocks))
+        return itertools.chain.from_iterable(map(_rows_of_outputs, blocks))
 
     def predict_on_batch(self, inputs: Inputs, x: Any) -> Any:
         """The outputs of one batch of texts or ids."""
@@ -161,7 +163,7 @@ class Predictor:
             for start, block in row_blocks.blocks(inputs.owner, rows, **bounds):
                 progress.begin_block(len(block))
                 columns = inputs.columns(row_blocks.as_columns(block), first_row=start)
-                inputs.look_for_cuts(columns)
+                look_for_cuts(inputs, columns)
                 yield compute(columns, run)
             progress.end()
 
@@ -195,7 +197,7 @@ class Predictor:
         """
         checks.positive_integer(inputs.owner, "batch_size", batch_size)
         columns = [np.asarray(column) for column in inputs.answer_columns(x)]
-        inputs.look_for_cuts(tuple(columns) if len(columns) > 1 else columns[0])
+        look_for_cuts(inputs, tuple(columns) if len(columns) > 1 else columns[0])
         # Tokenizing a batch costs little beside its model, so characters are good enough as lengths.
         sizes = np.array([row_blocks.num_characters(row) for row in zip(*columns, strict=True)], int)
         chosen = list(plan(sizes, width=int, max_rows=batch_size, max_tokens=None)) or [np.arange(0)]
@@ -225,6 +227,14 @@ def _row_stream(inputs: Inputs, x: Any, steps: int | None, batch_size: int | Non
         return iter(x), size
     most = steps * (batch_size or 32)
     return itertools.islice(x, most), None if size is None else min(most, size)
+
+
+def _rows_of_outputs(outputs: Any) -> Iterator[Any]:
+    """What `predict_stream` yields for each row of a block."""
+    if isinstance(outputs, np.ndarray | list):
+        return iter(outputs)
+    size = len(keras.tree.flatten(outputs)[0])
+    return (keras.tree.map_structure(operator.itemgetter(row), outputs) for row in range(size))
 
 
 def _without_rows(output: Any) -> np.ndarray:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
@@ -135,48 +136,59 @@ def distill(
         MiniLMv2, arXiv:2012.15828, equations 4 to 6.
     """
     _check_tasks(teacher, student)
+    checks.positive_number(_OWNER, "temperature", temperature)
+    checks.positive_number(_OWNER, "feature_weight", feature_weight)
     weight = (0.5 if y is not None else 0.0) if student_loss_weight is None else student_loss_weight
     if checks.share(_OWNER, "student_loss_weight", weight) and y is None:
         raise ValueError(checks.message(_OWNER, "student_loss_weight", "be 0 without labels", weight))
-    checks.positive_number(_OWNER, "temperature", temperature)
+    views = _views(teacher, student, hidden_states, relations)
+    kind = getattr(teacher, "problem_type", "multi_label" if isinstance(teacher, BertCrossEncoder) else "regression")
+    losses: list[Any] = [SoftLabels(temperature, kind)]
+    for compared, layers in ((MaskedStates, hidden_states), (MaskedRelations, relations)):
+        losses += [compared(_FIRST_FEATURE + len(losses) - 1)] if layers else []
+    weights = [1.0, *[feature_weight] * (len(losses) - 1)]
+    num_features = len(views[0].output) - 1
+    with _frozen_teacher(teacher, student):
+        distiller = keras.distillation.Distiller(
+            views[1], views[0], losses, distillation_loss_weights=weights, student_loss_weight=weight
+        )
+        loss = (_loss_of(student), *[_no_loss] * num_features)
+        distiller.compile(adamw() if optimizer == "auto" else optimizer, loss, jit_compile=False)
+        with student.pipeline.fitting(x):
+            seed, turns = int(np.random.randint(2**31)), itertools.count()  # of `keras.utils.set_random_seed`
+            order = Epochs(RowOrder.SHUFFLED, lambda: (seed, next(turns), 0))
+            batches = student.pipeline.batches(x, y, batch_size=batch_size, epochs=order)
+            batches = without_autotune(batches.map(lambda ids, labels=0.0: (ids, (labels, *[0.0] * num_features))))
+            return distiller.fit(batches, epochs=epochs, shuffle=False, verbose=verbose, callbacks=callbacks)
+
+
+def _views(teacher: Any, student: Any, hidden_states: Layers | None, relations: Layers | None) -> list[keras.Model]:
+    """The student and the teacher as models from the same ids to what is compared."""
     sizes = [task.backbone.config for task in (student, teacher)]
     if hidden_states and sizes[0].hidden_dim != sizes[1].hidden_dim:
         cure = "Use `relations`, which do not depend on the width."
         rule = "be None where the widths of the models differ"
         raise ValueError(checks.message(_OWNER, "hidden_states", rule, dict(hidden_states), cure))
-    views = [
+    return [
         _view(task.backbone, task.output, states or (), blocks or (), sizes[0].num_heads)
         for task, states, blocks in (
             (student, hidden_states and list(hidden_states), relations and list(relations)),
             (teacher, hidden_states and list(hidden_states.values()), relations and list(relations.values())),
         )
     ]
-    kind = getattr(teacher, "problem_type", "multi_label" if isinstance(teacher, BertCrossEncoder) else "regression")
-    losses: list[Any] = [SoftLabels(temperature, kind)]
-    for compared, layers in ((MaskedStates, hidden_states), (MaskedRelations, relations)):
-        losses += [compared(_FIRST_FEATURE + len(losses) - 1)] if layers else []
-    weights = [1.0, *[checks.positive_number(_OWNER, "feature_weight", feature_weight)] * (len(losses) - 1)]
-    options = {"verbose": verbose, "callbacks": callbacks}
-    changed = [*teacher._flatten_layers(), student.backbone.get_layer("pooler")]
-    trainable = [(layer, layer.trainable) for layer in changed]
+
+
+@contextlib.contextmanager
+def _frozen_teacher(teacher: Any, student: Any) -> Iterator[None]:
+    """The context in which Keras freezes the teacher; then what is trainable in both is as before."""
+    pooler = student.backbone.get_layer("pooler")
+    trainable = [(layer, layer.trainable) for layer in (*teacher._flatten_layers(), pooler)]
     try:
         if not student.reads_pooled_output:
-            student.backbone.get_layer("pooler").trainable = False
-        distiller = keras.distillation.Distiller(
-            views[1], views[0], losses, distillation_loss_weights=weights, student_loss_weight=weight
-        )
-        others = len(views[0].output) - 1
-        loss = (_loss_of(student), *[_no_loss] * others)
-        distiller.compile(adamw() if optimizer == "auto" else optimizer, loss, jit_compile=False)
-        pipeline = student.pipeline
-        with pipeline.fitting(x):
-            seed, turns = int(np.random.randint(2**31)), itertools.count()  # of `keras.utils.set_random_seed`
-            order = Epochs(RowOrder.SHUFFLED, lambda: (seed, next(turns), 0))
-            batches = pipeline.batches(x, y, batch_size=batch_size, epochs=order)
-            batches = batches.map(lambda ids, labels=0.0: (ids, (labels, *[0.0] * others)))
-            return distiller.fit(without_autotune(batches), epochs=epochs, shuffle=False, **options)
+            pooler.trainable = False
+        yield
     finally:
-        for layer, value in trainable:  # Keras freezes the teacher
+        for layer, value in trainable:
             layer.trainable = value
         student.forget_traces()
 
@@ -243,7 +255,7 @@ def _loss_of(task: Any) -> Any:
     loss = task.default_loss()
     if not isinstance(task, BertClassifier):
         return loss
-    return lambda y, y_pred: loss(task._labels.for_loss(y, y_pred, loss), y_pred)
+    return lambda y, y_pred: loss(task.label_kind.for_loss(y, y_pred, loss), y_pred)
 
 
 def _no_loss(y_true: Any, y_pred: Any) -> Any:

@@ -92,7 +92,7 @@ def few_shot_classifier(
         pooling=encoder.pooling,
         normalize=encoder.normalize,
     )
-    columns, y, _ = classifier.pipeline.checked(texts, labels, None)
+    columns, y, _ = classifier.pipeline.batches.checked(texts, labels, None)
     columns, y = np.asarray(columns), np.asarray(y)
     y = np.eye(classifier.num_classes)[y.astype(int)] if y.ndim == 1 else y.astype(np.float64)
     num_pairs = min(40 * len(y), 2560) if num_pairs is None else num_pairs
@@ -242,6 +242,6 @@ def zero_shot(
 
 def _index(classifier: BertClassifier, argument: str, name: str) -> int:
     """The index of a class, whose name may be in small or capital letters."""
-    names = [known.casefold() for known in classifier._labels.answers]
+    names = [known.casefold() for known in classifier.label_kind.answers]
     cure = "Give the name that this class has, or set `classifier.class_names`."
     return names.index(checks.one_of(_ZERO_SHOT, argument, str(name).casefold(), names, cure))

@@ -42,7 +42,7 @@ class TokenRate(keras.callbacks.Callback):
         """Makes the task count the tokens that it is trained on."""
         super().set_model(model)
         checks.instance(type(self).__name__, "model", model, Task)
-        model._trainer.count_tokens()
+        model.trainer.count_tokens()
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Notes the time."""

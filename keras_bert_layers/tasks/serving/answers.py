@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row
+from keras_bert_layers.tasks.feeding.streams import from_table
 
 _AS_TEXT = np.frompyfunc(lambda text: text.decode("utf-8", "replace"), 1, 1)
 
@@ -24,8 +25,8 @@ def ask(task: Any, serve: Callable[..., Any], x: Any, batch_size: int) -> dict[s
     """
     check_takes_text(task)
     is_one = is_single_row(x)
-    x, _ = task.pipeline.from_table(x)
-    answers = as_text(task._predictor.ask(task.pipeline, serve, as_rows(x) if is_one else x, batch_size))
+    x, _ = from_table(task.pipeline, x)
+    answers = as_text(task.predictor.ask(task.pipeline, serve, as_rows(x) if is_one else x, batch_size))
     return {name: values[0] for name, values in answers.items()} if is_one else answers
 
 

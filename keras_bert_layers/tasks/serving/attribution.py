@@ -23,6 +23,8 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
 from keras_bert_layers.layers import BertEmbedding
 from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row, num_rows, on_host
+from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
+from keras_bert_layers.tasks.feeding.streams import from_table
 
 #: How many points the first quadrature has.
 FIRST_STEPS = 32
@@ -32,6 +34,8 @@ TOKENS_AT_ONCE = 2048
 IDS = ("token_ids", "segment_ids", "padding_mask")
 #: For each row, the arrays `IDS`, `"starts"` and `"ends"`, int `[S]`; the targets, as in `integral`; and their name.
 Rows = Iterator[tuple[dict[str, np.ndarray], list[Any], str]]
+#: From a task, columns of texts and a target for each row to `Rows`.
+RowsOf = Callable[[Any, Any, list[Any]], Rows]
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,14 @@ class Attribution:
 
 
 def attribute(
-    task: Any, texts: Any, target: Any = None, *, baseline: str = "pad", tolerance: float = 1e-3, max_steps: int = 256
+    task: Any,
+    rows_of: RowsOf,
+    texts: Any,
+    target: Any = None,
+    *,
+    baseline: str = "pad",
+    tolerance: float = 1e-3,
+    max_steps: int = 256,
 ) -> Any:
     """Scores the tokens of texts by how much each raised the logit of an answer, with integrated gradients.
 
@@ -86,7 +97,8 @@ def attribute(
       With a `crf` it is the word's own score (emission), without those of the tags beside it.
 
     Args:
-        task: the task; this function is a method of it.
+        task: the task; its method `attribute` calls this function.
+        rows_of: what the task explains: one of the functions below.
         texts: as in `answer`: a list, array or column of strings, or a tuple of two; or a single row.
         target: what to explain, or a list with one for each text: a class, by its name or index; or a tuple of the
             index of a word, counted by the tokenizer, and the name of a tag. None is the highest logit of a classifier,
@@ -129,12 +141,10 @@ def attribute(
     tokenizer = task.preprocessor.tokenizer
     fill = tokenizer.pad_id if baseline == "pad" else tokenizer.mask_id
     is_one = is_single_row(texts)
-    columns = task.pipeline.columns(as_rows(texts) if is_one else task.pipeline.from_table(texts)[0])
+    columns = task.pipeline.columns(as_rows(texts) if is_one else from_table(task.pipeline, texts)[0])
     wanted = list(target) if isinstance(target, list | np.ndarray) else [target] * num_rows(columns)
     checks.length(owner, "target", wanted, num_rows(columns), rule="hold one for each text", unit="targets")
-    made = (
-        list(_explained(task, task._rows_to_attribute(columns, wanted), fill, tolerance, max_steps)) if wanted else []
-    )
+    made = list(_explained(task, rows_of(task, columns, wanted), fill, tolerance, max_steps)) if wanted else []
     missed = [row for row, found in enumerate(made) if found.error > _largest_error(found.difference, tolerance)]
     if missed:
         received = f"rows {missed[:10]}{' and more' if len(missed) > 10 else ''} with a larger error"
@@ -156,7 +166,7 @@ def _explained(task: Any, rows: Rows, fill: int, tolerance: float, max_steps: in
     """The attribution of each row, with twice the points as long as the error is too large."""
     tokenizer, spec = task.preprocessor.tokenizer, tf.TensorSpec([None, None], tf.int32)
     signature = (dict.fromkeys(IDS, spec), spec, spec, tf.TensorSpec([None, 3], tf.float32))
-    run = task._predictor.traced_once(types.MethodType(integral, task), signature)
+    run = task.predictor.traced_once(types.MethodType(integral, task), signature)
     all_continue = np.array(tokenizer.continues_word())
     for row, target, name in rows:
         one = {key: np.asarray(values[: row["padding_mask"].sum()], np.int32) for key, values in row.items()}
@@ -183,7 +193,7 @@ def _explained(task: Any, rows: Rows, fill: int, tolerance: float, max_steps: in
 def class_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
     """The rows of a classifier or a cross encoder."""
     _check_rows(task)
-    task.pipeline.look_for_cuts(columns)
+    look_for_cuts(task.pipeline, columns)
     inputs = on_host(functools.partial(task.preprocessor.with_offsets, prompt=task.pipeline.prompt), columns)
     names = class_names(task)
     indices = {key: index for index, name in enumerate(names) for key in (name, index)}
@@ -196,7 +206,7 @@ def class_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
 
 def class_names(task: Any) -> list[str]:
     """A name for each logit of a classifier or a cross encoder."""
-    return task._labels.answers if task.output.shape[-1] > 1 else ["score"]
+    return task.label_kind.answers if task.output.shape[-1] > 1 else ["score"]
 
 
 def span_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
@@ -330,7 +340,7 @@ def attribution_signature(task: Any) -> Signature:
     Raises:
         ValueError: the task is neither a classifier nor a cross encoder; it has no preprocessor.
     """
-    if getattr(task, "_rows_to_attribute", None) != types.MethodType(class_rows, task):
+    if not getattr(task, "attributes_classes", False):
         rule = "name 'attributions' for a BertClassifier or a BertCrossEncoder only"
         raise ValueError(checks.message(type(task).__name__, "signatures", rule, ["attributions"]))
     check_takes_text(task)

@@ -27,8 +27,9 @@ def signature_of_ids(task: Any, name: str = "token_ids", part: str | None = None
         name: the signature's name.
         part: the part that computes the outputs; None for `task.part`.
     """
-    model_inputs = task._predictor.part(task.part).input
-    names = task.pipeline.id_names(list(model_inputs))
+    model_inputs = task.predictor.part(task.part).input
+    added = () if task.preprocessor is None else task.pipeline.added_inputs
+    names = [name for name in model_inputs if name not in added]
 
     def serve(*ids: Any, **ids_by_name: Any) -> dict[str, Any]:
         given = {**dict(zip(names, ids, strict=False)), **ids_by_name}

@@ -11,19 +11,23 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.custom_gradients import freed_with
+from keras_bert_layers.data.pretraining.row_source import RowSource
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer
 from keras_bert_layers.optimizers import adamw
+from keras_bert_layers.tasks.feeding.batches import Batches
 from keras_bert_layers.tasks.feeding.columns import is_dataset
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, without_autotune
 from keras_bert_layers.tasks.feeding.global_batches import part_of_process, parts_are_cut
-from keras_bert_layers.tasks.feeding.streams import as_dataset
+from keras_bert_layers.tasks.feeding.id_arrays import IdArrays, is_id_arrays
+from keras_bert_layers.tasks.feeding.streams import as_dataset, from_table
 from keras_bert_layers.tasks.graphs.parts import backbones_of
-from keras_bert_layers.tasks.inputs import ComparedInputs, Inputs, QueryInputs, WordInputs
-from keras_bert_layers.tasks.inputs.id_arrays import IdArrays, is_id_arrays
+from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.objectives.losses import on_logits
 from keras_bert_layers.tasks.objectives.metrics import metrics_for
 from keras_bert_layers.tasks.training.training_place import TrainingPlace
 
+#: What reads the data of `fit`, and what makes batches of them.
+Reading = tuple[Inputs, Batches] | tuple[IdArrays, IdArrays]
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -46,7 +50,8 @@ def _traced_again_after_errors(method: Method) -> Method:
                 return method(trainer, *arguments, **options)
         except BaseException as error:
             task.train_function = task.test_function = None
-            own, task.pipeline.stream_error = task.pipeline.stream_error, None
+            batches = task.pipeline.batches
+            own, batches.stream_error = batches.stream_error, None
             if own is not None and error is not own:
                 raise own from None
             raise
@@ -95,7 +100,7 @@ class Trainer:
         optimizer = adamw(getattr(task, "default_learning_rate", 5e-5)) if _is_auto(optimizer) else optimizer
         options = {"metrics": metrics, "weighted_metrics": weighted_metrics, **options}
         keras.Model.compile(task, optimizer, losses[0], **options)
-        task._predictor.forget()
+        task.predictor.forget()
 
     def follow_layers(self) -> None:
         """Drops what was made for other layers: an optimizer's state, if a backbone got LoRA, and traced functions."""
@@ -108,7 +113,7 @@ class Trainer:
                 except BaseException:
                     self._lora_ranks = before
                     raise
-        task._predictor.follow_layers()
+        task.predictor.follow_layers()
 
     def _ranks(self) -> list[int | None]:
         return [backbone.lora_rank for backbone in backbones_of(self._task)]
@@ -151,57 +156,75 @@ class Trainer:
         task = self._task
         self._check_batch_sizes(batch_size=batch_size, validation_batch_size=validation_batch_size)
         checks.whole_number(type(task).__name__, "epochs", options["epochs"])
-        x, y = task.pipeline.from_table(x, y)
+        x, y = from_table(task.pipeline, x, y)
         x, is_raw = as_dataset(task.pipeline, x, shuffle=shuffle)
         first, steps = options["initial_epoch"], options["steps_per_epoch"]
         options["callbacks"] = self.place.callbacks(callbacks, initial_epoch=first, steps_per_epoch=steps)
         if class_weight is not None:
             options["class_weight"] = task.pipeline.class_weight(x, class_weight)
-        reader = self._reader((x, y, sample_weight), is_raw=is_raw, shuffle=shuffle, group_by_length=group_by_length)
+        rows = x, y, sample_weight
+        reading = self._reading(rows, is_raw=is_raw, shuffle=shuffle, group_by_length=group_by_length)
         self._check_devices(is_raw=is_raw)
-        if reader is None:
+        if reading is None:
             options |= {"batch_size": batch_size, "shuffle": shuffle, "sample_weight": sample_weight}
             options |= {"validation_split": validation_split, "validation_batch_size": validation_batch_size}
             self._build_optimizer()
             return keras.Model.fit(
                 task, without_autotune(x), y, validation_data=without_autotune(validation_data), **options
             )
-        order = RowOrder.of(reader.owner, x, shuffle=shuffle, group_by_length=group_by_length)
+        order = RowOrder.of(reading[0].owner, x, shuffle=shuffle, group_by_length=group_by_length)
+        order_of_epochs = Epochs(order, self.place.reader(), are_endless=steps is not None)
+        options |= {"validation_data": validation_data, "shuffle": False}  # the dataset shuffles itself
+        sizes = (batch_size, validation_batch_size or batch_size)
+        return self._fit_batches(reading, rows, order_of_epochs, sizes, validation_split, **options)
+
+    def _fit_batches(
+        self,
+        reading: Reading,
+        rows: tuple[Any, Any, Any],
+        order_of_epochs: Epochs,
+        batch_sizes: tuple[int | None, int | None],
+        validation_split: float,
+        *,
+        validation_data: Any,
+        **options: Any,
+    ) -> Any:
+        """Trains on batches that are made here: of `rows`, `(x, y, sample_weight)`, and of the validation data."""
+        task, (data, batches) = self._task, reading
         if validation_split and validation_data is None:
-            (x, y, sample_weight), validation_data = reader.split(x, y, sample_weight, validation_split)
-        self._read_packed(x, validation_data)
-        with reader.fitting(x), parts_are_cut():
-            epochs = Epochs(order, self.place.reader(), are_endless=steps is not None)
-            batches = reader.batches(x, y, sample_weight, batch_size=batch_size, epochs=epochs)
+            rows, validation_data = data.split(*rows, validation_split)
+        self._read_packed(rows[0], validation_data)
+        with data.fitting(rows[0]), parts_are_cut():
+            training = batches(*rows, batch_size=batch_sizes[0], epochs=order_of_epochs)
             if task.loss is not None:
-                reader.check_labels(x, y)
+                data.check_labels(*rows[:2])
             if validation_data is not None:
-                validation_data = reader.validation(validation_data, validation_batch_size or batch_size)
+                validation_data = batches.validation(validation_data, batch_sizes[1])
                 validation_data = part_of_process(validation_data) if is_dataset(validation_data) else validation_data
-            # The dataset shuffles itself; Keras warns if it is asked to.
-            options |= {"validation_data": without_autotune(validation_data), "shuffle": False}
             self._build_optimizer()
-            return keras.Model.fit(task, without_autotune(part_of_process(batches)), **options)
+            training = without_autotune(part_of_process(training))
+            return keras.Model.fit(task, training, validation_data=without_autotune(validation_data), **options)
 
     def _check_batch_sizes(self, **sizes: Any) -> None:
         for name, size in sizes.items():
             checks.optional(checks.positive_integer, type(self._task).__name__, name, size)
 
-    def _reader(self, rows: tuple[Any, ...], *, is_raw: bool, shuffle: bool, group_by_length: bool) -> Inputs | None:
-        """What makes the batches of `fit`: the pipeline of text, `IdArrays` for ids, or None for Keras itself."""
+    def _reading(self, rows: tuple[Any, ...], *, is_raw: bool, shuffle: bool, group_by_length: bool) -> Reading | None:
+        """What reads the data of `fit`, and what makes batches of them; None for Keras itself."""
         if is_raw:
-            return self._task.pipeline
+            return self._task.pipeline, self._task.pipeline.batches
         owner = type(self._task).__name__
         if group_by_length:
             raise ValueError(checks.message(owner, "group_by_length", "be False for ids", group_by_length))
-        return IdArrays(owner, None) if shuffle and is_id_arrays(rows) else None
+        arrays = IdArrays(owner)
+        return (arrays, arrays) if shuffle and is_id_arrays(rows) else None
 
     @_traced_again_after_errors
     def evaluate(self, x: Any, y: Any, batch_size: int | None, sample_weight: Any, **options: Any) -> Any:
         """Computes loss and metrics; see `Task.evaluate`."""
         task, pipeline = self._task, self._task.pipeline
         self._check_batch_sizes(batch_size=batch_size)
-        x, y = pipeline.from_table(x, y)
+        x, y = from_table(pipeline, x, y)
         x, is_raw = as_dataset(pipeline, x)
         self._check_devices(is_raw=is_raw)
         if not is_raw:
@@ -236,7 +259,7 @@ class Trainer:
             return x, y, sample_weight
         if self._task.loss is not None:
             pipeline.check_labels(x, y)
-        return pipeline.one_batch(x, y, sample_weight, training=training)
+        return pipeline.batches.one(x, y, sample_weight, training=training)
 
     def _strategy(self) -> Any:
         """The task's `tf.distribute` strategy; Keras has one on TensorFlow only."""
@@ -245,7 +268,7 @@ class Trainer:
     def _check_devices(self, *, is_raw: bool) -> None:
         """Refuses batches whose labels count rows or words of all of it, where `tf.distribute` gives devices a part."""
         task, strategy = self._task, self._strategy()
-        counts_rows = isinstance(task.pipeline, ComparedInputs | QueryInputs | WordInputs if is_raw else QueryInputs)
+        counts_rows = ("text" if is_raw else "ids") in task.pipeline.counts_in_batch
         if counts_rows and strategy is not None and strategy.num_replicas_in_sync > 1:
             rule = "have one device: labels of this task count the rows or words of a whole batch"
             cure = "Use Keras on JAX for several devices: `keras_bert_layers.distribution.initialize()`."
@@ -254,7 +277,8 @@ class Trainer:
 
     def _read_packed(self, *data: Any) -> None:
         """Lets the backbones read rows of several texts, if there are such rows; others are read as before."""
-        if any(map(self._task.pipeline.is_packed, data)):
+        takes_sources = self._task.pipeline.takes_row_sources
+        if takes_sources and any(isinstance(x, RowSource) and x.rule.is_packed for x in data):
             for backbone in backbones_of(self._task):
                 backbone.packed_rows = True
             self.follow_layers()
@@ -268,19 +292,10 @@ class Trainer:
                 task.optimizer.build(task.trainable_variables)
 
 
-def compute_metrics(task: Any, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
-    """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
-    task._trainer.add_tokens(x)
-    return keras.Model.compute_metrics(task, x, y, y_pred, sample_weight)
-
-
-def symbolic_build(task: Any, iterator: Any = None, data_batch: Any = None) -> None:
-    """Builds metrics under `tf.distribute` by the part of one device; Keras adds the parts, which fails if unequal."""
-    if iterator is not None and task._distribute_strategy is not None:
-        local = task._distribute_strategy.experimental_local_results
-        data_batch = keras.tree.map_structure(lambda leaf: local(leaf)[0], next(next(iter(iterator))[2]))
-        iterator = None
-    keras.Model._maybe_symbolic_build(task, iterator, data_batch)
+def batch_of_one_device(strategy: Any, iterator: Any) -> Any:
+    """The part of the next batch that one device of a `tf.distribute` strategy gets."""
+    local = strategy.experimental_local_results
+    return keras.tree.map_structure(lambda leaf: local(leaf)[0], next(next(iter(iterator))[2]))
 
 
 def _is_auto(value: Any) -> bool:

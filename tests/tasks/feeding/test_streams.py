@@ -6,7 +6,12 @@ import pytest
 import tensorflow as tf
 
 import keras_bert_layers as kbl
-from keras_bert_layers.tasks.feeding.streams import BatchStream, as_dataset, batches_of_pydataset, columns_of_table
+from keras_bert_layers.tasks.feeding.streams import (
+    BatchStream,
+    as_dataset,
+    batches_of_pydataset,
+    from_table,
+)
 
 TEXTS = ["a good film", "bad night", "good !", "unhappy", "film"]
 NAMES = ["good", "bad", "good", "bad", "good"]
@@ -172,7 +177,7 @@ def test_batches_of_other_tasks(make, kind, x, y, options):
 def test_words_of_a_table(make):
     tagger = make(kbl.BertTokenClassifier, tag_names=["O", "B-x", "I-x"])
     table = Table(tokens=[["a", "good"], ["film"]], ner_tags=[[0, 1], [0]])
-    assert tagger.pipeline.from_table(table) == ([["a", "good"], ["film"]], [[0, 1], [0]])
+    assert from_table(tagger.pipeline, table) == ([["a", "good"], ["film"]], [[0, 1], [0]])
 
 
 @pytest.mark.slow
@@ -214,11 +219,11 @@ def test_errors(classifier, new_backbone):
         classifier.predict(splits)
 
 
-def test_labels_beside_a_table():
+def test_labels_beside_a_table(classifier):
     table = Table(text=TEXTS, label=NAMES)
-    assert columns_of_table("Task", table, ["text"]) == (TEXTS, NAMES)
-    assert columns_of_table("Task", table, ["text"], [1])[1] == [1]
-    assert columns_of_table("Task", Table(text=TEXTS), ["text"])[1] is None
+    assert from_table(classifier.pipeline, table) == (TEXTS, NAMES)
+    assert from_table(classifier.pipeline, table, [1])[1] == [1]
+    assert from_table(classifier.pipeline, Table(text=TEXTS))[1] is None
 
 
 def test_a_dataset_of_a_stream(classifier):

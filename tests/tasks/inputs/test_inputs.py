@@ -22,7 +22,7 @@ def test_a_batch_is_what_the_preprocessor_makes(inputs, preprocessor):
     (batch,) = inputs.batches(TEXTS, [1, 0, 1], [0.5, 1, 2])
     assert ids_of(batch) == preprocessor(TEXTS)["token_ids"].numpy().tolist()
     assert [part.numpy().tolist() for part in batch[1:]] == [[1, 0, 1], [0.5, 1, 2]]
-    ids, labels, weights = inputs.one_batch(TEXTS, [1, 0, 1])
+    ids, labels, weights = inputs.batches.one(TEXTS, [1, 0, 1])
     assert ids["token_ids"].tolist() == ids_of(batch)
     assert labels.tolist() == [1, 0, 1]
     assert weights is None
@@ -44,12 +44,12 @@ def test_the_prompt_is_before_the_first_text(preprocessor):
     assert inputs.prompt == ""
 
 
-def test_functions_are_traced_once_until_the_preprocessor_is_replaced(inputs, preprocessor):
-    first = inputs.traced(inputs.encode)
-    assert inputs.traced(inputs.encode) is first
+def test_functions_are_traced_once_until_they_are_forgotten(inputs):
+    first = inputs.batches.traced(inputs.encode)
+    assert inputs.batches.traced(inputs.encode) is first
     assert inputs.made_once(list, "a") is inputs.made_once(list, "a")
-    inputs.preprocessor = preprocessor
-    assert inputs.traced(inputs.encode) is not first
+    inputs.batches.forget()
+    assert inputs.batches.traced(inputs.encode) is not first
 
 
 @pytest.mark.parametrize("data", [TEXTS, (TEXTS,), TEXTS[0], tuple(TEXTS[:2]), (TEXTS, None), (TEXTS,) * 4])
@@ -57,7 +57,7 @@ def test_validation_data_without_labels(inputs, data):
     with pytest.raises(
         ValueError, match=r"`validation_data` must be `\(x, y\)` or `\(x, y, sample_weight\)`. Received"
     ):
-        inputs.validation(data, 2)
+        inputs.batches.validation(data, 2)
 
 
 def test_text_without_a_preprocessor():
@@ -75,19 +75,16 @@ def test_ids_are_not_raw(inputs):
 
 @pytest.mark.parametrize("data", [(TEXTS, [1, 0, 1]), [TEXTS, [1, 0, 1]]])
 def test_validation_data(inputs, data):
-    (batch,) = inputs.validation(data, 3)
+    (batch,) = inputs.batches.validation(data, 3)
     assert batch[1].numpy().tolist() == [1, 0, 1]
     ids = {"token_ids": np.ones((2, 3))}, [0, 1]
-    assert inputs.validation(ids, 3) is ids
+    assert inputs.batches.validation(ids, 3) is ids
 
 
-def test_outputs_are_joined_and_cut_into_rows(inputs):
+def test_outputs_are_joined(inputs):
     blocks = [{"a": np.ones((1, 2)), "b": np.zeros(1)}, {"a": np.ones((1, 1)), "b": np.ones(1)}]
     joined = inputs.join(blocks)
     assert joined["a"].tolist() == [[1, 1], [1, 0]]
-    rows = list(inputs.rows(joined))
-    assert [row["b"] for row in rows] == [0, 1]
-    assert list(inputs.rows([1, 2])) == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +97,7 @@ def test_outputs_are_joined_and_cut_into_rows(inputs):
 )
 def test_wrong_rows(inputs, x, y, weights, message):
     with pytest.raises(ValueError, match=f"`Owner`: {message}"):
-        inputs.checked(x, y, weights)
+        inputs.batches.checked(x, y, weights)
 
 
 def test_other_errors(inputs):

@@ -17,7 +17,7 @@ def task(new_backbone, preprocessor):
 
 @pytest.fixture(scope="module")
 def ids(task):
-    return task.pipeline.one_batch(TEXTS)[0]
+    return task.pipeline.batches.one(TEXTS)[0]
 
 
 @pytest.mark.parametrize(

@@ -327,13 +327,13 @@ def test_one_hot_labels_and_indices_give_the_same(make, loss):
     expected = task.test_on_batch(TEXTS, indices, return_dict=True)
     one_hot = np.eye(3)[indices]
     assert task.test_on_batch(TEXTS, one_hot, return_dict=True) == pytest.approx(expected, rel=CLASS_ROUNDING)
-    columns = np.asarray(task.pipeline.one_batch(TEXTS, one_hot)[1])
+    columns = np.asarray(task.pipeline.batches.one(TEXTS, one_hot)[1])
     for dtype in ("int32", "bool"):  # what the step above was given
-        np.testing.assert_array_equal(task.pipeline.one_batch(TEXTS, one_hot.astype(dtype))[1], columns, strict=True)
+        np.testing.assert_array_equal(task.pipeline.batches.one(TEXTS, one_hot.astype(dtype))[1], columns, strict=True)
     dataset = tf.data.Dataset.from_tensor_slices((TEXTS, one_hot.astype("int32"))).batch(2)
     batches = [np.asarray(labels) for _, labels in task.pipeline.batches(dataset)]
     np.testing.assert_array_equal(np.concatenate(batches), columns, strict=True)
-    ids, _, _ = task.pipeline.one_batch(TEXTS)
+    ids, _, _ = task.pipeline.batches.one(TEXTS)
     assert task.test_on_batch(ids, one_hot.astype("int32"), return_dict=True) == pytest.approx(
         expected, rel=CLASS_ROUNDING
     )

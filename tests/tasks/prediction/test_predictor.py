@@ -61,13 +61,13 @@ def expected(classifier):
 def steps_of(model, monkeypatch):
     """A list that will hold the shape of every step."""
     shapes = []
-    step = model._predictor.step()
+    step = model.predictor.step()
 
     def watched(ids):
         shapes.append(ids["token_ids"].shape)
         return step(ids)
 
-    monkeypatch.setattr(model._predictor, "step", lambda *_: watched)
+    monkeypatch.setattr(model.predictor, "step", lambda *_: watched)
     return shapes
 
 
@@ -91,14 +91,14 @@ class TestPredict:
 
     def test_traces_once_for_all_lengths(self, classifier):
         classifier.predict(TEXTS, batch_size=4, verbose=0)
-        assert classifier._predictor.step().experimental_get_tracing_count() == 1
+        assert classifier.predictor.step().experimental_get_tracing_count() == 1
 
     def test_a_compiled_task_is_traced_again(self, backbone, preprocessor):
         classifier = BertClassifier(backbone, 3, preprocessor=preprocessor)
-        step = classifier._predictor.step()
-        assert classifier._predictor.step() is step
+        step = classifier.predictor.step()
+        assert classifier.predictor.step() is step
         classifier.compile()
-        assert classifier._predictor.step() is not step
+        assert classifier.predictor.step() is not step
 
     def test_steps_stay_within_their_bounds(self, classifier, monkeypatch):
         shapes = steps_of(classifier, monkeypatch)

@@ -152,7 +152,7 @@ def test_more_windows_than_are_computed_at_once(make, traces_nothing):
     assert encoder.pipeline.ids(tf.constant([MANY]))["token_ids"].shape[0] > 4 * WINDOWS_PER_PART
     (vector,) = encoder.predict([MANY], batch_size=WINDOWS_PER_PART, verbose=0)
     sizes = []
-    encoded = encoder._predictor.part((None, "encoded"))
+    encoded = encoder.predictor.part((None, "encoded"))
     call = encoded.call
     encoded.call = lambda ids, **options: sizes.append(len(ids["token_ids"])) or call(ids, **options)
     np.testing.assert_allclose(encoder.answer(MANY)["embedding"], vector, atol=TOLERANCE)

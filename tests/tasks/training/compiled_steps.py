@@ -33,7 +33,7 @@ def described(program: str) -> dict[str, list[str]]:
 
 def batch(task: kbl.tasks.Task, kind: str) -> Any:
     *_, x, y = KINDS[kind]
-    arrays = task.pipeline.one_batch(x, y, None, training=True)
+    arrays = task.pipeline.batches.one(x, y, None, training=True)
     return keras.tree.map_structure(lambda leaf: leaf if leaf is None else np.asarray(leaf), arrays)
 
 

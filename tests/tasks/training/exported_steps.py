@@ -45,7 +45,7 @@ def encoder() -> dict[str, Any]:
 def training_step() -> dict[str, Any]:
     task = make_task("classes")
     *_, x, y = KINDS["classes"]
-    x, y, _ = task.pipeline.one_batch(x, y, None, training=True)
+    x, y, _ = task.pipeline.batches.one(x, y, None, training=True)
     data = ({name: np.asarray(value) for name, value in x.items()}, np.asarray(y))
     task.optimizer.build(task.trainable_variables)
     with keras.StatelessScope():

@@ -33,7 +33,7 @@ def found(kind: str, strategy: Any) -> dict[str, Any]:
         evaluation = task.evaluate(x, y, batch_size=3, verbose=0, return_dict=True)
     except RuntimeError as error:
         evaluation = str(error)
-    ids = tf.data.Dataset.from_tensor_slices(task.pipeline.one_batch(x, y, None)[0]).batch(3)
+    ids = tf.data.Dataset.from_tensor_slices(task.pipeline.batches.one(x, y, None)[0]).batch(3)
     outputs = keras.tree.flatten(task.predict(without_autotune(ids), verbose=0))
     return {"evaluation": evaluation, "predictions": [output.ravel().tolist() for output in outputs]}
 

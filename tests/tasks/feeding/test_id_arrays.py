@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers.tasks.inputs.id_arrays import IdArrays, is_id_arrays
+from keras_bert_layers.tasks.feeding.id_arrays import IdArrays, is_id_arrays
 
 IDS = {"token_ids": np.arange(14).reshape(7, 2), "padding_mask": np.ones((7, 2), int)}
 Y, WEIGHTS = np.arange(7), np.arange(7.0)
@@ -10,7 +10,7 @@ Y, WEIGHTS = np.arange(7), np.arange(7.0)
 
 @pytest.fixture
 def arrays():
-    return IdArrays("BertClassifier", None)
+    return IdArrays("BertClassifier")
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_what_is_shuffled_here(rows, expected):
 
 def test_rows_stay_together(arrays, make_epochs):
     seen = []
-    for ids, y, weights in arrays.batches(IDS, Y, WEIGHTS, batch_size=3, epochs=make_epochs()):
+    for ids, y, weights in arrays(IDS, Y, WEIGHTS, batch_size=3, epochs=make_epochs()):
         assert weights.dtype == tf.float32  # as Keras casts them
         np.testing.assert_array_equal(ids["token_ids"][:, 0], 2 * y)
         np.testing.assert_array_equal(weights, y)

@@ -1,0 +1,99 @@
+"""`Comparison`: what encoders of compared texts have in common, the loss and the metrics of pairs and triplets."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_bert_layers._internal import checks
+from keras_bert_layers.metrics import SpearmanCorrelation
+from keras_bert_layers.tasks.feeding.columns import holds_text
+from keras_bert_layers.tasks.inputs.comparisons import SIMILARITY
+from keras_bert_layers.tasks.objectives import contrastive
+from keras_bert_layers.tasks.task import Task
+
+
+class Comparison:
+    """The loss, the metrics and the similarities of a task that encodes texts to compare them.
+
+    Args:
+        task: the task; its `temperature` divides the cosines of pairs without similarities.
+    """
+
+    def __init__(self, task: Task):
+        self._task = task
+        # Each is for one kind of data; the task has them as attributes too, so that Keras finds them.
+        self.correlation = SpearmanCorrelation()
+        self.accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
+        self._hidden_metrics: tuple[str, ...] = (self.correlation.name, self.accuracy.name)
+
+    def similarity(self, first: Any, second: Any, batch_size: int | None) -> np.ndarray:
+        """The cosine of each text, or vector, with each of a second list, float32 `(first rows, second rows)`."""
+        first, second = (contrastive.unit(self._vectors_of(x, batch_size)) for x in (first, second))
+        return first @ second.T
+
+    def _vectors_of(self, x: Any, batch_size: int | None) -> np.ndarray:
+        task = self._task
+        if isinstance(x, str | bytes) or holds_text(x) or len(x) == 0:
+            return task.predict([x] if isinstance(x, str | bytes) else x, batch_size, verbose=0)
+        vectors = np.atleast_2d(keras.ops.convert_to_numpy(x)).astype(np.float32)
+        if vectors.ndim != 2 or vectors.shape[1] != task.output.shape[-1]:
+            rule = f"be texts, or vectors (rows, {task.output.shape[-1]})"
+            raise ValueError(checks.message(type(task).__name__, "x", rule, checks.Shown(f"shape {vectors.shape}")))
+        return vectors
+
+    def loss(self, compiled: Callable[..., Any], y: Any, y_pred: Any, sample_weight: Any) -> Any:
+        """The compiled loss, on cosines if the labels are similarities; cross entropy for pairs without labels."""
+        task = self._task
+        kind, y, y_pred = self._compared(y, y_pred)
+        if kind != contrastive.TEXTS:
+            return compiled(y=y, y_pred=y_pred, sample_weight=sample_weight)
+        if type(task.loss) is not keras.losses.MeanSquaredError:
+            cure = 'Compile with loss="auto", or give similarities.'
+            rule = 'be "auto" where pairs have no `y`'
+            raise ValueError(checks.message(type(task).__name__, "loss", rule, task.loss, cure))
+        cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        return cross_entropy(y, y_pred, sample_weight) + sum(task.losses)
+
+    def metrics(self, compiled: Callable[..., Any], x: Any, y: Any, y_pred: Any, sample_weight: Any) -> dict[str, Any]:
+        """The metrics for this kind of data, on the same values as the loss."""
+        kind, y, y_pred = self._compared(y, y_pred)
+        if kind == contrastive.TEXTS:
+            self._task.trainer.add_tokens(x)
+            self.accuracy.update_state(y, y_pred)
+            self._hidden_metrics = ("compile_metrics", self.correlation.name)
+            return self._task.get_metrics_result()
+        self._hidden_metrics = (self.accuracy.name, self.correlation.name)
+        if kind == SIMILARITY:
+            self.correlation.update_state(y, y_pred)
+            self._hidden_metrics = (self.accuracy.name,)
+        return compiled(x, y, y_pred, sample_weight)
+
+    def results(self) -> dict[str, Any]:
+        """The results of the metrics for the kind of data of the last batch."""
+        found: dict[str, Any] = {}
+        for metric in self._task.metrics:
+            if metric.name not in self._hidden_metrics:
+                result = metric.result()
+                found.update(result if isinstance(result, dict) else {metric.name: result})
+        return found
+
+    def _compared(self, y: Any, y_pred: Any) -> tuple[str | None, Any, Any]:
+        """The kind of the labels, the labels, and the values to compare them with, float32.
+
+        The kind is the key of the labels of pairs, and None for target vectors.
+
+        Similarities and cosines `(batch, 1)`; row indices `(batch,)` and logits `(batch, candidates)`; or target
+        vectors and vectors.
+        """
+        kind = next(iter(y)) if isinstance(y, dict) else None
+        if kind == SIMILARITY:
+            return kind, y[kind], contrastive.cosine(y_pred[0::2], y_pred[1::2])[:, None]
+        if kind != contrastive.TEXTS:
+            return kind, y, y_pred
+        num_texts = keras.ops.shape(y[kind])[1]  # may differ from batch to batch
+        by_row = keras.ops.reshape(contrastive.unit(y_pred), (-1, num_texts, y_pred.shape[-1]))  # [B, texts, H]
+        by_column = keras.ops.reshape(keras.ops.transpose(by_row[:, 1:], (1, 0, 2)), (-1, y_pred.shape[-1]))  # [C, H]
+        logits = contrastive.in_batch_logits(by_row[:, 0], by_column, temperature=self._task.temperature, texts=y[kind])
+        return kind, contrastive.row_indices(logits), logits
