@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_names
 from keras_bert_layers.checkpoints.files.json_file import check_one_of
-from keras_bert_layers.checkpoints.huggingface.family import Family
+from keras_bert_layers.checkpoints.huggingface.families.family import Family
 from keras_bert_layers.checkpoints.huggingface.labels import labels_of, stated_labels
 from keras_bert_layers.checkpoints.task_table import TASKS, one_output_heads
 from keras_bert_layers.checkpoints.weights.table import (
