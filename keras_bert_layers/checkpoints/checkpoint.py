@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import enum
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,32 @@ if TYPE_CHECKING:
     from keras_bert_layers.preprocessing import BertTokenizer, BytePairTokenizer, SentencePieceTokenizer
 
 
+class DoubtKind(enum.Enum):
+    """What a doubt is about.
+
+    - `LABELS`: the names of classes or tags.
+    - `OUTPUTS`: what the outputs mean, where a setting or a layer of the checkpoint is not read.
+    - `PROMPTS`: the texts before queries and documents.
+    """
+
+    LABELS = "labels"
+    OUTPUTS = "outputs"
+    PROMPTS = "prompts"
+
+
+@dataclasses.dataclass(frozen=True)
+class Doubt:
+    """What a checkpoint's files leave unclear about a head.
+
+    Args:
+        kind: what it is about, by which code decides whether it matters.
+        text: the sentence for the warning and the report.
+    """
+
+    kind: DoubtKind
+    text: str
+
+
 @dataclasses.dataclass(frozen=True)
 class TrainedHead:
     """A task whose trained head a checkpoint holds.
@@ -30,14 +57,14 @@ class TrainedHead:
         options: the arguments of the task's class besides the backbone and the preprocessor.
         rows: the head's rows in the table of weight names; empty for a task without weights of its own.
         stated: whether the files state that this is the checkpoint's task; False where only the weights fit it.
-        doubts: what the files leave unclear about the head, as sentences for warnings and the report.
+        doubts: what the files leave unclear about the head.
     """
 
     name: str
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     rows: tuple[WeightRow, ...] = ()
     stated: bool = True
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
 
 
 class Checkpoint(abc.ABC):

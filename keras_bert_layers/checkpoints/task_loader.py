@@ -11,7 +11,7 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
+from keras_bert_layers.checkpoints.checkpoint import Checkpoint, DoubtKind, TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
 from keras_bert_layers.checkpoints.files.keras_file import read_keras_file
 from keras_bert_layers.checkpoints.loaders import read_backbone, read_model, read_preprocessor, warn_of_gaps
@@ -99,8 +99,8 @@ def load_task(
     warn_of_gaps(load_report(model), pooled=model.reads_pooled_output)
     is_named = "class_names" in options or "tag_names" in options
     for doubt in () if trained is None else trained.doubts:
-        if not (is_named and "`id2label`" in doubt):  # names that the user gives leave no doubt about names
-            warnings.warn(doubt, stacklevel=2)
+        if not (is_named and doubt.kind is DoubtKind.LABELS):  # names that the user gives leave no doubt about names
+            warnings.warn(doubt.text, stacklevel=2)
     return model
 
 
@@ -240,7 +240,7 @@ def _trained_head(
     if trained.name == "token_classifier" and options.get("scheme") is None:
         notes.append(f"the scheme {model.scheme!r} of the tags, by their names")
     report = load_report(model)
-    report = dataclasses.replace(report, notes=(*report.notes, *notes, *trained.doubts))
+    report = dataclasses.replace(report, notes=(*report.notes, *notes, *(doubt.text for doubt in trained.doubts)))
     remember_report(model, report)
     remember_report(model.backbone, report)
     return model

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _train(arguments: argparse.Namespace) -> None:
-    from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import write_huggingface_tokenizer
+    from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import write_word_piece_tokenizer
     from keras_bert_layers.preprocessing import BertTokenizer, train_vocabulary
 
     options: dict[str, Any] = {"lowercase": not arguments.cased, "reference": "huggingface"}
@@ -73,7 +73,7 @@ def _train(arguments: argparse.Namespace) -> None:
     pieces = _pieces_per_word(tokenizer, arguments.file)
     with atomic_write(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
         folder.mkdir()
-        write_huggingface_tokenizer(folder, tokenizer, max_length=MAX_LENGTH)
+        write_word_piece_tokenizer(folder, tokenizer, max_length=MAX_LENGTH)
     sys.stdout.write(f"{arguments.to}: {len(tokens):,} tokens, {pieces:.3f} pieces per word\n")
 
 

@@ -17,8 +17,8 @@ from keras_bert_layers.checkpoints.files.safetensors_file import SafetensorsFile
 from keras_bert_layers.checkpoints.files.tensor_file import FLOAT_DTYPES
 from keras_bert_layers.checkpoints.google.directory import GoogleDirectory
 from keras_bert_layers.checkpoints.huggingface.directory import HuggingFaceDirectory
-from keras_bert_layers.checkpoints.huggingface.tokenizer import tokenizer_options
-from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerJson
+from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import TokenizerJson
+from keras_bert_layers.checkpoints.huggingface.tokenizer.word_piece import word_piece_options
 from keras_bert_layers.checkpoints.sentence_transformers.modules import sentence_encoder_options
 
 FEWEST, FEW, MANY = 100, 300, 10_000
@@ -124,7 +124,7 @@ OTHERS = {
             **{"do_lower_case": True, "strip_accents": None, "model_max_length": 512, "cls_token": "[CLS]"},
             **{"tokenizer_class": "BertTokenizer", "added_tokens_decoder": {"0": {"content": "[PAD]"}}},
         },
-        lambda path: tokenizer_options(path.parent, read_json_object(path)),
+        lambda path: word_piece_options(path.parent, read_json_object(path)),
     ),
     "special_tokens_map.json": (
         {
@@ -132,7 +132,7 @@ OTHERS = {
             "additional_special_tokens": ["[PAD]"],
             "sep_token": "[SEP]",
         },
-        lambda path: tokenizer_options(path.parent, {}),
+        lambda path: word_piece_options(path.parent, {}),
     ),
     "modules.json": (None, lambda path: sentence_encoder_options(path.parent, hidden_dim=15)),
     "1_Pooling/config.json": (None, lambda path: sentence_encoder_options(path.parents[1], hidden_dim=15)),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks, keys
 from keras_bert_layers._internal.hints import TRANSFORMERS_NAMES
-from keras_bert_layers.checkpoints.huggingface.families import FAMILIES, family_of, stated_family
-from keras_bert_layers.checkpoints.huggingface.family import Family
+from keras_bert_layers.checkpoints.huggingface.families.family import READER
+from keras_bert_layers.checkpoints.huggingface.families.table import checked_family, family_of, stated_family
 from keras_bert_layers.checkpoints.weights.reports import UNKNOWN
 from keras_bert_layers.config import ACTIVATIONS, BertConfig
 
@@ -44,13 +44,6 @@ _ONLY: dict[str, tuple[Any, ...]] = {
     **SHARED_ONLY,
 }
 
-# How models that may be taken for a BERT differ from it. The rest of their configs is not read.
-_OTHER_TYPES = {
-    "albert": "ALBERT has one block that all layers share, and SentencePiece tokens.",
-    "deberta": "DeBERTa's attention reads content and relative positions apart.",
-    "deberta-v2": "DeBERTa's attention reads content and relative positions apart, and its tokens are SentencePiece's.",
-    "nomic_bert": "NomicBERT has rotary positions and gated layers.",
-}
 # Why a value of these keys is refused.
 _REASONS = {
     "quantization_config": "The weights are quantized, which is not implemented.",
@@ -103,8 +96,6 @@ _NOT_READ = {
 }
 _NOT_READ_BEGINNINGS = {"rnn": "of a layer after the encoder", "summary_": "of a head that BERT does not have"}
 
-_READER = "config_from_huggingface"
-
 
 def config_from_huggingface(values: Mapping[str, Any], *, strict: bool = False) -> BertConfig:
     """Converts the content of a HuggingFace `config.json` to a `BertConfig`.
@@ -128,16 +119,16 @@ def config_from_huggingface(values: Mapping[str, Any], *, strict: bool = False) 
         'gelu_tanh'
     """
     fields = read_fields(values)
-    if _checked_family(values).parts.read(values, BertConfig(**fields)) is not None:
+    if checked_family(values).parts.read(values, BertConfig(**fields)) is not None:
         cure = "A config does not hold its other parts. `load_backbone(source)` has both, as `config` and `parts`."
-        raise ValueError(checks.message(_READER, "model_type", "have BERT's own parts", values["model_type"], cure))
+        raise ValueError(checks.message(READER, "model_type", "have BERT's own parts", values["model_type"], cure))
     unknown = {key: values[key] for key, reason in ignored_keys(values).items() if reason == UNKNOWN}
     known = {*TRANSFORMERS_NAMES, *_ONLY, *_IGNORED}
     if strict:
-        keys.check_known(_READER, unknown, known)
+        keys.check_known(READER, unknown, known)
     if unknown:
         words = keys.described(unknown, known)
-        warnings.warn(f"`{_READER}`: some keys are unknown, and are not read: {words}.", stacklevel=2)
+        warnings.warn(f"`{READER}`: some keys are unknown, and are not read: {words}.", stacklevel=2)
     return BertConfig(**fields)
 
 
@@ -170,35 +161,22 @@ def config_to_huggingface(config: BertConfig, parts: EncoderParts | None = None)
 
 def read_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `BertConfig` by a `config.json`, without a look at unknown keys."""
-    keys.check_mapping(_READER, values)
-    family = _checked_family(values)
-    bert_values = family.bert_values(_READER, values)
-    keys.check_only(_READER, bert_values, _ONLY, _REASONS)
+    keys.check_mapping(READER, values)
+    family = checked_family(values)
+    bert_values = family.bert_values(READER, values)
+    keys.check_only(READER, bert_values, _ONLY, _REASONS)
     if values.get("auto_map") is not None:
         warnings.warn(
-            f"`{_READER}`: `auto_map` names code of the checkpoint's own, which is never run. The model is read as the "
+            f"`{READER}`: `auto_map` names code of the checkpoint's own, which is never run. The model is read as the "
             f"{family.title} that `model_type` states, as transformers does without `trust_remote_code`. Compare its "
             "outputs with those of that code once.",
             stacklevel=2,
         )
     return {
-        **named_fields(_READER, bert_values, TRANSFORMERS_NAMES, _ACTIVATIONS),
-        "position_offset": family.position_offset(_READER, values),
+        **named_fields(READER, bert_values, TRANSFORMERS_NAMES, _ACTIVATIONS),
+        "position_offset": family.position_offset(READER, values),
         "pooler_activation": family.pooler_activation,
     }
-
-
-def _checked_family(values: Mapping[str, Any]) -> Family:
-    """The model type; ValueError for others, before anything else of their configs is looked at."""
-    family = stated_family(values)
-    if family is not None:
-        return family
-    if "model_type" in values:
-        kinds = f"one of {[kind for each in FAMILIES for kind in each.model_types]}"
-        cure = _OTHER_TYPES.get(str(values["model_type"]), keys.OTHER_MODEL)
-        raise ValueError(checks.message(_READER, "model_type", f"be {kinds}", values["model_type"], cure))
-    rule = "name BERT's classes where there is no `model_type`"
-    raise ValueError(checks.message(_READER, "architectures", rule, values["architectures"], keys.OTHER_MODEL))
 
 
 def ignored_keys(values: Mapping[str, Any]) -> dict[str, str]:
@@ -209,7 +187,7 @@ def ignored_keys(values: Mapping[str, Any]) -> dict[str, str]:
         {'emb_size': "of TinyBERT's distillation", 'rnn_dim': 'of a layer after the encoder', 'my_key': 'unknown'}
     """
     family = stated_family(values)
-    bert_values = values if family is None else family.bert_values(_READER, values)
+    bert_values = values if family is None else family.bert_values(READER, values)
     others = [key for key in bert_values if key not in {*TRANSFORMERS_NAMES, *_ONLY, *_IGNORED}]
     return {key: _reason(str(key)) for key in others}
 

@@ -16,18 +16,17 @@ from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, nami
 from keras_bert_layers.checkpoints.files.json_file import optional_json, read_json_object
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.files.tensor_views import joined_tensors
-from keras_bert_layers.checkpoints.files.vocabulary import check_num_tokens
 from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, merged_adapter, missing_base
-from keras_bert_layers.checkpoints.huggingface.byte_level_files import MERGES, byte_level_options
 from keras_bert_layers.checkpoints.huggingface.config_keys import ignored_keys, read_fields
-from keras_bert_layers.checkpoints.huggingface.families import stated_family
-from keras_bert_layers.checkpoints.huggingface.family import BERT, SEQUENCE_CLASS, UNREAD, Family, stated_names
+from keras_bert_layers.checkpoints.huggingface.families.family import BERT, SEQUENCE_CLASS, UNREAD, Family, stated_names
+from keras_bert_layers.checkpoints.huggingface.families.table import stated_family
 from keras_bert_layers.checkpoints.huggingface.heads import HuggingFaceHeads
 from keras_bert_layers.checkpoints.huggingface.quantization import without_quantization
-from keras_bert_layers.checkpoints.huggingface.sentence_piece_files import model_file, sentence_piece_options
-from keras_bert_layers.checkpoints.huggingface.special_tokens import fit_embeddings
-from keras_bert_layers.checkpoints.huggingface.tokenizer import stated_max_length, tokenizer_options, truncation_side
-from keras_bert_layers.checkpoints.huggingface.tokenizer_json import stored_model
+from keras_bert_layers.checkpoints.huggingface.tokenizer.reader import (
+    stated_max_length,
+    tokenizer_options,
+    truncation_side,
+)
 from keras_bert_layers.checkpoints.huggingface.weight_files import open_adapter, open_weights
 from keras_bert_layers.checkpoints.sentence_transformers import modules
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import cross_encoder_heads, is_cross_encoder
@@ -250,29 +249,7 @@ class HuggingFaceDirectory(Checkpoint):
     def tokenizer_options(self) -> dict[str, Any]:
         """The arguments by the files, with `reference="huggingface"`; the config is not needed either."""
         values = self.config_values if (self.folder / "config.json").is_file() else {}
-        num_embeddings = values.get("vocab_size")
-        model = self._tokenizer_model()
-        if model != "WordPiece":
-            if model == "BPE":
-                options = byte_level_options(self.folder, self._tokenizer_config)
-            else:
-                options = sentence_piece_options(self.folder, self._tokenizer_config, values.get("model_type"))
-            if isinstance(num_embeddings, int):
-                check_num_tokens(self.folder, len(options["vocabulary"]), num_embeddings, "config.json's vocab_size")
-            return options
-        options = tokenizer_options(self.folder, self._tokenizer_config)
-        if isinstance(num_embeddings, int):
-            options = fit_embeddings(self.folder, options, num_embeddings)
-        return {**options, "reference": "huggingface"}
-
-    def _tokenizer_model(self) -> str:
-        """The kind of tokenizer, by `tokenizer.json`, or else by the files that are there."""
-        if (self.folder / "tokenizer.json").is_file():
-            return stored_model(self.folder / "tokenizer.json")
-        if (self.folder / MERGES).is_file():
-            return "BPE"
-        has_words = (self.folder / "vocab.txt").is_file()
-        return "Unigram" if not has_words and model_file(self.folder) is not None else "WordPiece"
+        return tokenizer_options(self.folder, self._tokenizer_config, values)
 
     def max_length(self) -> int:
         """The maximum length by the files, or the number of positions; see `stated_max_length`."""

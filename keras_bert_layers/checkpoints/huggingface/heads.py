@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keras_bert_layers.checkpoints.checkpoint import TrainedHead
+from keras_bert_layers.checkpoints.checkpoint import Doubt, DoubtKind, TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_names
 from keras_bert_layers.checkpoints.files.json_file import check_one_of
-from keras_bert_layers.checkpoints.huggingface.family import Family
+from keras_bert_layers.checkpoints.huggingface.families.family import Family
 from keras_bert_layers.checkpoints.huggingface.labels import labels_of, stated_labels
 from keras_bert_layers.checkpoints.task_table import TASKS, one_output_heads
 from keras_bert_layers.checkpoints.weights.table import (
@@ -156,9 +156,8 @@ class HuggingFaceHeads:
             case "token_classifier":
                 tags, doubts = labels_of(self._values, self.shapes["classifier.weight"][0], self._path)
                 if any(name.startswith("crf.") for name in self.shapes):
-                    doubts += [
-                        f"{self.folder}: the conditional random field `crf` is not read; tags are of logits alone."
-                    ]
+                    text = f"{self.folder}: the conditional random field `crf` is not read; tags are of logits alone."
+                    doubts.append(Doubt(DoubtKind.OUTPUTS, text))
                 head = task.trained(tag_names=tags, **self._dropout)
                 return (dataclasses.replace(head, doubts=tuple(doubts)),)
             case "multiple_choice":
@@ -184,9 +183,10 @@ class HuggingFaceHeads:
         if number == 1:
             tasks = one_output_heads(**self._dropout)
             if problem == _PROBLEMS[1]:
-                doubt = (
+                text = (
                     f"{self._path}: `problem_type` is {problem}, of one label: the score of a regression is its logit."
                 )
+                doubt = Doubt(DoubtKind.OUTPUTS, text)
                 tasks = (dataclasses.replace(tasks[0], doubts=(doubt,)), tasks[1])
             # sentence-transformers' CrossEncoder writes this key.
             return tasks[::-1] if "sentence_transformers" in self._values else tasks

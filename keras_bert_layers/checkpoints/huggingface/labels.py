@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_bert_layers.checkpoints.checkpoint import Doubt, DoubtKind
 from keras_bert_layers.checkpoints.files.json_file import shown
 
 # What older releases of transformers wrote for every model.
@@ -29,7 +30,9 @@ def stated_labels(values: Mapping[str, Any]) -> list[str] | None:
     return labels_of(values, number)[0] if is_number else None  # type: ignore[arg-type]
 
 
-def labels_of(values: Mapping[str, Any], number: int, path: Path | str = "config.json") -> tuple[list[str], list[str]]:
+def labels_of(
+    values: Mapping[str, Any], number: int, path: Path | str = "config.json"
+) -> tuple[list[str], list[Doubt]]:
     """A label for each output of a head, and what is doubtful about them.
 
     Output `i` has the label that `id2label` gives for `i`. Without one it is `LABEL_i`, as in transformers. A label
@@ -41,7 +44,7 @@ def labels_of(values: Mapping[str, Any], number: int, path: Path | str = "config
         path: the config's file, for the doubts.
 
     Returns:
-        The labels, all different; and sentences, empty if `id2label` gives every output its own label, or is not there.
+        The labels, all different; and doubts, none if `id2label` gives every output its own label, or is not there.
 
     Examples:
         >>> labels_of({"id2label": {"1": "bad", "2": "good", "3": "bad"}}, 4)[0]
@@ -52,10 +55,11 @@ def labels_of(values: Mapping[str, Any], number: int, path: Path | str = "config
     labels = _numbered([known.get(index) or f"LABEL_{index}" for index in range(number)])
     if not stated or known == dict(enumerate(labels)):
         return labels, []
-    return labels, [
+    text = (
         f"{path}: `id2label` must give each of the head's {number} outputs its own label, by its index from 0. "
         f"Received: {shown(stated)}. The outputs have the labels {shown(labels)}."
-    ]
+    )
+    return labels, [Doubt(DoubtKind.LABELS, text)]
 
 
 def _by_index(stated: Any) -> dict[int, str]:

@@ -13,13 +13,9 @@ from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.new_directory import new_directory
 from keras_bert_layers.checkpoints.files.safetensors_file import write_safetensors
 from keras_bert_layers.checkpoints.huggingface.config_keys import config_to_huggingface
-from keras_bert_layers.checkpoints.huggingface.families import family_of
-from keras_bert_layers.checkpoints.huggingface.family import BERT, Family
-from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import (
-    write_byte_pair_tokenizer,
-    write_huggingface_tokenizer,
-    write_sentence_piece_tokenizer,
-)
+from keras_bert_layers.checkpoints.huggingface.families.family import BERT, Family
+from keras_bert_layers.checkpoints.huggingface.families.table import family_of
+from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import write_tokenizer
 from keras_bert_layers.checkpoints.sentence_transformers.cross_encoder import config_entry, write_cross_encoder
 from keras_bert_layers.checkpoints.sentence_transformers.modules import ACTIVATIONS
 from keras_bert_layers.checkpoints.sentence_transformers.writer import checked_projections, write_sentence_transformers
@@ -33,13 +29,7 @@ from keras_bert_layers.checkpoints.weights.table import (
 )
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 from keras_bert_layers.export.onnx import write_onnx_of_ids
-from keras_bert_layers.preprocessing import (
-    BertPreprocessor,
-    BertTokenizer,
-    BytePairTokenizer,
-    SentencePieceTokenizer,
-    SpanPreprocessor,
-)
+from keras_bert_layers.preprocessing import BertPreprocessor, BytePairTokenizer, SpanPreprocessor
 from keras_bert_layers.tasks import (
     BertCrossEncoder,
     BertDualEncoder,
@@ -218,15 +208,7 @@ def save_huggingface(
     form = HuggingFaceForm(written)
     if onnx and isinstance(model, BertMultipleChoice | BertPretrainer):
         raise ValueError(checks.message(OWNER, "onnx", "be False for multiple choice and pretraining", type(model)))
-    config_values: dict[str, Any] = {
-        "architectures": [form.architecture],
-        "pad_token_id": 0,
-        **config_to_huggingface(written.config, written.backbone.parts),
-        "dtype": "float32",
-        "model_type": form.family.model_types[0],
-        **form.values,
-    }
-    is_sentence_encoder = isinstance(model, BertSentenceEncoder | BertDualEncoder)
+    config_values = _config_values(written, form)
     # A pooler that nothing reads is not written.
     dense_rows = dense_projection_rows(len(checked_projections(OWNER, model)))
     written.check_weights(tuple({*form.rows, *pooler_rows(written.backbone.parts), *dense_rows}))
@@ -236,29 +218,43 @@ def save_huggingface(
     with new_directory(directory, owner=OWNER) as unfinished:
         if preprocessor is not None and max_length is not None:
             roles = {"pad_token_id": "pad", **form.family.token_ids}
-            config_values |= {key: getattr(preprocessor.tokenizer, f"{role}_id") for key, role in roles.items()}
-            side = getattr(preprocessor, "truncation_side", "right")
-            settings: dict[str, Any] = {"max_length": max_length, "truncation_side": side}
-            if isinstance(preprocessor.tokenizer, BytePairTokenizer):
-                write_byte_pair_tokenizer(unfinished, preprocessor.tokenizer, **settings)
-            elif isinstance(preprocessor.tokenizer, SentencePieceTokenizer):
-                write_sentence_piece_tokenizer(unfinished, preprocessor.tokenizer, **settings)
-            elif isinstance(preprocessor.tokenizer, BertTokenizer):
-                settings["kind"] = form.family.tokenizer_class
-                write_huggingface_tokenizer(unfinished, preprocessor.tokenizer, **settings)
+            config_values.update({key: getattr(preprocessor.tokenizer, f"{role}_id") for key, role in roles.items()})
+            write_tokenizer(
+                unfinished,
+                preprocessor.tokenizer,
+                max_length=max_length,
+                kind=form.family.tokenizer_class,
+                truncation_side=getattr(preprocessor, "truncation_side", "right"),
+            )
         write_json(unfinished / "config.json", config_values)
-        if is_sentence_encoder:
+        if isinstance(model, BertSentenceEncoder | BertDualEncoder):
             write_sentence_transformers(unfinished, model, max_length=max_length)
         elif isinstance(model, BertCrossEncoder):
             write_cross_encoder(unfinished, model)
-        tensors = written.tensors(form.rows, form.file_name)
-        write_safetensors(unfinished / "model.safetensors", tensors)
+        write_safetensors(unfinished / "model.safetensors", written.tensors(form.rows, form.file_name))
         if onnx:
-            (unfinished / "onnx").mkdir()
-            task = BertSentenceEncoder(model) if isinstance(model, BertBackbone) else model
-            for dtype, name in (("float32", "model.onnx"), ("int8", "model_quantized.onnx")):
-                write_onnx_of_ids(unfinished / "onnx" / name, task, dtype=dtype)
+            _write_onnx(unfinished / "onnx", model)
     return Path(directory)
+
+
+def _config_values(written: WrittenModel, form: HuggingFaceForm) -> dict[str, Any]:
+    """The content of `config.json`, without the ids of the tokenizer's tokens."""
+    return {
+        "architectures": [form.architecture],
+        "pad_token_id": 0,
+        **config_to_huggingface(written.config, written.backbone.parts),
+        "dtype": "float32",
+        "model_type": form.family.model_types[0],
+        **form.values,
+    }
+
+
+def _write_onnx(folder: Path, model: Any) -> None:
+    """Writes the ONNX files of ids, with weights of 32 and of 8 bits; a backbone's gives one vector per text."""
+    folder.mkdir()
+    task = BertSentenceEncoder(model) if isinstance(model, BertBackbone) else model
+    for dtype, name in (("float32", "model.onnx"), ("int8", "model_quantized.onnx")):
+        write_onnx_of_ids(folder / name, task, dtype=dtype)
 
 
 def _max_length(model: Any, preprocessor: Any) -> int:

@@ -13,8 +13,10 @@ KAGGLE = "kaggle://"
 PREFIXES = (KERASHUB, KAGGLE)
 
 _SMALL = (files.TASK, files.TOKENIZER, files.PREPROCESSOR, files.METADATA, files.VOCABULARY)
-# Kaggle's answer for a file that a model does not have, and kagglehub's if it has the list of files already.
-_NO_SUCH_FILE = ("404 Client Error", "is not present in the model files")
+_NOT_FOUND = 404
+# kagglehub's ValueError where the files of a model are mounted, as in Kaggle's notebooks. Its bad handles are
+# ValueErrors too, so the text alone tells the two apart.
+_NOT_MOUNTED = "is not present in the model files"
 
 
 def download_preset(source: str, *, owner: str, weights: bool = True) -> Path:
@@ -48,7 +50,7 @@ def download_preset(source: str, *, owner: str, weights: bool = True) -> Path:
         try:
             path = kagglehub.model_download(handle, name)
         except Exception as error:  # requests' and kagglehub's, each with classes of its own
-            is_missing = any(reason in str(error) for reason in _NO_SUCH_FILE)
+            is_missing = _is_missing(error)
             if is_missing and name != files.CONFIG:  # optional, or reported when the directory is read
                 continue
             reason = f"it has no {name}" if is_missing else f"{type(error).__name__}: {error}"
@@ -57,6 +59,14 @@ def download_preset(source: str, *, owner: str, weights: bool = True) -> Path:
             raise CheckpointError(checks.message(owner, "source", rule, source, cure)) from error
         config = config or path
     return Path(config).parent
+
+
+def _is_missing(error: Exception) -> bool:
+    """Whether an error says that a model does not have a file: by the status of Kaggle's answer, if it is of one."""
+    response = getattr(error, "response", None)
+    if response is not None:  # a response of an error is false
+        return response.status_code == _NOT_FOUND
+    return isinstance(error, ValueError) and _NOT_MOUNTED in str(error)
 
 
 def _handle(source: str, presets: dict[str, dict[str, str]], *, owner: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers.checkpoints.checkpoint import TrainedHead
+from keras_bert_layers.checkpoints.checkpoint import Doubt, DoubtKind, TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files import json_file
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile, TensorInfo
@@ -243,17 +243,18 @@ def side_prompts(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"prompts": prompts} if prompts else {}
 
 
-def unused_prompts(root: Path, prompts: Mapping[str, str]) -> tuple[str, ...]:
-    """A warning of a prompt for documents that the `encode_document` of sentence-transformers does not use, if any."""
+def unused_prompts(root: Path, prompts: Mapping[str, str]) -> tuple[Doubt, ...]:
+    """A doubt about a prompt for documents that `encode_document` of sentence-transformers does not use, if any."""
     # sentence_transformer/model.py: there always is a prompt "document", if only an empty one, and it comes first.
     unused = [name for name in ("passage", "corpus") if prompts.get(name)]
     if not unused or prompts.get("document"):
         return ()
-    return (
+    text = (
         f"{root / MODEL_FILE}: documents are encoded without the prompt {prompts[unused[0]]!r}, as by "
         f"`encode_document` of sentence-transformers, whose prompt 'document' is empty. "
-        f"Give `predict` prompt={unused[0]!r}.",
+        f"Give `predict` prompt={unused[0]!r}."
     )
+    return (Doubt(DoubtKind.PROMPTS, text),)
 
 
 def read_truncation(root: Path) -> int | None:

@@ -1,5 +1,6 @@
 import pytest
 
+from keras_bert_layers.checkpoints.checkpoint import DoubtKind
 from keras_bert_layers.checkpoints.huggingface.labels import labels_of, stated_labels
 
 
@@ -29,7 +30,9 @@ def test_labels_of_three_outputs(id2label, labels, is_doubtful):
     found, doubts = labels_of({"id2label": id2label}, 3, "some/config.json")
     assert found == labels
     assert bool(doubts) == is_doubtful
-    assert all("some/config.json: `id2label` must give each of the head's 3 outputs its own" in text for text in doubts)
+    assert all(doubt.kind is DoubtKind.LABELS for doubt in doubts)
+    text = "some/config.json: `id2label` must give each of the head's 3 outputs its own"
+    assert all(text in doubt.text for doubt in doubts)
 
 
 def test_stated_labels():

@@ -14,8 +14,26 @@ TINY = "kerashub://bert_tiny_en_uncased"
 HANDLE = "keras/bert/keras/bert_tiny_en_uncased/3"
 
 
+def kaggles_answer(status, text):
+    response = requests.Response()
+    response.status_code = status
+    return KaggleApiHTTPError(f"{status} Client Error.\n\n{text}", response=response)
+
+
+NO_SUCH_FILE = {
+    "by its answer": lambda: kaggles_answer(404, "Resource not found"),
+    "in a notebook": lambda: ValueError("'task.json' is not present in the model files. You can access the others"),
+}
+
+
+@pytest.fixture(params=NO_SUCH_FILE)
+def no_such_file(request):
+    """What makes kagglehub's error for a file that a model does not have."""
+    return NO_SUCH_FILE[request.param]
+
+
 @pytest.fixture
-def published(kerashub, tmp_path, monkeypatch):
+def published(kerashub, tmp_path, monkeypatch, no_such_file):
     """Makes kagglehub find the files of a small preset; gives what was asked for, in order."""
     preset = kerashub.save(kerashub.backbone(), tmp_path / "published")
     asked = []
@@ -24,7 +42,7 @@ def published(kerashub, tmp_path, monkeypatch):
         asked.append((handle, file))
         cached = tmp_path / "cache" / file
         if not (preset / file).is_file():
-            raise KaggleApiHTTPError("404 Client Error.\n\nResource not found", response=requests.Response())
+            raise no_such_file()
         cached.parent.mkdir(parents=True, exist_ok=True)
         return str(shutil.copy(preset / file, cached))
 
@@ -79,6 +97,22 @@ def test_no_network(no_network):
     )
     with pytest.raises(CheckpointError, match=match):
         download_preset(TINY, owner="load_backbone")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (kaggles_answer(403, "The answer to 404 Client Error"), "KaggleApiHTTPError: 403 Client Error"),
+        (ValueError("Invalid model handle: me"), "ValueError: Invalid model handle: me"),
+    ],
+)
+def test_other_errors_are_not_missing_files(monkeypatch, error, reason):
+    def model_download(handle, file):
+        raise error
+
+    monkeypatch.setattr("kagglehub.model_download", model_download)
+    with pytest.raises(CheckpointError, match=rf"must be a preset that can be downloaded\. .* {reason}"):
+        download_preset("kaggle://me/bert/keras/mine", owner="load_backbone")
 
 
 def test_no_preset_behind_a_handle(published, tmp_path):

@@ -2,6 +2,7 @@ import pytest
 
 from keras_bert_layers import BertBackbone, BertSentenceEncoder, load_task, save_huggingface
 from keras_bert_layers.checkpoints import CheckpointError
+from keras_bert_layers.checkpoints.checkpoint import DoubtKind
 from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     ACTIVATIONS,
     encoder_heads,
@@ -315,9 +316,10 @@ def test_prompts_of_a_dual_encoder():
 
 
 def test_a_prompt_for_documents_that_no_method_uses(tmp_path):
-    (text,) = unused_prompts(tmp_path, {"query": "query: ", "passage": "passage: ", "document": ""})
-    assert "without the prompt 'passage: '" in text
-    assert "Give `predict` prompt='passage'" in text
+    (doubt,) = unused_prompts(tmp_path, {"query": "query: ", "passage": "passage: ", "document": ""})
+    assert doubt.kind is DoubtKind.PROMPTS
+    assert "without the prompt 'passage: '" in doubt.text
+    assert "Give `predict` prompt='passage'" in doubt.text
     assert unused_prompts(tmp_path, {"passage": "passage: ", "document": "passage: "}) == ()
     assert unused_prompts(tmp_path, SIDE_PROMPTS) == ()
 

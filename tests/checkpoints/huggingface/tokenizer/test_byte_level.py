@@ -7,9 +7,9 @@ import pytest
 import keras_bert_layers as kbl
 from keras_bert_layers import load_tokenizer
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import (
+from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import (
     write_byte_pair_tokenizer,
-    write_huggingface_tokenizer,
+    write_word_piece_tokenizer,
 )
 from keras_bert_layers.preprocessing import BytePairTokenizer
 
@@ -162,5 +162,5 @@ def test_words_of_a_vocabulary_are_not_the_model(tmp_path):
     """A WordPiece vocabulary may hold the names of other models and of their parts."""
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "BPE", "merges", "Unigram", "type"]
     tokenizer = kbl.BertTokenizer(tokens, lowercase=False, reference="huggingface")
-    write_huggingface_tokenizer(tmp_path, tokenizer, max_length=9)
+    write_word_piece_tokenizer(tmp_path, tokenizer, max_length=9)
     assert load_tokenizer(tmp_path).tokenize("BPE merges Unigram type").numpy().tolist() == [4, 5, 6, 7]

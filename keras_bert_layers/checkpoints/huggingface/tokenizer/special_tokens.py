@@ -162,7 +162,7 @@ class SpecialTokens:
             warnings.warn(
                 f"{self._path.parent}: the files state the id {self._stated_ids[content]} for the added token "
                 f"{content!r}. It gets {token_id}, the next free one, as in transformers.",
-                stacklevel=6,
+                stacklevel=7,
             )
 
 
@@ -202,6 +202,6 @@ def fit_embeddings(folder: Path, options: dict[str, Any], num_embeddings: int) -
             f"{folder}: the tokenizer's files, or transformers' defaults, add {', '.join(map(repr, lost[:5]))} to the "
             f"vocabulary, but the model's {num_embeddings} embeddings have none for them. They are left out, and read "
             "as text; in transformers the model fails on them.",
-            stacklevel=4,
+            stacklevel=5,
         )
     return {**options, "vocabulary": vocabulary, "added_tokens": [token.get_config() for token in kept]}

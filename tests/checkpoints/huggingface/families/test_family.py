@@ -1,7 +1,7 @@
 import pytest
 
-from keras_bert_layers.checkpoints.huggingface.families import FAMILIES
-from keras_bert_layers.checkpoints.huggingface.family import UNREAD
+from keras_bert_layers.checkpoints.huggingface.families.family import UNREAD
+from keras_bert_layers.checkpoints.huggingface.families.table import FAMILIES
 
 BERT, DISTILBERT, ELECTRA, XLM_ROBERTA, *_ = FAMILIES
 

@@ -4,14 +4,14 @@ import pytest
 import tokenizers
 
 from keras_bert_layers import BertTokenizer, load_tokenizer
-from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerJson
-from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import write_huggingface_tokenizer
+from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import TokenizerJson
+from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import write_word_piece_tokenizer
 from keras_bert_layers.preprocessing import AddedToken
 
 
 def write(directory, vocabulary, max_length=9, **options):
     tokenizer = BertTokenizer(vocabulary, reference="huggingface", **options)
-    write_huggingface_tokenizer(directory, tokenizer, max_length=max_length)
+    write_word_piece_tokenizer(directory, tokenizer, max_length=max_length)
     return tokenizer
 
 
@@ -98,5 +98,5 @@ def test_added_tokens_and_other_names(tmp_path):
 
 
 def test_truncation_side(vocabulary, tmp_path):
-    write_huggingface_tokenizer(tmp_path, BertTokenizer(vocabulary), max_length=9, truncation_side="left")
+    write_word_piece_tokenizer(tmp_path, BertTokenizer(vocabulary), max_length=9, truncation_side="left")
     assert json.loads((tmp_path / "tokenizer_config.json").read_text())["truncation_side"] == "left"

@@ -1,8 +1,9 @@
-"""`Family`: a model type of transformers, as its differences from BERT in keys, classes and tensor names."""
+"""`Family`: a model type of transformers, as its differences from BERT in keys, classes, tensor names and parts."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 SEQUENCE_CLASS = "BertForSequenceClassification"
 CHOICE_CLASS = "BertForMultipleChoice"
 BARE_CLASS = "BertModel"
+READER = "config_from_huggingface"
+"""The public function that errors about a `config.json` name."""
 UNREAD = "unread."
 """What a name begins with if it is of a tensor that no class of transformers reads; see `unread_poolers`."""
 
@@ -143,9 +146,20 @@ class PartsForm:
         return {} if parts.are_of_bert else None
 
 
+def described(part: Any) -> Any:
+    """What parts compute with, to compare them: their configs without names, dtypes and initial values."""
+    config = {field: getattr(part, field) for field in getattr(part, "__dataclass_fields__", ())}
+    if not config and hasattr(part, "get_config"):
+        given = set(inspect.signature(type(part)).parameters) - {"initializer_range", "max_sequence_length", "kwargs"}
+        config = {"kind": type(part).__name__, **{name: getattr(part, name) for name in given}}
+    return {name: described(value) for name, value in config.items()} if config else part
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Family:
     """A model type of transformers, as its differences from transformers' BERT; the defaults are BERT's.
+
+    Each family has a file of its own beside this one, and its place in `table.FAMILIES`; none imports another.
 
     A reader converts the content of `config.json` and the names of tensors to BERT's, and then reads a BERT; a writer
     converts them back.

@@ -1,7 +1,7 @@
 import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerClass, TokenizerJson
+from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import TokenizerClass, TokenizerJson
 
 
 @pytest.fixture

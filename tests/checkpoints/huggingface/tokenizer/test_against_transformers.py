@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from keras_bert_layers import BertTokenizer, load_preprocessor, load_tokenizer
-from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import write_huggingface_tokenizer
+from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import write_word_piece_tokenizer
 
 pytestmark = pytest.mark.peers
 
@@ -92,7 +92,7 @@ def test_equal_to_transformers(lines, files, huggingface, tmp_path, transformers
 
 def check_both_ways(reference, preprocessor, directory, transformers):
     """transformers reads the file of tokens that we write, and we the one that it writes, also by the generic class."""
-    write_huggingface_tokenizer(directory, preprocessor.tokenizer, max_length=8, kind="MPNetTokenizer")
+    write_word_piece_tokenizer(directory, preprocessor.tokenizer, max_length=8, kind="MPNetTokenizer")
     written = transformers.AutoTokenizer.from_pretrained(directory)
     assert type(written) is transformers.MPNetTokenizer
     assert written(TEXTS, TEXTS[::-1]) == reference(TEXTS, TEXTS[::-1])

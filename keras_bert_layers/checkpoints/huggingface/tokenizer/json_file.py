@@ -1,4 +1,4 @@
-"""`TokenizerJson`: reads a `tokenizer.json` and refuses every tokenizer but BERT's."""
+"""Reads `tokenizer.json`: `TokenizerJson` refuses every tokenizer but BERT's; functions read parts of any."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -32,11 +32,17 @@ _ADD_TEMPLATE = (
 # The keys of the parts of a sequence; a sequence of one is that one.
 _SEQUENCES = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "post_processor": "processors"}
 
-
 # The type of the model in a `tokenizer.json`. Old files state none for BPE, which alone has merges. No token of a
 # vocabulary is written like either.
 _UNIGRAM = re.compile(rb'"type"\s*:\s*"Unigram"')
 _BPE = re.compile(rb'"type"\s*:\s*"BPE"|"merges"\s*:\s*\[')
+
+# Settings of tokenizer_config.json with their only values: with others it would be another tokenizer.
+_FIXED: dict[str, tuple[Any, ...]] = {
+    "padding_side": ("right", None),
+    "truncation_side": ("right", "left", None),
+    "split_special_tokens": (False, None),
+}
 
 
 class TokenizerClass(Enum):
@@ -207,6 +213,20 @@ def pads_left(values: Mapping[str, Any]) -> bool:
     """Whether the content of a `tokenizer.json` states padding on the left."""
     padding = values.get("padding")
     return isinstance(padding, dict) and padding.get("direction") == "Left"
+
+
+def check_sides(path: Path, config: Mapping[str, Any], *, pads_left: bool) -> None:
+    """Refuses the settings of `tokenizer_config.json` that every tokenizer of this package has with one value only.
+
+    Args:
+        path: the file, for errors.
+        config: its content.
+        pads_left: whether `tokenizer.json` states padding on the left, which counts where `config` states no side.
+    """
+    for key, allowed in _FIXED.items():
+        check_one_of(path, key, config.get(key, allowed[0]), allowed)
+    if pads_left and "padding_side" not in config:
+        check_one_of(path.with_name("tokenizer.json"), "padding.direction", "Left", ("Right",))
 
 
 def processor_ends(path: Path, value: Mapping[str, Any], ids: Mapping[str, Any]) -> tuple[str, str]:

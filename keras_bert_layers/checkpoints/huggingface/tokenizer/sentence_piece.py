@@ -10,35 +10,33 @@ from keras_bert_layers._internal.files.wire_format import read_fields
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, missing
 from keras_bert_layers.checkpoints.files import json_file
 from keras_bert_layers.checkpoints.files.json_file import check_one_of, check_size, optional_json
-from keras_bert_layers.checkpoints.huggingface.tokenizer import check_sides
-from keras_bert_layers.checkpoints.huggingface.tokenizer_json import (
+from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import (
+    check_sides,
     check_template_ids,
     only_part,
     pads_left,
     processor_ends,
     template,
 )
+from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
+    CAMEMBERT,
+    GENERIC,
+    ROLES,
+    UNUSED,
+    check_ids,
+    content_of,
+    listed_tokens,
+    special_tokens,
+    stated_entries,
+)
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
 from keras_bert_layers.preprocessing.tokens.markers import MARKER, MAX_PIECES
 
 MODEL_FILES = ("sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "sentencepiece.model")
 XLM_ROBERTA = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")
-CAMEMBERT = ("CamembertTokenizer", "CamembertTokenizerFast")
-# These take all of tokenizer.json as it is; the classes above take its vocabulary and its character map.
-GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
 # The class by the model, where no file names one.
 _BY_MODEL = {"camembert": CAMEMBERT[0], "xlm-roberta": XLM_ROBERTA[0]}
 
-ROLES = {
-    "start_token": ("cls_token", "<s>"),
-    "separator_token": ("sep_token", "</s>"),
-    "pad_token": ("pad_token", "<pad>"),
-    "unknown_token": ("unk_token", "<unk>"),
-    "mask_token": ("mask_token", "<mask>"),
-}
-_MORE = ("additional_special_tokens", "extra_special_tokens")
-# transformers, models/camembert/tokenization_camembert.py: the default of `additional_special_tokens`.
-_UNUSED = ("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED")
 _PRE_TOKENIZERS = ["WhitespaceSplit", "Metaspace"]
 # google/sentencepiece, `sentencepiece_model.proto`: the numbers of the fields and the types of pieces.
 _PIECES, _NORMALIZER_SPEC, _CHARACTER_MAP = 1, 3, 2
@@ -67,7 +65,7 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], model_type: 
     check_one_of(path, "tokenizer_class", kind, (*XLM_ROBERTA, *CAMEMBERT, *GENERIC))
     if text_settings(folder)[1]:
         raise CheckpointError(f"{folder}: `do_lower_case` of sentence-transformers must be false for SentencePiece.")
-    stated = _stated(folder, config)
+    stated = stated_entries(folder, config)
     values = optional_json(folder / "tokenizer.json")
     check_sides(path, config, pads_left=pads_left(values))
     if values:
@@ -77,15 +75,15 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], model_type: 
     else:
         for role, name in {**dict(ROLES.values()), "bos_token": "<s>", "eos_token": "</s>"}.items():
             if role not in ("cls_token", "sep_token", "mask_token"):  # the others name the first pieces
-                check_one_of(path, role, _content(stated.get(role, name)), (name,), "Save a tokenizer.json with it.")
+                check_one_of(path, role, content_of(stated.get(role, name)), (name,), "Save a tokenizer.json with it.")
         pieces, character_map, added = _read_model(folder / str(model_file(folder)), kind)
-    tokens = _special_tokens(folder, config, added, kind, stated)
-    tokens = {token: flags for token, flags in tokens.items() if token not in _UNUSED or token in dict(pieces)}
+    tokens = special_tokens(folder, config, added, kind, stated)
+    tokens = {token: flags for token, flags in tokens.items() if token not in UNUSED or token in dict(pieces)}
     ids = {piece: index for index, (piece, _) in enumerate(pieces)}
     pieces += [(token, None) for token in tokens if token not in ids]
     vocabulary = [piece for piece, _ in pieces]
-    _check_ids(folder, added, vocabulary)
-    roles = {ours: _content(stated.get(theirs, default)) for ours, (theirs, default) in ROLES.items()}
+    check_ids(folder, added, vocabulary)
+    roles = {ours: content_of(stated.get(theirs, default)) for ours, (theirs, default) in ROLES.items()}
     if kind in GENERIC:
         roles |= _stored_roles(folder / "tokenizer.json", values, vocabulary)
         if roles["mask_token"] not in vocabulary:
@@ -133,12 +131,12 @@ def _class_roles(
 ) -> dict[str, Any]:
     """The same tokens of a class with a template of its own, whose ends are `bos_token` and `eos_token`."""
     check_one_of(path, "add_prefix_space", config.get("add_prefix_space", True), (True,), "Each word has its marker.")
-    unknown = _content(stated.get("unk_token", "<unk>"))
+    unknown = content_of(stated.get("unk_token", "<unk>"))
     first = vocabulary.index(unknown) if unknown in vocabulary else 0
     place = 3 if kind in XLM_ROBERTA else first
     if place >= len(vocabulary):
         raise CheckpointError(f"{path.parent}: the vocabulary must hold more than {place} pieces.")
-    start, end = (_content(stated.get(*pair)) for pair in (("bos_token", "<s>"), ("eos_token", "</s>")))
+    start, end = (content_of(stated.get(*pair)) for pair in (("bos_token", "<s>"), ("eos_token", "</s>")))
     return {"start_token": start, "separator_token": end, "unknown_token": vocabulary[place]}
 
 
@@ -171,7 +169,7 @@ def _read_json(
         check_one_of(path, "pre_tokenizer.prepend_scheme", scheme, ("always",), cure)
         check_one_of(path, "pre_tokenizer.split", parts[1].get("split", True), (True,), cure)
         check_one_of(path, "pre_tokenizer.replacement", parts[1].get("replacement", MARKER), (MARKER,), cure)
-    added = _listed(path, values.get("added_tokens") or [])
+    added = listed_tokens(path, values.get("added_tokens") or [])
     return pieces, maps[0] if maps else "", added
 
 
@@ -207,62 +205,3 @@ def _read_model(path: Path, kind: Any) -> tuple[list[tuple[str, Any]], str, dict
         return [*zero[:4], *pieces[3:], zero[4]], character_map, added
     unused = [("<s>NOTUSED", 0.0), zero[1], ("</s>NOTUSED", 0.0), zero[3], ("<unk>NOTUSED", -100.0)]
     return [*unused, *pieces[1:], zero[4]], character_map, added
-
-
-def _listed(path: Path, tokens: Any) -> dict[str, dict[str, Any]]:
-    """Tokens in files -> their flags."""
-    if isinstance(tokens, dict):
-        tokens = [{**token, "id": int(index)} for index, token in tokens.items()]
-    with damaged(f"{path}: the added tokens must be a list of JSON objects", (TypeError, KeyError, ValueError)):
-        found = {token["content"]: token for token in tokens}
-    for content, flags in found.items():
-        set_flags = [flag for flag in ("rstrip", "single_word") if flags.get(flag)]
-        if set_flags:
-            raise CheckpointError(f"{path}: the token {content} must not have {' or '.join(set_flags)} set.")
-    return found
-
-
-def _special_tokens(
-    folder: Path, config: Mapping[str, Any], added: Mapping[str, Any], kind: Any, stated: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
-    """The tokens that transformers finds in raw text, with their flags."""
-    if kind not in GENERIC and "added_tokens_decoder" in config:
-        tokens = _listed(folder / "tokenizer_config.json", config["added_tokens_decoder"])
-    else:
-        tokens = dict(added)
-    is_json = (folder / "tokenizer.json").is_file()
-    defaults = {} if kind in GENERIC else dict(ROLES.values())
-    for role in (*dict(ROLES.values()), "bos_token", "eos_token"):
-        token = stated.get(role, defaults.get(role))
-        flags = token if isinstance(token, dict) else {"lstrip": role == "mask_token" and kind in CAMEMBERT}
-        content = token.get("content") if isinstance(token, dict) else token
-        if content is not None:
-            tokens.setdefault(content, flags)
-    for key in _MORE:
-        extra = stated.get(key) or (_UNUSED if kind in CAMEMBERT and not {*stated} & {*_MORE} and is_json else [])
-        for token in extra.values() if isinstance(extra, dict) else extra:
-            flags = token if isinstance(token, dict) else {}
-            tokens.setdefault(flags.get("content", token) if flags else token, flags)
-    return tokens
-
-
-def _stated(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of `tokenizer_config.json`, and those of `special_tokens_map.json` that it does not have."""
-    tokens_map = optional_json(folder / "special_tokens_map.json")
-    if "added_tokens_decoder" not in config:  # with it, transformers does not read the map
-        for role in config.keys() & tokens_map.keys() & dict(ROLES.values()).keys():
-            content = _content(config[role])
-            check_one_of(folder / "special_tokens_map.json", role, _content(tokens_map[role]), (content,))
-    return {**tokens_map, **config}
-
-
-def _content(token: Any) -> Any:
-    return token.get("content") if isinstance(token, dict) else token
-
-
-def _check_ids(folder: Path, added: Mapping[str, Any], vocabulary: list[str]) -> None:
-    """Checks that the added tokens have their ids of the vocabulary, or follow it."""
-    for token, flags in added.items():
-        index = flags.get("id")
-        if index is not None and (not 0 <= index < len(vocabulary) or vocabulary[index] != token):
-            raise CheckpointError(f"{folder}: the added token {token} must have its id of the vocabulary, not {index}.")

@@ -4,8 +4,8 @@ import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
 from keras_bert_layers.checkpoints.files.json_file import read_json_object
-from keras_bert_layers.checkpoints.huggingface.special_tokens import fit_embeddings
-from keras_bert_layers.checkpoints.huggingface.tokenizer import stated_max_length, tokenizer_options, truncation_side
+from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import fit_embeddings
+from keras_bert_layers.checkpoints.huggingface.tokenizer.word_piece import word_piece_options
 
 UNCASED, CASED = (True, None, True), (False, None, True)
 WORD = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": False}
@@ -33,7 +33,7 @@ def files(huggingface, tmp_path):
         for name, value in others.items():
             huggingface.write_json(tmp_path / f"{name}.json", value)
         path = tmp_path / "tokenizer_config.json"
-        return tokenizer_options(tmp_path, read_json_object(path) if path.is_file() else {})
+        return word_piece_options(tmp_path, read_json_object(path) if path.is_file() else {})
 
     return write_and_read
 
@@ -212,20 +212,6 @@ def test_settings_of_slow_tokenizers_change_nothing(files, setting):
         assert options(files(config=setting)) == UNCASED
 
 
-@pytest.mark.parametrize(
-    ("config", "truncation", "side"),
-    [
-        ({}, None, "right"),
-        ({"truncation_side": "left"}, None, "left"),
-        ({}, {"direction": "Left"}, "left"),
-        ({"truncation_side": "right"}, {"direction": "Left"}, "right"),
-    ],
-)
-def test_truncation_side(huggingface, tmp_path, config, truncation, side):
-    huggingface.write_json(tmp_path / "tokenizer.json", {"truncation": truncation})
-    assert truncation_side(tmp_path, config) == side
-
-
 @pytest.mark.parametrize(("num_embeddings", "kept"), [(NEW, []), (NEW + 1, ["<e>"]), (NEW + 2, ["<e>", "new"])])
 def test_tokens_without_an_embedding_are_left_out(files, tmp_path, num_embeddings, kept):
     settings = files(added_tokens={"<e>": NEW, "new": NEW + 1})
@@ -284,14 +270,14 @@ def test_padding_on_the_left(huggingface, tmp_path):
         tmp_path / "tokenizer.json", {**huggingface.tokenizer_json(), "padding": {"direction": "Left"}}
     )
     with pytest.raises(CheckpointError, match=r"tokenizer\.json: `padding\.direction` must be 'Right'"):
-        tokenizer_options(tmp_path, {})
-    tokenizer_options(tmp_path, {"padding_side": "right"})
+        word_piece_options(tmp_path, {})
+    word_piece_options(tmp_path, {"padding_side": "right"})
 
 
 def test_a_normalizer_that_bert_s_class_does_not_read(huggingface, tmp_path):
     huggingface.write_json(tmp_path / "tokenizer.json", {**huggingface.tokenizer_json(), "normalizer": {"type": "NFC"}})
     with pytest.warns(UserWarning, match=r"`normalizer\.type` must be.*reads only the tokens of this file"):
-        assert options(tokenizer_options(tmp_path, {})) == UNCASED
+        assert options(word_piece_options(tmp_path, {})) == UNCASED
 
 
 def test_no_vocabulary(files):
@@ -304,23 +290,4 @@ def test_no_vocabulary(files):
 def test_doubtful_vocabulary_warns_of_the_line(tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\na\n")
     with pytest.warns(UserWarning, match=r"vocab\.txt.* 'a' is on line 6 and on line 7"):
-        tokenizer_options(tmp_path, {})
-
-
-@pytest.mark.parametrize(
-    ("sentence_bert", "config", "expected"),
-    [
-        (None, {}, 17),
-        (None, {"model_max_length": 12}, 12),
-        (None, {"model_max_length": 10**30}, 17),
-        (None, {"model_max_length": 1e30}, 17),
-        (None, {"model_max_length": None}, 17),
-        ({"max_seq_length": 9}, {"model_max_length": 12}, 9),
-        ({"max_seq_length": 99}, {}, 17),
-        ({"max_seq_length": None}, {"model_max_length": 12}, 12),
-    ],
-)
-def test_longest_text(huggingface, tmp_path, sentence_bert, config, expected):
-    if sentence_bert is not None:
-        huggingface.write_json(tmp_path / "sentence_bert_config.json", sentence_bert)
-    assert stated_max_length(tmp_path, config, positions=17) == expected
+        word_piece_options(tmp_path, {})

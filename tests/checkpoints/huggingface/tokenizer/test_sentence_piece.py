@@ -9,7 +9,7 @@ import keras_bert_layers as kbl
 from keras_bert_layers import load_tokenizer
 from keras_bert_layers._internal.files.wire_format import field
 from keras_bert_layers.checkpoints import CheckpointError
-from keras_bert_layers.checkpoints.huggingface.tokenizer_writer import write_sentence_piece_tokenizer
+from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import write_sentence_piece_tokenizer
 from keras_bert_layers.preprocessing import SentencePieceTokenizer
 
 models = pytest.importorskip("sentence_piece_models", reason="the extra `test` brings sentencepiece")

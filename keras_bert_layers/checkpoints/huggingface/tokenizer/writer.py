@@ -8,10 +8,12 @@ from typing import Any
 from keras_bert_layers._internal.files.wire_format import field, float_field
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.vocabulary import vocabulary_bytes
-from keras_bert_layers.checkpoints.huggingface.byte_level_files import ROBERTA
-from keras_bert_layers.checkpoints.huggingface.sentence_piece_files import CAMEMBERT, GENERIC, ROLES, XLM_ROBERTA
-from keras_bert_layers.checkpoints.huggingface.special_tokens import role_names
+from keras_bert_layers.checkpoints.huggingface.tokenizer.byte_level import ROBERTA
+from keras_bert_layers.checkpoints.huggingface.tokenizer.sentence_piece import XLM_ROBERTA
+from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import role_names
+from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import CAMEMBERT, GENERIC, ROLES
 from keras_bert_layers.preprocessing import AddedToken, BertTokenizer, BytePairTokenizer, SentencePieceTokenizer
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 _FIRST = {
     XLM_ROBERTA[0]: ["<s>", "<pad>", "</s>", "<unk>"],
@@ -22,7 +24,33 @@ _NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3
 _UNIGRAM = 1
 
 
-def write_huggingface_tokenizer(
+def write_tokenizer(
+    directory: Path,
+    tokenizer: Tokenizer,
+    *,
+    max_length: int,
+    kind: str,
+    truncation_side: str,
+) -> None:
+    """Writes the files of a tokenizer of any kind.
+
+    Args:
+        directory: the directory.
+        tokenizer: the tokenizer.
+        max_length: the maximum length in tokens, special tokens included.
+        kind: the class of transformers for a `BertTokenizer`; the others' follows from their tokens.
+        truncation_side: where texts that are too long lose tokens.
+    """
+    limits: dict[str, Any] = {"max_length": max_length, "truncation_side": truncation_side}
+    if isinstance(tokenizer, BytePairTokenizer):
+        write_byte_pair_tokenizer(directory, tokenizer, **limits)
+    elif isinstance(tokenizer, SentencePieceTokenizer):
+        write_sentence_piece_tokenizer(directory, tokenizer, **limits)
+    elif isinstance(tokenizer, BertTokenizer):
+        write_word_piece_tokenizer(directory, tokenizer, kind=kind, **limits)
+
+
+def write_word_piece_tokenizer(
     directory: Path,
     tokenizer: BertTokenizer,
     *,

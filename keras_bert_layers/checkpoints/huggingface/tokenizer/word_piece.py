@@ -1,4 +1,4 @@
-"""Reads the tokenizer files of a HuggingFace directory, as its class of tokenizer in transformers reads them."""
+"""`word_piece_options`: reads the tokenizer files of BERT and its like, as the class in transformers reads them."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing
-from keras_bert_layers.checkpoints.files.json_file import check_boolean, check_one_of, optional_json, shown
+from keras_bert_layers.checkpoints.files.json_file import check_boolean, optional_json, shown
 from keras_bert_layers.checkpoints.files.vocabulary import CASED_SHARE, cased_share, read_vocabulary
-from keras_bert_layers.checkpoints.huggingface.special_tokens import CONFIG, MPNET_ROLES, ROLES, SpecialTokens
-from keras_bert_layers.checkpoints.huggingface.tokenizer_json import TokenizerClass, TokenizerJson
+from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import TokenizerClass, TokenizerJson, check_sides
+from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import CONFIG, MPNET_ROLES, ROLES, SpecialTokens
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
 
 _BERT = ("Bert", "DistilBert", "Electra", "MobileBert", "SqueezeBert", "LayoutLM", "Lxmert")
@@ -27,12 +27,6 @@ _REASONS = {
 _OPTIONS = {"lowercase": "do_lower_case", "strip_accents": "strip_accents", "split_chinese": "tokenize_chinese_chars"}
 _DEFAULTS = {"lowercase": True, "strip_accents": None, "split_chinese": True}
 
-# Settings of tokenizer_config.json with their only values: with others it would be another tokenizer.
-_FIXED: dict[str, tuple[Any, ...]] = {
-    "padding_side": ("right", None),
-    "truncation_side": ("right", "left", None),
-    "split_special_tokens": (False, None),
-}
 # Settings of tokenizers written in Python, with the values under which they change nothing.
 _UNUSED: dict[str, tuple[Any, ...]] = {"do_basic_tokenize": (True, None), "never_split": (None, [])}
 
@@ -72,7 +66,7 @@ def tokenizer_class(path: Path, name: Any, *, has_json: bool) -> TokenizerClass:
     return _CLASSES[name] if has_json else TokenizerClass.BERT
 
 
-def tokenizer_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+def word_piece_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a `BertTokenizer` that the tokenizer files of a directory describe, as transformers reads them.
 
     The tokens come from `tokenizer.json`, or from `vocab.txt` if there is none. `tokenizer_class` in
@@ -117,7 +111,7 @@ def tokenizer_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]
             warnings.warn(
                 f"{tokenizer_json.unread} BertTokenizer reads only the tokens of this file, as in transformers. If the "
                 "model was trained with all of it, texts become other tokens.",
-                stacklevel=5,
+                stacklevel=6,
             )
     elif (folder / "vocab.txt").is_file():
         vocabulary, stated = tuple(read_vocabulary(folder / "vocab.txt", required=required)), None
@@ -129,48 +123,6 @@ def tokenizer_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]
         options |= {"lowercase": True, "strip_accents": bool(options["strip_accents"])}
     options["num_pair_separators"] = num_separators
     return {"vocabulary": vocabulary, **options, **tokens.options(vocabulary)}
-
-
-def check_sides(path: Path, config: Mapping[str, Any], *, pads_left: bool) -> None:
-    """Refuses the settings of `tokenizer_config.json` that every tokenizer of this package has with one value only.
-
-    Args:
-        path: the file, for errors.
-        config: its content.
-        pads_left: whether `tokenizer.json` states padding on the left, which counts where `config` states no side.
-    """
-    for key, allowed in _FIXED.items():
-        check_one_of(path, key, config.get(key, allowed[0]), allowed)
-    if pads_left and "padding_side" not in config:
-        check_one_of(path.with_name("tokenizer.json"), "padding.direction", "Left", ("Right",))
-
-
-def truncation_side(folder: Path, config: Mapping[str, Any]) -> str:
-    """Where texts that are too long lose tokens: `"right"` or `"left"`."""
-    if config.get("truncation_side") is not None:
-        return config["truncation_side"]
-    truncation = optional_json(folder / "tokenizer.json").get("truncation")
-    direction = truncation.get("direction") if isinstance(truncation, dict) else None
-    return "left" if direction == "Left" else "right"
-
-
-def stated_max_length(folder: Path, config: Mapping[str, Any], *, positions: int) -> int:
-    """The maximum length of a checkpoint in tokens, [CLS] and [SEP] included.
-
-    Args:
-        folder: the directory of `config.json`.
-        config: the content of `tokenizer_config.json`; empty if there is none.
-        positions: the number of positions of the encoder.
-
-    Returns:
-        `max_seq_length` of sentence-transformers, else `model_max_length` of the tokenizer, else `positions`; at most
-        `positions`.
-    """
-    length, _ = text_settings(folder)
-    stated = config.get("model_max_length") if length is None else length
-    if isinstance(stated, bool) or not isinstance(stated, int | float) or not stated >= 3:
-        return positions
-    return int(min(stated, positions))
 
 
 def _stated_class(folder: Path, config: Mapping[str, Any]) -> tuple[Path, Any]:
@@ -199,14 +151,14 @@ def _options(
         warnings.warn(
             f"{folder}: {source} {_effective(options)}, tokenizer.json {_effective(stated)}. Following the first, as "
             f"transformers does. If the model was trained with the second, write them into {CONFIG}.",
-            stacklevel=6,
+            stacklevel=7,
         )
     elif "do_lower_case" not in config and (cased := cased_share(vocabulary) or 0.0) >= CASED_SHARE:
         warnings.warn(
             f"{folder}: texts are lower-cased, the default of transformers, as {CONFIG} has no `do_lower_case`. That "
             f"may be wrong: {cased:.0%} of the tokens with Latin letters have a capital one, and no "
             f'text can match these. For a cased model write `"do_lower_case": false` there; `true` silences this.',
-            stacklevel=6,
+            stacklevel=7,
         )
     return options
 
@@ -226,5 +178,5 @@ def _check_config(path: Path, config: Mapping[str, Any]) -> None:
         warnings.warn(
             f"{path}: {' and '.join(f'`{key}`' for key in unused)} changes nothing, as in transformers 5 and its fast "
             "tokenizers before. A model that was trained with a slow tokenizer may have seen other tokens.",
-            stacklevel=5,
+            stacklevel=6,
         )

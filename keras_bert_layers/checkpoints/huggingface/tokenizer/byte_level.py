@@ -7,22 +7,22 @@ from typing import Any
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, missing, naming
 from keras_bert_layers.checkpoints.files import json_file
 from keras_bert_layers.checkpoints.files.json_file import check_boolean, check_one_of, check_size, optional_json
-from keras_bert_layers.checkpoints.huggingface.sentence_piece_files import (
-    GENERIC,
-    ROLES,
-    _check_ids,
-    _content,
-    _listed,
-    _special_tokens,
-    _stated,
-)
-from keras_bert_layers.checkpoints.huggingface.tokenizer import check_sides
-from keras_bert_layers.checkpoints.huggingface.tokenizer_json import (
+from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import (
+    check_sides,
     check_template_ids,
     only_part,
     pads_left,
     processor_ends,
     template,
+)
+from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
+    GENERIC,
+    ROLES,
+    check_ids,
+    content_of,
+    listed_tokens,
+    special_tokens,
+    stated_entries,
 )
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
 
@@ -70,13 +70,13 @@ def byte_level_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any
     else:
         ids, merges = json_file.read_json_object(folder / VOCABULARY), _read_merges(folder / MERGES)
     vocabulary = _in_order(json_path if values else folder / VOCABULARY, ids)
-    stated = _stated(folder, config)
-    added = _listed(json_path, values.get("added_tokens") or [])
-    tokens = _special_tokens(folder, config, added, kind, stated)
+    stated = stated_entries(folder, config)
+    added = listed_tokens(json_path, values.get("added_tokens") or [])
+    tokens = special_tokens(folder, config, added, kind, stated)
     known = set(vocabulary)
     vocabulary += [token for token in tokens if token not in known]
-    _check_ids(folder, added, vocabulary)
-    roles = {ours: _content(stated.get(theirs, default)) for ours, (theirs, default) in ROLES.items()}
+    check_ids(folder, added, vocabulary)
+    roles = {ours: content_of(stated.get(theirs, default)) for ours, (theirs, default) in ROLES.items()}
     spaces: dict[str, Any]
     if kind in GENERIC:
         spaces = _stored_settings(json_path, values, vocabulary)

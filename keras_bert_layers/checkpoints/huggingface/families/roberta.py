@@ -1,0 +1,33 @@
+"""XLM-RoBERTa, CamemBERT and RoBERTa: BERT whose positions begin after the id of padding.
+
+References:
+    Conneau et al. 2020, https://arxiv.org/abs/1911.02116; transformers, models/xlm_roberta/modeling_xlm_roberta.py.
+    Liu et al. 2019, https://arxiv.org/abs/1907.11692; transformers, models/roberta/modeling_roberta.py.
+"""
+
+import dataclasses
+
+from keras_bert_layers.checkpoints.huggingface.families.family import SEQUENCE_CLASS, Family, TensorNames
+
+# CamemBERT has the same weights.
+XLM_ROBERTA = Family(
+    title="XLM-RoBERTa",
+    model_types=("xlm-roberta", "camembert"),
+    class_prefixes=("XLMRoberta", "Camembert"),
+    names=TensorNames(
+        prefix="roberta.",
+        tensors={
+            "lm_head.dense.": "cls.predictions.transform.dense.",
+            "lm_head.layer_norm.": "cls.predictions.transform.LayerNorm.",
+            "lm_head.bias": "cls.predictions.bias",
+            "lm_head.decoder.": "cls.predictions.decoder.",
+        },
+        class_tensors={SEQUENCE_CLASS: {"classifier.dense.": "pooler.dense.", "classifier.out_proj.": "classifier."}},
+    ),
+    masked_lm_activation="gelu_erf",
+    dropouts={"multiple_choice": None},
+    counts_padding=True,
+)
+
+# The same with a byte-level BPE.
+ROBERTA = dataclasses.replace(XLM_ROBERTA, title="RoBERTa", model_types=("roberta",), class_prefixes=("Roberta",))

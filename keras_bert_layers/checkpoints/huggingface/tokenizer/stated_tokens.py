@@ -1,0 +1,83 @@
+"""The special and the added tokens of SentencePiece and byte-level BPE, as a HuggingFace directory states them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
+from keras_bert_layers.checkpoints.files.json_file import check_one_of, optional_json
+
+CAMEMBERT = ("CamembertTokenizer", "CamembertTokenizerFast")
+# These take all of tokenizer.json as it is; other classes take its vocabulary and its character map.
+GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
+
+ROLES = {
+    "start_token": ("cls_token", "<s>"),
+    "separator_token": ("sep_token", "</s>"),
+    "pad_token": ("pad_token", "<pad>"),
+    "unknown_token": ("unk_token", "<unk>"),
+    "mask_token": ("mask_token", "<mask>"),
+}
+_MORE = ("additional_special_tokens", "extra_special_tokens")
+# transformers, models/camembert/tokenization_camembert.py: the default of `additional_special_tokens`.
+UNUSED = ("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED")
+
+
+def listed_tokens(path: Path, tokens: Any) -> dict[str, dict[str, Any]]:
+    """Tokens in files -> their flags."""
+    if isinstance(tokens, dict):
+        tokens = [{**token, "id": int(index)} for index, token in tokens.items()]
+    with damaged(f"{path}: the added tokens must be a list of JSON objects", (TypeError, KeyError, ValueError)):
+        found = {token["content"]: token for token in tokens}
+    for content, flags in found.items():
+        set_flags = [flag for flag in ("rstrip", "single_word") if flags.get(flag)]
+        if set_flags:
+            raise CheckpointError(f"{path}: the token {content} must not have {' or '.join(set_flags)} set.")
+    return found
+
+
+def special_tokens(
+    folder: Path, config: Mapping[str, Any], added: Mapping[str, Any], kind: Any, stated: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The tokens that transformers finds in raw text, with their flags."""
+    if kind not in GENERIC and "added_tokens_decoder" in config:
+        tokens = listed_tokens(folder / "tokenizer_config.json", config["added_tokens_decoder"])
+    else:
+        tokens = dict(added)
+    is_json = (folder / "tokenizer.json").is_file()
+    defaults = {} if kind in GENERIC else dict(ROLES.values())
+    for role in (*dict(ROLES.values()), "bos_token", "eos_token"):
+        token = stated.get(role, defaults.get(role))
+        flags = token if isinstance(token, dict) else {"lstrip": role == "mask_token" and kind in CAMEMBERT}
+        content = token.get("content") if isinstance(token, dict) else token
+        if content is not None:
+            tokens.setdefault(content, flags)
+    for key in _MORE:
+        extra = stated.get(key) or (UNUSED if kind in CAMEMBERT and not {*stated} & {*_MORE} and is_json else [])
+        for token in extra.values() if isinstance(extra, dict) else extra:
+            flags = token if isinstance(token, dict) else {}
+            tokens.setdefault(flags.get("content", token) if flags else token, flags)
+    return tokens
+
+
+def stated_entries(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of `tokenizer_config.json`, and those of `special_tokens_map.json` that it does not have."""
+    tokens_map = optional_json(folder / "special_tokens_map.json")
+    if "added_tokens_decoder" not in config:  # with it, transformers does not read the map
+        for role in config.keys() & tokens_map.keys() & dict(ROLES.values()).keys():
+            content = content_of(config[role])
+            check_one_of(folder / "special_tokens_map.json", role, content_of(tokens_map[role]), (content,))
+    return {**tokens_map, **config}
+
+
+def content_of(token: Any) -> Any:
+    """The token of an entry, which is a string, or an object with flags."""
+    return token.get("content") if isinstance(token, dict) else token
+
+
+def check_ids(folder: Path, added: Mapping[str, Any], vocabulary: list[str]) -> None:
+    """Checks that the added tokens have their ids of the vocabulary, or follow it."""
+    for token, flags in added.items():
+        index = flags.get("id")
+        if index is not None and (not 0 <= index < len(vocabulary) or vocabulary[index] != token):
+            raise CheckpointError(f"{folder}: the added token {token} must have its id of the vocabulary, not {index}.")
