@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import keras
 import numpy as np
@@ -22,49 +22,8 @@ from keras_bert_layers.tasks.feeding.columns import (
 from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts, token_counts
 from keras_bert_layers.tasks.feeding.epochs import Epochs, batches_of_rows
 from keras_bert_layers.tasks.feeding.global_batches import are_cut_early, cut_and_encoded
+from keras_bert_layers.tasks.feeding.kind_of_data import KindOfData, Parts
 from keras_bert_layers.tasks.feeding.streams import BatchStream, as_dataset, from_table, is_table
-
-#: `x`, `y` and `sample_weight`, of all rows or of a batch; those at the end may be left out.
-Parts = tuple[Any, ...]
-
-
-class KindOfData(Protocol):
-    """What `Batches` needs of a kind of data. `tasks.inputs.Inputs`, which is one, documents each method."""
-
-    owner: str
-    preprocessor: Any
-    long_texts: Any
-    one_weight_per_row: bool
-
-    def is_raw(self, x: Any) -> bool:
-        """Whether `x` needs the preprocessor."""
-
-    def columns(self, x: Any) -> Any:
-        """`x` as checked columns."""
-
-    def labels(self, columns: Any, y: Any) -> Any:
-        """Checked labels, as the loss takes them."""
-
-    def raw_labels(self, columns: Any, y: Any) -> Any:
-        """Checked labels, as a dataset of raw rows has them."""
-
-    def makes_labels(self, x: Any) -> bool:
-        """Whether labels are made from `x`."""
-
-    def check_dataset(self, dataset: Any) -> None:
-        """Refuses a dataset of another kind of data."""
-
-    def encoder(self, *, training: bool) -> Callable[..., Parts]:
-        """A function from a batch of rows to ids, labels and weights."""
-
-    def before_cut(self, x: Any) -> Callable[..., Parts] | None:
-        """What comes before the cut of a batch into the parts of processes; None if all encode the whole batch."""
-
-    def encoded(self, rows: Any, epochs: Epochs | None) -> Any:
-        """A dataset of checked batches, encoded."""
-
-    def batches_of(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None) -> Any:
-        """A dataset of encoded batches of columns."""
 
 
 @final

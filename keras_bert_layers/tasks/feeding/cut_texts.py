@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.tasks.feeding.kind_of_data import KindOfData
 
 
 def token_counts(tokenizer: Any, x: Any) -> tf.Tensor:
@@ -83,7 +84,7 @@ class CutTexts:
             )
 
 
-def look_for_cuts(data: Any, columns: Any) -> None:
+def look_for_cuts(data: KindOfData, columns: Any) -> None:
     """Warns, once, if texts of a kind of data are longer than the model reads."""
     texts = None if data.long_texts is not None else data.read_together(columns)
     if all(isinstance(column, np.ndarray) for column in (texts if isinstance(texts, tuple) else (texts,))):

@@ -10,10 +10,10 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.feeding.batches import Parts
 from keras_bert_layers.tasks.feeding.columns import split_rows
 from keras_bert_layers.tasks.feeding.epochs import Epochs, batches_of_rows
 from keras_bert_layers.tasks.feeding.global_batches import distribution
+from keras_bert_layers.tasks.feeding.kind_of_data import Parts
 
 
 @final

@@ -13,6 +13,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.feeding.columns import as_tensor, without_none
+from keras_bert_layers.tasks.feeding.kind_of_data import KindOfData
 
 LABELS = ("label", "labels", "tags", "ner_tags", "answers")
 
@@ -41,7 +42,7 @@ class BatchStream:
         """Whether `x` is a generator or a `PyDataset`."""
         return isinstance(x, types.GeneratorType | keras.utils.PyDataset)
 
-    def dataset(self, data: Any, *, shuffle: bool = False) -> tf.data.Dataset:
+    def dataset(self, data: KindOfData, *, shuffle: bool = False) -> tf.data.Dataset:
         """A dataset of the same batches of texts, checked.
 
         Args:
@@ -74,7 +75,7 @@ class BatchStream:
         self._source.on_epoch_end()
 
 
-def as_dataset(data: Any, x: Any, *, shuffle: bool = False) -> tuple[Any, bool]:
+def as_dataset(data: KindOfData, x: Any, *, shuffle: bool = False) -> tuple[Any, bool]:
     """`x`, a stream of texts as a dataset; and whether it holds texts."""
     if not BatchStream.takes(x):
         return x, data.is_raw(x)
@@ -99,7 +100,7 @@ def _all_of(first: Any, others: Iterator[Any]) -> Iterator[Any]:
     yield from others
 
 
-def _parts(data: Any, batch: tuple[Any, Any, Any]) -> tuple[Any, ...]:
+def _parts(data: KindOfData, batch: tuple[Any, Any, Any]) -> tuple[Any, ...]:
     """A checked batch as tensors, without what is None at its end."""
     return without_none(*tf.nest.map_structure(as_tensor, data.batches.raw_rows(*batch)))
 
@@ -117,7 +118,7 @@ def is_table(x: Any) -> bool:
     return hasattr(x, "column_names") and hasattr(x, "__getitem__")
 
 
-def from_table(data: Any, x: Any, y: Any = None) -> tuple[Any, Any]:
+def from_table(data: KindOfData, x: Any, y: Any = None) -> tuple[Any, Any]:
     """Texts and labels of a table of the library `datasets` as columns; anything else unchanged.
 
     Args:

@@ -9,8 +9,8 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.tasks.feeding.batches import Parts
 from keras_bert_layers.tasks.feeding.columns import as_array, is_pair, without_none
+from keras_bert_layers.tasks.feeding.kind_of_data import Parts
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 from keras_bert_layers.tasks.objectives.contrastive import (
     TEXTS,

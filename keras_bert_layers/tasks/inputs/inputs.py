@@ -14,7 +14,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS, Windows, by_text
-from keras_bert_layers.tasks.feeding.batches import Batches, Parts
+from keras_bert_layers.tasks.feeding.batches import Batches
 from keras_bert_layers.tasks.feeding.columns import (
     as_array,
     as_columns,
@@ -28,6 +28,7 @@ from keras_bert_layers.tasks.feeding.columns import (
 )
 from keras_bert_layers.tasks.feeding.cut_texts import CutTexts
 from keras_bert_layers.tasks.feeding.epochs import Epochs
+from keras_bert_layers.tasks.feeding.kind_of_data import Parts
 
 #: Shape and dtype of one string per row, as signatures of exported models have them.
 TEXT = ((None,), "string")

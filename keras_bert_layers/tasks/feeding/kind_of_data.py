@@ -1,0 +1,61 @@
+"""`KindOfData`: what the parts that make batches need of a kind of data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from keras_bert_layers.tasks.feeding.epochs import Epochs
+
+#: `x`, `y` and `sample_weight`, of all rows or of a batch; those at the end may be left out.
+Parts = tuple[Any, ...]
+
+
+class KindOfData(Protocol):
+    """What the parts that make batches need of a kind of data. `tasks.inputs.Inputs`, which is one, documents it."""
+
+    owner: str
+    preprocessor: Any
+    long_texts: Any
+    prompt: str
+    batches: Any
+    cuts: Any
+    column_names: Sequence[str] | None
+    one_weight_per_row: bool
+
+    @property
+    def text_inputs(self) -> Mapping[str, Any]:
+        """The string inputs of the exported model."""
+
+    def read_together(self, columns: Any) -> Any:
+        """Texts, each of which is one sequence; None if long ones are not cut."""
+
+    def is_raw(self, x: Any) -> bool:
+        """Whether `x` needs the preprocessor."""
+
+    def columns(self, x: Any) -> Any:
+        """`x` as checked columns."""
+
+    def labels(self, columns: Any, y: Any) -> Any:
+        """Checked labels, as the loss takes them."""
+
+    def raw_labels(self, columns: Any, y: Any) -> Any:
+        """Checked labels, as a dataset of raw rows has them."""
+
+    def makes_labels(self, x: Any) -> bool:
+        """Whether labels are made from `x`."""
+
+    def check_dataset(self, dataset: Any) -> None:
+        """Refuses a dataset of another kind of data."""
+
+    def encoder(self, *, training: bool) -> Callable[..., Parts]:
+        """A function from a batch of rows to ids, labels and weights."""
+
+    def before_cut(self, x: Any) -> Callable[..., Parts] | None:
+        """What comes before the cut of a batch into the parts of processes; None if all encode the whole batch."""
+
+    def encoded(self, rows: Any, epochs: Epochs | None) -> Any:
+        """A dataset of checked batches, encoded."""
+
+    def batches_of(self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None) -> Any:
+        """A dataset of encoded batches of columns."""
