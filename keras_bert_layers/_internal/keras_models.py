@@ -10,6 +10,11 @@ import numpy as np
 from keras_bert_layers._internal import checks
 
 
+def all_layers(model: Any) -> list[Any]:
+    """A model or layer and all layers in it, as Keras counts and trains them."""
+    return list(model._flatten_layers())
+
+
 def run_through_graph(model: Any, inputs: Any, **functions: Any) -> Any:
     """Keras's method of functional models, to be `_run_through_graph` of a subclass with a constructor of its own.
 
@@ -111,7 +116,7 @@ def with_quantized_layers(model: keras.Model, config: dict[str, Any]) -> dict[st
     """The config of a model, with the position, mode and config of each quantized layer if there is one."""
     quantized = [
         [index, layer.quantization_mode, keras.saving.serialize_keras_object(layer.quantization_config)]
-        for index, layer in enumerate(model._flatten_layers())
+        for index, layer in enumerate(all_layers(model))
         if _is_quantized(layer)
     ]
     return {**config, _KEY: quantized} if quantized else config
@@ -119,7 +124,7 @@ def with_quantized_layers(model: keras.Model, config: dict[str, Any]) -> dict[st
 
 def made_quantized(model: Any, config: dict[str, Any]) -> Any:
     """Quantizes a model with initial weights as `with_quantized_layers` described it."""
-    layers = list(model._flatten_layers())
+    layers = all_layers(model)
     for index, mode, layer_config in config.get(_KEY, ()):
         if not _is_quantized(layers[index]):  # a backbone in a task has quantized its own layers
             layers[index].quantize(mode, config=keras.saving.deserialize_keras_object(layer_config))

@@ -78,5 +78,11 @@ class TextTask(Protocol):
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
 
+    def get_compile_config(self) -> dict[str, Any]:
+        """How the model is compiled."""
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles as a config says."""
+
     def count_params(self) -> int:
         """The number of weights."""

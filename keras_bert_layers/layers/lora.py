@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert_layers._internal.keras_models import all_layers
 from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock
 
 
@@ -16,7 +17,7 @@ def enable_lora(block: TransformerEncoderBlock, rank: int, alpha: float | None) 
     cannot continue. These layers write and read all of their weights.
     """
     attention, feed_forward = block.attention, block.feed_forward
-    within = [layer for layer in feed_forward._flatten_layers() if isinstance(layer, keras.layers.Dense)]
+    within = [layer for layer in all_layers(feed_forward) if isinstance(layer, keras.layers.Dense)]
     for dense in (attention.query_key_value, attention.output_projection, *within):
         dense.enable_lora(rank, lora_alpha=alpha)
         dense.save_own_variables = partial(keras.layers.Layer.save_own_variables, dense)

@@ -5,9 +5,11 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal.checks import constructor_arguments
+from keras_bert_layers._internal.keras_models import all_layers
+from keras_bert_layers.tasks.task import Task
 
 
-def arguments(task: Any) -> dict[str, Any]:
+def arguments(task: Task) -> dict[str, Any]:
     """Every constructor argument of a task, serialized, from the attribute of its name.
 
     The fields of a `Masking` are arguments of their own, as the constructor takes them as keywords.
@@ -29,7 +31,7 @@ def deserialized(config: dict[str, Any], custom_objects: Any) -> dict[str, Any]:
     }
 
 
-def with_training_state(task: Any, config: dict[str, Any]) -> dict[str, Any]:
+def with_training_state(task: Task, config: dict[str, Any]) -> dict[str, Any]:
     """A compile config with two more facts: whether the optimizer has state yet, and which layers are frozen.
 
     They are stored beside the optimizer's own keys, where Keras ignores them: `keras.models.clone_model` hands this
@@ -39,16 +41,16 @@ def with_training_state(task: Any, config: dict[str, Any]) -> dict[str, Any]:
         config["optimizer"] = {
             **keras.saving.serialize_keras_object(task.optimizer),
             "has_state": task.optimizer.built,
-            "frozen_layers": [index for index, layer in enumerate(task._flatten_layers()) if not layer.trainable],
+            "frozen_layers": [index for index, layer in enumerate(all_layers(task)) if not layer.trainable],
         }
     return config
 
 
-def compile_as_saved(task: Any, config: dict[str, Any]) -> None:
+def compile_as_saved(task: Task, config: dict[str, Any]) -> None:
     """Compiles a task by what `with_training_state` returned."""
     optimizer = config.get("optimizer") or {}
     frozen = set(optimizer.get("frozen_layers", ()))
-    for index, layer in enumerate(list(task._flatten_layers())):
+    for index, layer in enumerate(all_layers(task)):
         if layer.trainable != (index not in frozen):  # setting the same value would unfreeze single weights, as of LoRA
             layer.trainable = index not in frozen  # outer layers come first, and set their inner ones
     task.compile(**keras.saving.deserialize_keras_object(config))

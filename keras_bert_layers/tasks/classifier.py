@@ -8,6 +8,7 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Ids, Labels, Outputs, Rows, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import onnx
 from keras_bert_layers.layers import ClassificationHead
@@ -148,7 +149,7 @@ class BertClassifier(Task):
         """
         return self.label_kind.metrics()
 
-    def predict_labels(self, x: Any, batch_size: int = 32) -> Any:
+    def predict_labels(self, x: Rows, batch_size: int = 32) -> Any:
         """The predicted labels, as `fit` takes them.
 
         Args:
@@ -170,19 +171,24 @@ class BertClassifier(Task):
 
     @on_real_rows
     def compute_loss(
-        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+        self,
+        x: Ids | None = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Outputs | None = None,
+        training: bool = True,
     ) -> Any:
         """The compiled loss, on labels in the form that it takes: class indices, or one column per class."""
         y = self.label_kind.for_loss(y, y_pred, self.loss)
         return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
 
     @on_real_rows
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+    def compute_metrics(self, x: Ids, y: Any, y_pred: Any, sample_weight: Outputs | None = None) -> dict[str, Any]:
         """The compiled metrics, on labels in the form that they take."""
         y = self.label_kind.for_metrics(y, y_pred, self.trainer.metrics)
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
-    def serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Strings to `label` and `probabilities`, or to `score`."""
         return self.decode(self.run(self.pipeline.ids(*texts)))
 
@@ -209,8 +215,8 @@ class BertClassifier(Task):
 
     def attribute(
         self,
-        texts: Any,
-        target: Any = None,
+        texts: Strings,
+        target: Tensor | None = None,
         *,
         baseline: str = "pad",
         tolerance: float = 1e-3,
@@ -223,7 +229,7 @@ class BertClassifier(Task):
         return attribute(self, class_rows, texts, target, baseline=baseline, tolerance=tolerance, max_steps=max_steps)
 
     def calibrate(
-        self, x: Any, labels: Any, *, precision: float | None = None, batch_size: int | None = None
+        self, x: Rows, labels: Labels, *, precision: float | None = None, batch_size: int | None = None
     ) -> Calibration:
         """Makes the probabilities as large as the share of predictions that are right, by a temperature.
 
@@ -252,7 +258,7 @@ class BertClassifier(Task):
         return calibrated(self, x, labels, precision=precision, batch_size=batch_size)
 
     def report(
-        self, x: Any, labels: Any, *, num_errors: int = 5, batch_size: int | None = None
+        self, x: Rows, labels: Labels, *, num_errors: int = 5, batch_size: int | None = None
     ) -> ClassificationReport:
         """Reports where the classifier is right and wrong, for one class per text.
 

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import Ids, Outputs, Tensor
 from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.tasks.feeding.columns import holds_text
 from keras_bert_layers.tasks.inputs.comparisons import SIMILARITY
@@ -28,7 +29,7 @@ class Comparison:
         self.accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
         self._hidden_metrics: tuple[str, ...] = (self.correlation.name, self.accuracy.name)
 
-    def similarity(self, first: Any, second: Any, batch_size: int | None) -> np.ndarray:
+    def similarity(self, first: Tensor, second: Any, batch_size: int | None) -> np.ndarray:
         """The cosine of each text, or vector, with each of a second list, float32 `(first rows, second rows)`."""
         first, second = (contrastive.unit(self._vectors_of(x, batch_size)) for x in (first, second))
         return first @ second.T
@@ -43,7 +44,7 @@ class Comparison:
             raise ValueError(checks.message(type(task).__name__, "x", rule, checks.Shown(f"shape {vectors.shape}")))
         return vectors
 
-    def loss(self, compiled: Callable[..., Any], y: Any, y_pred: Any, sample_weight: Any) -> Any:
+    def loss(self, compiled: Callable[..., Any], y: Any, y_pred: Any, sample_weight: Outputs) -> Any:
         """The compiled loss, on cosines if the labels are similarities; cross entropy for pairs without labels."""
         task = self._task
         kind, y, y_pred = self._compared(y, y_pred)
@@ -56,7 +57,9 @@ class Comparison:
         cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         return cross_entropy(y, y_pred, sample_weight) + sum(task.losses)
 
-    def metrics(self, compiled: Callable[..., Any], x: Any, y: Any, y_pred: Any, sample_weight: Any) -> dict[str, Any]:
+    def metrics(
+        self, compiled: Callable[..., Any], x: Ids, y: Any, y_pred: Any, sample_weight: Outputs
+    ) -> dict[str, Any]:
         """The metrics for this kind of data, on the same values as the loss."""
         kind, y, y_pred = self._compared(y, y_pred)
         if kind == contrastive.TEXTS:
@@ -79,7 +82,7 @@ class Comparison:
                 found.update(result if isinstance(result, dict) else {metric.name: result})
         return found
 
-    def _compared(self, y: Any, y_pred: Any) -> tuple[str | None, Any, Any]:
+    def _compared(self, y: Tensor, y_pred: Tensor) -> tuple[str | None, Any, Any]:
         """The kind of the labels, the labels, and the values to compare them with, float32.
 
         The kind is the key of the labels of pairs, and None for target vectors.

@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Rows, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.layers import ClassificationHead
@@ -114,11 +115,11 @@ class BertCrossEncoder(Task):
 
     def predict(
         self,
-        x: Any,
+        x: Rows,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: str | int = "auto",
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
         *,
         max_tokens_per_batch: int | None = None,
         prompt: str | None = None,
@@ -146,11 +147,11 @@ class BertCrossEncoder(Task):
         """The area under the ROC curve, named `"auc"`; every relevance above 0 counts as relevant."""
         return self.label_kind.metrics()
 
-    def serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Queries and documents to `score`."""
         return self.label_kind.decode(self.run(self.pipeline.ids(*texts)))
 
-    def serve_prompted(self, prompt: str, *texts: Any) -> dict[str, Any]:
+    def serve_prompted(self, prompt: str, *texts: Tensor) -> dict[str, Any]:
         """Queries, read after the text of a prompt, and documents to `score`."""
         return self.label_kind.decode(self.run(self.pipeline.prompted(prompt).ids(*texts)))
 
@@ -175,8 +176,8 @@ class BertCrossEncoder(Task):
 
     def attribute(
         self,
-        texts: Any,
-        target: Any = None,
+        texts: Strings,
+        target: Tensor | None = None,
         *,
         baseline: str = "pad",
         tolerance: float = 1e-3,
@@ -196,7 +197,7 @@ class BertCrossEncoder(Task):
         top_k: int | None = None,
         return_documents: bool = False,
         batch_size: int | None = None,
-        verbose: Any = 0,
+        verbose: str | int = 0,
         prompt: str | None = None,
     ) -> list[dict[str, Any]]:
         """Ranks documents from the best to the worst answer to a query.

@@ -10,10 +10,12 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Ids, Outputs, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
 from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, check_sizes
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, id_inputs, text_encoder
@@ -147,7 +149,12 @@ class BertDualEncoder(Task):
 
     @on_real_rows
     def compute_loss(
-        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+        self,
+        x: Ids | None = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Outputs | None = None,
+        training: bool = True,
     ) -> Any:
         """The compiled loss, on row indices and the logits of all candidates."""
         labels, logits = self._compared(y, y_pred)
@@ -159,12 +166,12 @@ class BertDualEncoder(Task):
         return super().compute_loss(x=x, y=labels, y_pred=logits, sample_weight=sample_weight, training=training)
 
     @on_real_rows
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+    def compute_metrics(self, x: Ids, y: Any, y_pred: Any, sample_weight: Outputs | None = None) -> dict[str, Any]:
         """The compiled metrics, on row indices and the logits of all candidates."""
         labels, logits = self._compared(y, y_pred)
         return super().compute_metrics(x, labels, logits, sample_weight)
 
-    def _compared(self, y: Any, y_pred: Any) -> tuple[Any, Any]:
+    def _compared(self, y: Tensor, y_pred: Tensor) -> tuple[Any, Any]:
         logits = contrastive.in_batch_logits(
             y_pred[QUERY],
             y_pred[DOCUMENT],
@@ -173,11 +180,11 @@ class BertDualEncoder(Task):
         )
         return contrastive.row_indices(logits), logits
 
-    def encode_queries(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
+    def encode_queries(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes queries, as `encode_documents` encodes documents."""
         return self._encode(QUERY, texts, batch_size, **kwargs)
 
-    def encode_documents(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
+    def encode_documents(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes documents as vectors; texts of similar length are encoded together, in any order.
 
         Args:
@@ -195,7 +202,7 @@ class BertDualEncoder(Task):
         """
         return self._encode(DOCUMENT, texts, batch_size, **kwargs)
 
-    def _encode(self, side: str, texts: Any, batch_size: int | None, **options: Any) -> np.ndarray:
+    def _encode(self, side: str, texts: Strings, batch_size: int | None, **options: Any) -> np.ndarray:
         if not self.pipeline.is_raw(texts):
             cure = "Use `predict` on ids."
             raise ValueError(checks.message("BertDualEncoder", "texts", "be texts", type(texts), cure))
@@ -225,7 +232,7 @@ class BertDualEncoder(Task):
         vectors = onnx.unit_vectors(vectors) if self.normalize else vectors
         return {self.output_name: onnx.Answer(vectors, (None, self.output[side].shape[-1]))}
 
-    def serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Queries to `embedding`."""
         return {self.output_name: self.run(self.pipeline.ids(*texts))}
 
@@ -248,7 +255,11 @@ def _graph(make: Callable[..., Any], backbone: BertBackbone, document_backbone: 
 
 
 def _check_document_parts(
-    owner: str, backbone: BertBackbone, document_backbone: Any, preprocessor: Any, document_preprocessor: Any
+    owner: str,
+    backbone: BertBackbone,
+    document_backbone: Any,
+    preprocessor: TextLayer | None,
+    document_preprocessor: TextLayer | None,
 ) -> None:
     if document_backbone is not None and not isinstance(document_backbone, BertBackbone):
         cure = "None shares the backbone of the queries."

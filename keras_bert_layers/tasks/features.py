@@ -7,11 +7,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Strings
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
@@ -99,7 +101,7 @@ class Features:
 
     def __init__(
         self,
-        model: Any,
+        model: keras.Model,
         preprocessor: BertPreprocessor | None = None,
         *,
         layers: int | str | Sequence[int] = (-1,),
@@ -130,7 +132,7 @@ class Features:
             size = int(np.prod(self.network.output.shape[2:]))
             self._inputs = FeatureInputs(owner, preprocessor, per=per, size=size)
 
-    def predict(self, texts: Any, batch_size: int | None = None, verbose: Any = "auto") -> Any:
+    def predict(self, texts: Strings, batch_size: int | None = None, verbose: str | int = "auto") -> Any:
         """The features of all texts.
 
         Texts of similar length are computed together, as in `Task.predict`.
@@ -150,11 +152,13 @@ class Features:
         """
         return self.predictor.predict(self._inputs, texts, batch_size, verbose=verbose)
 
-    def predict_stream(self, texts: Any, batch_size: int | None = None, verbose: Any = 0) -> Iterator[np.ndarray]:
+    def predict_stream(
+        self, texts: Strings, batch_size: int | None = None, verbose: str | int = 0
+    ) -> Iterator[np.ndarray]:
         """The features of each text one by one, for more texts than fit into memory; arguments as in `predict`."""
         return self.predictor.stream(self._inputs, texts, batch_size, None, verbose=verbose)
 
-    def tokens(self, texts: Any) -> list[list[TextUnit]]:
+    def tokens(self, texts: Strings) -> list[list[TextUnit]]:
         """The tokens of each text, those that `per="token"` gives vectors of.
 
         Args:
@@ -169,7 +173,7 @@ class Features:
         rows = (zip(*row, strict=True) for row in zip(*columns, strict=True))
         return [[TextUnit(tokenizer.id_to_token(token), start, end) for token, start, end in row] for row in rows]
 
-    def words(self, texts: Any) -> list[list[TextUnit]]:
+    def words(self, texts: Strings) -> list[list[TextUnit]]:
         """The words of each text, those that `per="word"` gives vectors of.
 
         Args:
@@ -218,6 +222,6 @@ class Features:
         combine = self.combine if isinstance(self.combine, str) else type(self.combine).__name__
         return {"layers": list(self.layers), "combine": combine, "per": self.per, "pooling": self.pooling}
 
-    def _bytes(self, texts: Any) -> list[bytes]:
+    def _bytes(self, texts: Strings) -> list[bytes]:
         columns = as_columns("Features", texts, most=1)
         return [text.encode() if isinstance(text, str) else text for text in columns]

@@ -6,6 +6,7 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import onnx
 from keras_bert_layers.metrics import MaskedAccuracy, Perplexity
@@ -130,6 +131,6 @@ class BertMaskedLM(Task):
         """`logits` for rows of ids in an ONNX file, of all tokens."""
         return onnx_outputs(self, model, rows)
 
-    def serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Texts to `token` and `probability`."""
         return fill_masks(self, *texts)[1]

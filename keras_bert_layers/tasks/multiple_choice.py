@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_choices
 from keras_bert_layers.export import onnx
@@ -116,7 +117,7 @@ class BertMultipleChoice(Task):
             "probabilities": onnx.Answer(present.where(onnx.softmax(logits), 0), (None, None)),
         }
 
-    def serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Strings to `choice`, `choice_index` and `probabilities`; only choices that are present are computed."""
         prompts, choices = texts
         present = tf.where(tf.not_equal(choices, ""))  # [pairs, 2]

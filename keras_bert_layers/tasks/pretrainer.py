@@ -9,6 +9,7 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import onnx
 from keras_bert_layers.layers import NextSentenceHead
@@ -123,7 +124,7 @@ class BertPretrainer(Task):
         """The signature `serving_default`."""
         return onnx_functions(self)
 
-    def serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Pairs of texts to `is_next_probability`, and to `token` and `probability` for the masks in both."""
         outputs, filled = fill_masks(self, *texts)
         probabilities = tf.nn.softmax(tf.cast(outputs[NEXT_SENTENCE], tf.float32), axis=-1)

@@ -14,6 +14,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.shared_graphs import traced_once
+from keras_bert_layers._internal.types import Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding.spans import NONE, WindowSpans, best_spans, choose_answers, merge_windows
 from keras_bert_layers.export import Signature, onnx
@@ -134,8 +135,8 @@ class BertQuestionAnswerer(Task):
 
     def attribute(
         self,
-        texts: Any,
-        target: Any = None,
+        texts: Strings,
+        target: Tensor | None = None,
         *,
         baseline: str = "pad",
         tolerance: float = 1e-3,
@@ -208,7 +209,7 @@ class BertQuestionAnswerer(Task):
             signatures.append(Signature("n_best", self._serve_n_best, self.text_inputs()))
         return signatures
 
-    def serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Strings to `answer`, `score`, `start`, `end` and `no_answer_probability`."""
         return choose_answers(self._serve_n_best(*texts), self.no_answer_threshold)
 
@@ -246,10 +247,10 @@ class BertQuestionAnswerer(Task):
         sides = ("start_logits", "end_logits")
         return {name: onnx.Answer(logits.take(index, 2), (None, None)) for index, name in enumerate(sides)}
 
-    def _serve_n_best(self, *texts: Any) -> dict[str, Any]:
+    def _serve_n_best(self, *texts: Tensor) -> dict[str, Any]:
         return traced_once(self._serve_best, *texts)
 
-    def _serve_best(self, *texts: Any) -> dict[str, Any]:
+    def _serve_best(self, *texts: Tensor) -> dict[str, Any]:
         """Strings to the `n_best` best answers; -1 for all numbers in a row whose question is too long."""
         windows, fits = traced_once(self.preprocessor.windows_that_fit, texts)
         rows = windows.pop("rows")

@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Ids, Outputs, Rows, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
@@ -140,11 +141,11 @@ class BertSentenceEncoder(Task):
 
     def predict(
         self,
-        x: Any,
+        x: Rows,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: str | int = "auto",
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
         *,
         max_tokens_per_batch: int | None = None,
         prompt: str | None = None,
@@ -164,7 +165,7 @@ class BertSentenceEncoder(Task):
         options = {"verbose": verbose, "steps": steps, "callbacks": callbacks}
         return self.predictor.predict(pipeline, x, batch_size, max_tokens_per_batch, **options)
 
-    def similarity(self, first: Any, second: Any, batch_size: int | None = None) -> np.ndarray:
+    def similarity(self, first: Tensor, second: Tensor, batch_size: int | None = None) -> np.ndarray:
         """The cosine similarity of each text, or vector, with each of a second list.
 
         Args:
@@ -188,14 +189,14 @@ class BertSentenceEncoder(Task):
 
     @on_real_rows
     def compute_loss(
-        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+        self, x: Ids | None = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
         """The compiled loss, on cosines if the labels are similarities; cross entropy for pairs without labels."""
         compiled = functools.partial(super().compute_loss, x=x, training=training)
         return self._comparison.loss(compiled, y, y_pred, sample_weight)
 
     @on_real_rows
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+    def compute_metrics(self, x: Ids, y: Outputs, y_pred: Outputs, sample_weight: Any = None) -> dict[str, Any]:
         """The metrics for this kind of data, on the same values as the loss."""
         return self._comparison.metrics(super().compute_metrics, x, y, y_pred, sample_weight)
 
@@ -203,14 +204,14 @@ class BertSentenceEncoder(Task):
         """The results of the metrics for the kind of data of the last batch."""
         return self._comparison.results()
 
-    def encode_queries(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
+    def encode_queries(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes queries: `predict` with the prompt `"query"`, or without a prompt if there is none of that name.
 
         sentence-transformers' `encode_query` has the same rule: the default prompt does not apply.
         """
         return self.predict(texts, batch_size, prompt=self._prompts.by_name.get("query", ""), **kwargs)
 
-    def encode_documents(self, texts: Any, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
+    def encode_documents(self, texts: Strings, batch_size: int | None = None, **kwargs: Any) -> np.ndarray:
         """Encodes documents: `predict` with the prompt `"document"`, or without a prompt; as `encode_queries`."""
         return self.predict(texts, batch_size, prompt=self._prompts.by_name.get("document", ""), **kwargs)
 
@@ -229,7 +230,7 @@ class BertSentenceEncoder(Task):
         """
         return [keras.metrics.MeanAbsoluteError(name="mean_absolute_error")]
 
-    def serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Strings to `embedding`."""
         return self.decode(self.run(self.pipeline.ids(*texts)))
 
@@ -237,7 +238,7 @@ class BertSentenceEncoder(Task):
         """Vectors to `embedding`; in graph."""
         return {self.output_name: outputs}
 
-    def serve_prompted(self, prompt: str, *texts: Any) -> dict[str, Any]:
+    def serve_prompted(self, prompt: str, *texts: Tensor) -> dict[str, Any]:
         """Strings, read after the text of a prompt, to `embedding`."""
         return {self.output_name: self.run(self.pipeline.prompted(prompt).ids(*texts))}
 

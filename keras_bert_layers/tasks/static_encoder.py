@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Ids, Outputs, Tensor
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks.comparison import Comparison
 from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
@@ -82,7 +83,7 @@ class BertStaticEncoder(Task):
         self.temperature = temperature
         self.compile()
 
-    def similarity(self, first: Any, second: Any, batch_size: int | None = None) -> np.ndarray:
+    def similarity(self, first: Tensor, second: Tensor, batch_size: int | None = None) -> np.ndarray:
         """The cosine similarity of each text, or vector, with each of a second list.
 
         Args:
@@ -106,14 +107,14 @@ class BertStaticEncoder(Task):
 
     @on_real_rows
     def compute_loss(
-        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+        self, x: Ids | None = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
         """The compiled loss, on cosines if the labels are similarities; cross entropy for pairs without labels."""
         compiled = functools.partial(super().compute_loss, x=x, training=training)
         return self._comparison.loss(compiled, y, y_pred, sample_weight)
 
     @on_real_rows
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+    def compute_metrics(self, x: Ids, y: Outputs, y_pred: Outputs, sample_weight: Any = None) -> dict[str, Any]:
         """The metrics for this kind of data, on the same values as the loss."""
         return self._comparison.metrics(super().compute_metrics, x, y, y_pred, sample_weight)
 
@@ -129,6 +130,6 @@ class BertStaticEncoder(Task):
         """As those of a `BertSentenceEncoder`."""
         return [keras.metrics.MeanAbsoluteError(name="mean_absolute_error")]
 
-    def serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Strings to `embedding`."""
         return {self.output_name: self.run(self.pipeline.tokens(*texts))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,11 @@ import keras
 from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers._internal.files import atomic_save
 from keras_bert_layers._internal.hints import unavailable
+from keras_bert_layers._internal.types import Ids, Outputs, Rows, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks import _saving as saving
 from keras_bert_layers.tasks.feeding.columns import holds_text
 from keras_bert_layers.tasks.feeding.global_batches import model_inputs, on_real_rows
@@ -61,8 +63,8 @@ class Task(keras.Model):
         backbone: BertBackbone | StaticBackbone,
         pipeline: Inputs,
         *,
-        outputs: Any,
-        inputs: Any = None,
+        outputs: Outputs,
+        inputs: Ids | None = None,
         parts: Mapping[Any, keras.Model] | None = None,
         name: str | None = None,
     ):
@@ -85,7 +87,7 @@ class Task(keras.Model):
         return self.pipeline.preprocessor
 
     @preprocessor.setter
-    def preprocessor(self, preprocessor: Any) -> None:
+    def preprocessor(self, preprocessor: TextLayer | None) -> None:
         replace_preprocessor(self, preprocessor)
 
     @property
@@ -106,7 +108,7 @@ class Task(keras.Model):
         """The metrics of `compile(metrics="auto")`."""
         raise NotImplementedError
 
-    def serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
         """The answers to a batch of strings, one tensor for each of `text_inputs`; in graph, batch first."""
         raise NotImplementedError
 
@@ -125,8 +127,8 @@ class Task(keras.Model):
 
     def compile(
         self,
-        optimizer: Any = "auto",
-        loss: Any = "auto",
+        optimizer: str | keras.optimizers.Optimizer = "auto",
+        loss: str | Callable[..., Any] | Mapping[str, Any] = "auto",
         loss_weights: Any = None,
         metrics: Any = "auto",
         weighted_metrics: Any = None,
@@ -158,13 +160,20 @@ class Task(keras.Model):
 
     @on_real_rows
     def compute_loss(
-        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+        self,
+        x: Ids | None = None,
+        y: Outputs | None = None,
+        y_pred: Outputs | None = None,
+        sample_weight: Outputs | None = None,
+        training: bool = True,
     ) -> Any:
         """The loss of a step, as `keras.Model.compute_loss`."""
         return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
 
     @on_real_rows
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+    def compute_metrics(
+        self, x: Ids, y: Outputs, y_pred: Outputs, sample_weight: Outputs | None = None
+    ) -> dict[str, Any]:
         """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
         self.trainer.add_tokens(x)
         return super().compute_metrics(x, y, y_pred, sample_weight)
@@ -229,10 +238,10 @@ class Task(keras.Model):
         x: Any = None,
         y: Any = None,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: str | int = "auto",
         sample_weight: Any = None,
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
         return_dict: bool = False,
         **kwargs: Any,
     ) -> Any:
@@ -241,12 +250,12 @@ class Task(keras.Model):
         return self.trainer.evaluate(x, y, batch_size, sample_weight, **options, **kwargs)
 
     def train_on_batch(
-        self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, return_dict: bool = False
+        self, x: Rows, y: Any = None, sample_weight: Any = None, class_weight: Any = None, return_dict: bool = False
     ) -> Any:
         """One step on one batch, as `keras.Model.train_on_batch`; lists or arrays of text, or ids."""
         return self.trainer.train_on_batch(x, y, sample_weight, class_weight, return_dict)
 
-    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
+    def test_on_batch(self, x: Rows, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
         """Loss and metrics of one batch, as `keras.Model.test_on_batch`; `x` as in `train_on_batch`."""
         return self.trainer.test_on_batch(x, y, sample_weight, return_dict)
 
@@ -257,17 +266,17 @@ class Task(keras.Model):
             raise TypeError(checks.message(type(self).__name__, "inputs", "be token ids", type(inputs), cure))
         return super().__call__(inputs, *args, **kwargs)
 
-    def call(self, inputs: Any, training: bool | None = None, mask: Any = None, **kwargs: Any) -> Any:
+    def call(self, inputs: Ids, training: bool | None = None, mask: Tensor | None = None, **kwargs: Any) -> Any:
         """The outputs for a batch of ids, without the input that says which rows only pad it."""
         return super().call(model_inputs(inputs), training=training, mask=mask, **kwargs)
 
     def predict(
         self,
-        x: Any,
+        x: Rows,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: str | int = "auto",
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
         *,
         max_tokens_per_batch: int | None = None,
     ) -> Any:
@@ -297,7 +306,7 @@ class Task(keras.Model):
         return self.predictor.predict(self.pipeline, x, batch_size, max_tokens_per_batch, **options)
 
     def predict_stream(
-        self, x: Any, batch_size: int | None = None, *, max_tokens_per_batch: int | None = None, verbose: Any = 0
+        self, x: Rows, batch_size: int | None = None, *, max_tokens_per_batch: int | None = None, verbose: str | int = 0
     ) -> Iterator[Any]:
         """The rows of `predict` one by one, for more texts than fit into memory.
 
@@ -314,11 +323,11 @@ class Task(keras.Model):
         """
         return self.predictor.stream(self.pipeline, x, batch_size, max_tokens_per_batch, verbose=verbose)
 
-    def predict_on_batch(self, x: Any) -> Any:
+    def predict_on_batch(self, x: Rows) -> Any:
         """The outputs for one batch, as `keras.Model.predict_on_batch`; lists or arrays of text, or ids."""
         return self.predictor.predict_on_batch(self.pipeline, x)
 
-    def answer(self, x: Any, batch_size: int = 32) -> dict[str, Any]:
+    def answer(self, x: Rows, batch_size: int = 32) -> dict[str, Any]:
         """The answers of the exported model's `serving_default`, without an export, `max_bytes` and `"bytes_cut"`.
 
         Args:
@@ -400,7 +409,7 @@ class Task(keras.Model):
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_task(source, task)`.")
 
-    def _run_through_graph(self, inputs: Any, **functions: Any) -> Any:
+    def _run_through_graph(self, inputs: Ids, **functions: Any) -> Any:
         return keras_models.run_through_graph(self, inputs, **functions)
 
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:

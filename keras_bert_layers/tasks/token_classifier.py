@@ -15,6 +15,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.tag_scheme import check_tag_names, tag_scheme
+from keras_bert_layers._internal.types import Columns, Ids, Labels, Outputs, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_entities
 from keras_bert_layers.export import onnx
@@ -161,8 +162,8 @@ class BertTokenClassifier(Task):
 
     def attribute(
         self,
-        texts: Any,
-        target: Any = None,
+        texts: Strings,
+        target: Tensor | None = None,
         *,
         baseline: str = "pad",
         tolerance: float = 1e-3,
@@ -184,7 +185,7 @@ class BertTokenClassifier(Task):
 
     @on_real_rows
     def compute_loss(
-        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+        self, x: Ids | None = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
         """The compiled loss, on words; with `crf`, on the logits of each tag given the tags before it."""
         tags, logits, _ = self._by_word(y, y_pred, "tags")
@@ -194,7 +195,7 @@ class BertTokenClassifier(Task):
         return super().compute_loss(x=x, y=tags, y_pred=logits, sample_weight=weight, training=training)
 
     @on_real_rows
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+    def compute_metrics(self, x: Ids, y: Outputs, y_pred: Outputs, sample_weight: Any = None) -> dict[str, Any]:
         """The compiled metrics, on given words; with `crf`, of the best row of tags, its tags 1 and others 0."""
         tags, logits, is_word = self._by_word(y, y_pred, "given_tags")
         if self.crf is not None:
@@ -225,7 +226,7 @@ class BertTokenClassifier(Task):
         finally:
             self._scope_of_step = nullcontext
 
-    def _by_word(self, y: Any, y_pred: Any, kind: str) -> tuple[Any, Any, Any]:
+    def _by_word(self, y: Labels, y_pred: Outputs, kind: str) -> tuple[Any, Any, Any]:
         """Tags, logits and a mask of words, `(batch, words)`; for ids all by token, with words where tags are."""
         if not isinstance(y, dict):
             return y, y_pred, y != IGNORED
@@ -234,7 +235,7 @@ class BertTokenClassifier(Task):
         logits = ops.reshape(y_pred, (-1, len(self.tag_names)))
         return y[kind], ops.take(logits, ops.maximum(y["positions"], 0), axis=0), y["positions"] != NO_WORD
 
-    def predict_tags(self, words: Any, batch_size: int | None = None, **kwargs: Any) -> list[list[str]]:
+    def predict_tags(self, words: Tensor, batch_size: int | None = None, **kwargs: Any) -> list[list[str]]:
         """One tag for each given word.
 
         Args:
@@ -252,7 +253,7 @@ class BertTokenClassifier(Task):
         self.pipeline.is_raw(words)
         whole_tags = self.pipeline.scheme.whole_tags
 
-        def compute(columns: Any, run: Callable[..., Any]) -> list[list[str]]:
+        def compute(columns: Columns, run: Callable[..., Any]) -> list[list[str]]:
             self.pipeline.require_words(columns)
             found = self.pipeline.word_logits(columns, run)
             specs = (tf.TensorSpec([None, None, len(self.tag_names)]), tf.TensorSpec([None, None], tf.bool))
@@ -289,7 +290,7 @@ class BertTokenClassifier(Task):
         logits = onnx.dense(model.head_states(rows), self.get_layer("token_classification_head").dense)
         return {"logits": onnx.Answer(logits, (None, None, len(self.tag_names)))}
 
-    def _decode(self, logits: Any, is_word: Any) -> tuple[Any, Any]:
+    def _decode(self, logits: Tensor, is_word: Tensor) -> tuple[Any, Any]:
         """The tags of words `(batch, words)` and the probability of each."""
         if self.crf is None:
             probabilities = ops.softmax(logits, axis=-1)
@@ -298,17 +299,17 @@ class BertTokenClassifier(Task):
         probabilities = self.crf(logits, padding_mask=is_word)
         return tags, ops.take_along_axis(probabilities, tags[:, :, None], axis=-1)[:, :, 0]
 
-    def serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Strings to entities."""
         words = self.align(texts[0])
         logits = states_of_windows(self.run, words.inputs, self.preprocessor, self.output)
         return self.decode(logits, texts[0], words)
 
-    def align(self, texts: Any) -> AlignedWords:
+    def align(self, texts: Strings) -> AlignedWords:
         """The words of texts, or their pieces, as the aggregation needs them; in graph."""
         return getattr(self.pipeline.aligner(), "align" if self.aggregation == "first" else "align_pieces")(texts)
 
-    def decode(self, logits: Any, texts: Any, words: AlignedWords) -> dict[str, Any]:
+    def decode(self, logits: Any, texts: Strings, words: AlignedWords) -> dict[str, Any]:
         """The logits of windows to the entities of texts; in graph."""
         if self.aggregation in ("average", "max"):
             found = tags_of_pieces(logits, words, aggregation=self.aggregation)
@@ -316,7 +317,7 @@ class BertTokenClassifier(Task):
             found = TaggedWords(*self._tags_of_words(logits, words), words.starts, words.ends)
         return decode_entities(texts, **found._asdict(), tag_names=self.tag_names, scheme=self.scheme)
 
-    def _tags_of_words(self, logits: Any, words: AlignedWords) -> tuple[Any, Any]:
+    def _tags_of_words(self, logits: Tensor, words: AlignedWords) -> tuple[Any, Any]:
         """The tags of words and the probability of each, `(batch, words)`, from the logits of windows."""
         places = tf.maximum(words.places, 0)
         if self.crf is not None:

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert_layers._internal.keras_models import all_layers
 from keras_bert_layers.checkpoints.files.tensor_file import TensorInfo
 from keras_bert_layers.checkpoints.weights.reports import moved
 from keras_bert_layers.checkpoints.weights.table import Layout, StoredWeight, WeightRow
@@ -48,7 +49,7 @@ class ModelTensors:
         self._num_heads = num_heads
         self._last: tuple[str, Any] = ("", None)
         self._variables = weights_by_row(model, rows, all_weights=False)
-        self._lora = {layer._kernel.path: layer for layer in model._flatten_layers() if has_lora(layer)}
+        self._lora = {layer._kernel.path: layer for layer in all_layers(model) if has_lora(layer)}
         self._rows: dict[str, tuple[WeightRow, StoredWeight]] = {}
         self.infos: dict[str, TensorInfo] = {}
         for row in rows:

@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Columns, Labels, Rows
 from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
 from keras_bert_layers.tasks.feeding.columns import (
     as_array,
@@ -84,13 +85,13 @@ class Batches:
             return rows.map(encode, num_parallel_calls=tf.data.AUTOTUNE)
         return rows.map(lambda *batch: cut_and_encoded(encode, *whole(*batch)), num_parallel_calls=tf.data.AUTOTUNE)
 
-    def one(self, x: Any, y: Any = None, sample_weight: Any = None, *, training: bool = True) -> tuple[Any, Any, Any]:
+    def one(self, x: Rows, y: Any = None, sample_weight: Any = None, *, training: bool = True) -> tuple[Any, Any, Any]:
         """All rows as one encoded batch of NumPy arrays, `(ids, labels, weights)`."""
         rows = tf.nest.map_structure(as_tensor, self.checked(x, y, sample_weight))
         batch = keras.tree.map_structure(np.asarray, self._data.encoder(training=training)(*rows))
         return keras.utils.unpack_x_y_sample_weight(batch)
 
-    def validation(self, data: Any, batch_size: int | None) -> Any:
+    def validation(self, data: tf.data.Dataset, batch_size: int | None) -> Any:
         """Keras's `validation_data` with raw text encoded."""
         owner = self._data.owner
         if BatchStream.takes(data):
@@ -113,22 +114,22 @@ class Batches:
             raise ValueError(checks.message(owner, "validation_data", rule, checks.Shown("no labels")))
         return self(x, y, sample_weight, batch_size=batch_size)
 
-    def split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[Parts, Parts]:
+    def split(self, x: Rows, y: Labels, sample_weight: Labels, share: float) -> tuple[Parts, Parts]:
         """`(x, y, sample_weight)` of the first rows, and of the `share` of rows at the end; None stays None."""
         owner = self._data.owner
         if is_dataset(x):
             raise ValueError(f"`{owner}`: `validation_split` must be 0 for a dataset. Give `validation_data`.")
         return split_rows(owner, share, *self.raw_rows(x, y, sample_weight))
 
-    def checked(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    def checked(self, x: Rows, y: Labels, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Columns of at least one row, with as many labels, as the loss takes them, and weights."""
         return self._rows(x, y, sample_weight, self._data.labels)
 
-    def raw_rows(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    def raw_rows(self, x: Rows, y: Labels, sample_weight: Labels) -> tuple[Any, Any, Any]:
         """`checked`, with labels in the form that a `tf.data.Dataset` of raw rows has."""
         return self._rows(x, y, sample_weight, self._data.raw_labels)
 
-    def _rows(self, x: Any, y: Any, sample_weight: Any, labels: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
+    def _rows(self, x: Rows, y: Labels, sample_weight: Any, labels: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
         owner, columns = self._data.owner, self._data.columns(x)
         size = num_rows(columns)
         if not size:
@@ -146,7 +147,7 @@ class Batches:
                 raise ValueError(checks.message(owner, "sample_weight", rule, f"shape {weights.shape}"))
         return columns, y, weights
 
-    def lengths(self, x: Any, *_: Any) -> tf.Tensor:
+    def lengths(self, x: Columns, *_: Any) -> tf.Tensor:
         """How many tokens each row of a batch has for the model, int64 `(rows,)`, in graph."""
         preprocessor = self._data.preprocessor
         counts = token_counts(preprocessor.tokenizer, x)

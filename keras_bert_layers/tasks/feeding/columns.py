@@ -13,19 +13,21 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Columns, Rows, Strings, Tensor
+from keras_bert_layers.export.text_task import TextTask
 
 
-def is_dataset(x: Any) -> bool:
+def is_dataset(x: Rows) -> bool:
     """Whether `x` is a `tf.data.Dataset`; TensorFlow is not imported for what cannot be one."""
     return _is_of_tensorflow(x) and isinstance(x, tf.data.Dataset)
 
 
-def is_ragged(x: Any) -> bool:
+def is_ragged(x: Rows) -> bool:
     """Whether `x` is a `tf.RaggedTensor`."""
     return _is_of_tensorflow(x) and isinstance(x, tf.RaggedTensor)
 
 
-def _is_of_tensorflow(x: Any) -> bool:
+def _is_of_tensorflow(x: Rows) -> bool:
     return type(x).__module__.startswith("tensorflow.")
 
 
@@ -39,18 +41,18 @@ def first_part(x: Any) -> Any:
     return element[0] if isinstance(element, tuple) else element
 
 
-def has_key(x: Any, key: str) -> bool:
+def has_key(x: Rows, key: str) -> bool:
     """Whether `x` is, or yields, a dictionary with that key, such as the model's own inputs."""
     x = first_part(x)
     return isinstance(x, dict) and key in x
 
 
-def is_pair(x: Any) -> bool:
+def is_pair(x: Rows) -> bool:
     """Whether `x` is, or yields, a tuple of columns and not a single one."""
     return isinstance(first_part(x), tuple)
 
 
-def holds_text(x: Any) -> bool:
+def holds_text(x: Rows) -> bool:
     """Whether `x` is, or yields, strings: bare, in lists, arrays and tensors, or in tuples of these."""
     x = first_part(x)
     if isinstance(x, list | tuple):
@@ -59,7 +61,7 @@ def holds_text(x: Any) -> bool:
     return isinstance(x, str | bytes) or getattr(dtype, "kind", "") in tuple("SUOT") or "string" in str(dtype)
 
 
-def check_text_dataset(owner: str, dataset: Any, *, most: int = 2) -> None:
+def check_text_dataset(owner: str, dataset: tf.data.Dataset, *, most: int = 2) -> None:
     """Refuses a dataset that does not yield batches of text; ValueError.
 
     Args:
@@ -114,24 +116,24 @@ def as_array(values: Any) -> Any:
     return array.astype(object) if array.dtype.kind in "UT" else array
 
 
-def check_takes_text(task: Any) -> None:
+def check_takes_text(task: TextTask) -> None:
     """Refuses a task without a preprocessor; ValueError."""
     if task.preprocessor is None:
         cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`."
         raise ValueError(checks.message(type(task).__name__, "preprocessor", "be given for raw text", None, cure))
 
 
-def is_single_row(x: Any) -> bool:
+def is_single_row(x: Rows) -> bool:
     """Whether `x` is one text, or a tuple that begins with one, and not columns."""
     return isinstance(x[0] if isinstance(x, tuple) and x else x, str | bytes)
 
 
-def as_rows(x: Any) -> Any:
+def as_rows(x: Rows) -> Any:
     """A single row as columns of one row."""
     return tuple([part] for part in x) if isinstance(x, tuple) else [x]
 
 
-def as_columns(owner: str, x: Any, *, most: int = 2, first_row: int = 0) -> Any:
+def as_columns(owner: str, x: Rows, *, most: int = 2, first_row: int = 0) -> Any:
     """Texts as one array `(rows,)`, or a tuple of 2 to `most` arrays.
 
     Args:
@@ -253,12 +255,12 @@ def _cut(column: Any, rows: slice) -> Any:
     return None if column is None else column[rows]
 
 
-def as_tensor(values: Any) -> Any:
+def as_tensor(values: Tensor) -> Any:
     """A column as a tensor; None and ragged tensors unchanged."""
     return values if values is None or is_ragged(values) else tf.convert_to_tensor(values)
 
 
-def gather_rows(columns: Any, rows: tf.Tensor) -> Any:
+def gather_rows(columns: Columns, rows: tf.Tensor) -> Any:
     """The chosen rows of each column, in graph; None stays None."""
     return tf.nest.map_structure(lambda column: None if column is None else tf.gather(column, rows), columns)
 
@@ -269,7 +271,7 @@ def without_none(*parts: Any) -> tuple[Any, ...]:
     return parts[: last + 1]
 
 
-def on_host(function: Callable[[Any], Any], texts: Any) -> Any:
+def on_host(function: Callable[[Any], Any], texts: Strings) -> Any:
     """`function(texts)` on the CPU; on an accelerator, integers between string ops would travel there and back."""
     with tf.device("CPU:0"):
         return function(texts)

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Columns, Strings
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.tasks.feeding.kind_of_data import KindOfData
 
 
-def token_counts(tokenizer: Any, x: Any) -> tf.Tensor:
+def token_counts(tokenizer: Tokenizer, x: Columns) -> tf.Tensor:
     """The number of tokens in each row of a batch, int64 `(rows,)`, without special ones.
 
     Tokenizing a text once more costs little beside a training step on it, and its length in bytes is a poor estimate:
@@ -29,7 +31,7 @@ def token_counts(tokenizer: Any, x: Any) -> tf.Tensor:
     return found
 
 
-def num_special_tokens(tokenizer: Any, num_columns: int) -> int:
+def num_special_tokens(tokenizer: Tokenizer, num_columns: int) -> int:
     """The number of special tokens around the texts of a row."""
     return 2 + tokenizer.num_pair_separators * (num_columns - 1)
 
@@ -49,7 +51,7 @@ class CutTexts:
         self._owner = owner
         self._has_warned = False
 
-    def look(self, preprocessor: Any, texts: Any, prompt: str = "") -> None:
+    def look(self, preprocessor: Any, texts: Strings, prompt: str = "") -> None:
         """Examines the first rows; a UserWarning states how many of them are cut.
 
         Args:
@@ -84,7 +86,7 @@ class CutTexts:
             )
 
 
-def look_for_cuts(data: KindOfData, columns: Any) -> None:
+def look_for_cuts(data: KindOfData, columns: Columns) -> None:
     """Warns, once, if texts of a kind of data are longer than the model reads."""
     texts = None if data.long_texts is not None else data.read_together(columns)
     if all(isinstance(column, np.ndarray) for column in (texts if isinstance(texts, tuple) else (texts,))):

@@ -13,6 +13,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Rows
 from keras_bert_layers.tasks.feeding.columns import as_tensor, gather_rows, is_dataset, num_rows, without_none
 
 # The batches whose rows are sorted by length together. More make batches of similar texts; fewer take more padding.
@@ -28,7 +29,7 @@ class RowOrder(enum.Enum):
     BY_LENGTH = "by length"
 
     @classmethod
-    def of(cls, owner: str, x: Any, *, shuffle: bool, group_by_length: bool) -> RowOrder:
+    def of(cls, owner: str, x: Rows, *, shuffle: bool, group_by_length: bool) -> RowOrder:
         """The order of `fit`'s arguments; ValueError where they contradict each other."""
         if not checks.boolean(owner, "group_by_length", group_by_length):
             return cls.SHUFFLED if shuffle else cls.AS_GIVEN
@@ -178,7 +179,7 @@ def batches_of_rows(
     return batches.map(lambda chosen: gather_rows(parts, chosen)).with_options(options)
 
 
-def without_autotune(data: Any) -> Any:
+def without_autotune(data: tf.data.Dataset) -> Any:
     """A `tf.data.Dataset` whose threads TensorFlow does not tune as it runs; anything else unchanged.
 
     When the iterator of a tuned dataset ends, TensorFlow 2.21 often waits for the tuner to wake, and it sleeps twice as

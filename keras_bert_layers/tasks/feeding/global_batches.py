@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Rows, Tensor
 
 #: An input whose shape is `(devices, padding rows)`: how many rows at the end of the batch only pad it.
 PADDING_ROWS = "padding_rows"
@@ -56,7 +57,7 @@ def parts_are_cut() -> Iterator[None]:
             spread.auto_shard_dataset = True
 
 
-def part_of_process(batches: Any) -> Any:
+def part_of_process(batches: tf.data.Dataset) -> Any:
     """Batches `(x, y, sample_weight)` as the part that this process gives to its devices; see `cut_and_encoded`.
 
     Batches that were cut before have the input `PADDING_ROWS` and stay unchanged.
@@ -90,7 +91,7 @@ def cut_and_encoded(encode: Callable[..., tuple[Any, ...]], *parts: Any) -> tupl
     padding = -num_rows % num_devices
     bounds = tf.range(num_shards + 1) * ((num_rows + padding) // num_shards)
 
-    def part(leaf: Any) -> Any:
+    def part(leaf: Tensor) -> Any:
         if leaf is None:
             return None
         each = tf.shape(leaf)[0] // num_rows  # pairs have several rows of ids
@@ -101,7 +102,7 @@ def cut_and_encoded(encode: Callable[..., tuple[Any, ...]], *parts: Any) -> tupl
     return {**x, PADDING_ROWS: tf.zeros([num_devices // num_shards, padding], tf.int32)}, *others
 
 
-def predict_on_batch(model: Any, x: Any) -> Any:
+def predict_on_batch(model: keras.Model, x: Rows) -> Any:
     """Keras's `predict_on_batch` with the rows divided among all devices, where they can be; all rows of the outputs.
 
     Every process calls it with the same whole batch, and gets the same outputs.
@@ -115,7 +116,7 @@ def predict_on_batch(model: Any, x: Any) -> Any:
     model.make_predict_function()
     function = model.predict_function
 
-    def divided(leaf: Any) -> Any:
+    def divided(leaf: Tensor) -> Any:
         layout = spread.get_data_layout(leaf.shape).backend_layout
         return jax.make_array_from_process_local_data(layout, np.asarray(leaf), leaf.shape)
 
@@ -130,7 +131,7 @@ def predict_on_batch(model: Any, x: Any) -> Any:
         model.predict_function = function
 
 
-def predict_ids(model: Any, x: Any, batch_size: int | None, **options: Any) -> Any:
+def predict_ids(model: keras.Model, x: Rows, batch_size: int | None, **options: Any) -> Any:
     """Keras's `predict`; of several processes, which Keras gives no arrays, batch after batch."""
     spread = distribution()
     arrays = keras.tree.flatten(x)
@@ -161,7 +162,7 @@ def on_real_rows(method: Callable[..., Any]) -> Callable[..., Any]:
             num_padding, x = x[PADDING_ROWS].shape[1], model_inputs(x)
             num_rows = min(leaf.shape[0] for leaf in keras.tree.flatten((x, y, sample_weight)) if leaf is not None)
 
-            def real(leaf: Any) -> Any:
+            def real(leaf: Tensor) -> Any:
                 return leaf[: leaf.shape[0] // num_rows * (num_rows - num_padding)]
 
             if num_padding:
@@ -182,7 +183,7 @@ class MeanOfRows(keras.metrics.Mean):
 
     num_rows: int | None = None  # of the step that is traced, from its loss to its mean
 
-    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+    def update_state(self, values: Tensor, sample_weight: Tensor | None = None) -> None:
         """Adds the loss of a batch."""
         num_rows, self.num_rows = self.num_rows, None
         super().update_state(values, sample_weight if num_rows is None else num_rows)

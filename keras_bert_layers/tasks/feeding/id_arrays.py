@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Labels, Rows
 from keras_bert_layers.tasks.feeding.columns import split_rows
 from keras_bert_layers.tasks.feeding.epochs import Epochs, batches_of_rows
 from keras_bert_layers.tasks.feeding.global_batches import distribution
@@ -32,8 +33,8 @@ class IdArrays:
     def __call__(
         self,
         x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        y: Labels | None = None,
+        sample_weight: Labels | None = None,
         *,
         batch_size: int | None = None,
         epochs: Epochs | None = None,
@@ -43,19 +44,19 @@ class IdArrays:
         batches = batches_of_rows(rows, batch_size=batch_size or 32, lengths=_no_lengths, epochs=epochs)
         return batches.prefetch(tf.data.AUTOTUNE)
 
-    def split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[Parts, Parts]:
+    def split(self, x: Rows, y: Labels, sample_weight: Labels, share: float) -> tuple[Parts, Parts]:
         """The first rows, and the `share` of rows at the end."""
         return split_rows(self.owner, share, *_in_floatx((x, y, sample_weight)))
 
-    def validation(self, data: Any, batch_size: int | None) -> Any:
+    def validation(self, data: tf.data.Dataset, batch_size: int | None) -> Any:
         """A dataset of what is in arrays; anything else unchanged."""
         rows = keras.utils.unpack_x_y_sample_weight(data)
         return self(*rows, batch_size=batch_size) if is_id_arrays(rows) else data
 
-    def check_labels(self, x: Any, y: Any) -> None:
+    def check_labels(self, x: Rows, y: Labels) -> None:
         """Left to Keras."""
 
-    def fitting(self, x: Any) -> AbstractContextManager[None]:
+    def fitting(self, x: Rows) -> AbstractContextManager[None]:
         """Nothing is decided by ids."""
         return nullcontext()
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Rows, Tensor
 from keras_bert_layers.tasks.feeding.columns import as_tensor, without_none
 from keras_bert_layers.tasks.feeding.kind_of_data import KindOfData
 
@@ -38,7 +39,7 @@ class BatchStream:
         self.first = keras.utils.unpack_x_y_sample_weight(first)
 
     @staticmethod
-    def takes(x: Any) -> bool:
+    def takes(x: Rows) -> bool:
         """Whether `x` is a generator or a `PyDataset`."""
         return isinstance(x, types.GeneratorType | keras.utils.PyDataset)
 
@@ -75,7 +76,7 @@ class BatchStream:
         self._source.on_epoch_end()
 
 
-def as_dataset(data: KindOfData, x: Any, *, shuffle: bool = False) -> tuple[Any, bool]:
+def as_dataset(data: KindOfData, x: Rows, *, shuffle: bool = False) -> tuple[Any, bool]:
     """`x`, a stream of texts as a dataset; and whether it holds texts."""
     if not BatchStream.takes(x):
         return x, data.is_raw(x)
@@ -94,7 +95,7 @@ def batches_of_pydataset(source: keras.utils.PyDataset, *, shuffle: bool = False
         yield source[int(index)]
 
 
-def _all_of(first: Any, others: Iterator[Any]) -> Iterator[Any]:
+def _all_of(first: Tensor, others: Iterator[Any]) -> Iterator[Any]:
     """The batches of a generator whose first one was read; a generator, as Keras takes no other iterator."""
     yield first
     yield from others
@@ -105,7 +106,7 @@ def _parts(data: KindOfData, batch: tuple[Any, Any, Any]) -> tuple[Any, ...]:
     return without_none(*tf.nest.map_structure(as_tensor, data.batches.raw_rows(*batch)))
 
 
-def _spec(part: Any) -> Any:
+def _spec(part: Tensor) -> Any:
     """The spec of a column: any number of rows, and of the texts of a row."""
     if isinstance(part, tf.RaggedTensor):
         return tf.RaggedTensorSpec([None, None], part.dtype, ragged_rank=1)
@@ -113,7 +114,7 @@ def _spec(part: Any) -> Any:
     return tf.TensorSpec([None, *others], part.dtype)
 
 
-def is_table(x: Any) -> bool:
+def is_table(x: Rows) -> bool:
     """Whether `x` is a table with named columns, like those of the library `datasets`."""
     return hasattr(x, "column_names") and hasattr(x, "__getitem__")
 

@@ -10,16 +10,24 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_masks
 from keras_bert_layers.export import onnx
+from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers import MaskedLMHead, NextSentenceHead
 from keras_bert_layers.preprocessing.masking.masked_lm_generator import check_tokenizer
 from keras_bert_layers.preprocessing.masking.masking import Masking
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
 from keras_bert_layers.tasks.inputs.masked import POSITIONS
 from keras_bert_layers.tasks.inputs.written_masks import preprocessor_with_masks, read_masks
 
 
 def checked_masking(
-    owner: str, backbone: Any, preprocessor: Any, *, top_k: Any, masking: Masking | None, keywords: Mapping[str, Any]
+    owner: str,
+    backbone: BertBackbone,
+    preprocessor: TextLayer | None,
+    *,
+    top_k: Any,
+    masking: Masking | None,
+    keywords: Mapping[str, Any],
 ) -> Masking:
     """The masking of a task, from its argument or its keywords, with the other arguments checked too."""
     check_parts(owner, backbone, preprocessor)
@@ -61,12 +69,12 @@ def masked_lm_head(
     )
 
 
-def onnx_functions(task: Any) -> onnx.Functions:
+def onnx_functions(task: TextTask) -> onnx.Functions:
     """The signature `serving_default` of a masked language model, or of one with next-sentence prediction."""
     return {"serving_default": functools.partial(_onnx_answers, task)}
 
 
-def onnx_outputs(task: Any, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
+def onnx_outputs(task: TextTask, model: onnx.OnnxModel, rows: onnx.Rows) -> dict[str, onnx.Answer]:
     """`logits` for rows of ids in an ONNX file, of all tokens."""
     hidden = model.hidden(rows)
     logits = _onnx_logits(task.get_layer("masked_lm_head"), hidden.reshape(-1, hidden.size(2)))

@@ -3,15 +3,26 @@
 from collections.abc import Callable
 from typing import Any
 
+import keras
+
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.keras_models import all_layers
+from keras_bert_layers._internal.types import Ids
 from keras_bert_layers.backbone import BertBackbone, head_transform
 from keras_bert_layers.config import BertConfig
+from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
 
 
 def check_parts(
-    owner: str, backbone: Any, preprocessor: Any, *, preprocessor_class: type = BertPreprocessor, static: bool = False
+    owner: str,
+    backbone: BertBackbone,
+    preprocessor: TextLayer | None,
+    *,
+    preprocessor_class: type = BertPreprocessor,
+    static: bool = False,
 ) -> None:
     """Refuses what is not a backbone or a preprocessor, and a preprocessor that the backbone is too small for.
 
@@ -33,9 +44,9 @@ def check_parts(
     check_sizes(owner, backbone.config, preprocessor)
 
 
-def backbones_of(model: Any) -> list[BertBackbone]:
+def backbones_of(model: keras.Model) -> list[BertBackbone]:
     """The backbones of a model, in the order of its layers; of a backbone, itself."""
-    return [layer for layer in model._flatten_layers() if isinstance(layer, BertBackbone)]
+    return [layer for layer in all_layers(model) if isinstance(layer, BertBackbone)]
 
 
 def head_options(backbone: BertBackbone, name: str) -> dict[str, Any]:
@@ -43,7 +54,7 @@ def head_options(backbone: BertBackbone, name: str) -> dict[str, Any]:
     return {"initializer_range": backbone.config.initializer_range, "dtype": backbone.dtype_policy, "name": name}
 
 
-def head_states(backbone: BertBackbone, ids: Any) -> Any:
+def head_states(backbone: BertBackbone, ids: Ids) -> Any:
     """The hidden states that a head on tokens reads, `(batch, sequence, hidden_dim)`.
 
     Of an encoder with `normalizes_heads` they go through a `HeadTransform`, a part of the head. It begins as a copy of
@@ -91,20 +102,20 @@ class Setting:
         self._name = name
         self._stored = f"_{name}" if self._holder is None else name
 
-    def __get__(self, task: Any, owner: type | None = None) -> Any:
+    def __get__(self, task: TextTask, owner: type | None = None) -> Any:
         return self if task is None else getattr(self._holder_of(task), self._stored)
 
-    def __set__(self, task: Any, value: Any) -> None:
+    def __set__(self, task: TextTask, value: object) -> None:
         if self._check is not None:
             value = self._check(type(task).__name__, self._name, value)
         setattr(self._holder_of(task), self._stored, value)
         task.forget_traces()
 
-    def _holder_of(self, task: Any) -> Any:
+    def _holder_of(self, task: TextTask) -> Any:
         return task if self._holder is None else getattr(task, self._holder)
 
 
-def replace_preprocessor(task: Any, preprocessor: Any) -> None:
+def replace_preprocessor(task: TextTask, preprocessor: TextLayer | None) -> None:
     """Gives a task another preprocessor, or None; ValueError if the backbone is too small for it."""
     if preprocessor is not task.pipeline.preprocessor:
         if preprocessor is not None:

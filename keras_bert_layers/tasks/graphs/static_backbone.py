@@ -12,6 +12,7 @@ from keras import ops
 from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Ids, Tensor
 from keras_bert_layers.layers.initializers import truncated_normal
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer
 from keras_bert_layers.layers.positions import with_summed_gradient
@@ -62,7 +63,14 @@ class StaticBackbone(keras.Model):
         (2, 4)
     """
 
-    def __init__(self, vocabulary_size: int, hidden_dim: int, *, dtype: Any = None, name: str | None = None):
+    def __init__(
+        self,
+        vocabulary_size: int,
+        hidden_dim: int,
+        *,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str | None = None,
+    ):
         checks.positive_integer("StaticBackbone", "vocabulary_size", vocabulary_size)
         checks.positive_integer("StaticBackbone", "hidden_dim", hidden_dim)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
@@ -73,7 +81,7 @@ class StaticBackbone(keras.Model):
         self.config = StaticConfig(vocabulary_size, hidden_dim)
         self.dtype_policy = policy
 
-    def _run_through_graph(self, inputs: Any, **functions: Any) -> Any:
+    def _run_through_graph(self, inputs: Ids, **functions: Any) -> Any:
         return keras_models.run_through_graph(self, inputs, **functions)
 
     def get_config(self) -> dict[str, Any]:
@@ -98,7 +106,7 @@ class MeanEmbedding(PaddingFreeLayer):
         # Rows are selected before the cast; autocast would cast the whole table at every call.
         self.token_embedding = self.add_weight(shape, initializer, name="token_embedding", autocast=False)
 
-    def call(self, token_ids: Any, padding_mask: Any) -> Any:
+    def call(self, token_ids: Tensor, padding_mask: Tensor) -> Any:
         """Looks the tokens up; on TensorFlow by one operation, which keeps no vector of a single token."""
         if keras.backend.backend() == "tensorflow" and self.padding_free:
             real = tf.where(ops.cast(padding_mask, "bool"))  # [T, 2]

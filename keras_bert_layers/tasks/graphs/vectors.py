@@ -71,7 +71,7 @@ def id_inputs(prefix: str, shape: tuple[None, ...]) -> dict[str, Any]:
     return {name: keras.Input(shape, dtype="int32", name=f"{prefix}_{name}") for name in names}
 
 
-def as_given(value: Any) -> Any:
+def as_given(value: object) -> Any:
     """A list as a tuple, and anything else as it is: Keras tracks lists."""
     return tuple(value) if isinstance(value, list) else value
 

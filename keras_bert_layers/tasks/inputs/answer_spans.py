@@ -9,6 +9,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Labels, Tensor
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder
 
@@ -52,13 +53,13 @@ def answer_columns(owner: str, y: Any) -> tuple[np.ndarray, np.ndarray]:
     return starts, texts
 
 
-def _as_rows(column: Any) -> Any:
+def _as_rows(column: Tensor) -> Any:
     """A column that can be iterated row by row."""
     to_rows = getattr(column, "to_numpy", getattr(column, "numpy", lambda: column))
     return to_rows()
 
 
-def _first(value: Any) -> Any:
+def _first(value: object) -> Any:
     """A value, or the first of a list, or None if the list is empty."""
     if isinstance(value, list | tuple | np.ndarray):
         return value[0] if len(value) else None
@@ -95,7 +96,7 @@ def byte_spans(contexts: tf.Tensor, starts: tf.Tensor, texts: tf.Tensor) -> tupl
     return spans, is_there | ~has_answer
 
 
-def check_byte_spans(owner: str, contexts: Any, y: Any) -> np.ndarray:
+def check_byte_spans(owner: str, contexts: Any, y: Labels) -> np.ndarray:
     """The bytes of a column of answers, int32 `(rows, 2)`; see `byte_spans`.
 
     Raises:
@@ -117,7 +118,7 @@ def check_byte_spans(owner: str, contexts: Any, y: Any) -> np.ndarray:
     return np.asarray(spans)
 
 
-def check_byte_spans_in_graph(owner: str, contexts: tf.Tensor, y: Any) -> tf.Tensor:
+def check_byte_spans_in_graph(owner: str, contexts: tf.Tensor, y: Labels) -> tf.Tensor:
     """`byte_spans` in graph, after an assertion that shows the first answer that is not in its context at its start."""
     if not isinstance(y, tuple) or len(y) != 2 or not y[0].dtype.is_integer or y[1].dtype != tf.string:
         rule = "be a tuple of two, (answer starts, answer texts), integers and strings `(batch,)`"

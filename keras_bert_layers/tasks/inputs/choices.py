@@ -11,6 +11,8 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
+from keras_bert_layers._internal.types import Columns, Rows, Tensor
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import as_array, as_columns, as_table, first_part, on_host, without_none
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
 
@@ -29,11 +31,11 @@ class ChoiceInputs(Inputs):
     #: Short rows of choices are padded with empty strings.
     text_inputs: Mapping[str, Any] = {"prompt": TEXT, "choices": ((None, None), "string")}
 
-    def __init__(self, owner: str, preprocessor: Any, *, fill_value: float):
+    def __init__(self, owner: str, preprocessor: TextLayer | None, *, fill_value: float):
         super().__init__(owner, preprocessor)
         self.fill_value = fill_value
 
-    def columns(self, x: Any, *, first_row: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def columns(self, x: Rows, *, first_row: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Prompts `(rows,)` and choices `(rows, choices)`, checked row by row, padded with empty strings.
 
         Args:
@@ -64,7 +66,7 @@ class ChoiceInputs(Inputs):
             raise ValueError(f"`{self.owner}`: {rule}. Received: none in row {row}.")
         return prompts, choices[:, : np.flatnonzero(present.any(axis=0)).max(initial=-1) + 1]
 
-    def check_dataset(self, dataset: Any) -> None:
+    def check_dataset(self, dataset: tf.data.Dataset) -> None:
         """Refuses a dataset that does not yield batches of prompts and choices; ValueError."""
         x = first_part(dataset)
         is_right = isinstance(dataset.element_spec, tuple) and isinstance(x, tuple) and len(x) == 2
@@ -88,7 +90,7 @@ class ChoiceInputs(Inputs):
                 raise ValueError(checks.row_message(self.owner, LABEL_RULE, received))
         return indices.astype(np.int32)
 
-    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+    def encode(self, x: Columns, y: Tensor | None = None, sample_weight: Tensor | None = None) -> tuple[Any, ...]:
         """One batch as ids `(batch, choices, sequence)`, labels and weights, in graph."""
         prompts, choices = x
         if isinstance(choices, tf.RaggedTensor):
@@ -103,7 +105,7 @@ class ChoiceInputs(Inputs):
             y = check_in_graph(y, tf.reduce_all(tf.reduce_any(is_label, axis=-1)), message)
         return without_none(_ids_of_choices(self.bucketed(), prompts, choices[:, :widest]), y, sample_weight)
 
-    def before_cut(self, x: Any) -> None:
+    def before_cut(self, x: Columns) -> None:
         """None: the row with the most choices decides how many each row has."""
 
     def read_together(self, columns: Any) -> Any:
@@ -126,15 +128,15 @@ class ChoiceInputs(Inputs):
         scores[present] = run(ids, preprocessor, finish=with_one_choice)[:, 0]
         return scores
 
-    def tokens(self, *texts: Any) -> dict[str, Any]:
+    def tokens(self, *texts: Tensor) -> dict[str, Any]:
         """The ids for a batch of prompts and choices, in graph."""
         return traced_once(self._tokens, *texts)
 
-    def _tokens(self, prompts: Any, choices: Any) -> dict[str, Any]:
+    def _tokens(self, prompts: Tensor, choices: Tensor) -> dict[str, Any]:
         return _ids_of_choices(self.preprocessor, prompts, choices)
 
 
-def _ids_of_choices(preprocessor: Any, prompts: Any, choices: Any) -> dict[str, tf.Tensor]:
+def _ids_of_choices(preprocessor: Any, prompts: Tensor, choices: Tensor) -> dict[str, tf.Tensor]:
     """Each prompt with each of its choices as ids `(batch, choices, sequence)`; an absent choice is all padding."""
     shape = tf.shape(choices)
     ids = preprocessor((tf.repeat(prompts, shape[1]), tf.reshape(choices, [-1])))  # [B * choices, S]

@@ -9,6 +9,8 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Columns, Labels, Rows, Tensor
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import as_array, is_pair, without_none
 from keras_bert_layers.tasks.feeding.kind_of_data import Parts
 from keras_bert_layers.tasks.inputs.inputs import Inputs
@@ -39,7 +41,7 @@ class ComparedInputs(Inputs):
 
     counts_in_batch = ("text",)
 
-    def __init__(self, owner: str, preprocessor: Any, vector_dim: int):
+    def __init__(self, owner: str, preprocessor: TextLayer | None, vector_dim: int):
         super().__init__(owner, preprocessor, most_texts=3)
         self._vector_dim = vector_dim
 
@@ -53,20 +55,20 @@ class ComparedInputs(Inputs):
             checks.every_row(self.owner, rule, y, np.abs(y) <= 1, cure)
         return y
 
-    def makes_labels(self, x: Any) -> bool:
+    def makes_labels(self, x: Rows) -> bool:
         """Pairs and triplets need no labels: the texts of a row belong together."""
         return is_pair(x)
 
-    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+    def encode(self, x: Columns, y: Tensor | None = None, sample_weight: Tensor | None = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)`, in graph; the texts of a row one after the other."""
         texts, *others = self._in_table(x, y, sample_weight)
         return super().encode(tf.reshape(texts, [-1]), *others)
 
-    def before_cut(self, x: Any) -> Callable[..., Parts] | None:
+    def before_cut(self, x: Columns) -> Callable[..., Parts] | None:
         """What puts the texts of pairs into one table; None as for all texts."""
         return None if super().before_cut(x) is None else self._in_table
 
-    def _in_table(self, x: Any, y: Any = None, sample_weight: Any = None) -> Parts:
+    def _in_table(self, x: Any, y: Any = None, sample_weight: Tensor | None = None) -> Parts:
         """The texts of pairs in one table, with ids that tell which texts of the whole batch are equal."""
         if not isinstance(x, tuple):
             if len(x.shape) == 1:
@@ -92,11 +94,11 @@ class ComparedInputs(Inputs):
             )
             raise ValueError(checks.message(self.owner, "y", rule, tuple(y.shape), cure))
 
-    def read_together(self, columns: Any) -> Any:
+    def read_together(self, columns: Columns) -> Any:
         """All texts, one by one."""
         return _one_by_one(columns)
 
-    def outputs(self, columns: Any, run: Callable[..., Any]) -> np.ndarray:
+    def outputs(self, columns: Columns, run: Callable[..., Any]) -> np.ndarray:
         """The vectors of a block of texts, or the cosines of a block of pairs."""
         refuse_negatives(self.owner, columns)
         vectors = super().outputs(columns, run)
@@ -122,7 +124,13 @@ class QueryInputs(Inputs):
     id_keys = (QUERY, "token_ids")
     counts_in_batch = ("text", "ids")
 
-    def __init__(self, owner: str, preprocessor: Any, document_preprocessor: Any, prompts: Mapping[str, str]):
+    def __init__(
+        self,
+        owner: str,
+        preprocessor: TextLayer | None,
+        document_preprocessor: TextLayer | None,
+        prompts: Mapping[str, str],
+    ):
         super().__init__(owner, preprocessor, most_texts=3, prompt=prompts.get(QUERY, ""))
         self._prompts = prompts
         self.document_preprocessor = document_preprocessor
@@ -143,17 +151,17 @@ class QueryInputs(Inputs):
         )
         raise ValueError(checks.message(self.owner, "y", "be None", type(y), cure))
 
-    def makes_labels(self, x: Any) -> bool:
+    def makes_labels(self, x: Rows) -> bool:
         """Each query's own document is its label."""
         return True
 
-    def check_labels(self, x: Any, y: Any) -> None:
+    def check_labels(self, x: Rows, y: Labels) -> None:
         """Refuses single texts, which nothing can be learnt from; ValueError."""
         if not is_pair(x):
             rule = "be a tuple of queries, documents and, if there are any, negatives"
             raise ValueError(checks.message(self.owner, "x", rule, type(x)))
 
-    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+    def encode(self, x: Columns, y: Tensor | None = None, sample_weight: Tensor | None = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)`, in graph: the documents of all rows, then all first negatives."""
         texts, *others = self._in_table(x, y, sample_weight)
         if len(texts.shape) == 1:
@@ -162,13 +170,13 @@ class QueryInputs(Inputs):
         (documents,) = self.side(DOCUMENT).encode(column_by_column(texts[:, 1:]))
         return {QUERY: queries, DOCUMENT: documents}, *others
 
-    def before_cut(self, x: Any) -> Callable[..., Parts] | None:
+    def before_cut(self, x: Columns) -> Callable[..., Parts] | None:
         """What puts the texts of pairs into one table; None with negatives, which come after the documents of all."""
         has_pairs = isinstance(x, tuple) and len(x) == 2
         are_apart = super().before_cut(x) is not None and self.side(DOCUMENT).before_cut(x) is not None
         return self._in_table if has_pairs and are_apart else None
 
-    def _in_table(self, x: Any, y: Any = None, sample_weight: Any = None) -> Parts:
+    def _in_table(self, x: Any, y: Any = None, sample_weight: Tensor | None = None) -> Parts:
         """The texts of pairs in one table `(batch, 2 + negatives)`, with ids that tell which are equal."""
         if not isinstance(x, tuple) and len(x.shape) == 2:
             return without_none(x, y, sample_weight)
@@ -179,11 +187,11 @@ class QueryInputs(Inputs):
         texts = joined(x)
         return without_none(texts, {TEXTS: text_ids(texts)}, sample_weight)
 
-    def read_together(self, columns: Any) -> Any:
+    def read_together(self, columns: Columns) -> Any:
         """All texts, one by one."""
         return _one_by_one(columns)
 
-    def outputs(self, columns: Any, run: Callable[..., Any]) -> np.ndarray:
+    def outputs(self, columns: Columns, run: Callable[..., Any]) -> np.ndarray:
         """The vectors of a block of queries, or the scores of a block of pairs."""
         refuse_negatives(self.owner, columns)
         if not isinstance(columns, tuple):
@@ -200,7 +208,7 @@ class QueryInputs(Inputs):
         return np.sum(outputs[QUERY], axis=-1) if is_pair(x) else outputs[QUERY]
 
 
-def _one_by_one(columns: Any) -> Any:
+def _one_by_one(columns: Columns) -> Any:
     """All texts of all columns, those of the first rows first."""
     if not isinstance(columns, tuple):
         return columns

@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Labels, Tensor
 from keras_bert_layers.data.pretraining.row_source import RowSource, records_of_blocks, rows_of_bytes
 from keras_bert_layers.preprocessing.rows.segment_pairs import NextSentence
 from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments, check_documents
@@ -49,11 +50,11 @@ class DocumentsInMemory:
         # Some epochs would have a few more pairs than others; Keras needs equally many steps in each.
         self.num_rows = (len(self._drawn(np.random.default_rng([seed, 0]))),)
 
-    def dataset(self, epoch: Any) -> tf.data.Dataset:
+    def dataset(self, epoch: Tensor) -> tf.data.Dataset:
         """The rows of an epoch in random order; see `RowSource`."""
         return self.records(epoch).map(rows_of_bytes)
 
-    def records(self, epoch: Any) -> tf.data.Dataset:
+    def records(self, epoch: Tensor) -> tf.data.Dataset:
         """The rows of `dataset` in bytes; `rows_of_records` takes one or a batch of them."""
         return records_of_blocks(self._blocks, self.rule, epoch)
 
@@ -94,7 +95,7 @@ class DocumentInputs(MaskedInputs):
         checks.every_row(self.owner, rule, y, np.isin(y, (0, 1)))
         return y
 
-    def with_labels(self, masked: tuple[Any, Any, Any], y: Any, sample_weight: Any) -> tuple[Any, ...]:
+    def with_labels(self, masked: tuple[Any, Any, Any], y: Tensor, sample_weight: Any) -> tuple[Any, ...]:
         """What the generator returned, and whether the second text follows the first, as the model trains on it."""
         if y is None:
             cure = "Give 0 where the second text follows the first and 1 where it does not; or documents."
@@ -112,7 +113,7 @@ class DocumentInputs(MaskedInputs):
             x = DocumentsInMemory(self.owner, x, self.preprocessor, self.masking.seed or 0)
         return super().batches_of(x, y, sample_weight, batch_size=batch_size, epochs=epochs)
 
-    def split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def split(self, x: Any, y: Labels, sample_weight: Labels, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The first and the last documents, or rows."""
         if isinstance(x, tuple) or is_dataset(x):
             return super().split(x, y, sample_weight, share)

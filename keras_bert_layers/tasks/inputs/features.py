@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Columns, Outputs, Rows, Strings, Tensor
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import SpanPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords, WordAligner
@@ -47,13 +48,13 @@ class FeatureInputs(Inputs):
         self.block_rows = max(32, min(self.block_rows, num_tokens // preprocessor.max_length))
         self.block_characters = min(self.block_characters, num_tokens)
 
-    def columns(self, x: Any, *, first_row: int = 0) -> Any:
+    def columns(self, x: Rows, *, first_row: int = 0) -> Any:
         """Rows of words as ragged strings, or texts as an array, checked row by row."""
         if holds_words(x) and not isinstance(x, tuple):
             return as_words(self.owner, x, first_row=first_row)
         return as_columns(self.owner, x, most=1, first_row=first_row)
 
-    def read_together(self, columns: Any) -> None:
+    def read_together(self, columns: Columns) -> None:
         """Long texts are read through windows."""
 
     def aligner(self) -> WordAligner:
@@ -71,11 +72,11 @@ class FeatureInputs(Inputs):
         """One array per row."""
         return [row for block in blocks for row in block]
 
-    def empty(self, x: Any, outputs: Any) -> list[np.ndarray]:
+    def empty(self, x: Rows, outputs: Outputs) -> list[np.ndarray]:
         """No rows."""
         return []
 
-    def serve(self, run: Callable[..., Any], texts: Any) -> dict[str, Any]:
+    def serve(self, run: Callable[..., Any], texts: Strings) -> dict[str, Any]:
         """Strings to `features`, `start` and `end`, `(batch, tokens or words, ...)`, in graph.
 
         Args:
@@ -86,7 +87,7 @@ class FeatureInputs(Inputs):
         vectors, sizes = self._vectors(run(pieces.inputs), pieces)
         width = tf.maximum(tf.reduce_max(sizes), 1)
 
-        def by_row(values: Any, fill: Any) -> Any:
+        def by_row(values: Tensor, fill: Any) -> Any:
             ragged = tf.RaggedTensor.from_row_lengths(values, sizes, validate=False)
             return ragged.to_tensor(fill, shape=tf.stack([-1, width, *values.shape[1:]]))
 

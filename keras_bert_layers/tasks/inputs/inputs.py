@@ -13,7 +13,9 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
+from keras_bert_layers._internal.types import Columns, Labels, Outputs, Rows, Strings, Tensor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS, Windows, by_text
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.batches import Batches
 from keras_bert_layers.tasks.feeding.columns import (
     as_array,
@@ -76,11 +78,17 @@ class Inputs:
     tokens_per_step: int | None = None
 
     def __init__(
-        self, owner: str, preprocessor: Any, *, most_texts: int = 2, part: str | None = None, prompt: str = ""
+        self,
+        owner: str,
+        preprocessor: TextLayer | None,
+        *,
+        most_texts: int = 2,
+        part: str | None = None,
+        prompt: str = "",
     ):
         self.owner = owner
         #: Turns text into ids.
-        self.preprocessor = preprocessor
+        self.preprocessor: Any = preprocessor
         self.most_texts = most_texts
         self.part = part
         self.prompt = prompt
@@ -115,7 +123,7 @@ class Inputs:
         other.batches = Batches(other)
         return other
 
-    def _with_prompt(self, texts: Any) -> Any:
+    def _with_prompt(self, texts: Strings) -> Any:
         """Texts, or a tuple of columns of texts, with the prompt before each (first) one; in graph."""
         if not self.prompt:
             return texts
@@ -130,7 +138,7 @@ class Inputs:
         """The string inputs of the exported model: name -> `(shape, dtype)`."""
         return {"text": TEXT}
 
-    def is_raw(self, x: Any) -> bool:
+    def is_raw(self, x: Rows) -> bool:
         """Whether `x` needs the preprocessor; ValueError for text where there is none."""
         if self.preprocessor is None and holds_text(x):
             cure = "Make the task with `preprocessor=BertPreprocessor(tokenizer)`, or give it token ids."
@@ -138,7 +146,7 @@ class Inputs:
         holds_ids = any(has_key(x, key) for key in self.id_keys)
         return self.preprocessor is not None and x is not None and not holds_ids
 
-    def columns(self, x: Any, *, first_row: int = 0) -> Any:
+    def columns(self, x: Rows, *, first_row: int = 0) -> Any:
         """`x` as checked columns; errors count rows from `first_row`."""
         return as_columns(self.owner, x, most=self.most_texts, first_row=first_row)
 
@@ -146,43 +154,43 @@ class Inputs:
         """Labels as the loss takes them, checked row by row; labels that this has returned stay unchanged."""
         return as_array(y)
 
-    def raw_labels(self, columns: Any, y: Any) -> Any:
+    def raw_labels(self, columns: Columns, y: Labels) -> Any:
         """Labels in the form that a `tf.data.Dataset` of raw rows has; those of `labels`, where these are the same."""
         return self.labels(columns, y)
 
-    def makes_labels(self, x: Any) -> bool:
+    def makes_labels(self, x: Rows) -> bool:
         """Whether labels are made from `x` itself, so that `y` may be None."""
         return False
 
-    def check_labels(self, x: Any, y: Any) -> None:
+    def check_labels(self, x: Rows, y: Labels) -> None:
         """Refuses rows without the labels that training needs; ValueError."""
         if y is None and not is_dataset(x) and not self.makes_labels(x):
             raise ValueError(checks.message(self.owner, "y", "hold one label for each text", y))
 
-    def class_weight(self, x: Any, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
+    def class_weight(self, x: Rows, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
         """`class_weight` as Keras takes it: a number for each class index."""
         return class_weight
 
-    def check_dataset(self, dataset: Any) -> None:
+    def check_dataset(self, dataset: tf.data.Dataset) -> None:
         """Refuses a `tf.data.Dataset` that does not yield batches of this kind of data; ValueError."""
         check_text_dataset(self.owner, dataset, most=self.most_texts)
 
-    def read_together(self, columns: Any) -> Any:
+    def read_together(self, columns: Columns) -> Any:
         """Texts, or pairs of texts, in arrays, each of which is one sequence; None if long ones are not cut."""
         return columns
 
     # Batches of ids and labels.
 
-    def fitting(self, x: Any) -> AbstractContextManager[None]:
+    def fitting(self, x: Rows) -> AbstractContextManager[None]:
         """The context in which `fit` trains on `x`."""
         return nullcontext()
 
-    def split(self, x: Any, y: Any, sample_weight: Any, share: float) -> tuple[Parts, Parts]:
+    def split(self, x: Rows, y: Labels, sample_weight: Labels, share: float) -> tuple[Parts, Parts]:
         """`(x, y, sample_weight)` of the first rows, and of the `share` of rows at the end; None stays None."""
         return self.batches.split(x, y, sample_weight, share)
 
     def batches_of(
-        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None
+        self, x: Rows, y: Labels, sample_weight: Labels, *, batch_size: int | None, epochs: Epochs | None
     ) -> tf.data.Dataset:
         """Encoded batches of anything but a dataset; arguments as in `Batches`."""
         rows = self.batches.checked(x, y, sample_weight)
@@ -192,7 +200,7 @@ class Inputs:
         """A dataset of checked batches `(x, y, sample_weight)`, encoded."""
         return self.batches.encoded(rows, training=epochs is not None)
 
-    def before_cut(self, x: Any) -> Callable[..., Parts] | None:
+    def before_cut(self, x: Columns) -> Callable[..., Parts] | None:
         """What makes of a whole batch what `encode` needs of it, where a process encodes its own rows only.
 
         None where a row's ids, their width included, do not follow from the row alone, for batches of these specs of
@@ -213,7 +221,7 @@ class Inputs:
         ids, *others = self.encode(*batch)
         return by_text(ids, most), *others
 
-    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> Parts:
+    def encode(self, x: Any, y: Tensor | None = None, sample_weight: Tensor | None = None) -> Parts:
         """One batch of `(ids, labels, weights)`, in graph; what is None at the end is left out.
 
         Under `Windows`, the ids are all windows, one after the other, and `fit` gives them an axis of their own.
@@ -236,7 +244,7 @@ class Inputs:
         """What `predict` returns, from the outputs of one or more blocks."""
         return keras.tree.map_structure(lambda *parts: stacked(parts, self.fill_value), *blocks)
 
-    def empty(self, x: Any, outputs: Any) -> Any:
+    def empty(self, x: Rows, outputs: Outputs) -> Any:
         """What `predict` returns for no rows, from the model's outputs without a row."""
         return outputs
 
@@ -249,7 +257,7 @@ class Inputs:
             return {name: values[:, None] for name, values in ids.items()}
         return ids
 
-    def answer_columns(self, x: Any) -> list[Any]:
+    def answer_columns(self, x: Rows) -> list[Any]:
         """A column of strings for each of `text_inputs`, from what a user gives to `answer`."""
         columns = self.columns(x)
         columns = list(columns) if isinstance(columns, tuple) else [columns]
@@ -258,7 +266,7 @@ class Inputs:
             raise ValueError(checks.message(self.owner, "x", rule, f"{len(columns)} columns"))
         return columns
 
-    def tokens(self, *texts: Any) -> dict[str, Any]:
+    def tokens(self, *texts: Tensor) -> dict[str, Any]:
         """The ids for a batch of strings, one tensor for each of `text_inputs`, batch first; in graph."""
         return by_text(self.ids(*texts))
 

@@ -11,12 +11,14 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
+from keras_bert_layers._internal.types import Columns, Labels, Rows, Tensor
 from keras_bert_layers.data.pretraining.row_source import SEQUENCES, RowSource
 from keras_bert_layers.decoding import find_masks
 from keras_bert_layers.preprocessing.masking.masked_lm_generator import MaskedLMGenerator
 from keras_bert_layers.preprocessing.masking.masking import Masking
 from keras_bert_layers.preprocessing.masking.random_numbers import mask_seeds, row_seeds
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import on_host
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, with_num_batches
 from keras_bert_layers.tasks.feeding.global_batches import are_cut_early, cut_and_encoded
@@ -48,7 +50,7 @@ class MaskedInputs(Inputs):
     takes_row_sources = True
     added_inputs = (POSITIONS,)
 
-    def __init__(self, owner: str, preprocessor: Any, masking: Masking):
+    def __init__(self, owner: str, preprocessor: TextLayer | None, masking: Masking):
         super().__init__(owner, preprocessor)
         self.masking = masking
         if preprocessor is not None:
@@ -64,23 +66,25 @@ class MaskedInputs(Inputs):
         """The preprocessor that finds the `[MASK]` that a user wrote in a text."""
         return self.made_once(preprocessor_with_masks, self.bucketed())
 
-    def labels(self, columns: Any, y: Any) -> Any:
+    def labels(self, columns: Any, y: Labels) -> Any:
         """Refused: the masked tokens are the labels."""
         cure = "The task masks tokens of the texts, which are then the labels."
         raise ValueError(checks.message(self.owner, "y", "be None for raw text", type(y), cure))
 
-    def makes_labels(self, x: Any) -> bool:
+    def makes_labels(self, x: Rows) -> bool:
         """The masked tokens are the labels."""
         return True
 
     # Batches of texts.
 
-    def encode(self, x: Any, y: Any = None, sample_weight: Any = None, *, seed: Any = None) -> tuple[Any, ...]:
+    def encode(
+        self, x: Columns, y: Any = None, sample_weight: Any = None, *, seed: Tensor | None = None
+    ) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)` with new masks, in graph; a seed, or one per row, repeats masks."""
         ids = x if isinstance(x, dict) else self.bucketed()(x)
         return self.with_labels(self.generator(ids, seed=seed), y, sample_weight)
 
-    def with_labels(self, masked: tuple[Any, Any, Any], y: Any, sample_weight: Any) -> tuple[Any, ...]:
+    def with_labels(self, masked: tuple[Any, Any, Any], y: Tensor, sample_weight: Any) -> tuple[Any, ...]:
         """What the generator returned, as the model trains on it."""
         if y is not None:
             self.labels(None, y)
@@ -93,7 +97,9 @@ class MaskedInputs(Inputs):
         """`encode`, for training or for evaluation."""
         return self.encode if training else self._encode_for_evaluation
 
-    def _encode_for_evaluation(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+    def _encode_for_evaluation(
+        self, x: Columns, y: Tensor | None = None, sample_weight: Tensor | None = None
+    ) -> tuple[Any, ...]:
         text = tf.strings.join(x, separator="\0") if isinstance(x, tuple) else x
         seeds = tf.strings.to_hash_bucket_fast(text, 2**62) + (self.generator.seed or 0)
         return self.encode(x, y, sample_weight, seed=seeds)
@@ -123,7 +129,7 @@ class MaskedInputs(Inputs):
     # Batches of the rows of a source. Their masks follow from a seed, the epoch and a row's number alone.
 
     def batches_of(
-        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None
+        self, x: Rows, y: Labels, sample_weight: Labels, *, batch_size: int | None, epochs: Epochs | None
     ) -> tf.data.Dataset:
         """A dataset of masked batches, from texts or from a `RowSource`."""
         if not isinstance(x, RowSource):
@@ -143,7 +149,7 @@ class MaskedInputs(Inputs):
     def _check_source(self, source: RowSource, epochs: Epochs | None, **others: Any) -> None:
         """Refuses rows that were made for another task or by another tokenizer, and what they do not go with."""
 
-        def refuse(name: str, rule: str, value: Any, cure: str = "") -> Exception:
+        def refuse(name: str, rule: str, value: object, cure: str = "") -> Exception:
             return ValueError(checks.message(self.owner, name, rule, value, cure))
 
         for name, value in others.items():
@@ -184,7 +190,7 @@ class MaskedInputs(Inputs):
             batches = rows.padded_batch(batch_size, shapes, {name: padding.get(name) for name in shapes})
         masks_epoch = epoch % source.num_duplicates if source.static_masks else epoch
 
-        def masked(batch: Any) -> tuple[Any, ...]:
+        def masked(batch: tf.data.Dataset) -> tuple[Any, ...]:
             if rows_of_records:
                 batch = rows_of_records(batch)
                 batch |= {name: batch[name].to_tensor(padding.get(name), shape=[None, width]) for name in SEQUENCES}
@@ -210,7 +216,7 @@ class MaskedInputs(Inputs):
             return {**ids, POSITIONS: find_masks(token_ids, mask_id)[0]}
         return {**ids, POSITIONS: find_masks(keras.ops.convert_to_numpy(token_ids), mask_id)[0].numpy()}
 
-    def tokens(self, *texts: Any) -> dict[str, Any]:
+    def tokens(self, *texts: Tensor) -> dict[str, Any]:
         """The ids for a batch of strings in which `[MASK]` is the mask, in graph."""
         return traced_once(self.reader, texts if len(texts) > 1 else texts[0])
 

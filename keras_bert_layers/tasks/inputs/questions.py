@@ -12,8 +12,10 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
+from keras_bert_layers._internal.types import Columns, Labels, Rows, Tensor
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import padded_width
 from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import SpanPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
 from keras_bert_layers.tasks.feeding.columns import is_pair, on_host, without_none
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, batches_of_rows, with_num_batches
@@ -42,7 +44,7 @@ class QuestionInputs(Inputs):
 
     text_inputs: Mapping[str, Any] = {"question": TEXT, "context": TEXT}
 
-    def __init__(self, owner: str, preprocessor: Any, *, fill_value: float):
+    def __init__(self, owner: str, preprocessor: TextLayer | None, *, fill_value: float):
         super().__init__(owner, preprocessor)
         self.fill_value = fill_value
 
@@ -62,22 +64,22 @@ class QuestionInputs(Inputs):
             )
         return questions, contexts
 
-    def check_dataset(self, dataset: Any) -> None:
+    def check_dataset(self, dataset: tf.data.Dataset) -> None:
         """Refuses a dataset that does not yield batches of questions and contexts; ValueError."""
         super().check_dataset(dataset)
         if not is_pair(dataset):
             rule = "yield `((questions, contexts),)` or `((questions, contexts), (starts, texts))`"
             raise ValueError(checks.message(self.owner, "x", rule, dataset.element_spec))
 
-    def labels(self, columns: Any, y: Any) -> Any:
+    def labels(self, columns: Any, y: Labels) -> Any:
         """The bytes of the answers, int32 `(rows, 2)`, checked row by row."""
         return check_byte_spans(self.owner, columns[1], y)
 
-    def raw_labels(self, columns: Any, y: Any) -> Any:
+    def raw_labels(self, columns: Columns, y: Labels) -> Any:
         """The answers' starts in characters, and their texts."""
         return answer_columns(self.owner, y)
 
-    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+    def encode(self, x: Columns, y: Tensor | None = None, sample_weight: Tensor | None = None) -> tuple[Any, ...]:
         """All windows of one batch of rows, with the positions of their answers; `y` holds bytes."""
         return _as_windows(self.bucketed(), x, y, sample_weight)
 
@@ -86,7 +88,7 @@ class QuestionInputs(Inputs):
         return rows.map(self.batches.traced(self._encode_characters), num_parallel_calls=tf.data.AUTOTUNE)
 
     def batches_of(
-        self, x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, epochs: Epochs | None
+        self, x: Rows, y: Labels, sample_weight: Labels, *, batch_size: int | None, epochs: Epochs | None
     ) -> tf.data.Dataset:
         """A dataset of steps of `batch_size` windows."""
         batch_size = batch_size or 32
@@ -111,7 +113,9 @@ class QuestionInputs(Inputs):
         wide = SpanPreprocessor(made.tokenizer, made.max_length, stride=made.stride, padding="max_length")
         return _as_windows(wide, x, y, sample_weight)
 
-    def _encode_characters(self, texts: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+    def _encode_characters(
+        self, texts: Any, y: Tensor | None = None, sample_weight: Tensor | None = None
+    ) -> tuple[Any, ...]:
         """As `encode`, but `y` holds the answers' starts in characters, and their texts."""
         spans = None if y is None else check_byte_spans_in_graph(self.owner, texts[1], y)
         return self.encode(texts, spans, sample_weight)
@@ -127,7 +131,7 @@ class QuestionInputs(Inputs):
         padding = self.preprocessor.padding if padding is None else padding
         return padded_width(lengths, padding=padding, max_length=self.preprocessor.max_length)
 
-    def read_together(self, columns: Any) -> None:
+    def read_together(self, columns: Columns) -> None:
         """Long contexts are read through windows."""
 
     def outputs(self, columns: Any, run: Callable[..., Any]) -> list[dict[str, np.ndarray]]:
@@ -159,7 +163,9 @@ class QuestionInputs(Inputs):
         }
 
 
-def _as_windows(preprocessor: Any, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+def _as_windows(
+    preprocessor: Any, x: Rows, y: Labels | None = None, sample_weight: Labels | None = None
+) -> tuple[Any, ...]:
     windows = preprocessor(x)
     labels = None if y is None else window_labels(windows, y)
     weights = None if sample_weight is None else tf.gather(sample_weight, windows["rows"])

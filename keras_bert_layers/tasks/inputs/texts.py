@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Rows
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import as_array, is_pair
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
 
@@ -21,7 +24,7 @@ class TextInputs(Inputs):
         pairs: whether a row is a pair of texts; None takes both until the first `fit`, which decides.
     """
 
-    def __init__(self, owner: str, preprocessor: Any, labels: Any, *, pairs: bool | None = None):
+    def __init__(self, owner: str, preprocessor: TextLayer | None, labels: Any, *, pairs: bool | None = None):
         super().__init__(owner, preprocessor)
         self._labels = labels
         self.pairs = pairs
@@ -31,13 +34,13 @@ class TextInputs(Inputs):
         """`text`, and `text_pair` where rows are pairs."""
         return {"text": TEXT, "text_pair": TEXT} if self.pairs else {"text": TEXT}
 
-    def columns(self, x: Any, *, first_row: int = 0) -> Any:
+    def columns(self, x: Rows, *, first_row: int = 0) -> Any:
         """Texts, or pairs of them where rows are pairs, as checked columns."""
         columns = super().columns(x, first_row=first_row)
         self._check_kind(isinstance(columns, tuple))
         return columns
 
-    def check_dataset(self, dataset: Any) -> None:
+    def check_dataset(self, dataset: tf.data.Dataset) -> None:
         """Refuses a dataset of neither texts nor pairs, or of the other of the two; ValueError."""
         super().check_dataset(dataset)
         self._check_kind(is_pair(dataset))
@@ -47,7 +50,7 @@ class TextInputs(Inputs):
             wants, came = ("pairs of texts", "single texts") if self.pairs else ("single texts", "pairs of texts")
             raise ValueError(f"`{self.owner}`: this model takes {wants}. Received: {came}.")
 
-    def answer_columns(self, x: Any) -> list[Any]:
+    def answer_columns(self, x: Rows) -> list[Any]:
         """A column of strings for each of `text_inputs`."""
         if self.pairs is None and is_pair(x):
             cure = "Set `task.pairs = True`, or give `pairs=True` where the task is made or loaded."
@@ -59,12 +62,12 @@ class TextInputs(Inputs):
         y = as_array(y)
         return self._labels.encode(y) if isinstance(y, np.ndarray) else y
 
-    def class_weight(self, x: Any, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
+    def class_weight(self, x: Rows, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
         """Weights by class name or index as weights by index."""
         return self._labels.class_weight(class_weight)
 
     @contextmanager
-    def fitting(self, x: Any) -> Iterator[None]:
+    def fitting(self, x: Rows) -> Iterator[None]:
         """Decides by `x` whether rows are pairs or single texts; undone if the data are refused."""
         before = self.pairs
         if before is None and self.is_raw(x):

@@ -10,6 +10,8 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.tag_scheme import TagScheme
+from keras_bert_layers._internal.types import Columns, Labels, Rows, Tensor
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, WordAligner
 from keras_bert_layers.tasks.feeding.columns import as_columns, is_ragged, on_host, stacked, without_none
 from keras_bert_layers.tasks.inputs.inputs import Inputs
@@ -62,41 +64,47 @@ class WordInputs(Inputs):
     counts_in_batch = ("text",)
 
     def __init__(
-        self, owner: str, preprocessor: Any, tag_names: Sequence[str], *, scheme: TagScheme, stride: int | None
+        self,
+        owner: str,
+        preprocessor: TextLayer | None,
+        tag_names: Sequence[str],
+        *,
+        scheme: TagScheme,
+        stride: int | None,
     ):
         super().__init__(owner, preprocessor)
         self._tag_names = tag_names
         self.scheme = scheme
         self._stride = stride
 
-    def aligner(self, preprocessor: Any = None) -> WordAligner:
+    def aligner(self, preprocessor: TextLayer | None = None) -> WordAligner:
         """Aligns words with the tokens of a preprocessor, this object's own if None."""
         return self.made_once(WordAligner, preprocessor or self.preprocessor, stride=self._stride)
 
-    def columns(self, x: Any, *, first_row: int = 0) -> Any:
+    def columns(self, x: Rows, *, first_row: int = 0) -> Any:
         """Rows of words as ragged strings, or texts as an array, checked row by row."""
         if isinstance(x, tuple):
             raise TypeError(checks.message(self.owner, "x", "be a list of texts, or of lists of words", type(x)))
         return (as_words if holds_words(x) else as_columns)(self.owner, x, first_row=first_row)
 
-    def check_dataset(self, dataset: Any) -> None:
+    def check_dataset(self, dataset: tf.data.Dataset) -> None:
         """Refuses a dataset of neither words with tags nor texts with spans; ValueError."""
         check_words_dataset(self.owner, dataset)
 
-    def labels(self, columns: Any, y: Any) -> Any:
+    def labels(self, columns: Any, y: Labels) -> Any:
         """Tags of words, or spans of texts, as ragged columns, checked row by row."""
         if is_ragged(columns):
             return as_tags(self.owner, y, columns, self._tag_names)
         return as_spans(self.owner, y, columns, self.scheme.labels)
 
-    def class_weight(self, x: Any, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
+    def class_weight(self, x: Rows, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
         """Refused for words and texts; unchanged for ids."""
         if self.is_raw(x):
             cure = "Weigh rows with `sample_weight`."
             raise ValueError(checks.message(self.owner, "class_weight", "be None", class_weight, cure))
         return class_weight
 
-    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+    def encode(self, x: Columns, y: Any = None, sample_weight: Tensor | None = None) -> tuple[Any, ...]:
         """One batch as windows and, word by word, positions and tags, in graph."""
         words = self.aligner(self.bucketed()).align(x)
         by_word = {"positions": words.places, "word_ids": words.word_ids}
@@ -108,10 +116,10 @@ class WordInputs(Inputs):
             by_word |= {"tags": tags, "given_tags": tf.where(begins_given_word(words.word_ids), tags, IGNORED)}
         return without_none(words.inputs, by_word, sample_weight)
 
-    def before_cut(self, x: Any) -> None:
+    def before_cut(self, x: Columns) -> None:
         """None: positions count in the windows of all rows."""
 
-    def outputs(self, columns: Any, run: Callable[..., Any]) -> list[np.ndarray]:
+    def outputs(self, columns: Columns, run: Callable[..., Any]) -> list[np.ndarray]:
         """The logits of the given words of each row, `(words, tags)`."""
         words = self.word_logits(columns, run)
         return [row[is_given] for row, is_given in zip(words.logits, words.is_given, strict=True)]
@@ -130,10 +138,10 @@ class WordInputs(Inputs):
         """Float32 `(rows, words, tags)`, 0 after the last word of a row."""
         return stacked([row[None] for block in blocks for row in block], self.fill_value)
 
-    def read_together(self, columns: Any) -> None:
+    def read_together(self, columns: Columns) -> None:
         """Long texts are read through windows."""
 
-    def answer_columns(self, x: Any) -> list[Any]:
+    def answer_columns(self, x: Rows) -> list[Any]:
         """The column of texts in which to find entities."""
         columns = self.columns(x)
         if is_ragged(columns):
@@ -141,7 +149,7 @@ class WordInputs(Inputs):
             raise TypeError(checks.message(self.owner, "x", "be texts", "rows of words", cure))
         return [columns]
 
-    def require_words(self, columns: Any) -> None:
+    def require_words(self, columns: Columns) -> None:
         """Refuses a block of texts where rows of words are wanted; TypeError."""
         if not is_ragged(columns) and len(columns):
             cure = "Ask `answer` for the entities of texts."

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import Labels, Rows
 from keras_bert_layers.metrics import CalibrationError
 from keras_bert_layers.tasks.feeding.columns import check_takes_text
 
@@ -34,7 +35,7 @@ class Calibration:
     error_after: float
 
 
-def calibrated(classifier: Any, x: Any, y: Any, *, precision: float | None, batch_size: int | None) -> Calibration:
+def calibrated(classifier: Any, x: Rows, y: Labels, *, precision: float | None, batch_size: int | None) -> Calibration:
     """Calibrates a `BertClassifier`; see its method `calibrate`."""
     owner, several = type(classifier).__name__, classifier.problem_type == "multi_label_classification"
     if classifier.problem_type == "regression":

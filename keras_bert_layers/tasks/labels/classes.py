@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,7 @@ class Classes:
         rule = f"be None, as {self.without_class_weight}"
         raise ValueError(checks.message(OWNER, "class_weight", rule, dict(class_weight), cure))
 
-    def for_loss(self, y: Any, y_pred: Any, loss: Any) -> Any:
+    def for_loss(self, y: Any, y_pred: Any, loss: str | Callable[..., Any] | Mapping[str, Any]) -> Any:
         """Labels of a batch in the form that a compiled loss takes."""
         return y
 

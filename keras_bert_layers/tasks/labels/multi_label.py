@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.decoding import decode_label_sets
 from keras_bert_layers.export import onnx
 from keras_bert_layers.metrics import F1Score
@@ -80,7 +81,7 @@ class MultiLabel(Classes):
                     encoded[row, ids[label]] = 1
         return encoded
 
-    def encode_in_graph(self, y: Any) -> tf.Tensor:
+    def encode_in_graph(self, y: Tensor) -> tf.Tensor:
         """Names `(batch, labels)`, ragged or padded with "", as float32 `(batch, classes)`; numbers unchanged."""
         if y.dtype != tf.string:
             return y

@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.config import ACTIVATIONS
 from keras_bert_layers.export import onnx
 from keras_bert_layers.metrics import PearsonCorrelation
@@ -54,7 +55,7 @@ class Regression(Classes):
         )
         return y
 
-    def encode_in_graph(self, y: Any) -> Any:
+    def encode_in_graph(self, y: Tensor) -> Any:
         """Numbers unchanged; names are refused."""
         if y.dtype == tf.string:
             raise ValueError(checks.message(OWNER, "y", "hold numbers in a regression", y.dtype.name))
@@ -87,7 +88,7 @@ _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _activate(activation: str, logits: Any) -> Any:
+def _activate(activation: str, logits: Tensor) -> Any:
     """An activation of `config.ACTIVATIONS`, of TensorFlow tensors: answers are, under every backend of Keras."""
     return (_ACTIVATIONS.get(activation) or getattr(tf.nn, activation))(logits)
 
@@ -122,7 +123,7 @@ class Relevance:
         checks.every_row(_CROSS_ENCODER, rule, column, (column >= 0) & (column <= 1), cure)
         return column
 
-    def encode_in_graph(self, y: Any) -> Any:
+    def encode_in_graph(self, y: Tensor) -> Any:
         """Relevances as float32 `(batch, 1)`."""
         return tf.reshape(tf.cast(y, tf.float32), [-1, 1])
 
@@ -138,6 +139,6 @@ class Relevance:
         """`score` of an ONNX file."""
         return {"score": onnx.Answer(onnx.activation(logits.take(0, 1), self.activation), (None,))}
 
-    def scores(self, logits: Any) -> Any:
+    def scores(self, logits: Tensor) -> Any:
         """The scores of logits of any shape, as a TensorFlow tensor."""
         return _activate(self.activation, logits)

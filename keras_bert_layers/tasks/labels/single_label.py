@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.decoding import decode_labels
 from keras_bert_layers.export import onnx
 from keras_bert_layers.tasks.labels.classes import OWNER, Classes, as_text
@@ -63,7 +64,7 @@ class SingleLabel(Classes):
         checks.every_row(OWNER, "the columns of a label must be at least 0, with a sum of 1", y, is_right, cure)
         return y.astype(np.int32 if ((y == 0) | (y == 1)).all() else np.float32)
 
-    def for_loss(self, y: Any, y_pred: Any, loss: Any) -> Any:
+    def for_loss(self, y: Any, y_pred: Any, loss: str | Callable[..., Any] | Mapping[str, Any]) -> Any:
         """One column per class for Keras's losses that compare these; class indices for the sparse ones.
 
         Raises:
@@ -83,7 +84,7 @@ class SingleLabel(Classes):
         """Class indices, if one of the metrics compares these; of shares, the class with the largest."""
         return keras.ops.argmax(y, axis=-1) if has_columns(y, y_pred) and take_indices(metrics) else y
 
-    def encode_in_graph(self, y: Any) -> Any:
+    def encode_in_graph(self, y: Tensor) -> Any:
         """Names `(batch,)` as integers; integers unchanged."""
         if y.dtype != tf.string:
             return y

@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Columns, Tensor
 
 #: The key of the ids of the texts of a batch; equal texts have equal ids.
 TEXTS = "texts"
@@ -45,7 +46,7 @@ def joined(columns: Any) -> Any:
     return tf.concat([column[:, None] if column.shape.rank == 1 else column for column in columns], axis=1)
 
 
-def in_batch_logits(vectors: Any, candidates: Any, *, temperature: float, texts: Any = None) -> Any:
+def in_batch_logits(vectors: Tensor, candidates: Any, *, temperature: float, texts: Any = None) -> Any:
     """The logits of each row for each candidate of the batch: dot products divided by a temperature.
 
     Row i's own partner is candidate i. Candidates that the loss would wrongly treat as negatives are excluded, with a
@@ -79,7 +80,7 @@ def in_batch_logits(vectors: Any, candidates: Any, *, temperature: float, texts:
     return ops.where(ops.logical_and(excluded, ops.logical_not(is_own)), EXCLUDED, logits)
 
 
-def in_both_directions(logits: Any) -> Any:
+def in_both_directions(logits: Tensor) -> Any:
     """The logits of rows for partners, followed by those of partners for rows.
 
     Args:
@@ -94,19 +95,19 @@ def in_both_directions(logits: Any) -> Any:
     return ops.concatenate([logits, ops.concatenate([backward, absent], axis=1)], axis=0)
 
 
-def row_indices(vectors: Any) -> Any:
+def row_indices(vectors: Tensor) -> Any:
     """The labels of `in_batch_logits`: 0, 1, 2, ... for `(batch, ...)`."""
     return ops.arange(ops.shape(vectors)[0])
 
 
-def refuse_negatives(owner: str, columns: Any) -> None:
+def refuse_negatives(owner: str, columns: Columns) -> None:
     """Refuses triplets in `evaluate` and `predict`; ValueError."""
     if isinstance(columns, tuple) and len(columns) > 2:
         rule = "be texts or pairs of texts"
         raise ValueError(checks.message(owner, "x", rule, f"a tuple of {len(columns)}"))
 
 
-def unit(rows: Any) -> Any:
+def unit(rows: Tensor) -> Any:
     """Each row scaled to Euclidean length 1; a row of zeros stays so."""
     library = np if isinstance(rows, np.ndarray) else ops
     return rows / library.sqrt(library.maximum(library.sum(rows * rows, axis=-1, keepdims=True), 1e-24))

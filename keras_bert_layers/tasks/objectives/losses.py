@@ -1,6 +1,7 @@
 """Losses of `compile`, for models whose outputs are logits."""
 
 import inspect
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import keras
@@ -8,7 +9,7 @@ import keras
 from keras_bert_layers._internal import checks
 
 
-def on_logits(owner: str, loss: Any) -> Any:
+def on_logits(owner: str, loss: str | Callable[..., Any] | Mapping[str, Any]) -> Any:
     """A loss of `compile`, or a list or dictionary of losses, for outputs that are logits.
 
     A cross-entropy by name, or as a function, is made with `from_logits=True`: Keras's default takes the outputs for
@@ -37,7 +38,7 @@ def _one_on_logits(owner: str, loss: Any) -> Any:
     return loss
 
 
-def takes_columns(loss: Any) -> bool:
+def takes_columns(loss: str | Callable[..., Any] | Mapping[str, Any]) -> bool:
     """Whether a compiled loss is one of Keras's that compare one column per class."""
     name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
     is_kerass = isinstance(loss, str) or getattr(keras.losses, name, None) in (loss, type(loss))

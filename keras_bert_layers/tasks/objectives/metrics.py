@@ -10,6 +10,8 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Outputs, Tensor
+from keras_bert_layers.export.text_task import TextTask
 
 # Keras's metrics of probabilities that take the second of two classes as the positive one, unless they have a class.
 _OF_ONE_COLUMN = """
@@ -41,11 +43,13 @@ class OfClasses(keras.metrics.Metric):
         dtype: as in Keras.
     """
 
-    def __init__(self, metric: keras.metrics.Metric, name: str | None = None, dtype: Any = None):
+    def __init__(
+        self, metric: keras.metrics.Metric, name: str | None = None, dtype: str | keras.DTypePolicy | None = None
+    ):
         super().__init__(name=name or metric.name, dtype=dtype)
         self.metric = metric
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> None:
         """Adds class indices `(batch,)`, or one column per class; and logits `(batch, classes)`."""
         config, name = self.metric.get_config(), type(self.metric).__name__
         labels, logits = one_hot(y_true, y_pred), ops.cast(y_pred, "float32")
@@ -84,13 +88,13 @@ class OfClasses(keras.metrics.Metric):
 class OfSigmoid(OfClasses):
     """A metric of Keras on the logits of independent classes: it gets their probabilities, and labels unchanged."""
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> None:
         """Adds labels and logits of equal shape."""
         probabilities = ops.sigmoid(ops.cast(y_pred, "float32"))
         self.metric.update_state(y_true, probabilities, sample_weight=sample_weight)
 
 
-def one_hot(y_true: Any, y_pred: Any) -> Any:
+def one_hot(y_true: Any, y_pred: Outputs) -> Any:
     """Labels as float32 `(batch, classes)`: class indices become 0 and 1; one column per class stays.
 
     Args:
@@ -115,7 +119,7 @@ def take_indices(metrics: Any) -> bool:
     return bool(ours) or any(kind.__name__.startswith("Sparse") for kind in kinds)
 
 
-def metrics_for(task: Any, losses: list[Any], metrics: Any) -> Any:
+def metrics_for(task: TextTask, losses: list[Any], metrics: Any) -> Any:
     """Metrics of `compile`, in any structure, for a task whose outputs are logits: those with such a loss.
 
     Keras's metrics of probabilities, objects and names, get the probabilities of the logits, and one-hot labels where

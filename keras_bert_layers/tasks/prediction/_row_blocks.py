@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Rows, Tensor
 from keras_bert_layers.tasks.feeding.columns import is_dataset
 
 
-def is_stream(x: Any) -> bool:
+def is_stream(x: Rows) -> bool:
     """Whether `x` gives its rows one by one, such as a generator, and not as columns or batches."""
     is_column = hasattr(x, "shape") or hasattr(x, "to_numpy") or isinstance(x, Sequence | Mapping | Set)
     return isinstance(x, Iterable) and not is_column and not is_dataset(x)
 
 
-def rows_of_batch(batch: Any) -> Iterator[Any]:
+def rows_of_batch(batch: tf.data.Dataset) -> Iterator[Any]:
     """The rows of a batch `x`, `(x, y)` or `(x, y, sample_weight)`: texts, lists of words, or tuples."""
     return rows_of_columns(batch[0] if isinstance(batch, tuple) else batch)
 
@@ -73,7 +74,7 @@ def as_columns(rows: list[Any]) -> Any:
     return tuple(map(list, zip(*rows, strict=True))) if isinstance(rows[0], tuple) else rows
 
 
-def _checked(owner: str, row: Any, number: int, expected: int | None) -> int:
+def _checked(owner: str, row: Tensor, number: int, expected: int | None) -> int:
     """The number of texts in a row that is a tuple; 0 for a single text."""
     if not isinstance(row, str | bytes | tuple | list | np.ndarray):
         cure = "Missing values must be removed or replaced first; of a dictionary, give the text."

@@ -1,11 +1,12 @@
 """Runs a model over many rows of ids, those of similar length together."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
+from keras_bert_layers._internal.types import Outputs
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import fitting_width
 from keras_bert_layers.tasks.feeding.columns import stacked
 from keras_bert_layers.tasks.feeding.global_batches import num_parts
@@ -21,13 +22,20 @@ class Progress:
         callbacks: Keras callbacks, or None.
     """
 
-    def __init__(self, model: keras.Model, *, num_rows: int | None, verbose: Any, callbacks: Any):
+    def __init__(
+        self,
+        model: keras.Model,
+        *,
+        num_rows: int | None,
+        verbose: str | int,
+        callbacks: Sequence[keras.callbacks.Callback],
+    ):
         self._bar = None
         if verbose != 0:
             self._bar = keras.utils.Progbar(num_rows, verbose=1 if verbose == "auto" else verbose, unit_name="row")
-        if not isinstance(callbacks, keras.callbacks.CallbackList):
-            callbacks = keras.callbacks.CallbackList(callbacks, model=model, verbose=verbose, epochs=1, steps=None)
-        self._callbacks = callbacks
+        is_list = isinstance(callbacks, keras.callbacks.CallbackList)
+        options = {"model": model, "verbose": verbose, "epochs": 1, "steps": None}
+        self._callbacks: Any = callbacks if is_list else keras.callbacks.CallbackList(callbacks, **options)
         self._num_steps = 0
         self._rows_done = 0.0
         self._block_size = 0
@@ -170,6 +178,6 @@ def default_max_tokens() -> int:
     return TOKENS_ON_ACCELERATOR if has_accelerator else TOKENS_ON_CPU
 
 
-def _fetched(outputs: Any, num_rows: int) -> Any:
+def _fetched(outputs: Outputs, num_rows: int) -> Any:
     """Outputs as NumPy arrays, without the rows that only pad a batch."""
     return keras.tree.map_structure(lambda values: keras.ops.convert_to_numpy(values)[:num_rows], outputs)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Outputs
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor, padded_width
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords
 
@@ -59,7 +60,7 @@ def states_of_windows(
     run: Callable[[dict[str, tf.Tensor]], Any],
     windows: dict[str, tf.Tensor],
     preprocessor: BertPreprocessor,
-    outputs: Any,
+    outputs: Outputs,
 ) -> Any:
     """The outputs of a model for any number of windows, float32 `(windows, ...)`.
 

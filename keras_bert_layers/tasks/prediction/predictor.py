@@ -12,7 +12,9 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks, shared_graphs
+from keras_bert_layers._internal.keras_models import all_layers
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Ids, Outputs, Rows, Tensor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS
 from keras_bert_layers.tasks.feeding.columns import has_key, is_dataset, num_rows, stacked
 from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
@@ -41,7 +43,7 @@ class Predictor:
         self._parts = parts or {}
         self._functions: dict[Any, Any] = {}
         self._traced_states: Any = None
-        self._dense_layers = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.Dense)]
+        self._dense_layers = [layer for layer in all_layers(model) if isinstance(layer, keras.layers.Dense)]
         self._backbones = backbones_of(model)
 
     def follow_layers(self) -> None:
@@ -91,7 +93,7 @@ class Predictor:
         return predict_ids(self._model_for(x), inputs.model_inputs(x), batch_size, **options)
 
     def stream(
-        self, inputs: Inputs, x: Any, batch_size: int | None, max_tokens_per_batch: int | None, *, verbose: Any
+        self, inputs: Inputs, x: Rows, batch_size: int | None, max_tokens_per_batch: int | None, *, verbose: str | int
     ) -> Iterator[Any]:
         """The outputs row by row; nothing of the next block is read before the rows of the last were taken."""
         if not inputs.is_raw(x):
@@ -106,7 +108,7 @@ class Predictor:
             return self.predict(inputs, x, None, verbose=0)
         return keras.Model.predict_on_batch(self._model_for(x), inputs.model_inputs(x))
 
-    def _model_for(self, ids: Any) -> keras.Model:
+    def _model_for(self, ids: Ids) -> keras.Model:
         """The model that takes these ids: all of it, or for ids of single rows a part."""
         self.follow_layers()
         return self.part(self._model.part if has_key(ids, "token_ids") else None)
@@ -114,11 +116,11 @@ class Predictor:
     def blocks(
         self,
         inputs: Inputs,
-        x: Any,
+        x: Rows,
         batch_size: int | None = None,
         max_tokens_per_batch: int | None = None,
         *,
-        verbose: Any = "auto",
+        verbose: str | int = "auto",
         steps: int | None = None,
         callbacks: Any = None,
         compute: Callable[[Any, Callable[..., Any]], Any] | None = None,
@@ -169,7 +171,7 @@ class Predictor:
 
         return outputs()
 
-    def step(self, part: Any = None) -> Callable[[dict[str, Any]], Any]:
+    def step(self, part: Tensor | None = None) -> Callable[[dict[str, Any]], Any]:
         """A function from a batch of ids to the outputs of the model, or of a part of it."""
         model = self.part(part)
         if keras.backend.backend() != "tensorflow":
@@ -189,7 +191,7 @@ class Predictor:
         outputs = model(ids, training=False)
         return keras.tree.map_structure(lambda output: tf.constant(keras.ops.convert_to_numpy(output)), outputs)
 
-    def ask(self, inputs: Inputs, serve: Callable[..., Any], x: Any, batch_size: int) -> dict[str, np.ndarray]:
+    def ask(self, inputs: Inputs, serve: Callable[..., Any], x: Rows, batch_size: int) -> dict[str, np.ndarray]:
         """The answers of `serve`, a function of batches of strings, to all rows of `x`; similar lengths together.
 
         Answers of as many columns as a batch needs are padded to the widest batch, with `b""` for strings and -1 for
@@ -229,7 +231,7 @@ def _row_stream(inputs: Inputs, x: Any, steps: int | None, batch_size: int | Non
     return itertools.islice(x, most), None if size is None else min(most, size)
 
 
-def _rows_of_outputs(outputs: Any) -> Iterator[Any]:
+def _rows_of_outputs(outputs: Outputs) -> Iterator[Any]:
     """What `predict_stream` yields for each row of a block."""
     if isinstance(outputs, np.ndarray | list):
         return iter(outputs)

@@ -9,7 +9,9 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS, by_text
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.graphs.windows import ENCODED, POOLED
 from keras_bert_layers.tasks.prediction.length_batches import IDS, plan
 from keras_bert_layers.tasks.prediction.parts import in_parts
@@ -19,7 +21,12 @@ _WINDOWS_POOLED_AT_ONCE = 4096
 
 
 def outputs_of_windows(
-    run: Callable[..., Any], step: Callable[..., Any], ids: dict[str, Any], preprocessor: Any, part: Any, **options: Any
+    run: Callable[..., Any],
+    step: Callable[..., Any],
+    ids: dict[str, Any],
+    preprocessor: TextLayer | None,
+    part: Tensor,
+    **options: Any,
 ) -> np.ndarray:
     """The outputs of texts, from all of their windows; if all texts are short, they are computed as without windows.
 

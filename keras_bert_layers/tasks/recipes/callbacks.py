@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Outputs, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.optimizers.adamw import BertAdamW
 from keras_bert_layers.tasks.task import Task
@@ -21,18 +22,18 @@ class _ChangedTraining(keras.callbacks.Callback):
     method = ""
     async_safe = True  # Keras need not wait for a step's logs
 
-    def set_model(self, model: Any) -> None:
+    def set_model(self, model: keras.Model) -> None:
         """Refuses models that are not tasks of this package."""
         checks.instance(type(self).__name__, "model", model, Task)
         super().set_model(model)
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Changes the method; several callbacks may change the same one."""
         self._before = self.model.__dict__.get(self.method)
         setattr(self.model, self.method, self._changed(getattr(self.model, self.method)))
         self.model.make_train_function(force=True)
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Puts the method back."""
         if self._before is None:
             delattr(self.model, self.method)
@@ -75,7 +76,7 @@ class RDrop(_ChangedTraining):
         super().__init__()
         self.weight = checks.positive_number("RDrop", "weight", weight)
 
-    def set_model(self, model: Any) -> None:
+    def set_model(self, model: keras.Model) -> None:
         """Refuses models that are not tasks, and tasks with several outputs or without classes."""
         super().set_model(model)
         loss = model.default_loss()
@@ -85,7 +86,7 @@ class RDrop(_ChangedTraining):
             rule = "return the logits of classes, all in one output"
             raise ValueError(checks.message("RDrop", "model", rule, checks.Shown(type(model).__name__)))
 
-    def _divergence(self, first: Any, second: Any, counted: Any) -> Any:
+    def _divergence(self, first: Any, second: Tensor, counted: Any) -> Any:
         """The divergence in both directions; `counted` says which positions of a row count, None for one per row."""
         first, second = ops.cast(first, "float32"), ops.cast(second, "float32")
         probabilities, reduce = (ops.sigmoid, ops.mean) if self._is_binary else (ops.softmax, ops.sum)
@@ -98,7 +99,7 @@ class RDrop(_ChangedTraining):
     def _changed(self, plain: Callable[..., Any]) -> Callable[..., Any]:
         model, weight = self.model, self.weight
 
-        def compute_loss(x: Any, y: Any, y_pred: Any, sample_weight: Any = None, training: bool = True) -> Any:
+        def compute_loss(x: Any, y: Outputs, y_pred: Any, sample_weight: Any = None, training: bool = True) -> Any:
             loss = plain(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
             if not training:
                 return loss
@@ -147,7 +148,7 @@ class AdversarialTraining(_ChangedTraining):
         model, epsilon = self.model, self.epsilon
         table = model.backbone.get_layer("embedding").token_embedding
 
-        def train_step(data: Any) -> Any:
+        def train_step(data: tf.data.Dataset) -> Any:
             x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
 
             def gradients() -> tuple[Any, Any, list[Any]]:
@@ -203,13 +204,13 @@ class GradualUnfreezing(keras.callbacks.Callback):
                 "KERAS_BACKEND='jax'. `optimizers.layer_wise_rates` works on every backend."
             )
 
-    def set_model(self, model: Any) -> None:
+    def set_model(self, model: keras.Model) -> None:
         """Refuses models that are not tasks of this package."""
         checks.instance("GradualUnfreezing", "model", model, Task)
         checks.instance("GradualUnfreezing", "model.backbone", model.backbone, BertBackbone)
         super().set_model(model)
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Notes what is trainable."""
         backbone = self.model.backbone
         names = ["embedding", *(f"encoder_block_{index}" for index in range(backbone.config.num_layers))]
@@ -217,11 +218,11 @@ class GradualUnfreezing(keras.callbacks.Callback):
         self._num_open = -1
         self._trainable = [[weight.trainable for weight in layer.weights] for layer in self._layers]
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Freezes what does not learn in this epoch yet."""
         self._set(epoch * self.blocks_per_epoch)
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Makes trainable again what was."""
         self._set(len(self._layers))
 

@@ -11,8 +11,10 @@ import numpy as np
 
 from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers._internal.hints import unavailable
+from keras_bert_layers._internal.keras_models import all_layers
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Columns, Rows, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import SequencePooling
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords
@@ -87,7 +89,7 @@ class CombinedTasks(Task):
         self.tasks = MappingProxyType(dict(tasks))  # which Keras neither tracks nor saves
         self.num_shared_blocks = count
 
-    def serve(self, *texts: Any) -> dict[str, Any]:
+    def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Strings to the answers of all tasks, the name of the task before each."""
         kinds = {
             task.aggregation == "first": task for task in self.tasks.values() if isinstance(task.pipeline, WordInputs)
@@ -106,7 +108,7 @@ class CombinedTasks(Task):
         others = [name for name, task in self.tasks.items() if not isinstance(task.pipeline, WordInputs)]
         return found | {name: tf.gather(found[name], words.first_windows) for name in others}
 
-    def answer(self, x: Any, batch_size: int = 32) -> dict[str, Any]:
+    def answer(self, x: Rows, batch_size: int = 32) -> dict[str, Any]:
         """The answers of every task, as its own `answer` gives them; arguments as there."""
         found, names = super().answer(x, batch_size).items(), list(self.tasks)
         return {
@@ -142,7 +144,7 @@ class _CombinedInputs(Inputs):
         self._first: Any = min(self._pipelines.values(), key=lambda pipeline: not isinstance(pipeline, WordInputs))
         super().__init__(_OWNER, self._first.preprocessor, most_texts=1)
 
-    def outputs(self, columns: Any, run: Callable[..., Any]) -> dict[str, Any]:
+    def outputs(self, columns: Columns, run: Callable[..., Any]) -> dict[str, Any]:
         """The outputs of a block of rows, by task."""
         if not isinstance(self._first, WordInputs):
             return super().outputs(columns, run)
@@ -184,13 +186,13 @@ def _check_tasks(tasks: Any) -> None:
             raise ValueError(checks.message(_OWNER, f"tasks[{name!r}]", rule, checks.Shown(f"another {differ}")))
 
 
-def _options(layer: Any) -> dict[str, Any]:
+def _options(layer: keras.layers.Layer) -> dict[str, Any]:
     """The arguments of a layer that its outputs depend on."""
     config = {**layer.get_config(), "class": type(layer)}
     return {key: config[key] for key in config if not key.endswith(_LEFT_OUT) and "initializer" not in key}
 
 
-def _lower_layers(task: Any, num_blocks: int) -> list[Any]:
+def _lower_layers(task: Task, num_blocks: int) -> list[Any]:
     """The embedding and the first blocks of a task."""
     names = ("embedding", *(f"encoder_block_{index}" for index in range(num_blocks)))
     return [task.backbone.get_layer(name) for name in names]
@@ -209,15 +211,15 @@ def _num_equal_blocks(tasks: Mapping[str, Any]) -> int:
     return [*equal, False].index(False) - 1
 
 
-def _are_equal(layer: Any, other: Any) -> bool:
+def _are_equal(layer: keras.layers.Layer, other: Any) -> bool:
     """Whether two layers compute the same, by the options of all layers in them and by all bits of their weights."""
-    first, second = ([_options(part) for part in each._flatten_layers()] for each in (layer, other))
+    first, second = ([_options(part) for part in all_layers(each)] for each in (layer, other))
     is_equal = layer.compute_dtype == other.compute_dtype and first == second
     pairs = zip(layer.weights, other.weights, strict=False)
     return is_equal and all(one.dtype == two.dtype and np.array_equal(one, two) for one, two in pairs)
 
 
-def _upper_part(task: Any, num_blocks: int, name: str, given: dict[str, Any]) -> keras.Model:
+def _upper_part(task: Task, num_blocks: int, name: str, given: dict[str, Any]) -> keras.Model:
     """The model from the shared hidden states to the outputs of a task: its graph, without the lower layers."""
     backbone, lower = task.backbone, _lower_layers(task, num_blocks)
     inputs = {key: keras.Input(value.shape[1:], dtype=value.dtype, name=key) for key, value in given.items()}
@@ -228,7 +230,7 @@ def _upper_part(task: Any, num_blocks: int, name: str, given: dict[str, Any]) ->
         hidden = first_token(inputs["hidden"]) if first_token_only else inputs["hidden"]
         return (hidden, hidden) if return_attention_scores else hidden  # tasks read no scores
 
-    def operation(layer: Any) -> Any:
+    def operation(layer: keras.layers.Layer) -> Any:
         if layer is backbone:
             return lambda *_, **__: backbone._run_through_graph(ids, operation_fn=operation)
         return shared if layer in lower else layer

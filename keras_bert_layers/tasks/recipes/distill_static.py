@@ -1,13 +1,13 @@
 """`distill_static`: a static encoder, a table of token vectors, from a sentence encoder."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.preprocessing import BertPreprocessor
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 from keras_bert_layers.preprocessing.word_piece.vocabulary_trainer import text_batches
 from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
@@ -84,7 +84,7 @@ def distill_static(
     return BertStaticEncoder(backbone, preprocessor=BertPreprocessor(tokenizer, max_length=_MAX_LENGTH))
 
 
-def _token_vectors(model: keras.Model, tokenizer: Any) -> np.ndarray:
+def _token_vectors(model: keras.Model, tokenizer: Tokenizer) -> np.ndarray:
     """The encoder's vector of each token, `[V, H]`."""
     ids = np.full((tokenizer.vocabulary_size(), 3), [tokenizer.start_id, 0, tokenizer.separator_id], np.int32)
     ids[:, 1] = np.arange(len(ids))
@@ -101,7 +101,7 @@ def _components(vectors: np.ndarray, dim: int) -> np.ndarray:
     return vectors @ directions / np.where(squares > 1e-9 * squares[0], squares, np.inf) ** 0.25
 
 
-def _by_rank(tokenizer: Any) -> np.ndarray:
+def _by_rank(tokenizer: Tokenizer) -> np.ndarray:
     """The probability of each token by Zipf's law, from its rank in the vocabulary."""
     tokens = tokenizer.all_tokens()
     # Special and unused tokens, such as [MASK] and [unused7], come before words, and single characters too.
@@ -110,7 +110,7 @@ def _by_rank(tokenizer: Any) -> np.ndarray:
     return inverse / max(inverse[has_rank].sum(), 1)
 
 
-def _by_counts(tokenizer: Any, texts: Iterable[str]) -> np.ndarray:
+def _by_counts(tokenizer: Tokenizer, texts: Iterable[str]) -> np.ndarray:
     """The share of each token among those of the texts."""
     counts = np.zeros(tokenizer.vocabulary_size())
     for batch in text_batches(OWNER, texts):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -12,6 +12,8 @@ import numpy as np
 from keras import ops
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.keras_models import all_layers
+from keras_bert_layers._internal.types import Labels, Outputs, Rows, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.classifier import BertClassifier
@@ -21,6 +23,7 @@ from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, without_aut
 from keras_bert_layers.tasks.graphs.hidden_states import checked_layers
 from keras_bert_layers.tasks.graphs.hidden_states import hidden_states as states_of
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
+from keras_bert_layers.tasks.task import Task
 
 _OWNER = "distill"
 # What both models return while the student trains, in this order, as far as it is compared; Keras tracks the losses of
@@ -72,21 +75,21 @@ class SoftLabels(keras.distillation.DistillationLoss):
 
 
 def distill(
-    teacher: Any,
-    student: Any,
-    x: Any,
-    y: Any = None,
+    teacher: Task,
+    student: Task,
+    x: Rows,
+    y: Labels | None = None,
     *,
     hidden_states: Layers | None = None,
     relations: Layers | None = None,
     temperature: float = 2.0,
     student_loss_weight: float | None = None,
     feature_weight: float = 1.0,
-    optimizer: Any = "auto",
+    optimizer: str | keras.optimizers.Optimizer = "auto",
     batch_size: int = 32,
     epochs: int = 1,
-    verbose: Any = "auto",
-    callbacks: Any = None,
+    verbose: str | int = "auto",
+    callbacks: Sequence[keras.callbacks.Callback] | None = None,
 ) -> keras.callbacks.History:
     """Trains a small task, the student, to answer as a large one, the teacher, does (knowledge distillation).
 
@@ -179,10 +182,10 @@ def _views(teacher: Any, student: Any, hidden_states: Layers | None, relations: 
 
 
 @contextlib.contextmanager
-def _frozen_teacher(teacher: Any, student: Any) -> Iterator[None]:
+def _frozen_teacher(teacher: Task, student: Task) -> Iterator[None]:
     """The context in which Keras freezes the teacher; then what is trainable in both is as before."""
     pooler = student.backbone.get_layer("pooler")
-    trainable = [(layer, layer.trainable) for layer in (*teacher._flatten_layers(), pooler)]
+    trainable = [(layer, layer.trainable) for layer in (*all_layers(teacher), pooler)]
     try:
         if not student.reads_pooled_output:
             pooler.trainable = False
@@ -193,7 +196,7 @@ def _frozen_teacher(teacher: Any, student: Any) -> Iterator[None]:
         student.forget_traces()
 
 
-def _check_tasks(teacher: Any, student: Any) -> None:
+def _check_tasks(teacher: Task, student: Task) -> None:
     kinds = (BertClassifier, BertCrossEncoder, BertSentenceEncoder)
     if not isinstance(teacher, kinds) or type(student) is not type(teacher):
         rule = "be two classifiers, two cross-encoders or two sentence encoders"
@@ -215,7 +218,7 @@ def _check_tasks(teacher: Any, student: Any) -> None:
         raise ValueError(checks.message(_OWNER, "student", rule, received, cure))
 
 
-def _view(backbone: BertBackbone, outputs: Any, states: Any, blocks: Any, num_heads: int) -> keras.Model:
+def _view(backbone: BertBackbone, outputs: Outputs, states: Any, blocks: Any, num_heads: int) -> keras.Model:
     """The task with what is compared as further outputs, in float32; all of it shares the task's layers."""
     inputs, found = backbone.input, states_of(backbone)
     mask = ops.cast(inputs["padding_mask"], "float32")
@@ -235,7 +238,7 @@ def _view(backbone: BertBackbone, outputs: Any, states: Any, blocks: Any, num_he
     return keras.Model(inputs, tuple(made))
 
 
-def _relations(backbone: BertBackbone, hidden: Any, index: int, num_heads: int, mask: Any) -> Any:
+def _relations(backbone: BertBackbone, hidden: Tensor, index: int, num_heads: int, mask: Tensor) -> Any:
     """Logarithms of the relations among queries, keys and values of a block, `[B, 3, heads, S, S]`."""
     merged = backbone.get_layer(f"encoder_block_{index}").attention.query_key_value(hidden)
     head_dim = merged.shape[-1] // 3 // num_heads
@@ -245,12 +248,12 @@ def _relations(backbone: BertBackbone, hidden: Any, index: int, num_heads: int, 
     return ops.log_softmax(products + (mask[:, None, None, None] - 1) * 1e9, axis=-1)
 
 
-def _mean(values: Any, mask: Any) -> Any:
+def _mean(values: Tensor, mask: Tensor) -> Any:
     """The mean of `[B, S]` over real tokens."""
     return ops.sum(values * mask) / ops.maximum(ops.sum(mask), 1)
 
 
-def _loss_of(task: Any) -> Any:
+def _loss_of(task: Task) -> Any:
     """The default loss of a task, which takes labels in every form that `fit` takes."""
     loss = task.default_loss()
     if not isinstance(task, BertClassifier):
@@ -258,6 +261,6 @@ def _loss_of(task: Any) -> Any:
     return lambda y, y_pred: loss(task.label_kind.for_loss(y, y_pred, loss), y_pred)
 
 
-def _no_loss(y_true: Any, y_pred: Any) -> Any:
+def _no_loss(y_true: Any, y_pred: Outputs) -> Any:
     """What labels say of outputs that have none."""
     return ops.zeros(())

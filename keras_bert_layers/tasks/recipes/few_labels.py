@@ -7,9 +7,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks, keras_models
+from keras_bert_layers._internal.types import Labels, Strings
 from keras_bert_layers.optimizers import WarmupLinearDecay, adamw
 from keras_bert_layers.tasks.classifier import BertClassifier
 from keras_bert_layers.tasks.feeding.columns import as_array, check_takes_text
@@ -25,8 +27,8 @@ _SMALL_GRADIENT, _MAX_STEPS = 1e-4, 5000
 
 def few_shot_classifier(
     encoder: BertSentenceEncoder,
-    texts: Any,
-    labels: Any,
+    texts: Strings,
+    labels: Labels,
     *,
     class_names: Sequence[str] | None = None,
     problem_type: str = "single_label_classification",
@@ -34,7 +36,7 @@ def few_shot_classifier(
     batch_size: int = 16,
     learning_rate: float = 2e-5,
     seed: int = 0,
-    verbose: Any = 0,
+    verbose: str | int = 0,
 ) -> BertClassifier:
     """Trains a classifier on few labeled texts, 8 to 64 of each class, from a sentence encoder (SetFit).
 
@@ -111,7 +113,7 @@ def few_shot_classifier(
     return classifier
 
 
-def _check_encoder(encoder: Any) -> None:
+def _check_encoder(encoder: keras.layers.Layer) -> None:
     """Refuses what is not a sentence encoder, or one whose vectors a classifier does not make."""
     checks.instance(_FEW_SHOT, "encoder", encoder, BertSentenceEncoder, "`load_task(source, 'sentence_encoder')`.")
     check_takes_text(encoder)
@@ -175,7 +177,7 @@ def _regression(vectors: np.ndarray, y: np.ndarray, link: Callable[[np.ndarray],
 
 def zero_shot(
     classifier: BertClassifier,
-    texts: Any,
+    texts: Strings,
     candidate_labels: Sequence[str],
     hypothesis: str = "This example is {}.",
     *,

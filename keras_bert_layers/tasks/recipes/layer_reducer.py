@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
@@ -13,7 +14,7 @@ from keras_bert_layers.tasks.task import Task
 _OWNER = "reduce_layers"
 
 
-def reduce_layers(model: Any, keep: int | Sequence[int]) -> Any:
+def reduce_layers(model: keras.Model, keep: int | Sequence[int]) -> Any:
     """Makes a smaller model of some of a model's blocks, with their weights: a student that need not start from zero.
 
     Embedding, pooler and head are copied. Train the new model further, best with the old one as its teacher.
@@ -57,7 +58,7 @@ def reduce_layers(model: Any, keep: int | Sequence[int]) -> Any:
     return new
 
 
-def reinitialize_layers(model: Any, num_layers: int) -> None:
+def reinitialize_layers(model: keras.Model, num_layers: int) -> None:
     """Gives the pooler and the last blocks of a model new random weights, before it is fine-tuned.
 
     The last blocks are the most specialized ones of pretraining. On a few thousand examples, new weights in one or two
@@ -90,7 +91,7 @@ def reinitialize_layers(model: Any, num_layers: int) -> None:
             _copy(new.get_layer(name).weights, backbone.get_layer(name).weights)
 
 
-def _checked(owner: str, model: Any) -> list[BertBackbone]:
+def _checked(owner: str, model: keras.Model) -> list[BertBackbone]:
     """The backbones of a model; TypeError without one."""
     if not isinstance(model, Task | BertBackbone) or not (found := backbones_of(model)):
         raise TypeError(checks.message(owner, "model", "be a task of a BertBackbone, or a BertBackbone", model))
@@ -134,7 +135,7 @@ def _indices(keep: Any, kinds: Sequence[Any]) -> list[int]:
     return chosen[1:]
 
 
-def _with_layers(value: Any, num_layers: int) -> Any:
+def _with_layers(value: object, num_layers: int) -> Any:
     """A config with another number of blocks wherever there is an encoder."""
     if isinstance(value, dict):
         return {

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks, keras_models
@@ -11,7 +12,7 @@ from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.task import Task
 
 
-def extend_positions(model: Any, max_sequence_length: int, *, alpha: float = 0.4) -> Any:
+def extend_positions(model: keras.Model, max_sequence_length: int, *, alpha: float = 0.4) -> Any:
     """Makes a model for longer texts by hierarchical decomposition of its positions; the first ones stay.
 
     With n old positions, the new position i * n + j is `alpha * u[i] + (1 - alpha) * u[j]`, where u are such that the
@@ -99,7 +100,7 @@ def interpolate_positions(model: Any, max_sequence_length: int) -> Any:
     return _with_positions("interpolate_positions", model, max_sequence_length, rows)
 
 
-def _with_positions(owner: str, model: Any, length: Any, rows: Callable[[np.ndarray], np.ndarray]) -> Any:
+def _with_positions(owner: str, model: keras.Model, length: Any, rows: Callable[[np.ndarray], np.ndarray]) -> Any:
     """Makes a model whose encoders read longer sequences.
 
     Args:
@@ -130,7 +131,7 @@ def _with_positions(owner: str, model: Any, length: Any, rows: Callable[[np.ndar
     return keras_models.rebuild(model, _longer(model.get_config(), length), changed, all_rows)
 
 
-def _longer(value: Any, length: int) -> Any:
+def _longer(value: object, length: int) -> Any:
     """A config with another length wherever there is an encoder."""
     if not isinstance(value, dict):
         return value

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.hints import check_scikit_learn
+from keras_bert_layers._internal.types import Labels
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.features import Features
 
 OWNER = "probe"
@@ -35,7 +38,13 @@ class ProbeReport:
 
 
 def probe(
-    model: Any, x: Any, labels: Any, *, per: str = "text", preprocessor: Any = None, seed: int = 0
+    model: keras.Model,
+    x: Any,
+    labels: Labels,
+    *,
+    per: str = "text",
+    preprocessor: TextLayer | None = None,
+    seed: int = 0,
 ) -> ProbeReport:
     """Trains a linear probe for each layer: a logistic regression on frozen hidden states.
 

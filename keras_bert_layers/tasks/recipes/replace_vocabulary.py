@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks, keras_models
+from keras_bert_layers._internal.keras_models import all_layers
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import BertEmbedding, MaskedLMHead
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
 from keras_bert_layers.tasks.graphs.static_backbone import MeanEmbedding, StaticBackbone
 from keras_bert_layers.tasks.task import Task
@@ -29,7 +32,7 @@ class VocabularyReplacer:
         ValueError: there is no preprocessor; two tokens have one id.
     """
 
-    def __init__(self, owner: str, model: Any, preprocessor: Any):
+    def __init__(self, owner: str, model: keras.Model, preprocessor: TextLayer | None):
         if not isinstance(model, Task | BertBackbone):
             raise TypeError(checks.message(owner, "model", "be a task or a BertBackbone", model))
         own = getattr(model, "preprocessor", None)
@@ -47,7 +50,7 @@ class VocabularyReplacer:
             raise ValueError(checks.message(owner, "tokenizer.vocabulary", rule, shown))
         self._owner, self._model = owner, model
         self._is_own = self._preprocessor is own
-        backbones = [part for part in model._flatten_layers() if isinstance(part, BertBackbone | StaticBackbone)]
+        backbones = [part for part in all_layers(model) if isinstance(part, BertBackbone | StaticBackbone)]
         self._sizes = {backbone.config.vocabulary_size for backbone in backbones}
 
     @property
@@ -78,7 +81,7 @@ class VocabularyReplacer:
         config = self._changed(self._preprocessor.get_config(), vocabulary, num_rows)
         return model, type(self._preprocessor).from_config(config)
 
-    def _changed(self, value: Any, vocabulary: list[str], num_rows: int) -> Any:
+    def _changed(self, value: object, vocabulary: list[str], num_rows: int) -> Any:
         """A config with other tokens wherever there is a tokenizer, and other sizes wherever there is an encoder."""
         if not isinstance(value, dict):
             return value
@@ -96,10 +99,10 @@ class VocabularyReplacer:
         return ValueError(checks.message(self._owner, "model", rule, checks.Shown(received)))
 
 
-def _token_weights(model: Any) -> list[Any]:
+def _token_weights(model: keras.Model) -> list[Any]:
     """The weights with a row for each token."""
     found = []
-    for layer in model._flatten_layers():
+    for layer in all_layers(model):
         if isinstance(layer, BertEmbedding | MeanEmbedding):
             found.append(layer.token_embedding)
         if isinstance(layer, MaskedLMHead):

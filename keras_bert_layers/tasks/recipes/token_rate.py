@@ -1,6 +1,7 @@
 """`TokenRate`: tokens per second in the logs of `fit`."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -38,13 +39,13 @@ class TokenRate(keras.callbacks.Callback):
         self.each_step = checks.boolean(type(self).__name__, "each_step", each_step)
         self.async_safe = not each_step  # Keras then need not wait for a step's logs
 
-    def set_model(self, model: Any) -> None:
+    def set_model(self, model: keras.Model) -> None:
         """Makes the task count the tokens that it is trained on."""
         super().set_model(model)
         checks.instance(type(self).__name__, "model", model, Task)
         model.trainer.count_tokens()
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Notes the time."""
         self._start = time.perf_counter()
 

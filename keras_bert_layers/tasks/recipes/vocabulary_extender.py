@@ -4,9 +4,11 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
 from keras_bert_layers.preprocessing.word_piece.vocabulary_trainer import TextWords, checked_text
@@ -15,7 +17,9 @@ from keras_bert_layers.tasks.recipes.replace_vocabulary import VocabularyReplace
 OWNER = "extend_vocabulary"
 
 
-def extend_vocabulary(model: Any, words: Iterable[str], *, preprocessor: Any = None) -> tuple[Any, Any]:
+def extend_vocabulary(
+    model: keras.Model, words: Iterable[str], *, preprocessor: TextLayer | None = None
+) -> tuple[Any, Any]:
     """Makes a model with words of a field as tokens of their own, after the tokens that it has.
 
     Each new row of the token embedding, and of a masked-LM head, is the mean of the rows of the word's pieces, so that

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
 from keras_bert_layers.preprocessing.word_piece.vocabulary_trainer import TextWords, text_batches
@@ -18,7 +20,7 @@ OWNER = "prune_vocabulary"
 
 
 def prune_vocabulary(
-    model: Any, texts: Iterable[str], *, num_tokens: int | None = None, preprocessor: Any = None
+    model: keras.Model, texts: Iterable[str], *, num_tokens: int | None = None, preprocessor: TextLayer | None = None
 ) -> tuple[Any, Any]:
     """Makes a smaller model, with the tokens that texts use, the special tokens and the added ones.
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.preprocessing.tokenizer import check_is_tokenizer
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer, check_is_tokenizer
 from keras_bert_layers.preprocessing.tokens.markers import MARKER
 
 OWNER = "nearest_words"
@@ -18,7 +19,7 @@ Words = str | Sequence[str]
 
 
 def nearest_words(
-    model: Any, positive: Words, negative: Words = (), *, tokenizer: Any = None, top_k: int = 10
+    model: keras.Model, positive: Words, negative: Words = (), *, tokenizer: Any = None, top_k: int = 10
 ) -> list[tuple[str, float]]:
     """The words whose rows of the token embedding have the largest cosine with the given words.
 
@@ -83,7 +84,7 @@ def nearest_words(
     return found[:top_k]
 
 
-def _ids(tokenizer: Any, argument: str, words: Words) -> list[int]:
+def _ids(tokenizer: Tokenizer, argument: str, words: Words) -> list[int]:
     """The id of each word, which must be one token."""
     words = [words] if isinstance(words, str) else list(words)
     for word in words:

@@ -5,13 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert_layers._internal.types import Rows
+from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row
 from keras_bert_layers.tasks.feeding.streams import from_table
 
 _AS_TEXT = np.frompyfunc(lambda text: text.decode("utf-8", "replace"), 1, 1)
 
 
-def ask(task: Any, serve: Callable[..., Any], x: Any, batch_size: int) -> dict[str, Any]:
+def ask(task: TextTask, serve: Callable[..., Any], x: Rows, batch_size: int) -> dict[str, Any]:
     """The answers of a function of strings, as a signature has, to all rows of `x` or to a single one.
 
     Args:

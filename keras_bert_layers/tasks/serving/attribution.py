@@ -19,9 +19,12 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.custom_gradients import freed_with
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Columns, Ids, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature
+from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers import BertEmbedding
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row, num_rows, on_host
 from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
 from keras_bert_layers.tasks.feeding.streams import from_table
@@ -79,8 +82,8 @@ class Attribution:
 def attribute(
     task: Any,
     rows_of: RowsOf,
-    texts: Any,
-    target: Any = None,
+    texts: Strings,
+    target: Tensor | None = None,
     *,
     baseline: str = "pad",
     tolerance: float = 1e-3,
@@ -157,7 +160,7 @@ def _largest_error(difference: float, tolerance: float) -> float:
     return tolerance * max(1.0, abs(difference))
 
 
-def special_ids(tokenizer: Any) -> list[int]:
+def special_ids(tokenizer: Tokenizer) -> list[int]:
     """The ids that a baseline keeps."""
     return [tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id]
 
@@ -227,7 +230,7 @@ def span_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
         yield one, [last, first], _part(columns[1][row], max(one["starts"][first], 0), max(one["ends"][last], 0))
 
 
-def tag_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
+def tag_rows(task: Any, columns: Columns, wanted: list[Any]) -> Rows:
     """The windows of a token classifier in which words have most context."""
     pieces = on_host(task.pipeline.aligner().align_pieces, *task.pipeline.answer_columns(columns))
     places, word_ids, starts, ends = (part.numpy() for part in pieces[1:5])
@@ -251,7 +254,7 @@ def tag_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
         yield {name: values[window] for name, values in inputs.items()}, [index], f"{target[1]}: {word}"
 
 
-def _part(text: Any, start: int, end: int) -> str:
+def _part(text: Strings, start: int, end: int) -> str:
     """The part of a text between two bytes."""
     return (text if isinstance(text, bytes) else str(text).encode())[start:end].decode(errors="replace")
 
@@ -268,7 +271,9 @@ def path(steps: int) -> np.ndarray:
     return points.astype(np.float32)
 
 
-def integral(task: Any, inputs: dict[str, Any], baseline_ids: Any, targets: Any, path: Any) -> tuple[Any, Any]:
+def integral(
+    task: TextTask, inputs: dict[str, Any], baseline_ids: Tensor, targets: Tensor, path: Any
+) -> tuple[Any, Any]:
     """Integrated gradients of rows, a few points at a time, in TensorFlow's graph.
 
     Args:
@@ -285,7 +290,7 @@ def integral(task: Any, inputs: dict[str, Any], baseline_ids: Any, targets: Any,
     num_rows, length = tf.unstack(tf.shape(baseline_ids))
     at_once = tf.maximum(1, TOKENS_AT_ONCE // tf.maximum(1, num_rows * length))
 
-    def add(start: Any, scores: Any, differences: Any) -> tuple[Any, Any, Any]:
+    def add(start: Tensor, scores: Tensor, differences: Any) -> tuple[Any, Any, Any]:
         points = path[start : start + at_once]  # [P, 3]
         number = tf.shape(points)[0]
         rows = tf.nest.map_structure(lambda ids: tf.tile(ids, [number, 1]), (inputs, baseline_ids, targets))
@@ -298,11 +303,13 @@ def integral(task: Any, inputs: dict[str, Any], baseline_ids: Any, targets: Any,
     return tf.while_loop(lambda start, *_: start < tf.shape(path)[0], add, state, parallel_iterations=1)[1:]
 
 
-def _at_points(task: Any, shares: Any, inputs: dict[str, Any], baseline_ids: Any, targets: Any) -> tuple[Any, Any]:
+def _at_points(
+    task: TextTask, shares: Any, inputs: dict[str, Any], baseline_ids: Tensor, targets: Tensor
+) -> tuple[Any, Any]:
     """Gradients times changes at points of paths, summed over H, float32 `[N, S]`; and the targets `[N]`."""
     found: list[Any] = []
 
-    def embed(layer: BertEmbedding, token_ids: Any, segment_ids: Any, padding_mask: Any) -> Any:
+    def embed(layer: BertEmbedding, token_ids: Tensor, segment_ids: Tensor, padding_mask: Tensor) -> Any:
         # [PAD] has a position of its own in RoBERTa. The baseline has the positions of the text.
         positions = layer._counted_positions(token_ids, None) if layer.position_offset else None
         both = (layer(ids, segment_ids, positions, padding_mask) for ids in (baseline_ids, token_ids))
@@ -319,10 +326,10 @@ def _at_points(task: Any, shares: Any, inputs: dict[str, Any], baseline_ids: Any
     return tf.where(inputs["padding_mask"] > 0, products, 0.0), logits
 
 
-def _outputs(model: Any, inputs: Any, embed: Callable[..., Any]) -> Any:
+def _outputs(model: keras.Model, inputs: Ids, embed: Callable[..., Any]) -> Any:
     """The outputs of a functional model, with `embed` called in place of the embedding layer, which it gets first."""
 
-    def operation(layer: Any) -> Any:
+    def operation(layer: keras.layers.Layer) -> Any:
         if isinstance(layer, BertBackbone):
             return lambda inputs, **_: _outputs(layer, inputs, embed)
         return functools.partial(embed, layer) if isinstance(layer, BertEmbedding) else layer
@@ -330,7 +337,7 @@ def _outputs(model: Any, inputs: Any, embed: Callable[..., Any]) -> Any:
     return model._run_through_graph(inputs, operation_fn=operation)
 
 
-def attribution_signature(task: Any) -> Signature:
+def attribution_signature(task: TextTask) -> Signature:
     """The signature of what `attribute(texts, max_steps=32)` returns, in graph.
 
     Returns:
@@ -348,7 +355,7 @@ def attribution_signature(task: Any) -> Signature:
     return Signature("attributions", types.MethodType(_serve, task), task.text_inputs())
 
 
-def _check_rows(task: Any) -> None:
+def _check_rows(task: TextTask) -> None:
     checks.instance(type(task).__name__, "backbone", task.backbone, BertBackbone)
     if task.long_texts is not None:
         cure = "Make or load the task without it, and attribute the parts of long texts one by one."

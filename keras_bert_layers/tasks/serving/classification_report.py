@@ -11,6 +11,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.hints import check_scikit_learn
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Labels, Rows
 from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
 from keras_bert_layers.tasks.feeding.columns import check_takes_text
 from keras_bert_layers.tasks.feeding.cut_texts import num_special_tokens, token_counts
@@ -86,7 +87,7 @@ class ClassificationReport:
         return "\n".join([*lines, f"accuracy {self.accuracy:.3f} of {self.num_texts} texts; {cut}"])
 
 
-def report_of(classifier: Any, x: Any, y: Any, *, num_errors: int, batch_size: int | None) -> ClassificationReport:
+def report_of(classifier: Any, x: Rows, y: Labels, *, num_errors: int, batch_size: int | None) -> ClassificationReport:
     """The report of a `BertClassifier`; see its method `report`."""
     owner = type(classifier).__name__
     if classifier.problem_type != "single_label_classification":

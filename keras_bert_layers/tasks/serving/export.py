@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
@@ -15,6 +16,7 @@ from keras_bert_layers.export import Signature, write_saved_model
 from keras_bert_layers.export.onnx import write_onnx
 from keras_bert_layers.export.saved_model import check_destination
 from keras_bert_layers.export.signature import check_max_bytes, with_bound
+from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers.initializers import replaced_weights
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.tasks.graphs.parts import backbones_of
@@ -27,7 +29,7 @@ _OTHER_FORMATS = {
 }
 
 
-def copy_in_dtype(model: Any, dtype: str) -> Any:
+def copy_in_dtype(model: keras.Model, dtype: str) -> Any:
     """Copies a model, its backbones with another dtype policy, and converts the weights.
 
     The other layers follow the backbones; weights that are float32 under every policy stay float32. Weights are copied
@@ -119,7 +121,7 @@ def export_task(
 
 
 def _export_saved_model(
-    task: Any,
+    task: TextTask,
     filepath: str | PathLike[str],
     *,
     requested: Sequence[str],
@@ -146,7 +148,7 @@ def _export_saved_model(
 
 
 @contextmanager
-def _set_for_serving(task: Any) -> Iterator[None]:
+def _set_for_serving(task: TextTask) -> Iterator[None]:
     """Context in which rows hold one text and padding is not computed, without XLA, which a server may lack."""
     before = [(backbone, backbone.padding_free, backbone.packed_rows) for backbone in backbones_of(task)]
     try:
@@ -158,14 +160,14 @@ def _set_for_serving(task: Any) -> Iterator[None]:
             backbone.padding_free, backbone.packed_rows = padding_free, packed_rows
 
 
-def _requests(task: Any, signatures: Sequence[Signature]) -> dict[str, list[dict[str, np.ndarray]]]:
+def _requests(task: TextTask, signatures: Sequence[Signature]) -> dict[str, list[dict[str, np.ndarray]]]:
     """For each signature, a request of one row, and one of a short, a long and an empty text."""
     return {
         signature.name: [_request(task, signature, rows) for rows in (1, len(LONG_COLUMN))] for signature in signatures
     }
 
 
-def _request(task: Any, signature: Signature, rows: int) -> dict[str, np.ndarray]:
+def _request(task: TextTask, signature: Signature, rows: int) -> dict[str, np.ndarray]:
     texts = [name for name, (_, dtype) in signature.inputs.items() if dtype == "string"]
     shortens_first = getattr(task.preprocessor, "truncation", None) == "only_first"
     long = texts[0 if shortens_first else -1] if texts else None
@@ -180,7 +182,7 @@ def _texts(shape: tuple[int | None, ...], is_long: bool, rows: int) -> np.ndarra
     return texts if len(shape) == 1 else np.stack([texts, texts[::-1]], axis=1)
 
 
-def _ids(task: Any, name: str, shape: tuple[int | None, ...], rows: int) -> np.ndarray:
+def _ids(task: TextTask, name: str, shape: tuple[int | None, ...], rows: int) -> np.ndarray:
     """The ids of as many tokens as a short text, a long one and an empty one have."""
     config = task.backbone.config
     width = min(config.max_sequence_length, 8 if rows == 1 else 128)
@@ -193,7 +195,7 @@ def _ids(task: Any, name: str, shape: tuple[int | None, ...], rows: int) -> np.n
     return np.repeat(values[:, None], 2, axis=1) if len(shape) == 3 else values
 
 
-def _facts(task: Any, max_bytes: int | None) -> dict[str, Any]:
+def _facts(task: TextTask, max_bytes: int | None) -> dict[str, Any]:
     """The facts of a task for its model card, of types that JSON can hold."""
     options = {key: value for key, value in task.get_config().items() if key not in _PARTS}
     found = {

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import Rows
 from keras_bert_layers.export import Signature
+from keras_bert_layers.export.text_task import TextTask
 
 # An unknown name is a mistake, not a prompt.
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
@@ -56,7 +58,7 @@ class Prompts:
             raise ValueError(checks.message(self._owner, "prompt", rule, prompt, cure))
         return self.by_name.get(prompt, prompt)
 
-    def pipeline(self, task: Any, prompt: str | None, x: Any) -> Any:
+    def pipeline(self, task: TextTask, prompt: str | None, x: Rows) -> Any:
         """The pipeline that reads `x`: that of a task, with another prompt if one is given."""
         if prompt is None:
             return task.pipeline
@@ -65,7 +67,7 @@ class Prompts:
             raise ValueError(checks.message(self._owner, "prompt", "be None for ids", prompt, cure))
         return task.pipeline.prompted(self.text(prompt))
 
-    def signatures(self, task: Any) -> list[Signature]:
+    def signatures(self, task: TextTask) -> list[Signature]:
         """A signature for each prompt, by its name; `task.serve_prompted` takes the prompt's text and the texts."""
         inputs = task.text_inputs()
         return [

@@ -10,6 +10,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export.batching import refuse_foreign_padding
+from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.tasks.graphs.hidden_states import feature_model
 from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
 from keras_bert_layers.tasks.inputs.features import single_texts
@@ -17,7 +18,7 @@ from keras_bert_layers.tasks.prediction.parts import states_of_windows
 from keras_bert_layers.tasks.serving.attribution import attribution_signature
 
 
-def signature_of_ids(task: Any, name: str = "token_ids", part: str | None = None) -> Signature:
+def signature_of_ids(task: TextTask, name: str = "token_ids", part: str | None = None) -> Signature:
     """A signature that takes the ids of a model, or of a part of it, and returns its outputs by name.
 
     Padding that a server added to a batch is refused.
@@ -58,7 +59,7 @@ def signature_of_vectors(name: str, inputs: Inputs, model: keras.Model) -> Signa
     return Signature(name, serve, dict(inputs.text_inputs))
 
 
-def signature_of_features(task: Any) -> Signature:
+def signature_of_features(task: TextTask) -> Signature:
     """The signature `features` of a task: the last hidden states of the tokens of single texts, and their bytes."""
     owner, config = type(task).__name__, task.backbone.config
     inputs = FeatureInputs(owner, single_texts(owner, task.preprocessor), per="token", size=config.hidden_dim)
@@ -72,7 +73,7 @@ OPTIONAL_SIGNATURES: dict[str, Callable[[Any], Signature]] = {
 }
 
 
-def requested_signatures(task: Any, names: Sequence[str]) -> list[Signature]:
+def requested_signatures(task: TextTask, names: Sequence[str]) -> list[Signature]:
     """The signatures that `export` writes on request.
 
     Raises:

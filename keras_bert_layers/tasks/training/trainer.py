@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.custom_gradients import freed_with
+from keras_bert_layers._internal.keras_models import all_layers
+from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Labels, Rows
 from keras_bert_layers.data.pretraining.row_source import RowSource
+from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.feeding.batches import Batches
@@ -69,7 +73,7 @@ class Trainer:
         task: the task.
     """
 
-    def __init__(self, task: Any):
+    def __init__(self, task: TextTask):
         self._task = task
         self.place = TrainingPlace(task)
         #: The metrics and the weighted metrics of the last `compile`.
@@ -80,7 +84,7 @@ class Trainer:
     def compile(self, optimizer: Any, loss: Any, metrics: Any, weighted_metrics: Any, **options: Any) -> None:
         """Compiles the task; see `Task.compile`."""
         task, default_loss = self._task, self._task.default_loss()
-        for layer in task._flatten_layers():
+        for layer in all_layers(task):
             if isinstance(layer, PaddingFreeLayer):
                 layer.padding_free = options["jit_compile"] is not True
         if not (is_default := _is_auto(loss)):
@@ -138,17 +142,17 @@ class Trainer:
     @_traced_again_after_errors
     def fit(
         self,
-        x: Any,
-        y: Any,
-        sample_weight: Any,
+        x: Rows,
+        y: Labels,
+        sample_weight: Labels,
         *,
         batch_size: int | None,
-        callbacks: Any,
+        callbacks: Sequence[keras.callbacks.Callback],
         validation_split: float,
-        validation_data: Any,
+        validation_data: Rows,
         validation_batch_size: int | None,
         shuffle: bool,
-        class_weight: Any,
+        class_weight: Mapping[Any, float],
         group_by_length: bool,
         **options: Any,
     ) -> Any:
@@ -186,7 +190,7 @@ class Trainer:
         batch_sizes: tuple[int | None, int | None],
         validation_split: float,
         *,
-        validation_data: Any,
+        validation_data: Rows,
         **options: Any,
     ) -> Any:
         """Trains on batches that are made here: of `rows`, `(x, y, sample_weight)`, and of the validation data."""
@@ -220,7 +224,7 @@ class Trainer:
         return (arrays, arrays) if shuffle and is_id_arrays(rows) else None
 
     @_traced_again_after_errors
-    def evaluate(self, x: Any, y: Any, batch_size: int | None, sample_weight: Any, **options: Any) -> Any:
+    def evaluate(self, x: Rows, y: Labels, batch_size: int | None, sample_weight: Labels, **options: Any) -> Any:
         """Computes loss and metrics; see `Task.evaluate`."""
         task, pipeline = self._task, self._task.pipeline
         self._check_batch_sizes(batch_size=batch_size)
@@ -238,7 +242,9 @@ class Trainer:
             return keras.Model.evaluate(task, without_autotune(part_of_process(batches)), **options)
 
     @_traced_again_after_errors
-    def train_on_batch(self, x: Any, y: Any, sample_weight: Any, class_weight: Any, return_dict: bool) -> Any:
+    def train_on_batch(
+        self, x: Rows, y: Labels, sample_weight: Labels, class_weight: Mapping[Any, float], return_dict: bool
+    ) -> Any:
         """Trains on one batch; see `Task.train_on_batch`."""
         task = self._task
         if class_weight is not None:
@@ -248,12 +254,12 @@ class Trainer:
         return keras.Model.train_on_batch(task, *batch, class_weight=class_weight, return_dict=return_dict)
 
     @_traced_again_after_errors
-    def test_on_batch(self, x: Any, y: Any, sample_weight: Any, return_dict: bool) -> Any:
+    def test_on_batch(self, x: Rows, y: Labels, sample_weight: Labels, return_dict: bool) -> Any:
         """Evaluates one batch; see `Task.test_on_batch`."""
         batch = self._one_batch(x, y, sample_weight, training=False)
         return keras.Model.test_on_batch(self._task, *batch, return_dict=return_dict)
 
-    def _one_batch(self, x: Any, y: Any, sample_weight: Any, *, training: bool) -> tuple[Any, ...]:
+    def _one_batch(self, x: Rows, y: Labels, sample_weight: Labels, *, training: bool) -> tuple[Any, ...]:
         pipeline = self._task.pipeline
         if not pipeline.is_raw(x):
             return x, y, sample_weight
@@ -292,11 +298,11 @@ class Trainer:
                 task.optimizer.build(task.trainable_variables)
 
 
-def batch_of_one_device(strategy: Any, iterator: Any) -> Any:
+def batch_of_one_device(strategy: tf.distribute.Strategy, iterator: Any) -> Any:
     """The part of the next batch that one device of a `tf.distribute` strategy gets."""
     local = strategy.experimental_local_results
     return keras.tree.map_structure(lambda leaf: local(leaf)[0], next(next(iter(iterator))[2]))
 
 
-def _is_auto(value: Any) -> bool:
+def _is_auto(value: object) -> bool:
     return isinstance(value, str) and value == "auto"

@@ -3,7 +3,7 @@
 import importlib.util
 import random
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.keras_models import Untracked
+from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.tasks.feeding.global_batches import agreed
 
 Values = list[np.ndarray]
@@ -73,12 +74,14 @@ class TrainingPlace(keras.layers.Layer):
         place = weakref.ref(self)
         return lambda: place().now()  # type: ignore[union-attr] # `fit` holds the task
 
-    def callbacks(self, callbacks: Any, *, initial_epoch: int, steps_per_epoch: int | None) -> list[Any]:
+    def callbacks(
+        self, callbacks: Sequence[keras.callbacks.Callback], *, initial_epoch: int, steps_per_epoch: int | None
+    ) -> list[Any]:
         """The callbacks of `fit`, with those that follow the training from its beginning on."""
         before = self._read.value
         self._task.value._initial_epoch = None  # Keras keeps that of an earlier `fit`
 
-        def begin(logs: Any = None) -> None:
+        def begin(logs: Mapping[str, Any] | None = None) -> None:
             read, self._read.value = self._read.value, {}
             self._first_epoch, self._steps_per_epoch = initial_epoch, steps_per_epoch
             self._begin(read, by_callback=read is not before)
@@ -122,10 +125,10 @@ class TrainingPlace(keras.layers.Layer):
         if num_before or self.step:
             task.train_function = _Replay(task, num_before, self.step, read["metrics"])
 
-    def _end_step(self, batch: int, logs: Any = None) -> None:
+    def _end_step(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         self.step = max(self.step, batch + 1)  # skipped steps were counted before
 
-    def _end_epoch(self, epoch: int, logs: Any = None) -> None:
+    def _end_epoch(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         self.num_epochs += 1
         self.epoch, self.step = epoch + 1, 0
 
@@ -179,7 +182,7 @@ class _Replay:
             state = [(*others, self._metrics)]
         return (logs, *state) if state else logs
 
-    def _skip(self, batches: Any) -> dict[str, Any]:
+    def _skip(self, batches: tf.data.Dataset) -> dict[str, Any]:
         """Reads the batches of one step, and returns its logs."""
         task = self._task
         if not self._has_metrics:
