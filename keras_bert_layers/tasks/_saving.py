@@ -1,5 +1,6 @@
 """The config of a task in a `.keras` file: its constructor arguments, and how it was compiled."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -21,7 +22,7 @@ def arguments(task: Task) -> dict[str, Any]:
     return {name: keras.saving.serialize_keras_object(value) for name, value in {**found, **fields}.items()}
 
 
-def deserialized(config: dict[str, Any], custom_objects: Any) -> dict[str, Any]:
+def deserialized(config: dict[str, Any], custom_objects: Mapping[str, Any]) -> dict[str, Any]:
     """The constructor arguments of `arguments`, as objects."""
     return {
         key: keras.saving.deserialize_keras_object(value, custom_objects=custom_objects)

@@ -183,7 +183,9 @@ class BertClassifier(Task):
         return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
 
     @on_real_rows
-    def compute_metrics(self, x: Ids, y: Any, y_pred: Any, sample_weight: Outputs | None = None) -> dict[str, Any]:
+    def compute_metrics(
+        self, x: Ids, y: Tensor, y_pred: Tensor, sample_weight: Outputs | None = None
+    ) -> dict[str, Any]:
         """The compiled metrics, on labels in the form that they take."""
         y = self.label_kind.for_metrics(y, y_pred, self.trainer.metrics)
         return super().compute_metrics(x, y, y_pred, sample_weight)
@@ -192,7 +194,7 @@ class BertClassifier(Task):
         """Strings to `label` and `probabilities`, or to `score`."""
         return self.decode(self.run(self.pipeline.ids(*texts)))
 
-    def decode(self, outputs: Any) -> dict[str, Any]:
+    def decode(self, outputs: Tensor) -> dict[str, Any]:
         """Logits to `label` and `probabilities`, or numbers to `score`; in graph."""
         return self.label_kind.decode(outputs)
 

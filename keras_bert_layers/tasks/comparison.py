@@ -44,7 +44,7 @@ class Comparison:
             raise ValueError(checks.message(type(task).__name__, "x", rule, checks.Shown(f"shape {vectors.shape}")))
         return vectors
 
-    def loss(self, compiled: Callable[..., Any], y: Any, y_pred: Any, sample_weight: Outputs) -> Any:
+    def loss(self, compiled: Callable[..., Any], y: Tensor, y_pred: Tensor, sample_weight: Outputs) -> Any:
         """The compiled loss, on cosines if the labels are similarities; cross entropy for pairs without labels."""
         task = self._task
         kind, y, y_pred = self._compared(y, y_pred)

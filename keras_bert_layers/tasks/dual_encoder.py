@@ -166,7 +166,9 @@ class BertDualEncoder(Task):
         return super().compute_loss(x=x, y=labels, y_pred=logits, sample_weight=sample_weight, training=training)
 
     @on_real_rows
-    def compute_metrics(self, x: Ids, y: Any, y_pred: Any, sample_weight: Outputs | None = None) -> dict[str, Any]:
+    def compute_metrics(
+        self, x: Ids, y: Tensor, y_pred: Tensor, sample_weight: Outputs | None = None
+    ) -> dict[str, Any]:
         """The compiled metrics, on row indices and the logits of all candidates."""
         labels, logits = self._compared(y, y_pred)
         return super().compute_metrics(x, labels, logits, sample_weight)
@@ -236,7 +238,7 @@ class BertDualEncoder(Task):
         """Queries to `embedding`."""
         return {self.output_name: self.run(self.pipeline.ids(*texts))}
 
-    def _serve_document(self, text: Any) -> dict[str, Any]:
+    def _serve_document(self, text: Tensor) -> dict[str, Any]:
         """Documents to `embedding`."""
         return {self.output_name: self.run(self.pipeline.side(DOCUMENT).ids(text), DOCUMENT)}
 

@@ -32,7 +32,7 @@ from keras_bert_layers.tasks.serving.attribution import attribute, span_rows
 from keras_bert_layers.tasks.task import Task
 
 
-def _check_threshold(owner: str, name: str, threshold: Any) -> float | None:
+def _check_threshold(owner: str, name: str, threshold: float | Sequence[float]) -> float | None:
     if threshold is None:
         return None
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):

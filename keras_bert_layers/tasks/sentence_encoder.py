@@ -234,7 +234,7 @@ class BertSentenceEncoder(Task):
         """Strings to `embedding`."""
         return self.decode(self.run(self.pipeline.ids(*texts)))
 
-    def decode(self, outputs: Any) -> dict[str, Any]:
+    def decode(self, outputs: Tensor) -> dict[str, Any]:
         """Vectors to `embedding`; in graph."""
         return {self.output_name: outputs}
 
@@ -264,7 +264,7 @@ class BertSentenceEncoder(Task):
         return super().signatures() + ([] if self.preprocessor is None else self._prompts.signatures(self))
 
 
-def _cut(vectors: Any, truncate_dim: int | None) -> Any:
+def _cut(vectors: Tensor, truncate_dim: int | None) -> Any:
     """The first features of symbolic vectors."""
     if truncate_dim is None:
         return vectors

@@ -129,8 +129,8 @@ class Task(keras.Model):
         self,
         optimizer: str | keras.optimizers.Optimizer = "auto",
         loss: str | Callable[..., Any] | Mapping[str, Any] = "auto",
-        loss_weights: Any = None,
-        metrics: Any = "auto",
+        loss_weights: Sequence[Any] | Mapping[str, Any] | None = None,
+        metrics: Sequence[Any] | Mapping[str, Any] = "auto",
         weighted_metrics: Any = None,
         run_eagerly: bool = False,
         steps_per_execution: int = 1,
@@ -185,7 +185,7 @@ class Task(keras.Model):
         batch_size: int | None = None,
         epochs: int = 1,
         verbose: Any = "auto",
-        callbacks: Any = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
         validation_split: float = 0.0,
         validation_data: Any = None,
         shuffle: bool = True,
@@ -259,7 +259,7 @@ class Task(keras.Model):
         """Loss and metrics of one batch, as `keras.Model.test_on_batch`; `x` as in `train_on_batch`."""
         return self.trainer.test_on_batch(x, y, sample_weight, return_dict)
 
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Rows, *args: Any, **kwargs: Any) -> Any:
         """The model's outputs for token ids; text is refused, as a call may be compiled."""
         if holds_text(inputs):
             cure = "Use `predict` on texts, or call the model on `preprocessor(texts)`."
@@ -412,7 +412,7 @@ class Task(keras.Model):
     def _run_through_graph(self, inputs: Ids, **functions: Any) -> Any:
         return keras_models.run_through_graph(self, inputs, **functions)
 
-    def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
+    def _maybe_symbolic_build(self, iterator: Iterator[Any] | None = None, data_batch: Any = None) -> None:
         # Under `tf.distribute`, Keras would add the parts of all devices, which fails if they are unequal.
         if iterator is not None and self._distribute_strategy is not None:
             data_batch = batch_of_one_device(self._distribute_strategy, iterator)

@@ -309,7 +309,7 @@ class BertTokenClassifier(Task):
         """The words of texts, or their pieces, as the aggregation needs them; in graph."""
         return getattr(self.pipeline.aligner(), "align" if self.aggregation == "first" else "align_pieces")(texts)
 
-    def decode(self, logits: Any, texts: Strings, words: AlignedWords) -> dict[str, Any]:
+    def decode(self, logits: Tensor, texts: Strings, words: AlignedWords) -> dict[str, Any]:
         """The logits of windows to the entities of texts; in graph."""
         if self.aggregation in ("average", "max"):
             found = tags_of_pieces(logits, words, aggregation=self.aggregation)
@@ -341,7 +341,7 @@ class BertTokenClassifier(Task):
         return {**super().get_config(), "crf": self.crf is not None}
 
 
-def _for_every_word(sample_weight: Any) -> Any:
+def _for_every_word(sample_weight: Tensor) -> Any:
     """Weights of rows `(batch,)` as `(batch, 1)`; others unchanged."""
     is_by_row = sample_weight is not None and len(sample_weight.shape) == 1
     return sample_weight[:, None] if is_by_row else sample_weight

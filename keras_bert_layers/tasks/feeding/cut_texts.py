@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Columns, Strings
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.tasks.feeding.kind_of_data import KindOfData
 
@@ -51,7 +52,7 @@ class CutTexts:
         self._owner = owner
         self._has_warned = False
 
-    def look(self, preprocessor: Any, texts: Strings, prompt: str = "") -> None:
+    def look(self, preprocessor: TextLayer, texts: Strings, prompt: str = "") -> None:
         """Examines the first rows; a UserWarning states how many of them are cut.
 
         Args:

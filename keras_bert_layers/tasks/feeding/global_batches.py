@@ -146,7 +146,7 @@ def predict_ids(model: keras.Model, x: Rows, batch_size: int | None, **options: 
     return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *blocks)
 
 
-def model_inputs(x: Any) -> Any:
+def model_inputs(x: Rows) -> Any:
     """The inputs of a batch without `PADDING_ROWS`."""
     return {name: value for name, value in x.items() if name != PADDING_ROWS} if isinstance(x, dict) else x
 
@@ -156,7 +156,12 @@ def on_real_rows(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def computed(
-        task: Any, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, **options: Any
+        task: keras.Model,
+        x: Rows | None = None,
+        y: Tensor | None = None,
+        y_pred: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+        **options: Any,
     ) -> Any:
         if isinstance(x, dict) and PADDING_ROWS in x:
             num_padding, x = x[PADDING_ROWS].shape[1], model_inputs(x)

@@ -32,7 +32,7 @@ class IdArrays:
 
     def __call__(
         self,
-        x: Any,
+        x: Rows,
         y: Labels | None = None,
         sample_weight: Labels | None = None,
         *,

@@ -82,7 +82,7 @@ def onnx_outputs(task: TextTask, model: onnx.OnnxModel, rows: onnx.Rows) -> dict
     return {"logits": onnx.Answer(logits.reshape(hidden.size(0), hidden.size(1), size), (None, None, size))}
 
 
-def _onnx_answers(task: Any, model: onnx.OnnxModel, *texts: onnx.Tensor) -> dict[str, onnx.Answer]:
+def _onnx_answers(task: keras.Model, model: onnx.OnnxModel, *texts: onnx.Tensor) -> dict[str, onnx.Answer]:
     preprocessor = preprocessor_with_masks(task.preprocessor)
     tokenizer, graph = preprocessor.tokenizer, model.graph
     tokens = [model.tokenizer(tokenizer).tokens(text) for text in texts]
@@ -128,7 +128,7 @@ def _onnx_logits(head: MaskedLMHead, hidden: onnx.Tensor) -> onnx.Tensor:
     return hidden.graph.add("Gemm", hidden, *weights, transB=1)
 
 
-def fill_masks(task: Any, *texts: Any) -> tuple[Any, dict[str, Any]]:
+def fill_masks(task: keras.Model, *texts: Any) -> tuple[Any, dict[str, Any]]:
     """The outputs of a task for a batch of texts or of pairs, and the most probable tokens for the masks in them."""
     tokenizer = task.preprocessor.tokenizer
     _check_top_k(task.pipeline.owner, task.top_k, tokenizer.vocabulary_size())

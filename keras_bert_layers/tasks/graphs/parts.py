@@ -69,7 +69,7 @@ def head_states(backbone: BertBackbone, ids: Ids) -> Any:
     return hidden
 
 
-def check_sizes(owner: str, config: BertConfig, preprocessor: Any) -> None:
+def check_sizes(owner: str, config: BertConfig, preprocessor: TextLayer) -> None:
     """Refuses a preprocessor that makes ids or lengths that the backbone has no embeddings for; ValueError."""
     longest, positions = preprocessor.max_length, config.max_sequence_length
     if longest > positions:

@@ -136,7 +136,7 @@ class ChoiceInputs(Inputs):
         return _ids_of_choices(self.preprocessor, prompts, choices)
 
 
-def _ids_of_choices(preprocessor: Any, prompts: Tensor, choices: Tensor) -> dict[str, tf.Tensor]:
+def _ids_of_choices(preprocessor: TextLayer, prompts: Tensor, choices: Tensor) -> dict[str, tf.Tensor]:
     """Each prompt with each of its choices as ids `(batch, choices, sequence)`; an absent choice is all padding."""
     shape = tf.shape(choices)
     ids = preprocessor((tf.repeat(prompts, shape[1]), tf.reshape(choices, [-1])))  # [B * choices, S]

@@ -9,8 +9,9 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers._internal.types import Labels, Tensor
+from keras_bert_layers._internal.types import Labels, Rows, Tensor
 from keras_bert_layers.data.pretraining.row_source import RowSource, records_of_blocks, rows_of_bytes
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.rows.segment_pairs import NextSentence
 from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments, check_documents
 from keras_bert_layers.preprocessing.rows.token_rows import TokenRows
@@ -42,7 +43,7 @@ class DocumentsInMemory:
     num_duplicates = None
     static_masks = False
 
-    def __init__(self, owner: str, documents: Sequence[Sequence[str]], preprocessor: Any, seed: int):
+    def __init__(self, owner: str, documents: Sequence[Sequence[str]], preprocessor: TextLayer, seed: int):
         self.tokenizer, self.max_length, self.seed = preprocessor.tokenizer, preprocessor.max_length, seed
         self._tokens = TokenDocuments.from_text(documents, self.tokenizer, owner=owner)
         if not len(self._tokens):
@@ -113,7 +114,7 @@ class DocumentInputs(MaskedInputs):
             x = DocumentsInMemory(self.owner, x, self.preprocessor, self.masking.seed or 0)
         return super().batches_of(x, y, sample_weight, batch_size=batch_size, epochs=epochs)
 
-    def split(self, x: Any, y: Labels, sample_weight: Labels, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def split(self, x: Rows, y: Labels, sample_weight: Labels, share: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The first and the last documents, or rows."""
         if isinstance(x, tuple) or is_dataset(x):
             return super().split(x, y, sample_weight, share)

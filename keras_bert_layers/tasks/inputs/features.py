@@ -12,6 +12,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Columns, Outputs, Rows, Strings, Tensor
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import SpanPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords, WordAligner
 from keras_bert_layers.tasks.feeding.columns import as_columns, on_host
 from keras_bert_layers.tasks.inputs.inputs import Inputs
@@ -41,7 +42,7 @@ class FeatureInputs(Inputs):
         size: how many numbers the model returns for a token.
     """
 
-    def __init__(self, owner: str, preprocessor: Any, *, per: str, size: int):
+    def __init__(self, owner: str, preprocessor: TextLayer, *, per: str, size: int):
         super().__init__(owner, preprocessor, most_texts=1)
         self._per = per
         num_tokens = NUMBERS_PER_BLOCK // size

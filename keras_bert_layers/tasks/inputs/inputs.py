@@ -103,14 +103,14 @@ class Inputs:
             self._made[key] = make(*arguments, **options)
         return self._made[key]
 
-    def bucketed(self, preprocessor: Any = None) -> Any:
+    def bucketed(self, preprocessor: TextLayer | None = None) -> Any:
         """The preprocessor, or another one; on JAX, which compiles each length, one that pads to few lengths."""
         preprocessor = self.preprocessor if preprocessor is None else preprocessor
         if keras.backend.backend() != "jax" or preprocessor.padding != "longest":
             return preprocessor
         return self.made_once(_with_buckets, preprocessor)
 
-    def _reader(self, preprocessor: Any) -> Callable[[Any], dict[str, Any]]:
+    def _reader(self, preprocessor: TextLayer) -> Callable[[Any], dict[str, Any]]:
         """What makes ids of texts: a preprocessor, or the rule for long texts with it."""
         if self.long_texts is None:
             return preprocessor
@@ -275,5 +275,5 @@ class Inputs:
         return traced_once(self._reader(self.preprocessor), self._with_prompt(texts if len(texts) > 1 else texts[0]))
 
 
-def _with_buckets(preprocessor: Any) -> Any:
+def _with_buckets(preprocessor: TextLayer) -> Any:
     return type(preprocessor).from_config({**preprocessor.get_config(), "padding": "bucket"})

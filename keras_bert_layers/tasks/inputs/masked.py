@@ -207,7 +207,7 @@ class MaskedInputs(Inputs):
         """The outputs at each `[MASK]` that is written in a text."""
         return run(on_host(self.reader, columns), self.reader, finish=self.model_inputs)
 
-    def model_inputs(self, ids: Any) -> Any:
+    def model_inputs(self, ids: Rows) -> Any:
         """The ids, with the positions of `[MASK]` where these are not given and there is a tokenizer."""
         if self.preprocessor is None or not isinstance(ids, dict) or POSITIONS in ids or "token_ids" not in ids:
             return ids

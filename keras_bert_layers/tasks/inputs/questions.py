@@ -48,7 +48,7 @@ class QuestionInputs(Inputs):
         super().__init__(owner, preprocessor)
         self.fill_value = fill_value
 
-    def columns(self, x: Any, *, first_row: int = 0) -> Any:
+    def columns(self, x: Rows, *, first_row: int = 0) -> Any:
         """Questions and contexts, checked row by row."""
         if not isinstance(x, tuple):
             rule = "be a tuple of two columns, (questions, contexts)"
@@ -107,14 +107,14 @@ class QuestionInputs(Inputs):
         steps = as_steps(windows, batch_size, epochs).map(trim, num_parallel_calls=tf.data.AUTOTUNE)
         return with_num_batches(steps, -(-self._num_windows(parts[0]) // batch_size), epochs)
 
-    def _encode_wide(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+    def _encode_wide(self, x: Rows, y: Tensor | None = None, sample_weight: Tensor | None = None) -> tuple[Any, ...]:
         """As `encode`, with all windows as wide as `max_length`."""
         made = self.preprocessor
         wide = SpanPreprocessor(made.tokenizer, made.max_length, stride=made.stride, padding="max_length")
         return _as_windows(wide, x, y, sample_weight)
 
     def _encode_characters(
-        self, texts: Any, y: Tensor | None = None, sample_weight: Tensor | None = None
+        self, texts: Tensor, y: Tensor | None = None, sample_weight: Tensor | None = None
     ) -> tuple[Any, ...]:
         """As `encode`, but `y` holds the answers' starts in characters, and their texts."""
         spans = None if y is None else check_byte_spans_in_graph(self.owner, texts[1], y)
@@ -126,7 +126,7 @@ class QuestionInputs(Inputs):
         parts = [tuple(column[start : start + COUNTED_AT_ONCE] for column in columns) for start in starts]
         return sum(int(tf.reduce_sum(self.preprocessor.num_windows(part))) for part in parts)
 
-    def width(self, lengths: Any, padding: str | None = None) -> Any:
+    def width(self, lengths: Tensor, padding: str | None = None) -> Any:
         """The width that windows of these lengths are padded to."""
         padding = self.preprocessor.padding if padding is None else padding
         return padded_width(lengths, padding=padding, max_length=self.preprocessor.max_length)
@@ -164,7 +164,7 @@ class QuestionInputs(Inputs):
 
 
 def _as_windows(
-    preprocessor: Any, x: Rows, y: Labels | None = None, sample_weight: Labels | None = None
+    preprocessor: TextLayer, x: Rows, y: Labels | None = None, sample_weight: Labels | None = None
 ) -> tuple[Any, ...]:
     windows = preprocessor(x)
     labels = None if y is None else window_labels(windows, y)

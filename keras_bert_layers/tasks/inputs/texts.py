@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers._internal.types import Rows
+from keras_bert_layers._internal.types import Rows, Tensor
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import as_array, is_pair
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
@@ -78,6 +78,6 @@ class TextInputs(Inputs):
             self.pairs = before  # refused data do not decide what the model is for
             raise
 
-    def encode(self, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+    def encode(self, x: Rows, y: Tensor | None = None, sample_weight: Tensor | None = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)`, in graph."""
         return super().encode(x, None if y is None else self._labels.encode_in_graph(y), sample_weight)

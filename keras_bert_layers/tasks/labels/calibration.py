@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import keras
 import numpy as np
@@ -35,7 +34,9 @@ class Calibration:
     error_after: float
 
 
-def calibrated(classifier: Any, x: Rows, y: Labels, *, precision: float | None, batch_size: int | None) -> Calibration:
+def calibrated(
+    classifier: keras.Model, x: Rows, y: Labels, *, precision: float | None, batch_size: int | None
+) -> Calibration:
     """Calibrates a `BertClassifier`; see its method `calibrate`."""
     owner, several = type(classifier).__name__, classifier.problem_type == "multi_label_classification"
     if classifier.problem_type == "regression":

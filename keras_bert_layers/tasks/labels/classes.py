@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Tensor
 
 OWNER = "BertClassifier"
 
@@ -54,7 +55,7 @@ class Classes:
         """The class names of the served model: `"0"`, `"1"` and so on where none were given."""
         return self.class_names or [str(index) for index in range(self.num_classes)]
 
-    def as_given(self, names: Any) -> Any:
+    def as_given(self, names: Tensor) -> Any:
         """The labels of an answer as a user gives them: one name or an array of them, or indices without names."""
         return names if self.class_names is not None else np.asarray(names).astype(np.int64)[()]
 
@@ -68,7 +69,7 @@ class Classes:
         """Labels of a batch in the form that a compiled loss takes."""
         return y
 
-    def for_metrics(self, y: Any, y_pred: Any, metrics: Any) -> Any:
+    def for_metrics(self, y: Tensor, y_pred: Tensor, metrics: Sequence[Any] | Mapping[str, Any]) -> Any:
         """Labels of a batch in the form that compiled metrics take."""
         return y
 
@@ -81,7 +82,7 @@ class Classes:
             )
         return self.class_names
 
-    def unknown(self, label: Any, row: int) -> ValueError:
+    def unknown(self, label: Tensor, row: int) -> ValueError:
         """The error for an unknown class name."""
         return ValueError(
             f"`{OWNER}`: every label must be one of {self.class_names}. Received: {label!r} in row {row}."
@@ -98,6 +99,6 @@ class Classes:
         return check_in_graph(matches, tf.reduce_all(known), message)
 
 
-def as_text(label: Any) -> Any:
+def as_text(label: Tensor) -> Any:
     """A label as `str` if it is bytes."""
     return label.decode() if isinstance(label, bytes) else label

@@ -107,6 +107,6 @@ class MultiLabel(Classes):
             "probabilities": onnx.Answer(probabilities, (None, self.num_classes)),
         }
 
-    def decode(self, logits: Any) -> dict[str, tf.Tensor]:
+    def decode(self, logits: Tensor) -> dict[str, tf.Tensor]:
         """`label`, the classes above the threshold, and `probabilities`."""
         return decode_label_sets(logits, self.answers, threshold=self.threshold)

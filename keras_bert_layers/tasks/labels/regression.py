@@ -67,7 +67,7 @@ class Regression(Classes):
             return {"score": onnx.Answer(logits, (None, self.num_classes))}
         return {"score": onnx.Answer(logits.take(0, 1), (None,))}
 
-    def decode(self, logits: Any) -> dict[str, tf.Tensor]:
+    def decode(self, logits: Tensor) -> dict[str, tf.Tensor]:
         """`score`, `(batch,)`, or `(batch, numbers)` of several."""
         scores = tf.cast(logits, tf.float32)
         return {"score": scores[:, 0] if self.num_classes == 1 else scores}
@@ -131,7 +131,7 @@ class Relevance:
         """As Keras takes them: the classes are 0 and 1."""
         return class_weight
 
-    def decode(self, logits: Any) -> dict[str, tf.Tensor]:
+    def decode(self, logits: Tensor) -> dict[str, tf.Tensor]:
         """`score`: the activation of the logit."""
         return {"score": self.scores(logits[:, 0])}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -80,7 +80,7 @@ class SingleLabel(Classes):
             raise ValueError(checks.message(OWNER, "y", rule, checks.Shown(f"{y.dtype} {tuple(y.shape)}"), cure))
         return keras.ops.argmax(y, axis=-1)
 
-    def for_metrics(self, y: Any, y_pred: Any, metrics: Any) -> Any:
+    def for_metrics(self, y: Tensor, y_pred: Tensor, metrics: Sequence[Any] | Mapping[str, Any]) -> Any:
         """Class indices, if one of the metrics compares these; of shares, the class with the largest."""
         return keras.ops.argmax(y, axis=-1) if has_columns(y, y_pred) and take_indices(metrics) else y
 
@@ -110,6 +110,6 @@ class SingleLabel(Classes):
             "probabilities": onnx.Answer(probabilities, (None, self.num_classes)),
         }
 
-    def decode(self, logits: Any) -> dict[str, tf.Tensor]:
+    def decode(self, logits: Tensor) -> dict[str, tf.Tensor]:
         """`label` and `probabilities`."""
         return decode_labels(logits, self.answers)

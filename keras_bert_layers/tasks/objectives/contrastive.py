@@ -19,7 +19,7 @@ ABSENT = -1
 EXCLUDED = -1e9
 
 
-def text_ids(table: Any) -> Any:
+def text_ids(table: Tensor) -> Any:
     """An id for each text of a batch, the same for texts that are equal byte for byte; in graph.
 
     Args:
@@ -35,7 +35,7 @@ def text_ids(table: Any) -> Any:
     return tf.ensure_shape(ids, table.shape)
 
 
-def column_by_column(table: Any) -> Any:
+def column_by_column(table: Tensor) -> Any:
     """A tensor `(batch, columns)` as `(columns * batch,)`, one column after the other; in graph."""
     return tf.reshape(tf.transpose(table), [-1])
 
@@ -46,7 +46,7 @@ def joined(columns: Any) -> Any:
     return tf.concat([column[:, None] if column.shape.rank == 1 else column for column in columns], axis=1)
 
 
-def in_batch_logits(vectors: Tensor, candidates: Any, *, temperature: float, texts: Any = None) -> Any:
+def in_batch_logits(vectors: Tensor, candidates: Tensor, *, temperature: float, texts: Tensor | None = None) -> Any:
     """The logits of each row for each candidate of the batch: dot products divided by a temperature.
 
     Row i's own partner is candidate i. Candidates that the loss would wrongly treat as negatives are excluded, with a
@@ -113,7 +113,7 @@ def unit(rows: Tensor) -> Any:
     return rows / library.sqrt(library.maximum(library.sum(rows * rows, axis=-1, keepdims=True), 1e-24))
 
 
-def cosine(first: Any, second: Any) -> Any:
+def cosine(first: Tensor, second: Tensor) -> Any:
     """The cosine of each pair of rows; 0 where a vector is 0."""
     library = np if isinstance(first, np.ndarray) else ops
     return library.sum(unit(first) * unit(second), axis=-1)

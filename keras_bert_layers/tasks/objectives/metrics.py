@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -94,7 +95,7 @@ class OfSigmoid(OfClasses):
         self.metric.update_state(y_true, probabilities, sample_weight=sample_weight)
 
 
-def one_hot(y_true: Any, y_pred: Outputs) -> Any:
+def one_hot(y_true: Tensor, y_pred: Outputs) -> Any:
     """Labels as float32 `(batch, classes)`: class indices become 0 and 1; one column per class stays.
 
     Args:
@@ -107,19 +108,19 @@ def one_hot(y_true: Any, y_pred: Outputs) -> Any:
     return ops.one_hot(indices, ops.shape(y_pred)[-1], dtype="float32")
 
 
-def has_columns(y_true: Any, y_pred: Any) -> bool:
+def has_columns(y_true: Tensor, y_pred: Any) -> bool:
     """Whether labels have one column per class, as the outputs."""
     return len(y_true.shape) == 2 and y_true.shape[-1] == y_pred.shape[-1] != 1
 
 
-def take_indices(metrics: Any) -> bool:
+def take_indices(metrics: Sequence[Any] | Mapping[str, Any]) -> bool:
     """Whether one of the metrics of `compile` compares class indices."""
     kinds = [type(metric) for metric in keras.tree.flatten(metrics)]
     ours = [kind for kind in kinds if kind.__module__.startswith("keras_bert_layers.") and kind is not OfClasses]
     return bool(ours) or any(kind.__name__.startswith("Sparse") for kind in kinds)
 
 
-def metrics_for(task: TextTask, losses: list[Any], metrics: Any) -> Any:
+def metrics_for(task: TextTask, losses: list[Any], metrics: Sequence[Any] | Mapping[str, Any]) -> Any:
     """Metrics of `compile`, in any structure, for a task whose outputs are logits: those with such a loss.
 
     Keras's metrics of probabilities, objects and names, get the probabilities of the logits, and one-hot labels where
@@ -143,7 +144,7 @@ def metrics_for(task: TextTask, losses: list[Any], metrics: Any) -> Any:
     return keras.tree.map_structure(lambda metric: _for_logits(type(task).__name__, metric, wrapper), metrics)
 
 
-def _for_logits(owner: str, metric: Any, wrapper: type[OfClasses] | None) -> Any:
+def _for_logits(owner: str, metric: str | keras.metrics.Metric, wrapper: type[OfClasses] | None) -> Any:
     """A metric, made or wrapped for logits; `wrapper` fits the labels, and None is for those of neither kind."""
     if isinstance(metric, str) and metric.lower() in ("accuracy", "acc"):
         # Keras would decide by the first batch: by the shape of labels and outputs, and with a threshold of 0.5.
@@ -179,7 +180,7 @@ def _for_logits(owner: str, metric: Any, wrapper: type[OfClasses] | None) -> Any
     raise ValueError(checks.message(owner, "metrics", "read logits, which are this model's outputs", metric, cure))
 
 
-def _name_in_keras(metric: Any) -> str | None:
+def _name_in_keras(metric: str | keras.metrics.Metric) -> str | None:
     """The class of Keras's, one of those above, that an object, a class, a function or a name stands for."""
     kind = type(metric) if isinstance(metric, keras.metrics.Metric) else metric
     name = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
@@ -188,7 +189,7 @@ def _name_in_keras(metric: Any) -> str | None:
     return _BY_NAME.get(name.replace("_", "").lower())
 
 
-def _config(metric: Any) -> dict[str, Any]:
+def _config(metric: str | keras.metrics.Metric) -> dict[str, Any]:
     return metric.get_config() if isinstance(metric, keras.metrics.Metric) else {}
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert_layers._internal.types import Outputs
+from keras_bert_layers._internal.types import Outputs, Tensor
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import fitting_width
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import stacked
 from keras_bert_layers.tasks.feeding.global_batches import num_parts
 
@@ -53,7 +54,7 @@ class Progress:
         """Called before each step."""
         self._callbacks.on_predict_batch_begin(self._num_steps)
 
-    def end_step(self, outputs: Any, share: float) -> None:
+    def end_step(self, outputs: Tensor, share: float) -> None:
         """Called after each step with its outputs, and the share of its block that it computed."""
         self._callbacks.on_predict_batch_end(self._num_steps, {"outputs": outputs})
         self._num_steps += 1
@@ -123,7 +124,7 @@ class LengthBatches:
         self,
         step: Callable[[dict[str, np.ndarray]], Any],
         ids: dict[str, Any],
-        preprocessor: Any,
+        preprocessor: TextLayer,
         *,
         finish: Callable[[dict[str, np.ndarray]], dict[str, Any]] | None = None,
         fill: float = 0,

@@ -239,6 +239,6 @@ def _rows_of_outputs(outputs: Outputs) -> Iterator[Any]:
     return (keras.tree.map_structure(operator.itemgetter(row), outputs) for row in range(size))
 
 
-def _without_rows(output: Any) -> np.ndarray:
+def _without_rows(output: Tensor) -> np.ndarray:
     """An array with the axes and dtype of an output, and without rows."""
     return np.zeros((0, *(size or 0 for size in output.shape[1:])), output.dtype)

@@ -86,7 +86,7 @@ class RDrop(_ChangedTraining):
             rule = "return the logits of classes, all in one output"
             raise ValueError(checks.message("RDrop", "model", rule, checks.Shown(type(model).__name__)))
 
-    def _divergence(self, first: Any, second: Tensor, counted: Any) -> Any:
+    def _divergence(self, first: Tensor, second: Tensor, counted: Any) -> Any:
         """The divergence in both directions; `counted` says which positions of a row count, None for one per row."""
         first, second = ops.cast(first, "float32"), ops.cast(second, "float32")
         probabilities, reduce = (ops.sigmoid, ops.mean) if self._is_binary else (ops.softmax, ops.sum)

@@ -123,7 +123,7 @@ class CombinedTasks(Task):
         return keras_models.with_quantized_layers(self, {"tasks": tasks, **others})
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> CombinedTasks:
+    def from_config(cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None) -> CombinedTasks:
         """New tasks with initial weights, equal where they were shared."""
         tasks = keras.saving.deserialize_keras_object(config["tasks"], custom_objects=custom_objects)
         lower = zip(*(_lower_layers(task, config["num_shared_blocks"]) for task in tasks.values()), strict=True)

@@ -39,7 +39,7 @@ class MaskedStates(keras.distillation.DistillationLoss):
     def __init__(self, index: int):
         self.index = index
 
-    def compute_loss(self, teacher_outputs: Any, student_outputs: Any, **_: Any) -> Any:
+    def compute_loss(self, teacher_outputs: Tensor, student_outputs: Tensor, **_: Any) -> Any:
         """The loss, a scalar."""
         difference = teacher_outputs[self.index] - student_outputs[self.index]
         return _mean(ops.mean(ops.square(difference), axis=(1, 3)), teacher_outputs[_MASK])
@@ -48,7 +48,7 @@ class MaskedStates(keras.distillation.DistillationLoss):
 class MaskedRelations(MaskedStates):
     """The divergence of relations `[B, layers, 3, heads, S, S]`, logarithms of probabilities, over real tokens."""
 
-    def compute_loss(self, teacher_outputs: Any, student_outputs: Any, **_: Any) -> Any:
+    def compute_loss(self, teacher_outputs: Tensor, student_outputs: Tensor, **_: Any) -> Any:
         """The loss, a scalar."""
         teacher = teacher_outputs[self.index]
         divergence = ops.sum(ops.exp(teacher) * (teacher - student_outputs[self.index]), axis=-1)
@@ -61,7 +61,7 @@ class SoftLabels(keras.distillation.DistillationLoss):
     def __init__(self, temperature: float, problem_type: str):
         self.temperature, self.problem_type = temperature, problem_type
 
-    def compute_loss(self, teacher_outputs: Any, student_outputs: Any, **_: Any) -> Any:
+    def compute_loss(self, teacher_outputs: Tensor, student_outputs: Tensor, **_: Any) -> Any:
         """The loss, a scalar."""
         teacher, student = teacher_outputs[_OUTPUTS], student_outputs[_OUTPUTS]
         if self.problem_type == "regression":
@@ -165,7 +165,9 @@ def distill(
             return distiller.fit(batches, epochs=epochs, shuffle=False, verbose=verbose, callbacks=callbacks)
 
 
-def _views(teacher: Any, student: Any, hidden_states: Layers | None, relations: Layers | None) -> list[keras.Model]:
+def _views(
+    teacher: keras.Model, student: keras.Model, hidden_states: Layers | None, relations: Layers | None
+) -> list[keras.Model]:
     """The student and the teacher as models from the same ids to what is compared."""
     sizes = [task.backbone.config for task in (student, teacher)]
     if hidden_states and sizes[0].hidden_dim != sizes[1].hidden_dim:
@@ -261,6 +263,6 @@ def _loss_of(task: Task) -> Any:
     return lambda y, y_pred: loss(task.label_kind.for_loss(y, y_pred, loss), y_pred)
 
 
-def _no_loss(y_true: Any, y_pred: Outputs) -> Any:
+def _no_loss(y_true: Tensor, y_pred: Outputs) -> Any:
     """What labels say of outputs that have none."""
     return ops.zeros(())

@@ -80,7 +80,7 @@ class Attribution:
 
 
 def attribute(
-    task: Any,
+    task: keras.Model,
     rows_of: RowsOf,
     texts: Strings,
     target: Tensor | None = None,
@@ -165,7 +165,7 @@ def special_ids(tokenizer: Tokenizer) -> list[int]:
     return [tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id]
 
 
-def _explained(task: Any, rows: Rows, fill: int, tolerance: float, max_steps: int) -> Iterator[Attribution]:
+def _explained(task: keras.Model, rows: Rows, fill: int, tolerance: float, max_steps: int) -> Iterator[Attribution]:
     """The attribution of each row, with twice the points as long as the error is too large."""
     tokenizer, spec = task.preprocessor.tokenizer, tf.TensorSpec([None, None], tf.int32)
     signature = (dict.fromkeys(IDS, spec), spec, spec, tf.TensorSpec([None, 3], tf.float32))
@@ -193,7 +193,7 @@ def _explained(task: Any, rows: Rows, fill: int, tolerance: float, max_steps: in
 # What a task explains, from columns of texts and a target for each row.
 
 
-def class_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
+def class_rows(task: keras.Model, columns: Any, wanted: list[Any]) -> Rows:
     """The rows of a classifier or a cross encoder."""
     _check_rows(task)
     look_for_cuts(task.pipeline, columns)
@@ -207,12 +207,12 @@ def class_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
         yield {name: values[row].numpy() for name, values in inputs.items()}, [index], names[index]
 
 
-def class_names(task: Any) -> list[str]:
+def class_names(task: keras.Model) -> list[str]:
     """A name for each logit of a classifier or a cross encoder."""
     return task.label_kind.answers if task.output.shape[-1] > 1 else ["score"]
 
 
-def span_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
+def span_rows(task: keras.Model, columns: Any, wanted: list[Any]) -> Rows:
     """The windows of a question answerer that hold the best spans."""
     windows = {name: np.asarray(values) for name, values in on_host(task.preprocessor, columns).items()}
     of_window = windows.pop("rows")
@@ -230,7 +230,7 @@ def span_rows(task: Any, columns: Any, wanted: list[Any]) -> Rows:
         yield one, [last, first], _part(columns[1][row], max(one["starts"][first], 0), max(one["ends"][last], 0))
 
 
-def tag_rows(task: Any, columns: Columns, wanted: list[Any]) -> Rows:
+def tag_rows(task: keras.Model, columns: Columns, wanted: list[Any]) -> Rows:
     """The windows of a token classifier in which words have most context."""
     pieces = on_host(task.pipeline.aligner().align_pieces, *task.pipeline.answer_columns(columns))
     places, word_ids, starts, ends = (part.numpy() for part in pieces[1:5])
@@ -272,7 +272,7 @@ def path(steps: int) -> np.ndarray:
 
 
 def integral(
-    task: TextTask, inputs: dict[str, Any], baseline_ids: Tensor, targets: Tensor, path: Any
+    task: TextTask, inputs: dict[str, Any], baseline_ids: Tensor, targets: Tensor, path: Tensor
 ) -> tuple[Any, Any]:
     """Integrated gradients of rows, a few points at a time, in TensorFlow's graph.
 
@@ -290,7 +290,7 @@ def integral(
     num_rows, length = tf.unstack(tf.shape(baseline_ids))
     at_once = tf.maximum(1, TOKENS_AT_ONCE // tf.maximum(1, num_rows * length))
 
-    def add(start: Tensor, scores: Tensor, differences: Any) -> tuple[Any, Any, Any]:
+    def add(start: Tensor, scores: Tensor, differences: Tensor) -> tuple[Any, Any, Any]:
         points = path[start : start + at_once]  # [P, 3]
         number = tf.shape(points)[0]
         rows = tf.nest.map_structure(lambda ids: tf.tile(ids, [number, 1]), (inputs, baseline_ids, targets))
@@ -304,7 +304,7 @@ def integral(
 
 
 def _at_points(
-    task: TextTask, shares: Any, inputs: dict[str, Any], baseline_ids: Tensor, targets: Tensor
+    task: TextTask, shares: Tensor, inputs: dict[str, Any], baseline_ids: Tensor, targets: Tensor
 ) -> tuple[Any, Any]:
     """Gradients times changes at points of paths, summed over H, float32 `[N, S]`; and the targets `[N]`."""
     found: list[Any] = []
@@ -363,7 +363,7 @@ def _check_rows(task: TextTask) -> None:
         raise ValueError(checks.message(type(task).__name__, "long_texts", rule, task.long_texts, cure))
 
 
-def _serve(task: Any, *texts: Any) -> dict[str, Any]:
+def _serve(task: keras.Model, *texts: Any) -> dict[str, Any]:
     tokenizer = task.preprocessor.tokenizer
     row = task.preprocessor.with_offsets(texts if len(texts) > 1 else texts[0], prompt=task.pipeline.prompt)
     inputs, ids = {name: row[name] for name in IDS}, row["token_ids"]

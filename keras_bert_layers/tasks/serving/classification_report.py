@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
@@ -13,6 +14,7 @@ from keras_bert_layers._internal.hints import check_scikit_learn
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Labels, Rows
 from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import check_takes_text
 from keras_bert_layers.tasks.feeding.cut_texts import num_special_tokens, token_counts
 from keras_bert_layers.tasks.labels.calibration import softmax
@@ -87,7 +89,9 @@ class ClassificationReport:
         return "\n".join([*lines, f"accuracy {self.accuracy:.3f} of {self.num_texts} texts; {cut}"])
 
 
-def report_of(classifier: Any, x: Rows, y: Labels, *, num_errors: int, batch_size: int | None) -> ClassificationReport:
+def report_of(
+    classifier: keras.Model, x: Rows, y: Labels, *, num_errors: int, batch_size: int | None
+) -> ClassificationReport:
     """The report of a `BertClassifier`; see its method `report`."""
     owner = type(classifier).__name__
     if classifier.problem_type != "single_label_classification":
@@ -134,7 +138,13 @@ def report_of(classifier: Any, x: Rows, y: Labels, *, num_errors: int, batch_siz
 
 
 def _error(
-    classifier: Any, columns: Sequence[Any], row: int, *, names: Sequence[str], label: int, probabilities: np.ndarray
+    classifier: keras.Model,
+    columns: Sequence[Any],
+    row: int,
+    *,
+    names: Sequence[str],
+    label: int,
+    probabilities: np.ndarray,
 ) -> ClassificationError:
     values = (column[row] for column in columns)
     texts = tuple(value.decode(errors="replace") if isinstance(value, bytes) else str(value) for value in values)
@@ -152,7 +162,7 @@ def _error(
     )
 
 
-def _occluded(classifier: Any, texts: Sequence[str], predicted: int) -> tuple[list[str], list[float]]:
+def _occluded(classifier: keras.Model, texts: Sequence[str], predicted: int) -> tuple[list[str], list[float]]:
     """The tokens of a text or a pair, and how much the probability of a class falls without each of them."""
     tokenizer = classifier.preprocessor.tokenizer
     inputs = classifier.preprocessor([texts[0]] if len(texts) == 1 else tuple([text] for text in texts))
@@ -169,7 +179,7 @@ def _occluded(classifier: Any, texts: Sequence[str], predicted: int) -> tuple[li
     return [tokenizer.id_to_token(int(token_id)) for token_id in ids], weights.tolist()
 
 
-def _share_cut(preprocessor: Any, columns: Sequence[Any]) -> float:
+def _share_cut(preprocessor: TextLayer, columns: Sequence[Any]) -> float:
     """The share of rows that have more tokens than the preprocessor keeps."""
     texts = tuple(tf.constant(list(column), tf.string) for column in columns)
     lengths = np.asarray(token_counts(preprocessor.tokenizer, texts))

@@ -19,6 +19,7 @@ from keras_bert_layers.export.signature import check_max_bytes, with_bound
 from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers.initializers import replaced_weights
 from keras_bert_layers.preprocessing.engines import engine
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.graphs.parts import backbones_of
 from keras_bert_layers.tasks.serving.signatures import requested_signatures
 
@@ -86,7 +87,7 @@ OTHER_COLUMNS = ("Who?", "Who?", "")
 
 
 def export_task(
-    task: Any,
+    task: keras.Model,
     filepath: str | PathLike[str],
     format: str,  # noqa: A002 - Keras's name
     *,
@@ -214,7 +215,7 @@ def _facts(task: TextTask, max_bytes: int | None) -> dict[str, Any]:
 _PARTS = ("backbone", "preprocessor", "document_backbone", "document_preprocessor", "tasks", "trainable", "dtype")
 
 
-def _preprocessing(preprocessor: Any, max_bytes: int | None) -> dict[str, Any]:
+def _preprocessing(preprocessor: TextLayer, max_bytes: int | None) -> dict[str, Any]:
     tokenizer = preprocessor.tokenizer.get_config()
     vocabulary = "".join(f"{token}\n" for token in tokenizer.pop("vocabulary"))
     options = {key: value for key, value in preprocessor.get_config().items() if key not in ("tokenizer", "dtype")}

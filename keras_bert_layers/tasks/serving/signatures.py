@@ -8,6 +8,7 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.shared_graphs import traced_once
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export.batching import refuse_foreign_padding
 from keras_bert_layers.export.text_task import TextTask
@@ -51,7 +52,7 @@ def signature_of_vectors(name: str, inputs: Inputs, model: keras.Model) -> Signa
     """
     run = functools.partial(traced_once, model, training=False)
 
-    def serve(texts: Any) -> dict[str, Any]:
+    def serve(texts: Tensor) -> dict[str, Any]:
         if not isinstance(inputs, FeatureInputs):
             return {"features": run(inputs.tokens(texts))}
         return inputs.serve(lambda ids: states_of_windows(run, ids, inputs.preprocessor, model.output), texts)

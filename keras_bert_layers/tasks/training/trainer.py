@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import keras
@@ -298,7 +298,7 @@ class Trainer:
                 task.optimizer.build(task.trainable_variables)
 
 
-def batch_of_one_device(strategy: tf.distribute.Strategy, iterator: Any) -> Any:
+def batch_of_one_device(strategy: tf.distribute.Strategy, iterator: Iterator[Any]) -> Any:
     """The part of the next batch that one device of a `tf.distribute` strategy gets."""
     local = strategy.experimental_local_results
     return keras.tree.map_structure(lambda leaf: local(leaf)[0], next(next(iter(iterator))[2]))

@@ -3,7 +3,7 @@
 import importlib.util
 import random
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class TrainingPlace(keras.layers.Layer):
         self._steps_per_epoch: int | None = None  # of an iterator that serves all epochs
         self.seed = self.num_epochs = self.epoch = self.step = 0
 
-    def save_own_variables(self, store: Any) -> None:
+    def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Called by Keras."""
         place = np.array([self.seed, self.num_epochs, self.epoch, self.step], np.int64)
         groups = {"place": [place], "dropout": self._dropout_states(), "metrics": self._task.value.metrics_variables}
@@ -52,7 +52,7 @@ class TrainingPlace(keras.layers.Layer):
             for index, value in enumerate(values):
                 store[f"{name}_{index:04}"] = keras.ops.convert_to_numpy(value)
 
-    def load_own_variables(self, store: Any) -> None:
+    def load_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Called by Keras; files without a place, such as older ones, leave this one unchanged."""
         read: dict[str, Values] = {"dropout": [], "metrics": []}
         for key in sorted(store.keys()):
