@@ -202,7 +202,7 @@ class Backup(keras.callbacks.Callback):
         self._is_terminated = False
         self._handler_before: Any = None  # of SIGTERM, while this callback takes it
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Called by Keras; resumes."""
         checks.instance(_BACKUP, "model", self.model, Task)
         _check_backend(_BACKUP, "Use `keras.callbacks.BackupAndRestore`.")
@@ -228,7 +228,7 @@ class Backup(keras.callbacks.Callback):
         if before is not None:
             signal.signal(signal.SIGTERM, before)
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Called by Keras."""
         self._num_since += 1
         self._num_steps += 1
@@ -238,12 +238,12 @@ class Backup(keras.callbacks.Callback):
         if isinstance(self.save_freq, int) and self._num_since >= self.save_freq:
             self._save()
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Called by Keras."""
         if self.save_freq == "epoch":
             self._save()
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Called by Keras."""
         self._take_no_signals()
         self._save()

@@ -48,17 +48,17 @@ def every_row(owner: str, rule: str, values: Any, is_right: Any, cure: str = "")
         raise ValueError(row_message(owner, rule, f"{values[row]} in row {row}", cure))
 
 
-def positive_integer(owner: str, argument: str, value: Any) -> int:
+def positive_integer(owner: str, argument: str, value: object) -> int:
     """`value` as an int of at least 1; TypeError or ValueError otherwise."""
     return integer(owner, argument, value, smallest=1)
 
 
-def whole_number(owner: str, argument: str, value: Any) -> int:
+def whole_number(owner: str, argument: str, value: object) -> int:
     """`value` as an int of at least 0; TypeError or ValueError otherwise."""
     return integer(owner, argument, value, smallest=0)
 
 
-def integer(owner: str, argument: str, value: Any, *, smallest: int, reason: str = "") -> int:
+def integer(owner: str, argument: str, value: object, *, smallest: int, reason: str = "") -> int:
     """`value` as an int of at least `smallest`, for the `reason` given; TypeError or ValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(message(owner, argument, "be an integer", value))
@@ -67,27 +67,27 @@ def integer(owner: str, argument: str, value: Any, *, smallest: int, reason: str
     return int(value)
 
 
-def optional(check: Callable[[str, str, Any], Value], owner: str, argument: str, value: Any) -> Value | None:
+def optional(check: Callable[[str, str, Any], Value], owner: str, argument: str, value: object) -> Value | None:
     """None, or `value` if it passes another check of this module."""
     return None if value is None else check(owner, argument, value)
 
 
-def fraction(owner: str, argument: str, value: Any) -> float:
+def fraction(owner: str, argument: str, value: object) -> float:
     """`value` as a float in [0, 1); TypeError or ValueError otherwise."""
     return _number(owner, argument, value, lambda number: 0 <= number < 1, "be at least 0 and less than 1")
 
 
-def share(owner: str, argument: str, value: Any) -> float:
+def share(owner: str, argument: str, value: object) -> float:
     """`value` as a float in [0, 1]; TypeError or ValueError otherwise."""
     return _number(owner, argument, value, lambda number: 0 <= number <= 1, "be at least 0 and at most 1")
 
 
-def positive_number(owner: str, argument: str, value: Any) -> float:
+def positive_number(owner: str, argument: str, value: object) -> float:
     """`value` as a float above 0; TypeError or ValueError otherwise."""
     return _number(owner, argument, value, lambda number: number > 0, "be greater than 0")
 
 
-def _number(owner: str, argument: str, value: Any, is_valid: Callable[[float], bool], rule: str) -> float:
+def _number(owner: str, argument: str, value: object, is_valid: Callable[[float], bool], rule: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(message(owner, argument, "be a number", value))
     try:
@@ -105,14 +105,14 @@ def length(owner: str, argument: str, values: Sized, count: int, *, rule: str, u
         raise ValueError(f"`{owner}`: `{argument}` must {rule}. Received: {len(values)} {unit}.")
 
 
-def one_of(owner: str, argument: str, value: Any, options: Collection[Any], cure: str = "") -> Any:
+def one_of(owner: str, argument: str, value: object, options: Collection[Any], cure: str = "") -> Any:
     """`value` if it is one of `options`; ValueError otherwise."""
     if value not in options:
         raise ValueError(message(owner, argument, f"be one of {list(options)}", value, cure))
     return value
 
 
-def instance(owner: str, argument: str, value: Any, kind: type[Class], cure: str = "") -> Class:
+def instance(owner: str, argument: str, value: object, kind: type[Class], cure: str = "") -> Class:
     """`value` if it is an instance of a class; TypeError otherwise."""
     if not isinstance(value, kind):
         name = "string" if kind is str else kind.__name__
@@ -120,7 +120,7 @@ def instance(owner: str, argument: str, value: Any, kind: type[Class], cure: str
     return value
 
 
-def ordered(owner: str, argument: str, values: Any) -> Any:
+def ordered(owner: str, argument: str, values: object) -> Any:
     """`values` if they have an order and are not the letters of one string; TypeError otherwise."""
     is_set = isinstance(values, set | frozenset)
     if is_set or isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
@@ -137,7 +137,7 @@ def divides(owner: str, argument: str, value: int, whole_name: str, whole: int) 
     return value
 
 
-def boolean(owner: str, argument: str, value: Any) -> bool:
+def boolean(owner: str, argument: str, value: object) -> bool:
     """`value` if it is True or False; TypeError otherwise."""
     if not isinstance(value, bool):
         raise TypeError(message(owner, argument, "be True or False", value))
@@ -166,7 +166,7 @@ def constructor_arguments(cls: type, instance: Any) -> dict[str, Any]:
     return {p.name: getattr(instance, p.name) for p in parameters if p.kind not in variable}
 
 
-def check_in_graph(values: Any, condition: tf.Tensor, message: list[Any]) -> Any:
+def check_in_graph(values: object, condition: tf.Tensor, message: list[Any]) -> Any:
     """Checks a condition in graph: returns the values, and raises when they are computed if it does not hold.
 
     Args:

@@ -8,14 +8,15 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import Ids
 
 
-def all_layers(model: Any) -> list[Any]:
+def all_layers(model: keras.Model) -> list[Any]:
     """A model or layer and all layers in it, as Keras counts and trains them."""
     return list(model._flatten_layers())
 
 
-def run_through_graph(model: Any, inputs: Any, **functions: Any) -> Any:
+def run_through_graph(model: keras.Model, inputs: Ids, **functions: Any) -> Any:
     """Keras's method of functional models, to be `_run_through_graph` of a subclass with a constructor of its own.
 
     `keras.models.clone_model` runs a model through its graph with other layers, and makes a plain functional model of
@@ -42,7 +43,7 @@ def run_through_graph(model: Any, inputs: Any, **functions: Any) -> Any:
     return model.output
 
 
-def _refuse_what_is_lost(model: Any, inputs: Any, operation_fn: Callable[..., Any], call_fn: Any) -> None:
+def _refuse_what_is_lost(model: keras.Model, inputs: Ids, operation_fn: Callable[..., Any], call_fn: Any) -> None:
     """ValueError where the arguments of `clone_model` ask for a model that a config does not describe."""
     histories = (getattr(tensor, "_keras_history", None) for tensor in keras.tree.flatten(inputs))
     is_on_inputs = all(
@@ -58,13 +59,13 @@ def _refuse_what_is_lost(model: Any, inputs: Any, operation_fn: Callable[..., An
     )
 
 
-def _is_same(layer: Any, other: Any) -> bool:
+def _is_same(layer: keras.layers.Layer, other: Any) -> bool:
     """Whether another layer is a new one with the same config."""
     is_input = isinstance(layer, keras.layers.InputLayer)
     return is_input or (other is not layer and type(other) is type(layer) and other.get_config() == layer.get_config())
 
 
-def rebuild(model: Any, config: Any, changed: Iterable[Any], rows: Callable[[np.ndarray], np.ndarray]) -> Any:
+def rebuild(model: keras.Model, config: Any, changed: Iterable[Any], rows: Callable[[np.ndarray], np.ndarray]) -> Any:
     """A new model of the same class and the same weights in the same order, except for those that change.
 
     Args:
@@ -122,7 +123,7 @@ def with_quantized_layers(model: keras.Model, config: dict[str, Any]) -> dict[st
     return {**config, _KEY: quantized} if quantized else config
 
 
-def made_quantized(model: Any, config: dict[str, Any]) -> Any:
+def made_quantized(model: keras.Model, config: dict[str, Any]) -> Any:
     """Quantizes a model with initial weights as `with_quantized_layers` described it."""
     layers = all_layers(model)
     for index, mode, layer_config in config.get(_KEY, ()):
@@ -136,7 +137,7 @@ def constructor_config(config: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in config.items() if key != _KEY}
 
 
-def _is_quantized(layer: Any) -> bool:
+def _is_quantized(layer: keras.layers.Layer) -> bool:
     return isinstance(layer, keras.layers.Dense) and layer.quantization_mode is not None
 
 

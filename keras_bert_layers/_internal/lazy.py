@@ -84,7 +84,7 @@ class _LazyPackage(ModuleType):
         # Without an object, as Python would add a second hint; its own does not reach notebooks.
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}.{hint}", name=name, obj=None)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Prevents that the import of a module hides the function of the same name in it."""
         if self._homes.get(name, self.__name__) == self.__name__ or not isinstance(value, ModuleType):
             super().__setattr__(name, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypedDict
 
 
 class Tensor(Protocol):
@@ -43,3 +43,13 @@ Columns: TypeAlias = Tensor | tuple[Tensor, ...]
 Rows: TypeAlias = Strings | tuple[Any, ...] | Ids | Iterable[Any]
 #: Labels or weights: a list, a column or a tensor, or several by name.
 Labels: TypeAlias = Sequence[Any] | Tensor | Mapping[str, Any]
+
+
+class LayerOptions(TypedDict, total=False):
+    """The arguments of every Keras layer."""
+
+    name: str | None
+    dtype: Any
+    trainable: bool
+    activity_regularizer: Any
+    autocast: bool

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.export.signature import TEXT_INPUTS
 
 try:
@@ -45,7 +46,7 @@ class _TextHandler(ModelHandler):
         self._max_step_bytes = checks.positive_integer(self._owner, "max_step_bytes", max_step_bytes)
         self._check_rows = checks.boolean(self._owner, "check_rows", check_rows)
 
-    def check_row(self, row: Any) -> Any:
+    def check_row(self, row: Tensor) -> Any:
         """A row, if the model can read it.
 
         Args:
@@ -112,7 +113,7 @@ class _TextHandler(ModelHandler):
         """Where Beam's counters are: rows, bytes and latency of batches, the time to load, the memory."""
         return "BeamML_KerasBertLayers"
 
-    def _texts(self, row: Any) -> Any:
+    def _texts(self, row: Tensor) -> Any:
         return (row,) if len(self._inputs) == 1 else row
 
 

@@ -27,7 +27,7 @@ def load_task(
     source: str | os.PathLike[str],
     task: str | None = None,
     *,
-    dtype: Any = None,
+    dtype: str | keras.DTypePolicy | None = None,
     strict: bool = False,
     **options: Any,
 ) -> keras.Model:
@@ -212,7 +212,9 @@ def _check_agreement(trained: TrainedHead, options: dict[str, Any]) -> None:
         raise ValueError(checks.message(OWNER, "pooling", rule, options["pooling"], cure))
 
 
-def _new_head(checkpoint: Checkpoint, task: str, dtype: Any, strict: bool, options: dict[str, Any]) -> Any:
+def _new_head(
+    checkpoint: Checkpoint, task: str, dtype: str | keras.DTypePolicy, strict: bool, options: dict[str, Any]
+) -> Any:
     """A task on the checkpoint's encoder, with a newly initialized head."""
     backbone = read_backbone(checkpoint, strict=strict, dtype=dtype)
     model = TASKS[task].task_class(backbone, **options)
@@ -224,7 +226,7 @@ def _new_head(checkpoint: Checkpoint, task: str, dtype: Any, strict: bool, optio
 
 
 def _trained_head(
-    checkpoint: Checkpoint, trained: TrainedHead, dtype: Any, strict: bool, options: dict[str, Any]
+    checkpoint: Checkpoint, trained: TrainedHead, dtype: str | keras.DTypePolicy, strict: bool, options: dict[str, Any]
 ) -> Any:
     """A task with the checkpoint's own head."""
 

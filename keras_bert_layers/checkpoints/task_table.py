@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+import keras
+
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.weights import table
 from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
@@ -41,7 +43,7 @@ class TaskRow:
         """The cell of a dialect; None where the dialect has no such task."""
         return getattr(self, layout.value)
 
-    def head_of(self, model: Any) -> tuple[WeightRow, ...]:
+    def head_of(self, model: keras.Model) -> tuple[WeightRow, ...]:
         """The head's rows for a model of this task."""
         head = self.head if getattr(model, "tie_weights", True) else table.untied(self.head)
         return table.head_rows(head, model.backbone.parts)
@@ -78,7 +80,7 @@ def one_output_heads(**options: Any) -> tuple[TrainedHead, TrainedHead]:
     return TASKS["classifier"].trained(problem_type="regression", **options), TASKS["cross_encoder"].trained(**options)
 
 
-def task_of(model: Any) -> TaskRow | None:
+def task_of(model: keras.Model) -> TaskRow | None:
     """The row of a model's class; None for anything that is not a task, such as a `BertBackbone`.
 
     Examples:

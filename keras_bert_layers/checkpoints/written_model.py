@@ -4,6 +4,8 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import keras
+
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.files.metadata import Metadata
@@ -12,6 +14,7 @@ from keras_bert_layers.checkpoints.weights.model_tensors import ModelTensors, we
 from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer, SpanPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 
 # Arguments of a tokenizer that only HuggingFace's files can state.
 _HUGGINGFACE_ONLY = ("added_tokens", "special_tokens")
@@ -34,7 +37,9 @@ class WrittenModel:
             parts that are not BERT's, nor for SentencePiece.
     """
 
-    def __init__(self, model: Any, layout: Layout, preprocessor: Any = None, *, owner: str, cure: str = ""):
+    def __init__(
+        self, model: keras.Model, layout: Layout, preprocessor: TextLayer | None = None, *, owner: str, cure: str = ""
+    ):
         self.task: TaskRow | None = task_of(model)
         # The model's class in the dialect; None for an encoder.
         self.counterpart: str | None = None if self.task is None else self.task.counterpart(layout)

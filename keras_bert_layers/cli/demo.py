@@ -16,8 +16,9 @@ import json
 import string
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs
+
+import keras
 
 from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli.local_server import Answer, serve_until_interrupted
@@ -61,7 +62,7 @@ class DemoPage:
         name: the model's name, for the title.
     """
 
-    def __init__(self, model: Any, *, name: str):
+    def __init__(self, model: keras.Model, *, name: str):
         self._model, self._title = model, f"{name}: {type(model).__name__}"
         self._inputs = input_axes(model)
 
@@ -130,7 +131,7 @@ def _title_of(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """A value of JSON in few characters; a dictionary as a table of its own, the largest first."""
     if isinstance(value, dict):
         rows = sorted(value.items(), key=lambda item: -item[1])

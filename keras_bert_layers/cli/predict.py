@@ -234,7 +234,7 @@ def _plain(value: Any) -> Any:
     return value.item()
 
 
-def _without_padding(value: Any) -> Any:
+def _without_padding(value: object) -> Any:
     """A list without the padding at its end, at every level."""
     if not isinstance(value, list):
         return value

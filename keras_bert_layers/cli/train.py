@@ -37,6 +37,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
+
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.checkpoints.checkpoint_error import first_names
@@ -128,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write(
-    model: Any, facts: dict[str, Any], found: Any, metrics: dict[str, float], arguments: argparse.Namespace
+    model: keras.Model, facts: dict[str, Any], found: object, metrics: dict[str, float], arguments: argparse.Namespace
 ) -> None:
     """Writes the directory, and reports."""
     with atomic_write(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
@@ -231,7 +233,9 @@ def _tag_names(tags: Sequence[str]) -> list[str]:
     return bio_tag_names(sorted({tag[2:] for tag in tags if tag != "O"}))
 
 
-def _fit(model: Any, training: TrainingRows, validation: TrainingRows, arguments: argparse.Namespace) -> dict[str, Any]:
+def _fit(
+    model: keras.Model, training: TrainingRows, validation: TrainingRows, arguments: argparse.Namespace
+) -> dict[str, Any]:
     """Trains with linear warm-up and decay; the history of losses and metrics."""
     import keras
 
@@ -270,7 +274,7 @@ def _report_epoch(num_epochs: int, num_steps: int) -> Callable[[int, dict[str, f
     return report_epoch
 
 
-def measured(model: Any, validation: TrainingRows, batch_size: int) -> dict[str, float]:
+def measured(model: keras.Model, validation: TrainingRows, batch_size: int) -> dict[str, float]:
     """Loss and metrics on the validation rows; of an answerer, exact match and F1 of its answers too."""
     from keras_bert_layers import BertQuestionAnswerer
     from keras_bert_layers.metrics import squad_scores
@@ -293,7 +297,7 @@ def _write_pictures(found: Any, history: dict[str, Any], folder: Path) -> list[s
     return str(found).splitlines()
 
 
-def report_of(model: Any, rows: TrainingRows) -> Any:
+def report_of(model: keras.Model, rows: TrainingRows) -> Any:
     """A classifier's report on rows; None, with a warning if scikit-learn is not installed, for any other model."""
     if getattr(model, "problem_type", None) != PROBLEM_TYPES["one"]:
         return None
@@ -358,7 +362,7 @@ def files_of_first(path: Path) -> Iterator[Path]:
         first_process_first(lambda: None)
 
 
-def export(model: Any, saved: Path, path: Path) -> None:
+def export(model: keras.Model, saved: Path, path: Path) -> None:
     """Writes a SavedModel: of a model, or on other backends than TensorFlow of what it was saved to."""
     import keras
 

@@ -25,6 +25,7 @@ from keras_bert_layers.cli.convert import check_destination, write
 from keras_bert_layers.cli.models import FLOAT_BYTES, LoadedModel, keras_file, load_model, source_of
 from keras_bert_layers.cli.terminal import quiet_start
 from keras_bert_layers.cli.text_rows import batches, check_file, rows_of_file
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 OWNER = "vocabulary"
 # The longest text that BERT's own tokenizers take.
@@ -126,7 +127,7 @@ def _lines(path: Path) -> Iterator[str]:
         yield row.texts[0]
 
 
-def _pieces_per_word(tokenizer: Any, path: Path) -> float:
+def _pieces_per_word(tokenizer: Tokenizer, path: Path) -> float:
     """The average number of tokens per word of a file."""
     import numpy as np
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.tag_scheme import tag_scheme
+from keras_bert_layers._internal.types import Tensor
 
 NO_NUMBER = -1
 
@@ -15,8 +16,8 @@ def decode_entities(
     texts: Any,
     tags: Any,
     *,
-    scores: Any,
-    starts: Any,
+    scores: Tensor,
+    starts: Tensor,
     ends: Any,
     tag_names: Sequence[str],
     scheme: str | None = None,
@@ -66,7 +67,7 @@ def decode_entities(
     entity = tf.cumsum(tf.cast(tf.boolean_mask(is_first, label >= 0), tf.int32)) - 1  # [words in entities]
     num_entities = tf.reduce_sum(tf.cast(is_first, tf.int32))
 
-    def of_words(values: Any, dtype: tf.DType) -> tf.Tensor:
+    def of_words(values: Tensor, dtype: tf.DType) -> tf.Tensor:
         return tf.boolean_mask(tf.convert_to_tensor(values, dtype), label >= 0)
 
     rows = tf.where(is_first)[:, 0]

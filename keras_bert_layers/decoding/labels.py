@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Tensor
 
 
-def decode_labels(logits: Any, class_names: Sequence[str]) -> dict[str, tf.Tensor]:
+def decode_labels(logits: Tensor, class_names: Sequence[str]) -> dict[str, tf.Tensor]:
     """The most probable class of each row, and the probabilities of all classes.
 
     Args:
@@ -35,7 +35,7 @@ def decode_labels(logits: Any, class_names: Sequence[str]) -> dict[str, tf.Tenso
 
 
 def decode_label_sets(
-    logits: Any, class_names: Sequence[str], *, threshold: float | Sequence[float] = 0.5
+    logits: Tensor, class_names: Sequence[str], *, threshold: float | Sequence[float] = 0.5
 ) -> dict[str, tf.Tensor]:
     """All classes of each row with a probability above a threshold, and the probabilities of all classes.
 
@@ -65,7 +65,7 @@ def decode_label_sets(
     return {"label": names[:, :widest], "probabilities": probabilities}
 
 
-def _checked(owner: str, logits: Any, class_names: Sequence[str]) -> tf.Tensor:
+def _checked(owner: str, logits: Tensor, class_names: Sequence[str]) -> tf.Tensor:
     """The logits in float32; ValueError unless there is one name for each column."""
     logits = tf.cast(logits, tf.float32)
     if logits.shape[-1] is not None:
@@ -74,7 +74,7 @@ def _checked(owner: str, logits: Any, class_names: Sequence[str]) -> tf.Tensor:
     return logits
 
 
-def decode_choices(logits: Any, choices: Any) -> dict[str, tf.Tensor]:
+def decode_choices(logits: Tensor, choices: Tensor) -> dict[str, tf.Tensor]:
     """The most probable choice of each row, and the probabilities of all choices.
 
     Empty strings are padding for rows with fewer choices, and are never chosen.

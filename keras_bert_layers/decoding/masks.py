@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Tensor
 
 
-def find_masks(token_ids: Any, mask_id: int) -> tuple[tf.Tensor, tf.Tensor]:
+def find_masks(token_ids: Tensor, mask_id: int) -> tuple[tf.Tensor, tf.Tensor]:
     """The positions of `[MASK]` in each row.
 
     Args:
@@ -33,7 +34,7 @@ def find_masks(token_ids: Any, mask_id: int) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def decode_masks(
-    logits: Any, columns: Any, vocabulary: Sequence[str], *, num_columns: Any, top_k: int
+    logits: Tensor, columns: Any, vocabulary: Sequence[str], *, num_columns: Any, top_k: int
 ) -> dict[str, tf.Tensor]:
     """The most probable tokens for each mask, best first.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Tensor
 
 
 def check_batches(saved: Any) -> None:
@@ -35,7 +36,7 @@ def _check_tensor(signature: str, tensor: str, shape: Any) -> None:
         )
 
 
-def refuse_foreign_padding(owner: str, token_ids: Any, padding_mask: Any) -> Any:
+def refuse_foreign_padding(owner: str, token_ids: Tensor, padding_mask: Tensor) -> Any:
     """Returns token ids unchanged, or raises an InvalidArgumentError in the graph if a server has padded them.
 
     With `pad_variable_length_inputs` TensorFlow Serving pads each tensor with its first element: the padding mask

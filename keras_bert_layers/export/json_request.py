@@ -200,7 +200,7 @@ def check_size(given: Mapping[str, np.ndarray]) -> None:
         raise RequestError(f"{rule}. Received: {longest}", code="too_long")
 
 
-def _array(name: str, value: Any, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
+def _array(name: str, value: object, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
     """One input. The value is opened level by level, as deep as the shape, and never deeper."""
     level: list[Any] = [value]
     sizes: list[int] = []

@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Strings
 
 # Some 15,000 English words. Docs: "Long texts" of the guide "Export and serve".
 DEFAULT_MAX_BYTES = 100_000
@@ -79,7 +80,7 @@ def _bytes_cut(texts: tf.Tensor, bounded: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(cut, axis=list(range(1, cut.shape.rank)))
 
 
-def bounded_texts(texts: Any, max_bytes: int) -> tf.Tensor:
+def bounded_texts(texts: Strings, max_bytes: int) -> tf.Tensor:
     """Cuts texts after the last whole character within their first `max_bytes` bytes, in the graph.
 
     Args:

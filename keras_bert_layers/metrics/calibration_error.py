@@ -8,6 +8,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.metrics.class_metrics import read_classes, row_weights
 
 
@@ -47,7 +48,12 @@ class CalibrationError(keras.metrics.Metric):
     """
 
     def __init__(
-        self, num_bins: int = 15, *, multi_label: bool = False, name: str = "calibration_error", dtype: Any = None
+        self,
+        num_bins: int = 15,
+        *,
+        multi_label: bool = False,
+        name: str = "calibration_error",
+        dtype: str | keras.DTypePolicy | None = None,
     ):
         super().__init__(name=name, dtype=dtype)
         self.num_bins = checks.positive_integer("CalibrationError", "num_bins", num_bins)
@@ -56,7 +62,7 @@ class CalibrationError(keras.metrics.Metric):
         self.probabilities = self.add_variable((num_bins,), "zeros", name="probabilities")
         self.right = self.add_variable((num_bins,), "zeros", name="right")
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any = None) -> None:
         """Adds a batch; see the class."""
         logits = ops.cast(y_pred, self.dtype)
         if len(logits.shape) != 2:

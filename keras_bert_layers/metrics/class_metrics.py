@@ -8,6 +8,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Tensor
 
 AVERAGES = ("binary", "macro", "micro", "weighted")
 
@@ -56,7 +57,7 @@ class F1Score(keras.metrics.Metric):
         *,
         multi_label: bool = False,
         name: str = "f1",
-        dtype: Any = None,
+        dtype: str | keras.DTypePolicy | None = None,
     ):
         super().__init__(name=name, dtype=dtype)
         self.num_classes = checks.integer("F1Score", "num_classes", num_classes, smallest=2)
@@ -69,7 +70,7 @@ class F1Score(keras.metrics.Metric):
         self.gold = self.add_variable((num_classes,), "zeros", name="gold")
         self.predicted = self.add_variable((num_classes,), "zeros", name="predicted")
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any = None) -> None:
         """Adds a batch; see the class."""
         true, predicted = self._indicators(y_true, y_pred)  # [B, C]
         weight = row_weights("F1Score", true[:, 0], sample_weight, self.dtype)[:, None]
@@ -77,7 +78,7 @@ class F1Score(keras.metrics.Metric):
         for count, marks in ((self.correct, true * predicted), (self.gold, true), (self.predicted, predicted)):
             count.assign_add(ops.sum(ops.where(weight == 0, 0.0, weight * marks), axis=0))
 
-    def _indicators(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    def _indicators(self, y_true: Tensor, y_pred: Tensor) -> tuple[Any, Any]:
         """0 and 1, one column for each class; NaN in rows with labels that are not classes."""
         if not self.multi_label:
             true, predicted, known = read_classes("F1Score", self.num_classes, y_true, y_pred)
@@ -144,12 +145,14 @@ class MatthewsCorrelation(keras.metrics.Metric):
         Gorodkin 2004, https://doi.org/10.1016/j.compbiolchem.2004.09.006; `sklearn.metrics.matthews_corrcoef`.
     """
 
-    def __init__(self, num_classes: int = 2, name: str = "matthews_correlation", *, dtype: Any = None):
+    def __init__(
+        self, num_classes: int = 2, name: str = "matthews_correlation", *, dtype: str | keras.DTypePolicy | None = None
+    ):
         super().__init__(name=name, dtype=dtype)
         self.num_classes = checks.integer("MatthewsCorrelation", "num_classes", num_classes, smallest=2)
         self.counts = self.add_variable((self.num_classes, self.num_classes), "zeros", name="counts")
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any = None) -> None:
         """Adds a batch; see the class."""
         true, predicted, known = read_classes("MatthewsCorrelation", self.num_classes, y_true, y_pred)
         weight = row_weights("MatthewsCorrelation", true, sample_weight, self.dtype)
@@ -207,19 +210,19 @@ def read_classes(owner: str, num_classes: int, y_true: Any, y_pred: Any) -> tupl
     return ops.where(known, y_true, 0), ops.where(known, y_pred, 0), known
 
 
-def row_weights(owner: str, rows: Any, sample_weight: Any, dtype: str) -> Any:
+def row_weights(owner: str, rows: Tensor, sample_weight: Any, dtype: str) -> Any:
     """One weight for each row of `rows`, `(batch,)`; ones if `sample_weight` is None."""
     if sample_weight is None:
         return ops.ones_like(rows, dtype=dtype)
     return read_column(owner, "sample_weight", ops.cast(sample_weight, dtype), "be (batch,) or (batch, 1)")
 
 
-def read_column(owner: str, argument: str, values: Any, rule: str) -> Any:
+def read_column(owner: str, argument: str, values: Tensor, rule: str) -> Any:
     """Values `(batch,)` or `(batch, 1)` as `(batch,)`; ValueError with the rule otherwise."""
     if not _is_column(values):
         raise ValueError(checks.message(owner, argument, rule, tuple(values.shape)))
     return ops.reshape(values, (-1,))
 
 
-def _is_column(values: Any) -> bool:
+def _is_column(values: Tensor) -> bool:
     return len(values.shape) == 1 or (len(values.shape) == 2 and values.shape[-1] in (None, 1))

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.metrics.class_metrics import read_column, row_weights
 
 # Rounding gives equal values a spread of up to this many units in the last place of their mean.
@@ -49,14 +50,14 @@ class PearsonCorrelation(keras.metrics.Metric):
         `scipy.stats.pearsonr`; Chan, Golub and LeVeque 1983, https://doi.org/10.1080/00031305.1983.10483115.
     """
 
-    def __init__(self, name: str = "pearson_correlation", *, dtype: Any = None):
+    def __init__(self, name: str = "pearson_correlation", *, dtype: str | keras.DTypePolicy | None = None):
         super().__init__(name=name, dtype=dtype)
         self.moments = self.add_variable((6,), "zeros", name="moments")
         # Subtracted from all batches. They are near the means, so that the remaining values are small.
         self.pivots = self.add_variable((2,), "zeros", name="pivots")
         self.num_replicas = self.add_variable((), "zeros", name="num_replicas")
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any = None) -> None:
         """Adds a batch; see the class."""
         true, predicted, weight = _read_pairs("PearsonCorrelation", y_true, y_pred, sample_weight, self.dtype)
         means = _moments(true, predicted, weight)[1:3]
@@ -107,7 +108,13 @@ class SpearmanCorrelation(keras.metrics.Metric):
         `scipy.stats.spearmanr`.
     """
 
-    def __init__(self, capacity: int = 10_000, name: str = "spearman_correlation", *, dtype: Any = None):
+    def __init__(
+        self,
+        capacity: int = 10_000,
+        name: str = "spearman_correlation",
+        *,
+        dtype: str | keras.DTypePolicy | None = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.capacity = checks.positive_integer("SpearmanCorrelation", "capacity", capacity)
         # One more position, for rows that are ignored.
@@ -116,7 +123,7 @@ class SpearmanCorrelation(keras.metrics.Metric):
         self.num_rows = self.add_variable((), "zeros", name="num_rows")
         self.num_replicas = self.add_variable((), "zeros", name="num_replicas")
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any = None) -> None:
         """Adds a batch; see the class."""
         true, predicted, weight = _read_pairs("SpearmanCorrelation", y_true, y_pred, sample_weight, self.dtype)
         kept = ops.cast(weight != 0, "int32")
@@ -143,7 +150,7 @@ class SpearmanCorrelation(keras.metrics.Metric):
         return {**super().get_config(), "capacity": self.capacity}
 
 
-def _read_pairs(owner: str, y_true: Any, y_pred: Any, sample_weight: Any, dtype: str) -> tuple[Any, Any, Any]:
+def _read_pairs(owner: str, y_true: Tensor, y_pred: Tensor, sample_weight: Any, dtype: str) -> tuple[Any, Any, Any]:
     """Both columns and the weights, `(batch,)`; the columns are 0 where the weight is 0."""
     rule = "be one value per row, (batch,) or (batch, 1)"
     true = read_column(owner, "y_true", ops.cast(y_true, dtype), rule)
@@ -152,7 +159,7 @@ def _read_pairs(owner: str, y_true: Any, y_pred: Any, sample_weight: Any, dtype:
     return ops.where(weight != 0, true, 0.0), ops.where(weight != 0, predicted, 0.0), weight
 
 
-def _moments(first: Any, second: Any, weight: Any) -> Any:
+def _moments(first: Tensor, second: Tensor, weight: Tensor) -> Any:
     """The sum of weights, both means, and the weighted sums of squares and products around them: `(6,)`."""
     total = ops.sum(weight)
     means, centred = [], []
@@ -165,7 +172,7 @@ def _moments(first: Any, second: Any, weight: Any) -> Any:
     return ops.stack([total, *means, *(ops.sum(weight * centred[i] * centred[j]) for i, j in products)])
 
 
-def _merge(one: Any, other: Any) -> Any:
+def _merge(one: Any, other: keras.metrics.Metric) -> Any:
     """Merges the moments of two collections.
 
     References:
@@ -194,7 +201,7 @@ def _correlation(found: Any, pivots: Any = 0.0) -> Any:
     return ops.where(ops.any(constant), float("nan"), ops.clip(value, -1.0, 1.0))
 
 
-def _ranks(values: Any, real: Any) -> Any:
+def _ranks(values: Tensor, real: Tensor) -> Any:
     """The rank of each value, from 1; equal values share the mean of their ranks; 0 where `real` is False."""
     ordered = ops.sort(ops.where(real, values, float("inf")))
     first, after = (ops.cast(ops.searchsorted(ordered, values, side=side), values.dtype) for side in ("left", "right"))

@@ -12,6 +12,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.tag_scheme import TagScheme, check_tag_names, tag_scheme
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.metrics.token_metrics import IGNORED
 
 
@@ -51,7 +52,14 @@ class EntityF1(keras.metrics.Metric):
         Tjong Kim Sang and De Meulder 2003, https://aclanthology.org/W03-0419; `seqeval.metrics.f1_score`.
     """
 
-    def __init__(self, tag_names: Sequence[str], name: str = "f1", *, scheme: str | None = None, dtype: Any = None):
+    def __init__(
+        self,
+        tag_names: Sequence[str],
+        name: str = "f1",
+        *,
+        scheme: str | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.tag_names = check_tag_names("EntityF1", tag_names)
         self.scheme = scheme
@@ -79,7 +87,7 @@ class EntityF1(keras.metrics.Metric):
         self._add(self.gold, gold_breaks & (gold_types > 0), known)
         self._add(self.predicted, breaks & (types > 0), known)
 
-    def _read(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    def _read(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor) -> tuple[Any, Any, Any]:
         """Ids of both sides, int32 `(batch, sequence)`, and whether each position counts."""
         y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
         num_tags = len(self.tag_names)
@@ -100,7 +108,7 @@ class EntityF1(keras.metrics.Metric):
     def _is_known(self, ids: Any) -> Any:
         return (ids >= 0) & (ids < len(self.tag_names))
 
-    def _mark(self, ids: Any, counted: Any, order: Any) -> tuple[Any, Any]:
+    def _mark(self, ids: Any, counted: Tensor, order: Any) -> tuple[Any, Any]:
         """Whether there is a break before each position, and its type, 0 for "O"; with one position after the row."""
         outside = len(self.tag_names)
         ids = ops.where(counted & self._is_known(ids), ids, outside)

@@ -141,7 +141,7 @@ def _read(owner: str, answers: Any, gold_answers: Any) -> tuple[list[str], list[
     return texts, golds
 
 
-def _text(owner: str, argument: str, value: Any) -> str:
+def _text(owner: str, argument: str, value: object) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", errors="replace")
     return checks.instance(owner, argument, value, str)

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Tensor
 
 IGNORED = -100
 
@@ -39,10 +40,10 @@ class MaskedAccuracy(keras.metrics.Mean):
         0.5
     """
 
-    def __init__(self, name: str = "accuracy", *, dtype: Any = None):
+    def __init__(self, name: str = "accuracy", *, dtype: str | keras.DTypePolicy | None = None):
         super().__init__(name=name, dtype=dtype)
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any = None) -> None:
         """Adds a batch; see the class."""
         y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
         is_logits, num_classes = len(y_pred.shape) == len(y_true.shape) + 1, None
@@ -87,10 +88,10 @@ class Perplexity(keras.metrics.Mean):
         `keras_hub.metrics.Perplexity` with `from_logits=True`.
     """
 
-    def __init__(self, name: str = "perplexity", *, dtype: Any = None):
+    def __init__(self, name: str = "perplexity", *, dtype: str | keras.DTypePolicy | None = None):
         super().__init__(name=name, dtype=dtype)
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any = None) -> None:
         """Adds a batch; see the class."""
         y_true, logits = ops.convert_to_tensor(y_true), ops.cast(y_pred, self.dtype)
         if len(logits.shape) != len(y_true.shape) + 1:

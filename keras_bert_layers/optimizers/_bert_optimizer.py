@@ -12,6 +12,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.keras_models import Untracked
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Tensor
 
 # Searched in a weight's path, such as "encoder_block_0/attention/output/bias". On BERT they find the weights that
 # Google's "LayerNorm", "layer_norm" and "bias" find.
@@ -44,7 +45,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         own = {"exclude_from_weight_decay": list(self._excluded_from_weight_decay)}
         return {**super().get_config(), **own, "rate_factors": self._rate_factors.value}
 
-    def build(self, variables: Any) -> None:
+    def build(self, variables: Sequence[Tensor]) -> None:
         """Makes the moments and the norm, and finds the weights that do not decay."""
         if self.built:
             return
@@ -60,12 +61,12 @@ class BertOptimizer(keras.optimizers.Optimizer):
         found = (v for v in variables if any(re.search(one, getattr(v, "path", v.name)) for one in expressions))
         return {self._var_key(variable) for variable in found}
 
-    def _rate_of(self, variable: Any, learning_rate: Any) -> Any:
+    def _rate_of(self, variable: Tensor, learning_rate: float | keras.optimizers.schedules.LearningRateSchedule) -> Any:
         """The learning rate of one weight."""
         factor = self._factors.value.get(self._var_key(variable))
         return learning_rate if factor is None else learning_rate * factor
 
-    def _use_weight_decay(self, variable: Any) -> bool:
+    def _use_weight_decay(self, variable: Tensor) -> bool:
         return self._var_key(variable) not in self._undecayed and super()._use_weight_decay(variable)
 
     def _get_current_learning_rate(self) -> Any:
@@ -75,10 +76,10 @@ class BertOptimizer(keras.optimizers.Optimizer):
             return rate(self.iterations)
         return super()._get_current_learning_rate()
 
-    def _apply_weight_decay(self, variables: Any) -> None:
+    def _apply_weight_decay(self, variables: Sequence[Tensor]) -> None:
         """Does nothing: `update_step` decays the weight. Keras 3.15 on PyTorch refuses a model where none decays."""
 
-    def _move_moments(self, gradient: Any, variable: Any) -> tuple[Any, Any]:
+    def _move_moments(self, gradient: Tensor, variable: Tensor) -> tuple[Any, Any]:
         """Updates Adam's two moments of a weight, and returns them."""
         index, gradient = self._get_variable_index(variable), ops.cast(gradient, variable.dtype)
         first = self.beta_1 * self._momentums[index] + (1 - self.beta_1) * gradient
@@ -87,12 +88,12 @@ class BertOptimizer(keras.optimizers.Optimizer):
         self.assign(self._velocities[index], second)
         return first, second
 
-    def _decay(self, variable: Any, learning_rate: Any) -> None:
+    def _decay(self, variable: Tensor, learning_rate: float | keras.optimizers.schedules.LearningRateSchedule) -> None:
         if self.weight_decay is not None and self._use_weight_decay(variable):
             rate = ops.cast(learning_rate, variable.dtype)
             self.assign_sub(variable, variable * (rate * self.weight_decay))
 
-    def _clip_gradients(self, gradients: Any) -> Any:
+    def _clip_gradients(self, gradients: Sequence[Tensor]) -> Any:
         gradients = self._summed(gradients)
         norm = _global_norm(gradients)
         self.gradient_norm.assign(norm)
@@ -101,7 +102,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         scale = self.global_clipnorm / ops.maximum(norm, self.global_clipnorm)
         return [gradient * ops.cast(scale, gradient.dtype) for gradient in gradients]
 
-    def _summed(self, gradients: Any) -> Any:
+    def _summed(self, gradients: Sequence[Tensor]) -> Any:
         if keras.backend.backend() != "tensorflow":
             return gradients
         # Under `tf.distribute`, Keras clips the gradients of each replica and adds them up afterwards; the clipped norm
@@ -114,7 +115,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
         return list(grads_and_vars)  # `_summed` has added them up
 
 
-def _global_norm(gradients: Any) -> Any:
+def _global_norm(gradients: Sequence[Tensor]) -> Any:
     if keras.backend.backend() == "tensorflow":  # one operation per gradient
         return tf.sqrt(2.0 * tf.add_n([tf.nn.l2_loss(tf.cast(gradient, "float32")) for gradient in gradients]))
     return ops.sqrt(sum(ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in gradients))
@@ -134,7 +135,11 @@ def checked_expressions(argument: str, values: Sequence[str]) -> list[str]:
 
 
 def settings(
-    learning_rate: Any, weight_decay: float, clip_norm: float | None, excluded: Sequence[str], num_batches: int
+    learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
+    weight_decay: float,
+    clip_norm: float | None,
+    excluded: Sequence[str],
+    num_batches: int,
 ) -> dict[str, Any]:
     """The constructor arguments that the functions of this package share."""
     num_batches = checks.positive_integer("optimizers", "gradient_accumulation_steps", num_batches)
@@ -148,11 +153,11 @@ def settings(
 
 
 def fused_adam(
-    optimizer: Any,
-    gradient: Any,
+    optimizer: keras.optimizers.Optimizer,
+    gradient: Tensor,
     variable: Any,
     *,
-    learning_rate: Any,
+    learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
     epsilon: Any,
     powers: tuple[Any, Any] | None = None,
 ) -> None:

@@ -11,11 +11,12 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.keras_models import Untracked
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.optimizers._bert_optimizer import UNDECAYED, BertOptimizer, fused_adam, settings
 
 
 def adamw(
-    learning_rate: Any = 5e-5,
+    learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 5e-5,
     *,
     weight_decay: float = 0.01,
     clip_norm: float | None = 1.0,
@@ -59,7 +60,7 @@ def adamw(
     return BertAdamW(epsilon=1e-8, rate_factors=rate_factors, **shared)
 
 
-def layer_wise_rates(model: Any, decay: float = 0.9) -> dict[str, float]:
+def layer_wise_rates(model: keras.Model, decay: float = 0.9) -> dict[str, float]:
     """The factors of layer-wise learning rates, for `adamw(rate_factors=...)`: lower blocks learn more slowly.
 
     The head has the full rate, block `i` of `L` the factor `decay ** (L - i)`, and the embedding `decay ** (L + 1)`.
@@ -92,7 +93,7 @@ def layer_wise_rates(model: Any, decay: float = 0.9) -> dict[str, float]:
 
 
 def google_adamw(
-    learning_rate: Any = 5e-5,
+    learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 5e-5,
     *,
     weight_decay: float = 0.01,
     clip_norm: float | None = 1.0,
@@ -147,7 +148,7 @@ class BertAdamW(BertOptimizer, keras.optimizers.AdamW):
         super().__init__(*args, **kwargs)
         self._steps_before: Any = Untracked({})
 
-    def restart(self, variables: Any) -> None:
+    def restart(self, variables: Sequence[Tensor]) -> None:
         """Counts the steps of some weights from here on, for bias correction; functions traced before do not."""
         for variable in variables:
             index = self._get_variable_index(variable)
@@ -155,7 +156,9 @@ class BertAdamW(BertOptimizer, keras.optimizers.AdamW):
                 moments.assign(ops.zeros_like(moments))
             self._steps_before.value[self._var_key(variable)] = int(self.iterations)
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+    def update_step(
+        self, gradient: Tensor, variable: Tensor, learning_rate: float | keras.optimizers.schedules.LearningRateSchedule
+    ) -> None:
         """Updates one weight and its moments."""
         learning_rate = self._rate_of(variable, learning_rate)
         self._decay(variable, learning_rate)
@@ -185,7 +188,9 @@ class GoogleAdamW(BertOptimizer, keras.optimizers.AdamW):
         if self.amsgrad:
             raise ValueError(checks.message("GoogleAdamW", "amsgrad", "be False", True))
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+    def update_step(
+        self, gradient: Tensor, variable: Tensor, learning_rate: float | keras.optimizers.schedules.LearningRateSchedule
+    ) -> None:
         """Updates one weight and its moments."""
         learning_rate = self._rate_of(variable, learning_rate)
         self._decay(variable, learning_rate)  # Google adds the decay to the change, which does not depend on it

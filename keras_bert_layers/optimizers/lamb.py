@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.optimizers._bert_optimizer import UNDECAYED, BertOptimizer, checked_expressions, settings
 
 
@@ -23,14 +24,16 @@ class BertLamb(BertOptimizer, keras.optimizers.Lamb):
         """Every constructor argument."""
         return {**super().get_config(), "exclude_from_layer_adaptation": list(self._excluded_from_layer_adaptation)}
 
-    def build(self, variables: Any) -> None:
+    def build(self, variables: Sequence[Tensor]) -> None:
         """Makes the moments, and finds the weights that are left out."""
         if self.built:
             return
         super().build(variables)
         self._unadapted = self._found(self._excluded_from_layer_adaptation, variables)
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+    def update_step(
+        self, gradient: Tensor, variable: Tensor, learning_rate: float | keras.optimizers.schedules.LearningRateSchedule
+    ) -> None:
         """Updates one weight and its moments."""
         dtype, weight = variable.dtype, ops.convert_to_tensor(variable)
         first, second = self._move_moments(gradient, variable)
@@ -45,7 +48,7 @@ class BertLamb(BertOptimizer, keras.optimizers.Lamb):
         self.assign_sub(variable, rate * change)
 
 
-def _trust_ratio(weight: Any, change: Any) -> Any:
+def _trust_ratio(weight: Tensor, change: Any) -> Any:
     """The norm of a weight over the norm of its change, or 1 where one of them is 0."""
     weight_norm, change_norm = (ops.sqrt(ops.sum(ops.square(ops.cast(one, "float32")))) for one in (weight, change))
     is_defined = ops.logical_and(weight_norm > 0, change_norm > 0)
@@ -53,7 +56,7 @@ def _trust_ratio(weight: Any, change: Any) -> Any:
 
 
 def lamb(
-    learning_rate: Any = 1e-3,
+    learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 1e-3,
     *,
     weight_decay: float = 0.01,
     clip_norm: float | None = 1.0,

@@ -1,6 +1,7 @@
 """`LearningRateFinder`: a learning rate range test, as a callback."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -81,7 +82,7 @@ class LearningRateFinder(keras.callbacks.Callback):
             )
         return self.rates[int(np.argmin(self.smoothed))] / 10
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Copies the weights and the optimizer's state, to restore them at the end."""
         optimizer = self.model.optimizer
         if isinstance(optimizer.get_config()["learning_rate"], dict):
@@ -93,7 +94,7 @@ class LearningRateFinder(keras.callbacks.Callback):
         self.rates, self.losses = [], []
         self._before = [(variable, variable.numpy()) for variable in (*self.model.weights, *optimizer.variables)]
 
-    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Sets the rate of the step."""
         self._synchronize()
         share = len(self.rates) / (self.num_steps - 1)
@@ -101,7 +102,7 @@ class LearningRateFinder(keras.callbacks.Callback):
         self.model.optimizer.learning_rate = self.rates[-1]
         self.model.reset_metrics()  # so that the loss is that of this step alone
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Notes the loss, and stops after the last step or if the loss diverges."""
         loss = float((logs or {})["loss"])
         if math.isfinite(loss):
@@ -113,7 +114,7 @@ class LearningRateFinder(keras.callbacks.Callback):
         if has_diverged or len(self.rates) == self.num_steps:
             self.model.stop_training = True
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Restores the weights and the optimizer."""
         self._synchronize()
         for variable, value in self._before:

@@ -11,6 +11,7 @@ from keras.optimizers.schedules import LearningRateSchedule
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Tensor
 
 
 @register
@@ -100,7 +101,7 @@ class WarmupLinearDecay(LearningRateSchedule):
         warmed_up = step / max(self.num_warmup_steps, 1)
         return self.peak * ops.maximum(ops.where(step < self.num_warmup_steps, warmed_up, self._decayed(step)), 0.0)
 
-    def _decayed(self, step: Any) -> Any:
+    def _decayed(self, step: Tensor | int) -> Any:
         """The share of the peak that is left after the warm-up; negative after the last step."""
         return (self.num_steps - step) / (self.num_steps - self.num_warmup_steps)
 
@@ -136,7 +137,7 @@ class GoogleWarmupLinearDecay(WarmupLinearDecay):
         `create_optimizer` in google-research/bert `optimization.py`.
     """
 
-    def _decayed(self, step: Any) -> Any:
+    def _decayed(self, step: Tensor | int) -> Any:
         return 1 - step / self.num_steps
 
 

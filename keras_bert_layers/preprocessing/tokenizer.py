@@ -9,6 +9,7 @@ from typing import Any, Self
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Strings, Tensor
 from keras_bert_layers.preprocessing.tokens.token_ids import TokenIds
 from keras_bert_layers.preprocessing.tokens.tokens import ragged_tokens, tokens_of
 
@@ -56,7 +57,7 @@ class Tokenizer(ABC):
         with tf.init_scope(), tf.device("CPU:0"):
             self._tokens = tf.constant(ids.tokens)
 
-    def tokenize(self, text: Any) -> tf.RaggedTensor | tf.Tensor:
+    def tokenize(self, text: Strings) -> tf.RaggedTensor | tf.Tensor:
         """The ids of each text.
 
         Args:
@@ -71,11 +72,11 @@ class Tokenizer(ABC):
         """
         return ragged_tokens(self._encoder.encode, text, type(self).__name__)[0]
 
-    def __call__(self, text: Any) -> tf.RaggedTensor | tf.Tensor:
+    def __call__(self, text: Strings) -> tf.RaggedTensor | tf.Tensor:
         """The ids of each text, as `tokenize`."""
         return self.tokenize(text)
 
-    def tokenize_with_offsets(self, text: Any) -> tuple[tf.RaggedTensor | tf.Tensor, ...]:
+    def tokenize_with_offsets(self, text: Strings) -> tuple[tf.RaggedTensor | tf.Tensor, ...]:
         """The ids of each text, and the byte offsets of each token.
 
         Offsets count the bytes of the original text, before any character is replaced or dropped, so `text[start:end]`
@@ -92,7 +93,7 @@ class Tokenizer(ABC):
         """
         return ragged_tokens(self._encoder.encode, text, type(self).__name__, with_offsets=True)
 
-    def detokenize(self, ids: Any) -> tf.Tensor | tf.RaggedTensor:
+    def detokenize(self, ids: Tensor) -> tf.Tensor | tf.RaggedTensor:
         """Text from ids: joins pieces to words, puts a space between words, and leaves out padding.
 
         Args:
@@ -152,7 +153,7 @@ class Tokenizer(ABC):
         return type(self).from_config, (self.get_config(),)
 
 
-def check_is_tokenizer(owner: str, tokenizer: Any) -> None:
+def check_is_tokenizer(owner: str, tokenizer: Tokenizer) -> None:
     """Raises TypeError if `tokenizer` is not a tokenizer of this package."""
     if not isinstance(tokenizer, Tokenizer):
         cure = "Make one with `BertTokenizer(vocabulary)` or `load_tokenizer(source)`."

@@ -7,10 +7,9 @@ import keras
 
 from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.keras_models import all_layers
-from keras_bert_layers.tasks.task import Task
 
 
-def arguments(task: Task) -> dict[str, Any]:
+def arguments(task: keras.Model) -> dict[str, Any]:
     """Every constructor argument of a task, serialized, from the attribute of its name.
 
     The fields of a `Masking` are arguments of their own, as the constructor takes them as keywords.
@@ -32,7 +31,7 @@ def deserialized(config: dict[str, Any], custom_objects: Mapping[str, Any]) -> d
     }
 
 
-def with_training_state(task: Task, config: dict[str, Any]) -> dict[str, Any]:
+def with_training_state(task: keras.Model, config: dict[str, Any]) -> dict[str, Any]:
     """A compile config with two more facts: whether the optimizer has state yet, and which layers are frozen.
 
     They are stored beside the optimizer's own keys, where Keras ignores them: `keras.models.clone_model` hands this
@@ -47,7 +46,7 @@ def with_training_state(task: Task, config: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
-def compile_as_saved(task: Task, config: dict[str, Any]) -> None:
+def compile_as_saved(task: keras.Model, config: dict[str, Any]) -> None:
     """Compiles a task by what `with_training_state` returned."""
     optimizer = config.get("optimizer") or {}
     frozen = set(optimizer.get("frozen_layers", ()))

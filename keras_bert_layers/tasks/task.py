@@ -27,7 +27,7 @@ from keras_bert_layers.tasks.prediction import Predictor
 from keras_bert_layers.tasks.serving import answers
 from keras_bert_layers.tasks.serving.export import export_task
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
-from keras_bert_layers.tasks.training.trainer import Trainer, batch_of_one_device
+from keras_bert_layers.tasks.training.trainer import Trainer, data_to_build_with
 from keras_bert_layers.tasks.training.training_place import TrainingPlace
 
 
@@ -41,8 +41,7 @@ class Task(keras.Model):
     Args:
         backbone: a `BertBackbone`, or a `StaticBackbone`.
         pipeline: how the task reads data, and turns outputs into rows again.
-        outputs: the functional model's.
-        inputs: the functional model's; the backbone's if None.
+        outputs, inputs: the functional model's; its inputs are the backbone's if None.
         parts: models over ids that are parts of this one, by name; see `part`.
         name: the model's name.
     """
@@ -171,9 +170,7 @@ class Task(keras.Model):
         return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
 
     @on_real_rows
-    def compute_metrics(
-        self, x: Ids, y: Outputs, y_pred: Outputs, sample_weight: Outputs | None = None
-    ) -> dict[str, Any]:
+    def compute_metrics(self, x: Ids, y: Outputs, y_pred: Outputs, sample_weight: Any = None) -> dict[str, Any]:
         """Updates the metrics of a step, as `keras.Model.compute_metrics`."""
         self.trainer.add_tokens(x)
         return super().compute_metrics(x, y, y_pred, sample_weight)
@@ -204,18 +201,16 @@ class Task(keras.Model):
         With `keras.callbacks.BackupAndRestore`, a training that was interrupted resumes identically.
 
         Args:
-            x: with a preprocessor, a list, array or tensor of strings `(rows,)`; a tuple of two of them for pairs; or
-                a batched `tf.data.Dataset` of `(text, y)`; a generator or a `keras.utils.PyDataset` of such batches; or
-                a table of the library `datasets`, with columns named as `text_inputs` (for words `"tokens"`) and
-                `"label"`. `BertPretrainer` and `BertMaskedLM` take a `data.RowSource` too. Without a preprocessor, or
-                if it holds `"token_ids"`, what Keras takes.
+            x: with a preprocessor, a list, array or tensor of strings `(rows,)`; a tuple of two of them for pairs; a
+                `tf.data.Dataset`, a generator or a `keras.utils.PyDataset` of batches `(text, y)`; a table of the
+                library `datasets`, with columns named as `text_inputs` (for words `"tokens"`) and `"label"`; for
+                pretraining a `data.RowSource` too. Without a preprocessor, or with `"token_ids"`, what Keras takes.
             y: one label per text; None if `x` is a dataset.
             batch_size: texts per step, 32 if None; None if `x` is a dataset.
             validation_split: the share of the last rows to validate on, in [0, 1), without `validation_data`.
             validation_data: `(x, y)`, `(x, y, sample_weight)` or a dataset, like the above.
             class_weight: how much the loss of each class counts; a classifier takes class names too.
-            initial_epoch: the epoch to begin with, counted from 0. If the task was loaded from a file that was saved
-                after as many epochs, that training resumes.
+            initial_epoch: the epoch to begin with, from 0; of a task saved after as many epochs, that training resumes.
             steps_per_epoch: steps per epoch; texts then repeat as often as needed.
             group_by_length: whether texts of similar length are trained on together, which takes less padding: the
                 shuffled texts of 50 steps are sorted and cut into batches, and these are shuffled. Not for a dataset.
@@ -413,11 +408,7 @@ class Task(keras.Model):
         return keras_models.run_through_graph(self, inputs, **functions)
 
     def _maybe_symbolic_build(self, iterator: Iterator[Any] | None = None, data_batch: Any = None) -> None:
-        # Under `tf.distribute`, Keras would add the parts of all devices, which fails if they are unequal.
-        if iterator is not None and self._distribute_strategy is not None:
-            data_batch = batch_of_one_device(self._distribute_strategy, iterator)
-            iterator = None
-        super()._maybe_symbolic_build(iterator, data_batch)
+        super()._maybe_symbolic_build(*data_to_build_with(self._distribute_strategy, iterator, data_batch))
 
     def quantize(self, mode: str | None = None, config: Any = None, **options: Any) -> None:
         """Quantizes the dense layers, as `keras.Model.quantize`, to "int8", "int4" or "float8"."""

@@ -8,8 +8,10 @@ import numpy as np
 from keras import ops
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 
 _IDS = ("token_ids", "segment_ids")
 
@@ -29,7 +31,7 @@ class Tokens:
     segments: np.ndarray
 
 
-def parts_of(owner: str, model: Any, preprocessor: Any) -> tuple[BertBackbone, BertPreprocessor]:
+def parts_of(owner: str, model: keras.Model, preprocessor: TextLayer | None) -> tuple[BertBackbone, BertPreprocessor]:
     """The backbone of a model, and a preprocessor that adds no padding.
 
     Args:
@@ -52,7 +54,7 @@ def parts_of(owner: str, model: Any, preprocessor: Any) -> tuple[BertBackbone, B
     return backbone, BertPreprocessor(tokenizer, max_length=longest)
 
 
-def tokens_of(owner: str, preprocessor: BertPreprocessor, text: Any, text_pair: Any = None) -> Tokens:
+def tokens_of(owner: str, preprocessor: BertPreprocessor, text: Strings, text_pair: Any = None) -> Tokens:
     """The tokens of a text or a pair; TypeError for what is not a string."""
     texts = {"text": text} if text_pair is None else {"text": text, "text_pair": text_pair}
     for argument, value in texts.items():
@@ -63,14 +65,14 @@ def tokens_of(owner: str, preprocessor: BertPreprocessor, text: Any, text_pair: 
 
 
 def read(
-    owner: str, model: Any, text: Any, text_pair: Any = None, preprocessor: Any = None
+    owner: str, model: keras.Model, text: Strings, text_pair: Any = None, preprocessor: TextLayer | None = None
 ) -> tuple[BertBackbone, Tokens]:
     """The backbone of a model, and the tokens of a text or a pair; raises what `parts_of` and `tokens_of` raise."""
     backbone, preprocessor = parts_of(owner, model, preprocessor)
     return backbone, tokens_of(owner, preprocessor, text, text_pair)
 
 
-def check_index(owner: str, argument: str, value: Any, count: int) -> int:
+def check_index(owner: str, argument: str, value: object, count: int) -> int:
     """`value` as an index below `count`; a negative one counts from the end. ValueError or TypeError otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(checks.message(owner, argument, "be an integer", value))
@@ -97,5 +99,5 @@ def run(backbone: BertBackbone, tokens: Tokens) -> tuple[list[np.ndarray], np.nd
     return states, np.stack(scores)
 
 
-def _as_array(tensor: Any) -> np.ndarray:
+def _as_array(tensor: Tensor) -> np.ndarray:
     return keras.ops.convert_to_numpy(ops.cast(tensor, "float32"))[0]

@@ -2,11 +2,11 @@
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
 
 import keras
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.layers import TransformerEncoderBlock
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization.picture import Picture
@@ -64,7 +64,7 @@ class Architecture(Picture):
         [('embedding', 1), ('encoder_block_0', 3), ('pooler', 1)]
     """
 
-    def __init__(self, model: Any, *, title: str = "", note: str = ""):
+    def __init__(self, model: keras.Model, *, title: str = "", note: str = ""):
         if not isinstance(model, keras.Model) or not hasattr(model, "output"):
             rule = "be a BertBackbone, a task or another functional Keras model"
             raise TypeError(checks.message(type(self).__name__, "model", rule, model))
@@ -79,7 +79,7 @@ class Architecture(Picture):
         return [html.table(caption, ["layer", "class", "output", "weights"], rows)]
 
 
-def _parts(model: Any, depth: int) -> list[Part]:
+def _parts(model: keras.Model, depth: int) -> list[Part]:
     """The rows of a model; those of a nested model follow its own."""
     found: list[Part] = []
     layers = [layer for layer in model.layers if depth == 0 or not isinstance(layer, keras.layers.InputLayer)]
@@ -107,7 +107,7 @@ def _block_parts(block: TransformerEncoderBlock, depth: int) -> list[Part]:
     return [Part(part.name, type(part).__name__, shape, part.count_params(), depth) for part in parts]
 
 
-def _shape(output: Any) -> str:
+def _shape(output: Tensor) -> str:
     """The shape of an output, or of the first of several."""
     first = keras.tree.flatten(output)[0]
     sizes = [name if size is None else str(size) for size, name in zip(first.shape, _AXES, strict=False)]

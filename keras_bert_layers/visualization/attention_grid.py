@@ -6,10 +6,12 @@ import base64
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
+import keras
 import numpy as np
 
+from keras_bert_layers._internal.types import Tensor
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._reading import read, run
@@ -54,7 +56,7 @@ class AttentionGrid(Picture):
         and the entropy of heads; Vig and Belinkov 2019, arXiv:1906.04284, section 4.2, distances.
     """
 
-    def __init__(self, tokens: Sequence[str], weights: Any, *, title: str = "All heads", note: str = ""):
+    def __init__(self, tokens: Sequence[str], weights: Tensor, *, title: str = "All heads", note: str = ""):
         super().__init__(title=title, note=note or _NOTE)
         self.tokens = list(tokens)
         self.weights = check_weights(type(self).__name__, self.tokens, weights, num_axes=4)
@@ -66,7 +68,7 @@ class AttentionGrid(Picture):
 
     @classmethod
     def from_model(
-        cls, model: Any, text: str, text_pair: str | None = None, *, preprocessor: Any = None
+        cls, model: keras.Model, text: str, text_pair: str | None = None, *, preprocessor: TextLayer | None = None
     ) -> AttentionGrid:
         """Computes the attention of all heads of a model for a text.
 

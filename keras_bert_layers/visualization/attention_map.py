@@ -1,11 +1,14 @@
 """`AttentionMap`: the attention of one head as a table of shares, and the base of pictures of one head."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import Tensor
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._reading import check_index, read, run
@@ -17,7 +20,7 @@ class OneHead(Picture):
 
     _note: ClassVar[str]
 
-    def __init__(self, tokens: Sequence[str], weights: Any, *, title: str = "Attention", note: str = ""):
+    def __init__(self, tokens: Sequence[str], weights: Tensor, *, title: str = "Attention", note: str = ""):
         super().__init__(title=title, note=note or self._note)
         self.tokens = list(tokens)
         self.weights = check_weights(type(self).__name__, self.tokens, weights)
@@ -25,13 +28,13 @@ class OneHead(Picture):
     @classmethod
     def from_model(
         cls,
-        model: Any,
+        model: keras.Model,
         text: str,
         text_pair: str | None = None,
         *,
         layer: int = 0,
         head: int | None = None,
-        preprocessor: Any = None,
+        preprocessor: TextLayer | None = None,
     ) -> Self:
         """Computes the attention of a model's head for a text.
 
@@ -56,7 +59,7 @@ class OneHead(Picture):
         return cls(tokens.names, weights, title=f"Attention, layer {layer}, {name}")
 
 
-def check_weights(owner: str, tokens: list[str], weights: Any, num_axes: int = 2) -> np.ndarray:
+def check_weights(owner: str, tokens: list[str], weights: Tensor, num_axes: int = 2) -> np.ndarray:
     """`weights` as float32 with `num_axes` axes, the last two for the tokens; ValueError otherwise."""
     weights = np.asarray(weights, np.float32)
     if weights.ndim != num_axes or weights.shape[-2:] != (len(tokens), len(tokens)) or not tokens:

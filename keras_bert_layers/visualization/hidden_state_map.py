@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import Tensor
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._reading import check_index, parts_of, run, tokens_of
@@ -61,7 +63,7 @@ class HiddenStateMap(Picture):
     def __init__(
         self,
         labels: Sequence[str],
-        vectors: Any,
+        vectors: Tensor,
         *,
         groups: Sequence[str] | None = None,
         num_labels: int | None = None,
@@ -83,7 +85,13 @@ class HiddenStateMap(Picture):
 
     @classmethod
     def from_model(
-        cls, model: Any, texts: Sequence[str], *, layer: int = -1, points: str = "texts", preprocessor: Any = None
+        cls,
+        model: keras.Model,
+        texts: Sequence[str],
+        *,
+        layer: int = -1,
+        points: str = "texts",
+        preprocessor: TextLayer | None = None,
     ) -> HiddenStateMap:
         """Computes the hidden states of a model for texts.
 

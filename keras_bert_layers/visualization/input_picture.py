@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._reading import read
 from keras_bert_layers.visualization.picture import Picture
@@ -65,7 +67,7 @@ class InputPicture(Picture):
 
     @classmethod
     def from_model(
-        cls, model: Any, text: str, text_pair: str | None = None, *, preprocessor: Any = None
+        cls, model: keras.Model, text: str, text_pair: str | None = None, *, preprocessor: TextLayer | None = None
     ) -> InputPicture:
         """Looks up the input of a model for a text or a pair.
 

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import Labels, Rows, Tensor
 from keras_bert_layers.tasks import BertClassifier
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization.picture import Picture
@@ -42,7 +43,7 @@ class ReliabilityDiagram(Picture):
 
     def __init__(
         self,
-        probabilities: Any,
+        probabilities: Tensor,
         right: Any,
         *,
         num_bins: int = 10,
@@ -65,7 +66,7 @@ class ReliabilityDiagram(Picture):
         super().__init__(title=title, note=found if note is None else note)
 
     @classmethod
-    def from_model(cls, model: BertClassifier, x: Any, labels: Any, **options: Any) -> ReliabilityDiagram:
+    def from_model(cls, model: BertClassifier, x: Rows, labels: Labels, **options: Any) -> ReliabilityDiagram:
         """The diagram of a classifier with one or several labels per text.
 
         Args:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks import Features
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
@@ -76,7 +78,13 @@ class WordSenses(Picture):
 
     @classmethod
     def from_model(
-        cls, model: Any, word: str, sentences: Sequence[str], *, senses: Any = None, preprocessor: Any = None
+        cls,
+        model: keras.Model,
+        word: str,
+        sentences: Sequence[str],
+        *,
+        senses: Any = None,
+        preprocessor: TextLayer | None = None,
     ) -> WordSenses:
         """Computes the hidden states of a word in each sentence, the mean of its pieces if it has several.
 

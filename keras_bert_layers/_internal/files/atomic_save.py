@@ -114,14 +114,14 @@ def _empty(index: Path, owner: str) -> None:
 
 
 def save(
-    model: Any, filepath: str | PathLike[str], overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
+    model: keras.Model, filepath: str | PathLike[str], overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
 ) -> None:
     """Writes a `.keras` file, as `keras.Model.save`; a file there is replaced when the new one is complete."""
     atomic_save(model, partial(keras.Model.save, model), filepath, overwrite=overwrite, zipped=zipped, **kwargs)
 
 
 def save_weights(
-    model: Any, filepath: str | PathLike[str], overwrite: bool = True, max_shard_size: float | None = None
+    model: keras.Model, filepath: str | PathLike[str], overwrite: bool = True, max_shard_size: float | None = None
 ) -> None:
     """Writes the weights, as `keras.Model.save_weights`; what is there is replaced when the new is complete.
 
@@ -132,7 +132,7 @@ def save_weights(
 
 
 def atomic_save(
-    model: Any, save: Callable[..., None], filepath: str | PathLike[str], *, overwrite: bool, **options: Any
+    model: keras.Model, save: Callable[..., None], filepath: str | PathLike[str], *, overwrite: bool, **options: Any
 ) -> None:
     """Calls Keras's `save` or `save_weights`; the new file is read back, then it replaces the one at `filepath`.
 
@@ -174,7 +174,7 @@ def atomic_save(
             save_checked(unfinished)
 
 
-def _sizes(model: Any) -> list[int]:
+def _sizes(model: keras.Model) -> list[int]:
     """The bytes of each variable of a model and its optimizer, at most."""
     optimizer = getattr(model, "optimizer", None)
     variables = [*model.variables, *(optimizer.variables if optimizer is not None else ())]

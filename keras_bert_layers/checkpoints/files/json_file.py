@@ -71,28 +71,28 @@ def read_json_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def check_integer(path: Path, key: str, value: Any, *, least: int) -> int:
+def check_integer(path: Path, key: str, value: object, *, least: int) -> int:
     """The value of a key, if it is an integer of at least `least`; CheckpointError otherwise."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise CheckpointError(f"{path}: `{key}` must be an integer of at least {least}. Received: {value!r}.")
     return value
 
 
-def check_boolean(path: Path, key: str, value: Any) -> bool:
+def check_boolean(path: Path, key: str, value: object) -> bool:
     """The value of a key, if it is true or false; CheckpointError otherwise."""
     if not isinstance(value, bool):
         raise CheckpointError(f"{path}: `{key}` must be true or false. Received: {value!r}.")
     return value
 
 
-def check_object(path: Path, key: str, value: Any) -> dict[str, Any]:
+def check_object(path: Path, key: str, value: object) -> dict[str, Any]:
     """The value of a key, if it is a JSON object; CheckpointError otherwise."""
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: `{key}` must be a JSON object. Received: {shown(value)}.")
     return value
 
 
-def check_one_of(path: Path, key: str, value: Any, allowed: Sequence[Any], cure: str = "") -> Any:
+def check_one_of(path: Path, key: str, value: object, allowed: Sequence[Any], cure: str = "") -> Any:
     """The value of a key, if it is one of the allowed ones; CheckpointError otherwise. True is not 1 here."""
     if not any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in allowed):
         rule = repr(allowed[0]) if len(allowed) == 1 else f"one of {list(allowed)}"
@@ -107,7 +107,7 @@ def check_known(path: Path, values: Mapping[str, Any], known: Collection[str]) -
             raise CheckpointError(f"{path}: `{key}` must be a known key. Received: {key}={shown(value)}.")
 
 
-def is_file_name(value: Any) -> bool:
+def is_file_name(value: object) -> bool:
     """Whether a value is "" or a valid file name without folders, so that it cannot lead out of the directory."""
     if not isinstance(value, str) or len(value.encode(errors="replace")) > _MAX_NAME_BYTES:
         return False
@@ -119,13 +119,13 @@ def optional_json(path: Path) -> dict[str, Any]:
     return read_json_object(path) if path.is_file() else {}
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Writes a value as UTF-8 JSON, indented by two spaces, with a newline at the end."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     path.write_bytes(f"{text}\n".encode())
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Returns the `repr` of a value from a file, shortened if it is long.
 
     Examples:
@@ -137,7 +137,7 @@ def shown(value: Any) -> str:
     return _shown.repr(value)
 
 
-def _is_deep(value: Any) -> bool:
+def _is_deep(value: object) -> bool:
     level = [value]
     for _ in range(MAX_JSON_DEPTH):
         inner = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]

@@ -10,6 +10,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, first_names
 from keras_bert_layers.checkpoints.files.tensor_file import DAMAGED_CURE, TensorInfo, check_not_pointer, stored_dtype
 
@@ -97,7 +98,7 @@ def _entries(content: Mapping[Any, Any], path: str, others: tuple[str, ...]) -> 
             yield from _entries(value, f"{path}/{name}".lstrip("/"), (*others, *siblings))
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: object) -> bool:
     return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
@@ -135,7 +136,7 @@ class TorchFile:
         return self._tensors[name].detach().float().numpy()
 
 
-def _info(tensor: Any) -> TensorInfo:
+def _info(tensor: Tensor) -> TensorInfo:
     dtype = str(tensor.dtype).removeprefix("torch.")
     return TensorInfo(_DTYPES.get(dtype, dtype), tuple(tensor.shape))
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import keras
+
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.metadata import KEY, OPTIONS
@@ -23,7 +25,10 @@ CHECKPOINT = "bert_model.ckpt"
 
 
 def save_google(
-    model: Any, directory: str | os.PathLike[str], *, preprocessor: BertPreprocessor | SpanPreprocessor | None = None
+    model: keras.Model,
+    directory: str | os.PathLike[str],
+    *,
+    preprocessor: BertPreprocessor | SpanPreprocessor | None = None,
 ) -> Path:
     """Writes a model as a checkpoint that the programs of google-research/bert read.
 

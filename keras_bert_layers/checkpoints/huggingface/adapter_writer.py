@@ -4,7 +4,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+
+import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.files.json_file import write_json
@@ -31,7 +32,9 @@ _TASK_TYPES: dict[str | None, str | None] = {
 }
 
 
-def save_peft(model: Any, directory: str | os.PathLike[str], *, base: str | os.PathLike[str] | None = None) -> Path:
+def save_peft(
+    model: keras.Model, directory: str | os.PathLike[str], *, base: str | os.PathLike[str] | None = None
+) -> Path:
     """Writes what LoRA learned, and the head, as an adapter directory of PEFT.
 
     The directory holds `adapter_config.json` and `adapter_model.safetensors` (float32): the matrices A and B of every

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
+
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.tag_scheme import tag_scheme
 from keras_bert_layers.backbone import BertBackbone
@@ -147,7 +149,7 @@ def _labels(names: Sequence[str]) -> dict[str, Any]:
 
 
 def save_huggingface(
-    model: Any,
+    model: keras.Model,
     directory: str | os.PathLike[str],
     *,
     preprocessor: BertPreprocessor | SpanPreprocessor | None = None,
@@ -249,7 +251,7 @@ def _config_values(written: WrittenModel, form: HuggingFaceForm) -> dict[str, An
     }
 
 
-def _write_onnx(folder: Path, model: Any) -> None:
+def _write_onnx(folder: Path, model: keras.Model) -> None:
     """Writes the ONNX files of ids, with weights of 32 and of 8 bits; a backbone's gives one vector per text."""
     folder.mkdir()
     task = BertSentenceEncoder(model) if isinstance(model, BertBackbone) else model
@@ -257,7 +259,7 @@ def _write_onnx(folder: Path, model: Any) -> None:
         write_onnx_of_ids(folder / name, task, dtype=dtype)
 
 
-def _max_length(model: Any, preprocessor: Any) -> int:
+def _max_length(model: keras.Model, preprocessor: Any) -> int:
     """The maximum length; for a dual encoder the larger of the two."""
     other = getattr(model, "document_preprocessor", None)
     if other is not None and other.max_length != preprocessor.max_length:

@@ -45,7 +45,7 @@ _BACKBONE_TASKS = ["MaskedLM", "TextClassifier", "TextEmbedder"]
 
 
 def save_kerashub(
-    model: Any, directory: str | os.PathLike[str], *, preprocessor: BertPreprocessor | None = None
+    model: keras.Model, directory: str | os.PathLike[str], *, preprocessor: BertPreprocessor | None = None
 ) -> Path:
     """Writes a model into a new directory that KerasHub's `from_preset` reads.
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import keras
+
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
 from keras_bert_layers.checkpoints.files import json_file
@@ -92,12 +94,12 @@ def _check_labels(root: Path, options: Mapping[str, Any]) -> None:
             )
 
 
-def config_entry(model: Any) -> dict[str, str]:
+def config_entry(model: keras.Model) -> dict[str, str]:
     """The value of `sentence_transformers` in the `config.json` of a `BertCrossEncoder`."""
     return {"activation_fn": written_activation(model.activation)}
 
 
-def write_cross_encoder(directory: Path, model: Any) -> None:
+def write_cross_encoder(directory: Path, model: keras.Model) -> None:
     """Writes the files that hold the prompts of a `BertCrossEncoder`; none if it has no prompts.
 
     References:

@@ -192,7 +192,7 @@ def _check_names(path: Path) -> None:
             json_file.check_one_of(path, key, values[key], ("sentence_embedding",))
 
 
-def read_activation(path: Path, key: str, value: Any) -> str:
+def read_activation(path: Path, key: str, value: object) -> str:
     """Our name of an activation; CheckpointError, with the value, for one that is not implemented.
 
     Args:

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import keras
+
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.safetensors_file import write_safetensors
@@ -20,7 +22,7 @@ from keras_bert_layers.checkpoints.written_model import WrittenModel
 _MODULE = "sentence_transformers.models"
 
 
-def checked_projections(owner: str, model: Any) -> list[tuple[int, str]]:
+def checked_projections(owner: str, model: keras.Model) -> list[tuple[int, str]]:
     """Width and activation of each dense layer of a model; ValueError if torch has no class for an activation."""
     widths, activations = getattr(model, "projection_dim", None), getattr(model, "projection_activation", None)
     widths = () if widths is None else (widths,) if isinstance(widths, int) else widths
@@ -30,7 +32,7 @@ def checked_projections(owner: str, model: Any) -> list[tuple[int, str]]:
     return list(zip(widths, activations, strict=True))
 
 
-def write_sentence_transformers(directory: Path, model: Any, *, max_length: int | None) -> None:
+def write_sentence_transformers(directory: Path, model: keras.Model, *, max_length: int | None) -> None:
     """Writes the modules after the encoder: pooling, the dense layers, normalization.
 
     Args:
@@ -82,7 +84,7 @@ def _pooling(poolings: tuple[str, ...], width: int) -> dict[str, Any]:
     return {"word_embedding_dimension": width, **flags, "include_prompt": True}
 
 
-def _write_dense(folder: Path, model: Any, index: int, widths: dict[str, int], activation: str) -> None:
+def _write_dense(folder: Path, model: keras.Model, index: int, widths: dict[str, int], activation: str) -> None:
     folder.mkdir()
     values = {**widths, "bias": True, "activation_function": written_activation(activation)}
     write_json(folder / "config.json", values)

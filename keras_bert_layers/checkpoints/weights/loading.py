@@ -3,8 +3,9 @@
 import itertools
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import keras
 import numpy as np
 
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
@@ -30,7 +31,7 @@ class _Match(NamedTuple):
 
 
 def load_weights(
-    model: Any,
+    model: keras.Model,
     rows: Sequence[WeightRow],
     checkpoint: Checkpoint,
     tensors: TensorFile,
@@ -205,7 +206,7 @@ def _check_tensor(match: _Match, shape: tuple[int, ...], tensors: TensorFile, ch
     stored_dtype(checkpoint, match.name, dtype)
 
 
-def _assign(variable: Any, parts: Sequence[_Match], tensors: TensorFile, checkpoint: Checkpoint) -> None:
+def _assign(variable: keras.Variable, parts: Sequence[_Match], tensors: TensorFile, checkpoint: Checkpoint) -> None:
     """Assigns one weight from its tensor, or from its three."""
     value = aligned_zeros(tuple(variable.shape))
     for match in parts:
@@ -225,7 +226,7 @@ def _read(match: _Match, shape: tuple[int, ...], tensors: TensorFile, checkpoint
     return match.stored.transform.to_ours(array, shape)
 
 
-def _initialize(variable: Any, initializer_range: float) -> None:
+def _initialize(variable: keras.Variable, initializer_range: float) -> None:
     """Initializes a weight that was created without values."""
     is_kernel = len(variable.shape) > 1
     variable.assign(truncated_normal(initializer_range)(variable.shape) if is_kernel else np.zeros(variable.shape))

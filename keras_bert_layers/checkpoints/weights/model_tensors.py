@@ -39,7 +39,7 @@ class ModelTensors:
 
     def __init__(
         self,
-        model: Any,
+        model: keras.Model,
         rows: Sequence[WeightRow],
         layout: Layout,
         *,
@@ -79,7 +79,7 @@ class ModelTensors:
         return self._last[1]
 
 
-def weights_by_row(model: Any, rows: Sequence[WeightRow], *, all_weights: bool = True) -> dict[str, Any]:
+def weights_by_row(model: keras.Model, rows: Sequence[WeightRow], *, all_weights: bool = True) -> dict[str, Any]:
     """Our path in the table -> the model's variable.
 
     Args:

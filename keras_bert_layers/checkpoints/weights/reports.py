@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
@@ -89,12 +90,12 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def remember_report(model: Any, report: LoadReport) -> None:
+def remember_report(model: keras.Model, report: LoadReport) -> None:
     """Keeps the report for `load_report`, for as long as the model lives."""
     _reports[model] = report
 
 
-def load_report(model: Any) -> LoadReport:
+def load_report(model: keras.Model) -> LoadReport:
     """Returns the report of the checkpoint that a model was loaded from.
 
     Args:

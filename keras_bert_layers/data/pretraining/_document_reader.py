@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import Strings
 from keras_bert_layers.data.text_file import GZIP_MAGIC, RowError, check_utf8, open_bytes
 
 TEXT, JSON, PARQUET = "text", "json", "parquet"
@@ -239,7 +240,7 @@ def _parquet_document(row: int, value: Any, field: str) -> Found:
         return Found(row, 0, [], error)
 
 
-def _checked_lines(text: Any, field: str) -> list[str]:
+def _checked_lines(text: Strings, field: str) -> list[str]:
     """The lines of a document that are not blank."""
     if not isinstance(text, str):
         raise RowError(f"{field!r} must be a string. Received: {text!r:.60}.")

@@ -41,7 +41,7 @@ class RowSource(Protocol):
     #: The number of rows in each of these epochs; None if it is not known.
     num_rows: tuple[int, ...] | None
 
-    def dataset(self, epoch: Any) -> Any:
+    def dataset(self, epoch: int) -> Any:
         """The rows of an epoch.
 
         Args:
@@ -73,7 +73,7 @@ def records_of_blocks(blocks: Callable[[int], Blocks], rule: RowRule, epoch: Any
 
 
 # Not inside of `records_of_blocks`: AutoGraph warns of a function that holds a generator.
-def _blocks_in_bytes(blocks: Callable[[int], Blocks], names: tuple[str, ...], epoch: Any) -> Iterator[dict[str, Any]]:
+def _blocks_in_bytes(blocks: Callable[[int], Blocks], names: tuple[str, ...], epoch: int) -> Iterator[dict[str, Any]]:
     for rows, numbers in blocks(int(epoch)):
         contents = [array.astype("<i4").tobytes() for array in (rows.token_ids, rows.segment_ids, rows.text_numbers)]
         bounds = list(itertools.pairwise((4 * rows.bounds).tolist()))

@@ -118,7 +118,7 @@ class TextCorpus:
         if seed > LARGEST_SEED:
             raise ValueError(checks.message(OWNER, "seed", "be at most 2**63 - 1", seed))
 
-    def dataset(self, epoch: Any) -> tf.data.Dataset:
+    def dataset(self, epoch: int) -> tf.data.Dataset:
         """The rows of an epoch.
 
         Args:
@@ -134,7 +134,7 @@ class TextCorpus:
         """
         return self.records(epoch).map(rows_of_bytes)
 
-    def records(self, epoch: Any) -> tf.data.Dataset:
+    def records(self, epoch: int) -> tf.data.Dataset:
         """The rows of `dataset` in bytes; `rows_of_records` takes one or a batch of them."""
         return records_of_blocks(self._blocks, self.rule, epoch)
 

@@ -35,11 +35,11 @@ _REMAKE = "Write the shards again, to a new directory."
 _REMOVE = "Remove it, and call `write_shards` again."
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _has_settings(value: Any) -> bool:
+def _has_settings(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("settings"), dict)
 
 
@@ -125,7 +125,7 @@ class TokenShards:
             _path(self.directory, self.manifest, shard).name: shard["sha256"] for shard in self.manifest["shards"]
         }
 
-    def dataset(self, epoch: Any) -> tf.data.Dataset:
+    def dataset(self, epoch: int) -> tf.data.Dataset:
         """The rows of an epoch.
 
         Args:
@@ -141,7 +141,7 @@ class TokenShards:
         # Not in parallel: that takes more time than parsing a row.
         return self.records(epoch).map(self.rows_of_records)
 
-    def records(self, epoch: Any) -> tf.data.Dataset:
+    def records(self, epoch: int) -> tf.data.Dataset:
         """The rows of `dataset` as they are in the files, strings; `rows_of_records` takes one or a batch of them."""
         paths = tf.constant([self._paths(duplicate) for duplicate in range(self.num_duplicates)])
         paths = paths[tf.cast(epoch, tf.int64) % self.num_duplicates]

@@ -158,34 +158,34 @@ def _inner(hidden: Tensor, feed_forward: Any, products: Products) -> Tensor:
     return activation(_with_bias(inner, feed_forward.intermediate), feed_forward.activation)
 
 
-def _added(inputs: Tensor, layer: Any, residual: Tensor, norm: Any) -> Tensor:
+def _added(inputs: Tensor, layer: keras.layers.Layer, residual: Tensor, norm: keras.layers.Layer) -> Tensor:
     """`norm(residual + inputs + the layer's bias)`."""
     weights = map(inputs.graph.constant, (array(norm.gamma), _beta(norm), _bias_of(layer)))
     return inputs.graph.fused("SkipLayerNormalization", inputs, residual, *weights, epsilon=norm.epsilon)
 
 
-def layer_norm(hidden: Tensor, norm: Any) -> Tensor:
+def layer_norm(hidden: Tensor, norm: keras.layers.Layer) -> Tensor:
     """A `LayerNorm` over the last axis."""
     weights = hidden.graph.constant(array(norm.gamma)), hidden.graph.constant(_beta(norm))
     return hidden.graph.add("LayerNormalization", hidden, *weights, axis=-1, epsilon=norm.epsilon)
 
 
-def dense(inputs: Tensor, layer: Any) -> Tensor:
+def dense(inputs: Tensor, layer: keras.layers.Layer) -> Tensor:
     """A `keras.layers.Dense` without its activation."""
     return _with_bias(inputs @ _kernel(layer), layer)
 
 
-def _with_bias(product: Tensor, layer: Any) -> Tensor:
+def _with_bias(product: Tensor, layer: keras.layers.Layer) -> Tensor:
     """The product with a dense layer's kernel, and its bias if it has one."""
     return product + array(layer.bias) if layer.use_bias else product
 
 
-def _bias_of(layer: Any) -> np.ndarray:
+def _bias_of(layer: keras.layers.Layer) -> np.ndarray:
     """The bias of a dense layer; zeros if it has none."""
     return array(layer.bias) if layer.use_bias else np.zeros(layer.kernel.shape[-1], np.float32)
 
 
-def _beta(norm: Any) -> np.ndarray:
+def _beta(norm: keras.layers.Layer) -> np.ndarray:
     """The beta of a `LayerNorm`; zeros if it has none."""
     return array(norm.beta) if norm.center else np.zeros(norm.gamma.shape, np.float32)
 
@@ -237,7 +237,7 @@ def unit_vectors(vectors: Tensor) -> Tensor:
     return vectors / vectors.graph.add("Sqrt", squares.maximum(_LEAST_SQUARE))
 
 
-def _kernel(layer: Any) -> np.ndarray:
+def _kernel(layer: keras.layers.Layer) -> np.ndarray:
     """The kernel of a dense layer, with what LoRA adds."""
     if layer.quantization_mode is not None:
         rule = "not be quantized in an ONNX file"
@@ -245,7 +245,7 @@ def _kernel(layer: Any) -> np.ndarray:
     return array(layer.kernel)
 
 
-def array(weight: Any) -> np.ndarray:
+def array(weight: Tensor) -> np.ndarray:
     """A weight as float32."""
     return keras.ops.convert_to_numpy(weight).astype(np.float32)
 
@@ -256,12 +256,18 @@ class Products:
     #: Whether one operation multiplies with the weights of queries, keys and values, and attends.
     fuses_attention = True
 
-    def product(self, inputs: Tensor, layer: Any, first: int = 0, end: int | None = None) -> Tensor:
+    def product(self, inputs: Tensor, layer: keras.layers.Layer, first: int = 0, end: int | None = None) -> Tensor:
         """`inputs @ kernel` of a dense layer, or of the columns of its kernel from `first` to before `end`."""
         return inputs @ _kernel(layer)[:, first:end]
 
     def attention(
-        self, hidden: Tensor, layer: Any, counts: Tensor, bias: Tensor | None, *, only_first: bool = False
+        self,
+        hidden: Tensor,
+        layer: keras.layers.Layer,
+        counts: Tensor,
+        bias: Tensor | None,
+        *,
+        only_first: bool = False,
     ) -> Tensor:
         """The context `[B, S, H]` of a `SelfAttention`, or that of the first tokens `[B, 1, H]`.
 
@@ -311,7 +317,7 @@ class MeasuredProducts(Products):
     def __init__(self) -> None:
         self.largest: dict[int, Tensor] = {}
 
-    def product(self, inputs: Tensor, layer: Any, first: int = 0, end: int | None = None) -> Tensor:
+    def product(self, inputs: Tensor, layer: keras.layers.Layer, first: int = 0, end: int | None = None) -> Tensor:
         """`inputs @ kernel`."""
         size = layer.kernel.shape[0]
         self.largest[id(layer)] = inputs.graph.add("Abs", inputs).reshape(-1, size).reduced("Max", 0)
@@ -336,7 +342,7 @@ class Int8Products(Products):
     def __init__(self, largest: Mapping[int, np.ndarray]):
         self._largest = largest
 
-    def product(self, inputs: Tensor, layer: Any, first: int = 0, end: int | None = None) -> Tensor:
+    def product(self, inputs: Tensor, layer: keras.layers.Layer, first: int = 0, end: int | None = None) -> Tensor:
         """`inputs @ kernel`."""
         graph, kernel = inputs.graph, _kernel(layer)[:, first:end]
         largest = self._largest[id(layer)]

@@ -121,7 +121,7 @@ class Tensor:
         """All sizes, int64 `[axes]`."""
         return self.graph.add("Shape", self, kind=INT64)
 
-    def filled(self, value: Any, kind: int) -> Tensor:
+    def filled(self, value: object, kind: int) -> Tensor:
         """A tensor of the same shape that has one value."""
         return self.graph.add("Expand", self.graph.constant(value, kind), self.shape())
 
@@ -287,7 +287,7 @@ class Graph:
         key = (array.dtype.str, array.shape, array.tobytes()) if array.size < 64 else object()
         return self._store(key, lambda name: onnx.numpy_helper.from_array(array, name), kind)
 
-    def weight(self, variable: Any, value: np.ndarray) -> Tensor:
+    def weight(self, variable: Tensor, value: np.ndarray) -> Tensor:
         """A large constant that several operations share, stored once for each variable."""
         return self._store(("variable", id(variable)), lambda name: onnx.numpy_helper.from_array(value, name), FLOAT)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from keras_bert_layers.export.onnx._graph import INT32, INT64, Tensor
 from keras_bert_layers.export.onnx._tokenizer_graph import Tokens, rows_of_splits, sums
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 NONE = -1
 
@@ -125,7 +126,7 @@ def windows_over(
     tokens: Tokens,
     room: Any,
     overlap: int,
-    tokenizer: Any,
+    tokenizer: Tokenizer,
     *,
     questions: Tokens | None = None,
     counts: tuple[Tensor, ...] = (),
@@ -168,7 +169,7 @@ def windows_over(
     return Windows(Rows(ids, segments, mask.cast(INT32)), text_of, places, firsts)
 
 
-def _ids(ids: Tensor, places: Tensor, position: Tensor, is_end: Tensor, tokenizer: Any) -> Tensor:
+def _ids(ids: Tensor, places: Tensor, position: Tensor, is_end: Tensor, tokenizer: Tokenizer) -> Tensor:
     """The ids at some places, and special tokens where a place is -1."""
     constant = ids.graph.constant
     special = constant([tokenizer.pad_id, tokenizer.separator_id, tokenizer.start_id])

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
@@ -29,8 +30,11 @@ from keras_bert_layers.export.onnx._graph import INT32, INT64, Answer, Graph, Te
 from keras_bert_layers.export.onnx._rows_graph import Rows, rows_of
 from keras_bert_layers.export.onnx._tokenizer_graph import TokenizerGraph, Tokens, bounded
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES, check_max_bytes
+from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers import HeadTransform
 from keras_bert_layers.preprocessing import BertTokenizer
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 # A protocol buffer holds 2 GB, of which the vocabulary and the tables take some. Smaller tensors stay in it.
 _MAX_BYTES, _LEAST_MOVED = 2**31 - 2**27, 1024
@@ -49,7 +53,7 @@ Functions = Mapping[str, Callable[..., Mapping[str, Answer]]]
 
 def write_onnx(
     path: str | PathLike[str],
-    task: Any,
+    task: TextTask,
     *,
     dtype: str = "float32",
     signature: str = "serving_default",
@@ -88,7 +92,7 @@ def write_onnx(
     return _written(path, lambda: _model(task, dtype, signature, check_max_bytes("export", max_bytes)), facts)
 
 
-def write_onnx_of_ids(path: Path, task: Any, *, dtype: str = "float32") -> Path:
+def write_onnx_of_ids(path: Path, task: TextTask, *, dtype: str = "float32") -> Path:
     """Writes an ONNX file of ids with the names of transformers' own exports, such as transformers.js reads.
 
     The inputs are `input_ids`, `attention_mask` and, for an encoder with segments, `token_type_ids`, int64 `(batch,
@@ -140,7 +144,7 @@ def _needed(package: str) -> Iterator[None]:
         raise ModuleNotFoundError(f"`export`: an ONNX file needs the package {package}. {cure}") from error
 
 
-def _move_weights(model: Any, name: str, file: Any) -> None:
+def _move_weights(model: keras.Model, name: str, file: Any) -> None:
     """Moves the large tensors of a model to a file, which ONNX Runtime looks for beside the model's."""
     for tensor in model.graph.initializer:
         if len(tensor.raw_data) >= _LEAST_MOVED:
@@ -163,14 +167,14 @@ class OnnxModel:
         num_tokens: how many tokens are read of each text or pair, int32 `(batch,)`; None before `rows` has read them.
     """
 
-    def __init__(self, task: Any, dtype: str):
+    def __init__(self, task: TextTask, dtype: str):
         self.graph = Graph()
         self.num_tokens: Tensor | None = None
         self._task, self._dtype = task, dtype
         self._products: dict[int, Products] = {}
         self._tokenizers: dict[int, TokenizerGraph] = {}
 
-    def tokenizer(self, tokenizer: Any) -> TokenizerGraph:
+    def tokenizer(self, tokenizer: Tokenizer) -> TokenizerGraph:
         """The operations of a tokenizer."""
         return self._tokenizers.setdefault(id(tokenizer), TokenizerGraph(tokenizer))
 
@@ -189,7 +193,7 @@ class OnnxModel:
         tokenizer = self.tokenizer(preprocessor.tokenizer)
         return self.framed([tokenizer.tokens(text) for text in (first, *others)], preprocessor)
 
-    def framed(self, tokens: list[Tokens], preprocessor: Any) -> Rows:
+    def framed(self, tokens: list[Tokens], preprocessor: TextLayer | None) -> Rows:
         """The tokens of texts or of pairs as rows of ids."""
         rows = rows_of(tokens, preprocessor)
         self.num_tokens = rows.num_tokens
@@ -227,13 +231,13 @@ class OnnxModel:
 _MEAN = "An ONNX file has no pooler of a mean yet. Export a SavedModel."
 
 
-def _transformed(hidden: Tensor, layer: Any) -> Tensor:
+def _transformed(hidden: Tensor, layer: keras.layers.Layer) -> Tensor:
     """What a `Pooler` or a `HeadTransform` makes of vectors."""
     hidden = activation(dense(hidden, layer.dense), layer.activation)
     return layer_norm(hidden, layer.layer_norm) if isinstance(layer, HeadTransform) else hidden
 
 
-def _largest_inputs(backbone: Any, preprocessor: Any) -> dict[int, np.ndarray]:
+def _largest_inputs(backbone: Any, preprocessor: TextLayer | None) -> dict[int, np.ndarray]:
     """The largest number in each column of the inputs of a backbone's dense layers, by the layer's `id`.
 
     It is measured on rows of random ids, in which the columns with large numbers are those of texts.
@@ -260,7 +264,7 @@ def last_hidden_state(model: OnnxModel, rows: Rows) -> dict[str, Answer]:
     return {"last_hidden_state": Answer(model.hidden(rows), (None, None, None))}
 
 
-def _check(task: Any, signature: str) -> Any:
+def _check(task: TextTask, signature: str) -> Any:
     """The function of a signature; ValueError for what an ONNX file cannot have."""
     functions, name = task.onnx_functions(), type(task).__name__
     if not functions or not isinstance(task.backbone, BertBackbone):
@@ -277,7 +281,7 @@ def _check(task: Any, signature: str) -> Any:
     return functions[signature]
 
 
-def _model(task: Any, dtype: str, signature: str, max_bytes: int | None) -> Any:
+def _model(task: TextTask, dtype: str, signature: str, max_bytes: int | None) -> Any:
     function, inputs = _check(task, signature), task.text_inputs()
     model, cut = OnnxModel(task, dtype), []
     texts = [model.graph.input(name) for name in inputs]

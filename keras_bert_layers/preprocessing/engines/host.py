@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import keras
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
@@ -236,5 +237,5 @@ def _call_on_host(function: Callable[..., Any], texts: tf.Tensor, dtypes: Sequen
     return outputs
 
 
-def _flat(parts: Sequence[tuple[int, ...]], dtype: Any) -> np.ndarray:
+def _flat(parts: Sequence[tuple[int, ...]], dtype: str | keras.DTypePolicy) -> np.ndarray:
     return np.fromiter(itertools.chain.from_iterable(parts), dtype)

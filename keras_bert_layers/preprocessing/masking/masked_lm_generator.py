@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.preprocessing.masking.masking import Masking
 from keras_bert_layers.preprocessing.masking.random_numbers import integers, random_bits, row_seeds, uniform
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
@@ -92,7 +93,7 @@ class MaskedLMGenerator(TextLayer):
         self._special_ids = sorted({tokenizer.pad_id, tokenizer.start_id, tokenizer.separator_id, tokenizer.mask_id})
         self._drawn_seeds: Any = None
 
-    def call(self, inputs: dict[str, Any], seed: Any = None) -> tuple[dict[str, Any], Any, Any]:
+    def call(self, inputs: dict[str, Any], seed: Tensor | None = None) -> tuple[dict[str, Any], Any, Any]:
         """Selects and replaces tokens; see the class."""
         token_ids, padding_mask = (tf.convert_to_tensor(inputs[key]) for key in ("token_ids", "padding_mask"))
         if token_ids.shape.rank != 2:
@@ -183,7 +184,7 @@ class MaskedLMGenerator(TextLayer):
         return {**super().get_config(), **self.masking.to_dict()}
 
 
-def check_tokenizer(owner: str, tokenizer: Any) -> None:
+def check_tokenizer(owner: str, tokenizer: Tokenizer) -> None:
     """Raises TypeError or ValueError unless `tokenizer` is a tokenizer with a mask token."""
     check_is_tokenizer(owner, tokenizer)
     if tokenizer.mask_token is None:

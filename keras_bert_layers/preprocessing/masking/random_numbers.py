@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Tensor
 
 # SplitMix64: the step of its counter, and the two multipliers of its mixing.
 STEP = 0x9E3779B97F4A7C15
 MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
-def row_seeds(seed: Any, num_rows: tf.Tensor) -> tf.Tensor:
+def row_seeds(seed: Tensor, num_rows: tf.Tensor) -> tf.Tensor:
     """Makes one seed per row, uint64 `(rows,)`.
 
     Args:
@@ -26,7 +27,7 @@ def row_seeds(seed: Any, num_rows: tf.Tensor) -> tf.Tensor:
     return seed
 
 
-def random_bits(seeds: tf.Tensor, num_positions: Any, *, stream: int) -> tf.Tensor:
+def random_bits(seeds: tf.Tensor, num_positions: Tensor, *, stream: int) -> tf.Tensor:
     """63 random bits for each row and position.
 
     Args:
@@ -47,19 +48,19 @@ def random_bits(seeds: tf.Tensor, num_positions: Any, *, stream: int) -> tf.Tens
     return tf.cast(tf.bitwise.right_shift(bits, _constant(1)), tf.int64)
 
 
-def uniform(seeds: tf.Tensor, num_positions: Any, *, stream: int) -> tf.Tensor:
+def uniform(seeds: tf.Tensor, num_positions: Tensor, *, stream: int) -> tf.Tensor:
     """Numbers in [0, 1), float32 `(rows, positions)`; arguments as for `random_bits`."""
     bits = random_bits(seeds, num_positions, stream=stream)
     return tf.cast(tf.bitwise.right_shift(bits, 39), tf.float32) / 2**24  # as many bits as float32 holds
 
 
-def integers(seeds: tf.Tensor, num_positions: Any, *, below: int, stream: int) -> tf.Tensor:
+def integers(seeds: tf.Tensor, num_positions: Tensor, *, below: int, stream: int) -> tf.Tensor:
     """Integers from 0 to `below - 1`, less than 2**31 of them, int32 `(rows, positions)`; as for `random_bits`."""
     bits = tf.bitwise.right_shift(random_bits(seeds, num_positions, stream=stream), 32)  # 31 of them
     return tf.cast(tf.bitwise.right_shift(bits * below, 31), tf.int32)
 
 
-def mask_seeds(seed: Any, epoch: Any, rows: Any) -> Any:
+def mask_seeds(seed: Tensor, epoch: Tensor, rows: Tensor) -> Any:
     """Makes seeds for the masks of rows, from three numbers alone.
 
     Args:

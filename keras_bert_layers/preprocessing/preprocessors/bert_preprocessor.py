@@ -11,6 +11,7 @@ from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Strings
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
@@ -89,7 +90,7 @@ class BertPreprocessor(TextLayer):
         self.truncation = checks.one_of("BertPreprocessor", "truncation", truncation, TRUNCATIONS)
         self.truncation_side = checks.one_of("BertPreprocessor", "truncation_side", truncation_side, SIDES)
 
-    def call(self, text: Any) -> dict[str, Any]:
+    def call(self, text: Strings) -> dict[str, Any]:
         """Tokenizes, truncates, adds special tokens and pads."""
         first, second = split_pair(text)
         first = as_strings("BertPreprocessor", first)
@@ -100,7 +101,7 @@ class BertPreprocessor(TextLayer):
         texts = [first] if second is None else [first, second]
         return self._framed(self._truncated([self.tokenizer.tokenize(part) for part in texts]))
 
-    def with_offsets(self, text: Any, *, prompt: str = "") -> dict[str, Any]:
+    def with_offsets(self, text: Strings, *, prompt: str = "") -> dict[str, Any]:
         """The outputs of a call on a batch, and where in its text each token stands.
 
         Args:
@@ -171,7 +172,7 @@ class BertPreprocessor(TextLayer):
             parts += [separator] * (self.tokenizer.num_pair_separators - 1) + [segment, separator]
         return tf.concat(parts, axis=1)  # ragged [B, (S), ...]
 
-    def compute_output_spec(self, text: Any) -> dict[str, keras.KerasTensor]:
+    def compute_output_spec(self, text: Strings) -> dict[str, keras.KerasTensor]:
         """Shapes and dtypes for a functional model: `(batch, None)`, or `(batch, max_length)`."""
         first, _ = split_pair(text)
         width = self.max_length if self.padding == "max_length" else None

@@ -8,6 +8,7 @@ from typing import Any
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Strings
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import (
     BertPreprocessor,
     as_strings,
@@ -64,7 +65,7 @@ class HeadTail:
             cure = "`HeadTail` reads both ends of a text."
             raise ValueError(checks.message("HeadTail", "preprocessor.truncation_side", "be 'right'", side, cure))
 
-    def __call__(self, preprocessor: BertPreprocessor, text: Any) -> dict[str, tf.Tensor]:
+    def __call__(self, preprocessor: BertPreprocessor, text: Strings) -> dict[str, tf.Tensor]:
         """The ids of texts or pairs `(batch,)`, as `preprocessor(text)` returns them; in graph."""
         self.check(preprocessor)
         texts = [preprocessor.tokenizer.tokenize(part) for part in _strings(text) if part is not None]
@@ -136,7 +137,7 @@ class Windows:
             raise ValueError(checks.message("Windows", "stride", rule, self.stride, cure))
         return stride, room
 
-    def __call__(self, preprocessor: BertPreprocessor, text: Any) -> dict[str, tf.Tensor]:
+    def __call__(self, preprocessor: BertPreprocessor, text: Strings) -> dict[str, tf.Tensor]:
         """All windows of texts or pairs `(batch,)`, in graph.
 
         Args:
@@ -176,14 +177,14 @@ class Windows:
         return cls(**config)
 
 
-def _strings(text: Any) -> Any:
+def _strings(text: Strings) -> Any:
     """The first texts as a tensor, and the second ones or None."""
     first, second = split_pair(text)
     return as_strings("long_texts", first), None if second is None else as_strings("long_texts", second)
 
 
 def as_long_texts(
-    owner: str, value: Any, *preprocessors: BertPreprocessor | None, pooling: str, pairs: bool | None = None
+    owner: str, value: object, *preprocessors: BertPreprocessor | None, pooling: str, pairs: bool | None = None
 ) -> Any:
     """A task's rule for long texts, from what its constructor takes; None for none.
 

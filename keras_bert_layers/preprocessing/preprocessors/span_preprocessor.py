@@ -10,6 +10,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph, constructor_arguments
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Strings
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import (
     PADDINGS,
     BertPreprocessor,
@@ -125,12 +126,12 @@ class SpanPreprocessor(TextLayer):
         """The largest number of tokens in a question; with more, a window would show no new part of the context."""
         return self.max_length - self._num_special_tokens - self.stride - 1
 
-    def call(self, texts: Any) -> dict[str, tf.Tensor]:
+    def call(self, texts: Strings) -> dict[str, tf.Tensor]:
         """Tokenizes, splits into windows, adds special tokens and pads."""
         questions, contexts = _questions_and_contexts(texts)
         return self._all_windows(self._question_ids(questions), contexts)
 
-    def windows_that_fit(self, texts: Any) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    def windows_that_fit(self, texts: Strings) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
         """Makes windows for the rows whose questions fit, and skips the other rows without an error.
 
         This is for servers: the rows of a batch come from several clients, and an error would fail all of them.
@@ -151,7 +152,7 @@ class SpanPreprocessor(TextLayer):
         rows = tf.cast(tf.where(fits)[:, 0], tf.int32)
         return {**windows, "rows": tf.gather(rows, windows["rows"])}, fits
 
-    def num_windows(self, texts: Any) -> tf.Tensor:
+    def num_windows(self, texts: Strings) -> tf.Tensor:
         """Counts the windows of each row without filling them, to compute the number of training steps.
 
         Args:
@@ -199,7 +200,7 @@ class SpanPreprocessor(TextLayer):
             "max_length, or lower stride."
         )
 
-    def compute_output_spec(self, texts: Any) -> dict[str, keras.KerasTensor]:
+    def compute_output_spec(self, texts: Strings) -> dict[str, keras.KerasTensor]:
         """Shapes and dtypes for a functional model; the number of windows is open."""
         shape = (None, self.max_length if self.padding == "max_length" else None)
         spec = {name: keras.KerasTensor(shape, dtype="int32") for name in OUTPUTS}
@@ -210,7 +211,7 @@ class SpanPreprocessor(TextLayer):
         return {**constructor_arguments(SpanPreprocessor, self), **super().get_config()}
 
 
-def _questions_and_contexts(texts: Any) -> tuple[tf.Tensor, tf.Tensor]:
+def _questions_and_contexts(texts: Strings) -> tuple[tf.Tensor, tf.Tensor]:
     """Checks the pair and returns both as string tensors `(batch,)`; Keras passes a pair as a list of tensors."""
     is_list_of_tensors = isinstance(texts, list) and len(texts) == 2 and all(hasattr(text, "shape") for text in texts)
     if not (isinstance(texts, tuple) or is_list_of_tensors) or len(texts) != 2:

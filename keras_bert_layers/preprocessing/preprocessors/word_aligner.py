@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Strings
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.windows import LaidWindows, lay_windows
 
@@ -100,7 +101,7 @@ class WordAligner:
                 return self._align_words(texts)
             return self._align_texts(tf.convert_to_tensor(texts, tf.string))
 
-    def align_pieces(self, texts: Any) -> AlignedWords:
+    def align_pieces(self, texts: Strings) -> AlignedWords:
         """Aligns the pieces of the words of a batch, as if each piece was a word.
 
         Args:

@@ -305,7 +305,7 @@ class SentencePairs:
         return tf.gather(self._ids, first), tf.gather(self._ids, second)
 
 
-def check_arguments(owner: str, tokenizer: Any, max_length: Any) -> int:
+def check_arguments(owner: str, tokenizer: Tokenizer, max_length: Any) -> int:
     """`max_length`; TypeError or ValueError unless a pair fits, and the tokenizer is of models pretrained on pairs."""
     if not (isinstance(tokenizer, Tokenizer) and tokenizer.second_segment):
         cure = "XLM-RoBERTa is pretrained without pairs: use `BertMaskedLM`, with `FullSentences` or `PackedTexts`."

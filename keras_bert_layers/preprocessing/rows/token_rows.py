@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.preprocessing.rows.token_documents import TokenDocuments
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
@@ -117,7 +118,7 @@ def framed(
     token_ids[bounds[:-1][has_start]] = tokenizer.start_id
     token_ids[bounds[1:] - 1] = tokenizer.separator_id
 
-    def of_tokens(values: Any, dtype: type) -> np.ndarray:
+    def of_tokens(values: Tensor, dtype: type) -> np.ndarray:
         return np.repeat(np.broadcast_to(np.asarray(values, dtype), starts.shape), lengths)
 
     return TokenRows(

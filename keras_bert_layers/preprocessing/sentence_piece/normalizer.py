@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Strings, Tensor
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.engines.character_table import character_table
 from keras_bert_layers.preprocessing.tokens.markers import MARKER, WHITESPACE
@@ -70,7 +71,7 @@ class CharacterNormalizer:
         end = tf.concat([unit[1:], tf.size(codes, tf.int64)[None]], 0)
         return self._written(texts, codes, rows, byte_starts.values, (unit, end, tf.gather(of_character, unit)))
 
-    def _written(self, texts: Any, codes: Any, rows: Any, byte_starts: Any, units: Any) -> Any:
+    def _written(self, texts: Strings, codes: Tensor, rows: Tensor, byte_starts: Any, units: Any) -> Any:
         """Writes the replacements of units: index of the first character, index after the last, index of a key."""
         unit, end, key = units
         known = key >= 0

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Strings, Tensor
 
 
 class Tokens(NamedTuple):
@@ -69,7 +70,7 @@ def repaired(tokens: Tokens, texts: tf.Tensor, is_wrong: tf.Tensor, encode: Call
 
 
 def ragged_tokens(
-    encode: Callable[..., Tokens], text: Any, owner: str, *, with_offsets: bool = False
+    encode: Callable[..., Tokens], text: Strings, owner: str, *, with_offsets: bool = False
 ) -> tuple[tf.RaggedTensor | tf.Tensor, ...]:
     """The ids of each text, int32, and `with_offsets` also the starts and the ends.
 
@@ -88,7 +89,7 @@ def ragged_tokens(
     )
 
 
-def tokens_of(ids: Any, tokens: tf.Tensor, *, pad_id: int) -> tf.RaggedTensor:
+def tokens_of(ids: Tensor, tokens: tf.Tensor, *, pad_id: int) -> tf.RaggedTensor:
     """The tokens of ids `(..., tokens)` without padding.
 
     Args:

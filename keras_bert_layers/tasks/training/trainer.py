@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import keras
@@ -12,7 +12,6 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.custom_gradients import freed_with
 from keras_bert_layers._internal.keras_models import all_layers
-from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Labels, Rows
 from keras_bert_layers.data.pretraining.row_source import RowSource
 from keras_bert_layers.export.text_task import TextTask
@@ -298,10 +297,15 @@ class Trainer:
                 task.optimizer.build(task.trainable_variables)
 
 
-def batch_of_one_device(strategy: tf.distribute.Strategy, iterator: Iterator[Any]) -> Any:
-    """The part of the next batch that one device of a `tf.distribute` strategy gets."""
+def data_to_build_with(strategy: Any, iterator: Any, data_batch: Any) -> tuple[Any, Any]:
+    """The arguments with which Keras builds losses and metrics: under `tf.distribute`, the part of one device.
+
+    Keras would add the parts of all devices, which fails if they are unequal.
+    """
+    if iterator is None or strategy is None:
+        return iterator, data_batch
     local = strategy.experimental_local_results
-    return keras.tree.map_structure(lambda leaf: local(leaf)[0], next(next(iter(iterator))[2]))
+    return None, keras.tree.map_structure(lambda leaf: local(leaf)[0], next(next(iter(iterator))[2]))
 
 
 def _is_auto(value: object) -> bool:

@@ -146,7 +146,7 @@ class PartsForm:
         return {} if parts.are_of_bert else None
 
 
-def described(part: Any) -> Any:
+def described(part: object) -> Any:
     """What parts compute with, to compare them: their configs without names, dtypes and initial values."""
     config = {field: getattr(part, field) for field in getattr(part, "__dataclass_fields__", ())}
     if not config and hasattr(part, "get_config"):

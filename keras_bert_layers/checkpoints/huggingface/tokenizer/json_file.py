@@ -119,7 +119,7 @@ class TokenizerJson:
         if self._ends is not None:
             self._check("post_processor", self._ends, (roles["start"], roles["separator"]))
 
-    def _check(self, part: str, value: Any, allowed: Any) -> None:
+    def _check(self, part: str, value: object, allowed: Any) -> None:
         check_one_of(self.path, part, value, (allowed,), "BERT's tokenizer has no other.")
 
     def _part(self, name: str) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def _stored_roles(path: Path, values: Mapping[str, Any], vocabulary: Sequence[st
 
 
 def _class_roles(
-    path: Path, config: Mapping[str, Any], kind: Any, stated: Mapping[str, Any], vocabulary: Sequence[str]
+    path: Path, config: Mapping[str, Any], kind: object, stated: Mapping[str, Any], vocabulary: Sequence[str]
 ) -> dict[str, Any]:
     """The same tokens of a class with a template of its own, whose ends are `bos_token` and `eos_token`."""
     check_one_of(path, "add_prefix_space", config.get("add_prefix_space", True), (True,), "Each word has its marker.")
@@ -173,7 +173,7 @@ def _read_json(
     return pieces, maps[0] if maps else "", added
 
 
-def _parts(value: Any, key: str) -> Iterator[dict[str, Any]]:
+def _parts(value: object, key: str) -> Iterator[dict[str, Any]]:
     """The members of a normalizer or pre-tokenizer, which may be a sequence."""
     if isinstance(value, dict) and value.get("type") == "Sequence":
         for part in value.get(key) or []:
@@ -182,7 +182,7 @@ def _parts(value: Any, key: str) -> Iterator[dict[str, Any]]:
         yield value
 
 
-def _read_model(path: Path, kind: Any) -> tuple[list[tuple[str, Any]], str, dict[str, Any]]:
+def _read_model(path: Path, kind: object) -> tuple[list[tuple[str, Any]], str, dict[str, Any]]:
     """Pieces with scores in the order of the family's ids, the character map, and tokens that are not pieces."""
     check_size(path)
     with damaged(f"{path}: must be a SentencePiece model", (ValueError, TypeError, KeyError, UnicodeDecodeError)):

@@ -37,7 +37,7 @@ def listed_tokens(path: Path, tokens: Any) -> dict[str, dict[str, Any]]:
 
 
 def special_tokens(
-    folder: Path, config: Mapping[str, Any], added: Mapping[str, Any], kind: Any, stated: Mapping[str, Any]
+    folder: Path, config: Mapping[str, Any], added: Mapping[str, Any], kind: object, stated: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """The tokens that transformers finds in raw text, with their flags."""
     if kind not in GENERIC and "added_tokens_decoder" in config:

@@ -45,7 +45,7 @@ _CLASSES: dict[str | None, TokenizerClass] = {
 }
 
 
-def tokenizer_class(path: Path, name: Any, *, has_json: bool) -> TokenizerClass:
+def tokenizer_class(path: Path, name: object, *, has_json: bool) -> TokenizerClass:
     """The part of `tokenizer.json` that the class with this name reads.
 
     Args:
