@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 
 from keras_bert_layers._internal.keras_models import Untracked
+from keras_bert_layers._internal.types import LayerOptions, Tensor
 
 
 class Dropout(keras.layers.Dropout):
     """`keras.layers.Dropout`, whose seeds can be drawn beforehand, for steps that are computed twice."""
 
-    def __init__(self, rate: float, **kwargs: Any):
+    def __init__(self, rate: float, **kwargs: Unpack[LayerOptions]):
         super().__init__(rate, **kwargs)
         self._drawn_seeds: Untracked[list[Any]] = Untracked([])
 
@@ -29,7 +30,7 @@ class Dropout(keras.layers.Dropout):
         finally:
             self._drawn_seeds.value = []
 
-    def call(self, inputs: Any, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, training: bool = False) -> Any:
         """Drops values by new seeds, or by those of `replay`."""
         if not self._drawn_seeds.value:
             return super().call(inputs, training=training)
@@ -39,7 +40,7 @@ class Dropout(keras.layers.Dropout):
 class _DrawnSeed(keras.random.SeedGenerator):
     """A seed generator that returns one given seed, for Keras's functions."""
 
-    def __init__(self, seed: Any):
+    def __init__(self, seed: Tensor):
         self.seed = seed  # without the state that the base class would create
 
     def next(self, ordered: bool = True) -> Any:

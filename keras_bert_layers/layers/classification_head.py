@@ -1,6 +1,6 @@
 """Classification heads: logits of a sequence, of each token, or of the choices of multiple choice."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 from keras import ops
@@ -8,6 +8,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Ids, LayerOptions, Shape, Tensor
 from keras_bert_layers.layers.dense import dense
 from keras_bert_layers.layers.padding_free import of_each_token
 
@@ -45,24 +46,26 @@ class ClassificationHead(keras.layers.Layer):
         run_classifier.py.
     """
 
-    def __init__(self, num_classes: int, *, dropout: float = 0.1, initializer_range: float = 0.02, **kwargs: Any):
+    def __init__(
+        self, num_classes: int, *, dropout: float = 0.1, initializer_range: float = 0.02, **kwargs: Unpack[LayerOptions]
+    ):
         super().__init__(**kwargs)
         owner = type(self).__name__
         self.num_classes = checks.positive_integer(owner, "num_classes", num_classes)
         self.dropout = checks.fraction(owner, "dropout", dropout)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         """Creates the dense layer."""
         self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
         self.dense = dense(self.num_classes, self.initializer_range, dtype="float32")
         self.dense.build(input_shape)
 
-    def call(self, hidden: Any) -> Any:
+    def call(self, hidden: Tensor) -> Any:
         """Computes logits; see the class."""
         return of_each_token(lambda tokens: self.dense(self.dropout_layer(tokens)), hidden)
 
-    def compute_output_spec(self, hidden: Any) -> Any:
+    def compute_output_spec(self, hidden: Tensor) -> Any:
         """Shape and dtype of the logits."""
         return keras.KerasTensor((*hidden.shape[:-1], self.num_classes), dtype="float32")
 
@@ -101,7 +104,9 @@ class TokenClassificationHead(ClassificationHead):
         Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 5.3.
     """
 
-    def __init__(self, num_tags: int, *, dropout: float = 0.1, initializer_range: float = 0.02, **kwargs: Any):
+    def __init__(
+        self, num_tags: int, *, dropout: float = 0.1, initializer_range: float = 0.02, **kwargs: Unpack[LayerOptions]
+    ):
         num_tags = checks.positive_integer(type(self).__name__, "num_tags", num_tags)
         super().__init__(num_tags, dropout=dropout, initializer_range=initializer_range, **kwargs)
         self.num_tags = num_tags
@@ -131,7 +136,7 @@ class FlattenChoices(keras.layers.Layer):
         (8, 9)
     """
 
-    def call(self, ids: Any) -> Any:
+    def call(self, ids: Ids) -> Any:
         """Merges the first two axes; see the class."""
         return ops.reshape(ids, (-1, ops.shape(ids)[-1]))  # [B * choices, S]
 
@@ -172,17 +177,17 @@ class MultipleChoiceHead(ClassificationHead):
         Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 4.4 (SWAG).
     """
 
-    def __init__(self, *, dropout: float = 0.1, initializer_range: float = 0.02, **kwargs: Any):
+    def __init__(self, *, dropout: float = 0.1, initializer_range: float = 0.02, **kwargs: Unpack[LayerOptions]):
         super().__init__(1, dropout=dropout, initializer_range=initializer_range, **kwargs)
 
-    def call(self, pooled: Any, choice_mask: Any = None) -> Any:
+    def call(self, pooled: Tensor, choice_mask: Tensor | None = None) -> Any:
         """Computes scores; see the class."""
         scores = ops.squeeze(super().call(pooled), axis=-1)
         if choice_mask is None:
             return scores
         return ops.where(ops.cast(choice_mask, "bool"), ops.reshape(scores, ops.shape(choice_mask)), ABSENT_SCORE)
 
-    def compute_output_spec(self, pooled: Any, choice_mask: Any = None) -> Any:
+    def compute_output_spec(self, pooled: Tensor, choice_mask: Tensor | None = None) -> Any:
         """Shape and dtype of the scores."""
         shape = pooled.shape[:-1] if choice_mask is None else choice_mask.shape
         return keras.KerasTensor(shape, dtype="float32")

@@ -4,7 +4,7 @@ Axes: B batch, S sequence, C tags.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 import numpy as np
@@ -14,6 +14,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.custom_gradients import freed_with
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.tag_scheme import check_tag_names, tag_scheme
+from keras_bert_layers._internal.types import LayerOptions, Shape, Tensor
 
 # The score of a forbidden transition. Its exponential is 0 in float32, and sums of it over any length stay finite, so
 # that the loss is finite even for a row with such a transition.
@@ -65,7 +66,12 @@ class ConditionalRandomField(keras.layers.Layer):
     """
 
     def __init__(
-        self, num_tags: int, *, tag_names: Sequence[str] | None = None, scheme: str | None = None, **kwargs: Any
+        self,
+        num_tags: int,
+        *,
+        tag_names: Sequence[str] | None = None,
+        scheme: str | None = None,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(autocast=False, **kwargs)
         owner = type(self).__name__
@@ -82,7 +88,7 @@ class ConditionalRandomField(keras.layers.Layer):
             self._penalties[~found.may_follow] = _FORBIDDEN
             self._end_penalties[~found.may_end] = _FORBIDDEN
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         """Creates the scores of transitions, of the first tag and of the last."""
         if len(input_shape) != 3 or input_shape[-1] != self.num_tags:
             rule = f"be (batch, sequence, {self.num_tags})"
@@ -91,12 +97,12 @@ class ConditionalRandomField(keras.layers.Layer):
         for name, shape in shapes.items():
             setattr(self, name, self.add_weight(shape=shape, initializer="zeros", autocast=False, name=name))
 
-    def call(self, emissions: Any, padding_mask: Any = None) -> Any:
+    def call(self, emissions: Tensor, padding_mask: Tensor | None = None) -> Any:
         """Computes each position's probabilities; see the class."""
         emissions, real = self._prepare(emissions, padding_mask)
         return _marginals(self._scores(emissions.dtype), emissions + self._total_backward_scores(emissions, real), real)
 
-    def log_likelihood(self, emissions: Any, tags: Any, padding_mask: Any = None) -> Any:
+    def log_likelihood(self, emissions: Tensor, tags: Tensor, padding_mask: Tensor | None = None) -> Any:
         """The log-probability of rows of tags.
 
         Args:
@@ -113,7 +119,7 @@ class ConditionalRandomField(keras.layers.Layer):
         chosen = ops.take_along_axis(choices, tags[:, :, None], axis=-1)[:, :, 0]  # [B, S]
         return ops.sum(ops.where(real, chosen, 0), axis=-1)
 
-    def logits_given_past(self, emissions: Any, tags: Any, padding_mask: Any = None) -> Any:
+    def logits_given_past(self, emissions: Tensor, tags: Tensor, padding_mask: Tensor | None = None) -> Any:
         """The logits of each position's tag, given the tags before it, summed over all tags after it.
 
         By the chain rule, the log-likelihood of a row is the sum of the log-softmax of these logits at the given tags.
@@ -138,7 +144,7 @@ class ConditionalRandomField(keras.layers.Layer):
         past = ops.take(self._scores(emissions.dtype), previous, axis=0)  # [B, S, C]
         return past + emissions + self._total_backward_scores(emissions, real)
 
-    def viterbi(self, emissions: Any, padding_mask: Any = None) -> Any:
+    def viterbi(self, emissions: Tensor, padding_mask: Tensor | None = None) -> Any:
         """The most probable row of tags.
 
         Args:
@@ -159,7 +165,7 @@ class ConditionalRandomField(keras.layers.Layer):
         backward = _backward_scores(scores[:-1], emissions, self._ends(emissions.dtype), real, ops.max)
         return _along(step, self._start_row(emissions), (emissions + backward, real))[1]
 
-    def _total_backward_scores(self, emissions: Any, real: Any) -> Any:
+    def _total_backward_scores(self, emissions: Tensor, real: Tensor) -> Any:
         dtype = emissions.dtype
         with freed_with(self):
             return _total_backward_scores(self._scores(dtype)[:-1], emissions, self._ends(dtype), real)
@@ -172,11 +178,11 @@ class ConditionalRandomField(keras.layers.Layer):
     def _ends(self, dtype: str) -> Any:
         return ops.cast(ops.convert_to_tensor(self.ends), dtype) + ops.cast(self._end_penalties, dtype)
 
-    def _start_row(self, emissions: Any) -> Any:
+    def _start_row(self, emissions: Tensor) -> Any:
         """The row of `_scores` for the first tag, once for each row of the batch; int32 `[B]`."""
         return ops.full((ops.shape(emissions)[0],), self.num_tags, dtype="int32")
 
-    def _prepare(self, emissions: Any, padding_mask: Any) -> tuple[Any, Any]:
+    def _prepare(self, emissions: Tensor, padding_mask: Tensor | None) -> tuple[Any, Any]:
         """The emissions in at least float32, and whether each position has a tag, bool `[B, S]`."""
         emissions = ops.convert_to_tensor(emissions)
         if not self.built:
@@ -186,7 +192,7 @@ class ConditionalRandomField(keras.layers.Layer):
             return emissions, ops.ones(ops.shape(emissions)[:2], dtype="bool")
         return emissions, ops.cast(padding_mask, "bool")
 
-    def compute_output_spec(self, emissions: Any, padding_mask: Any = None) -> Any:
+    def compute_output_spec(self, emissions: Tensor, padding_mask: Tensor | None = None) -> Any:
         """The shape of the emissions; float32."""
         return keras.KerasTensor(emissions.shape, dtype=keras.backend.result_type(emissions.dtype, "float32"))
 
@@ -195,7 +201,7 @@ class ConditionalRandomField(keras.layers.Layer):
         return {**super().get_config(), "num_tags": self.num_tags, "tag_names": self.tag_names, "scheme": self.scheme}
 
 
-def _marginals(scores: Any, logits: Any, real: Any) -> Any:
+def _marginals(scores: Tensor, logits: Tensor, real: Tensor) -> Any:
     """The probability of each tag at each position.
 
     Args:
@@ -219,7 +225,7 @@ def _marginals(scores: Any, logits: Any, real: Any) -> Any:
     return ops.where(real[:, :, None], probabilities[:, :, :-1], 0)
 
 
-def _total_backward_scores(scores: Any, emissions: Any, ends: Any, real: Any) -> Any:
+def _total_backward_scores(scores: Tensor, emissions: Tensor, ends: Tensor, real: Tensor) -> Any:
     """The log-sum-exp of the scores of all tags after each position, given its tag; up to a constant per position.
 
     The custom gradient is needed because XLA has none for `keras.ops.scan` on TensorFlow. It ignores the constants, so
@@ -230,11 +236,11 @@ def _total_backward_scores(scores: Any, emissions: Any, ends: Any, real: Any) ->
     """
 
     @ops.custom_gradient
-    def total(scores: Any, emissions: Any, ends: Any, real_share: Any) -> tuple[Any, Callable[..., Any]]:
+    def total(scores: Tensor, emissions: Tensor, ends: Tensor, real_share: Tensor) -> tuple[Any, Callable[..., Any]]:
         real = ops.cast(real_share, "bool")
         backward = _backward_scores(scores, emissions, ends, real, ops.logsumexp)
 
-        def gradient(*args: Any, upstream: Any = None) -> tuple[Any, ...]:
+        def gradient(*args: Any, upstream: Tensor | None = None) -> tuple[Any, ...]:
             upstream = args[0] if upstream is None else upstream  # the backends pass it differently
             followers = ops.softmax(scores + (emissions + backward)[:, :, None, :], axis=-1)  # [B, S, C, C]
             before, last = _accumulated(upstream, followers, real)
@@ -251,7 +257,7 @@ def _total_backward_scores(scores: Any, emissions: Any, ends: Any, real: Any) ->
     return total(scores, emissions, ends, ops.cast(real, emissions.dtype))
 
 
-def _backward_scores(scores: Any, emissions: Any, ends: Any, real: Any, reduce: Callable[..., Any]) -> Any:
+def _backward_scores(scores: Tensor, emissions: Tensor, ends: Tensor, real: Tensor, reduce: Callable[..., Any]) -> Any:
     """The best score (by `ops.max`), or the sum, of the tags after each position, given its tag, `[B, S, C]`.
 
     Up to a constant per position.
@@ -268,7 +274,7 @@ def _backward_scores(scores: Any, emissions: Any, ends: Any, real: Any, reduce: 
     return _along(step, end, (emissions, real), reverse=True)[1]
 
 
-def _accumulated(upstream: Any, followers: Any, real: Any) -> tuple[Any, Any]:
+def _accumulated(upstream: Tensor, followers: Tensor, real: Tensor) -> tuple[Any, Any]:
     """The gradient that reaches each position from those before it, `[B, S, C]`, and the end, `[B, C]`."""
 
     def step(before: Any, position: Any) -> tuple[Any, Any]:
@@ -281,7 +287,11 @@ def _accumulated(upstream: Any, followers: Any, real: Any) -> tuple[Any, Any]:
 
 
 def _along(
-    step: Callable[[Any, Sequence[Any]], tuple[Any, Any]], start: Any, columns: Sequence[Any], *, reverse: bool = False
+    step: Callable[[Any, Sequence[Any]], tuple[Any, Any]],
+    start: Tensor,
+    columns: Sequence[Any],
+    *,
+    reverse: bool = False,
 ) -> tuple[Any, Any]:
     """`keras.ops.scan` along the positions of columns `[B, S, ...]`.
 
@@ -298,7 +308,7 @@ def _along(
     # The scan runs over indices: on TensorFlow, Keras 3.15 rejects several columns of unknown length.
     columns = [ops.swapaxes(column, 0, 1) for column in columns]
 
-    def at(carried: Any, index: Any) -> tuple[Any, Any]:
+    def at(carried: Tensor, index: Any) -> tuple[Any, Any]:
         return step(carried, [ops.take(column, index, axis=0) for column in columns])
 
     last, outputs = ops.scan(at, start, ops.arange(ops.shape(columns[0])[0]), reverse=reverse)

@@ -1,16 +1,17 @@
 """Dense layers with BERT's initial weights, the base of layers that hold one, and activations (GELU)."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers._internal.types import LayerOptions, Tensor
 from keras_bert_layers.config import check_activation
 from keras_bert_layers.layers.initializers import truncated_normal
 
 
-def gelu_erf(inputs: Any) -> Any:
+def gelu_erf(inputs: Tensor) -> Any:
     """GELU as defined: `x * Phi(x) = x / 2 * (1 + erf(x / sqrt(2)))`.
 
     Args:
@@ -25,7 +26,7 @@ def gelu_erf(inputs: Any) -> Any:
     return keras.ops.gelu(inputs, approximate=False)
 
 
-def gelu_tanh(inputs: Any) -> Any:
+def gelu_tanh(inputs: Tensor) -> Any:
     """The tanh form of GELU: `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))`.
 
     Args:
@@ -41,17 +42,17 @@ def gelu_tanh(inputs: Any) -> Any:
     return keras.ops.gelu(inputs, approximate=True)
 
 
-def quick_gelu(inputs: Any) -> Any:
+def quick_gelu(inputs: Tensor) -> Any:
     """The logistic form of GELU, as in CLIP: `x * sigmoid(1.702 * x)`, of floats of any shape."""
     return inputs * keras.ops.sigmoid(1.702 * inputs)
 
 
-def gelu_10(inputs: Any) -> Any:
+def gelu_10(inputs: Tensor) -> Any:
     """GELU between -10 and 10, for quantized models (https://arxiv.org/abs/2004.09602), of floats of any shape."""
     return keras.ops.clip(gelu_erf(inputs), -10, 10)
 
 
-def leaky_relu(inputs: Any) -> Any:
+def leaky_relu(inputs: Tensor) -> Any:
     """`max(x, 0.01 * x)`, with torch's slope where Keras's own default is 0.2, of floats of any shape."""
     return keras.ops.leaky_relu(inputs, negative_slope=0.01)
 
@@ -82,7 +83,7 @@ def dense(units: int, initializer_range: float, *, name: str = "dense", **kwargs
 class DenseLayer(keras.layers.Layer):
     """A layer whose weights are those of one dense layer; a subclass makes it, and documents the argument."""
 
-    def __init__(self, *, initializer_range: float = 0.02, **kwargs: Any):
+    def __init__(self, *, initializer_range: float = 0.02, **kwargs: Unpack[LayerOptions]):
         super().__init__(**kwargs)
         self.initializer_range = checks.positive_number(type(self).__name__, "initializer_range", initializer_range)
 

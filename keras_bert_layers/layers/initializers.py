@@ -45,7 +45,7 @@ def truncated_normal(initializer_range: float) -> keras.initializers.Initializer
 class _ReplacedZeros(keras.initializers.Zeros):
     """Zeros that take no memory on TensorFlow, so that a model is not in memory before its weights are."""
 
-    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+    def __call__(self, shape: Any, dtype: str | keras.DTypePolicy | None = None) -> Any:
         """Zeros of a shape and a dtype."""
         if dtype != "float32" or keras.backend.backend() != "tensorflow":
             return super().__call__(shape, dtype)

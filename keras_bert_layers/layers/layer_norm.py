@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.layers.padding_free import in_tensorflow_graph, on_tokens
 
 # For fewer values, starting a second thread, as oneDNN does, takes longer than the separate steps: 0.1 ms.
@@ -31,7 +32,7 @@ class LayerNorm(keras.layers.LayerNormalization):
         `FindMklLayerNorm` in tensorflow, core/grappler/optimizers/remapper.cc.
     """
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: Tensor, training: bool | None = None) -> Any:
         """Normalizes float `(..., width)`."""
         if not _can_be_one(inputs):
             return self._step_by_step(inputs, self.gamma, self.beta)
@@ -47,14 +48,14 @@ class LayerNorm(keras.layers.LayerNormalization):
             lambda: self._in_one_operation(inputs, gamma, beta),
         )
 
-    def _step_by_step(self, inputs: Any, gamma: Any, beta: Any) -> Any:
+    def _step_by_step(self, inputs: Tensor, gamma: Any, beta: Any) -> Any:
         hidden = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
         centred = hidden - ops.mean(hidden, axis=-1, keepdims=True)
         scale = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + self.epsilon)
         normalized = centred * (scale * ops.cast(gamma, hidden.dtype))
         return ops.cast(_plus(normalized, beta), self.compute_dtype)
 
-    def _in_one_operation(self, inputs: Any, gamma: Any, beta: Any) -> Any:
+    def _in_one_operation(self, inputs: Tensor, gamma: Any, beta: Any) -> Any:
         # Half precision is not cast first: the operation sums in float32, and is not fused after a cast.
         num_rows, width = tf.shape(inputs)[0], inputs.shape[-1]
         normalized = tf.raw_ops.FusedBatchNormV3(
@@ -71,11 +72,11 @@ class LayerNorm(keras.layers.LayerNormalization):
         return _plus(rows * ops.cast(gamma, inputs.dtype), beta)
 
 
-def _plus(values: Any, beta: Any) -> Any:
+def _plus(values: Tensor, beta: Tensor) -> Any:
     return values if beta is None else values + ops.cast(beta, values.dtype)
 
 
-def _can_be_one(inputs: Any) -> bool:
+def _can_be_one(inputs: Tensor) -> bool:
     is_known = len(inputs.shape) == 2 and keras.backend.standardize_dtype(inputs.dtype) in ("float32", "bfloat16")
     return _FUSES and is_known and in_tensorflow_graph(inputs)
 
@@ -84,11 +85,11 @@ def _can_be_one(inputs: Any) -> bool:
 class FinalLayerNorm(LayerNorm):
     """A `LayerNorm` of hidden states `(batch, sequence, width)`, of the real tokens only where they are known."""
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: Tensor, training: bool | None = None) -> Any:
         """Normalizes float `(..., width)`."""
         normalize = super().call
         return on_tokens(lambda tokens: normalize(tokens, training=training), inputs)
 
-    def compute_output_spec(self, inputs: Any, training: bool | None = None) -> Any:
+    def compute_output_spec(self, inputs: Tensor, training: bool | None = None) -> Any:
         """Shape and dtype of the output: the input's shape."""
         return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)

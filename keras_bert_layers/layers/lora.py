@@ -1,7 +1,6 @@
 """LoRA (low-rank adaptation) on dense layers, by Keras's own `enable_lora`."""
 
 from functools import partial
-from typing import Any
 
 import keras
 import numpy as np
@@ -34,7 +33,7 @@ def has_lora(layer: keras.layers.Layer) -> bool:
     return isinstance(layer, keras.layers.Dense) and layer.lora_enabled
 
 
-def lora_product(layer: Any) -> np.ndarray:
+def lora_product(layer: keras.layers.Layer) -> np.ndarray:
     """The product of LoRA's matrices, which adds to the kernel of a dense layer; float32 `(inputs, units)`."""
     first, second = map(keras.ops.convert_to_numpy, (layer.lora_kernel_a, layer.lora_kernel_b))
     return layer.lora_alpha / layer.lora_rank * (first @ second)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 from keras import ops
@@ -10,6 +10,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.keras_models import Untracked
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import LayerOptions, Shape, Tensor
 from keras_bert_layers.layers.bert_embedding import BertEmbedding
 from keras_bert_layers.layers.dense import activation_function, dense
 from keras_bert_layers.layers.initializers import truncated_normal
@@ -68,14 +69,14 @@ class MaskedLMHead(keras.layers.Layer):
 
     def __init__(
         self,
-        encoder: Any,
+        encoder: keras.layers.Layer,
         *,
         activation: str = "gelu_erf",
         layer_norm_epsilon: float = 1e-12,
         tie_weights: bool = True,
         use_bias: bool = True,
         initializer_range: float = 0.02,
-        **kwargs: Any,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         owner = type(self).__name__
@@ -98,7 +99,7 @@ class MaskedLMHead(keras.layers.Layer):
             return encoder
         return next((layer for layer in encoder.layers if layer.name == "embedding"), None)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         """Creates the dense layer, the norm and the bias, and builds the embedding if it is not built yet."""
         embedding = self.token_embedding
         width = embedding.embedding_dim or embedding.hidden_dim
@@ -121,13 +122,13 @@ class MaskedLMHead(keras.layers.Layer):
         elif not embedding.built:
             embedding.build((None, None))
 
-    def call(self, hidden: Any, mask_positions: Any = None) -> Any:
+    def call(self, hidden: Tensor, mask_positions: Tensor | None = None) -> Any:
         """Computes logits; see the class."""
         if mask_positions is not None:
             hidden = _at_positions(hidden, mask_positions)  # [B, M, H]
         return of_each_token(self._logits, hidden)
 
-    def _logits(self, hidden: Any) -> Any:
+    def _logits(self, hidden: Tensor) -> Any:
         axes = ops.shape(hidden)[:-1]
         # One product of two matrices: the gradient of a product of three axes and two takes twice as long.
         rows = ops.reshape(hidden, (-1, hidden.shape[-1]))
@@ -136,7 +137,7 @@ class MaskedLMHead(keras.layers.Layer):
         logits = ops.matmul(ops.cast(rows, matrix.dtype), ops.transpose(matrix))
         return ops.reshape(ops.cast(logits, "float32") + self.bias, (*axes, matrix.shape[0]))  # [B, M, V]
 
-    def compute_output_spec(self, hidden: Any, mask_positions: Any = None) -> Any:
+    def compute_output_spec(self, hidden: Tensor, mask_positions: Tensor | None = None) -> Any:
         """Shape and dtype of the logits."""
         shape = hidden.shape[:-1] if mask_positions is None else mask_positions.shape
         return keras.KerasTensor((*shape, self.token_embedding.vocabulary_size), dtype="float32")
@@ -163,7 +164,7 @@ class MaskedLMHead(keras.layers.Layer):
         return head
 
 
-def _at_positions(hidden: Any, positions: Any) -> Any:
+def _at_positions(hidden: Tensor, positions: Any) -> Any:
     """The vectors at some positions of each row: `(batch, masks, hidden_dim)` of `(batch, sequence, hidden_dim)`."""
     num_rows, length = ops.shape(hidden)[:2]
     is_outside = (positions < 0) | (positions >= length)

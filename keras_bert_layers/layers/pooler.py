@@ -1,11 +1,12 @@
 """`Pooler`, one vector per sequence, `HeadTransform`, and `NextSentenceHead`, the next-sentence prediction."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import LayerOptions, Shape, Tensor
 from keras_bert_layers.layers.dense import DenseLayer, activation_function, dense
 from keras_bert_layers.layers.layer_norm import LayerNorm
 from keras_bert_layers.layers.padding_free import on_tokens
@@ -42,7 +43,7 @@ class Pooler(DenseLayer):
         `BertModel` in google-research/bert, modeling.py, scope "pooler".
     """
 
-    def __init__(self, *, activation: str = "tanh", **kwargs: Any):
+    def __init__(self, *, activation: str = "tanh", **kwargs: Unpack[LayerOptions]):
         super().__init__(**kwargs)
         self.activation = activation
         self.activate = activation_function(type(self).__name__, activation)
@@ -55,11 +56,11 @@ class Pooler(DenseLayer):
         self.dense = dense(input_shape[-1], self.initializer_range, activation=self.activate, dtype=self.dtype_policy)
         self.dense.build((input_shape[0], input_shape[-1]))
 
-    def call(self, hidden: Any) -> Any:
+    def call(self, hidden: Tensor) -> Any:
         """Pools; see the class."""
         return self.dense(hidden if len(hidden.shape) == 2 else hidden[:, 0, :])
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Shape) -> Any:
         """The shape of the input, without the axis of the sequence."""
         return (input_shape[0], input_shape[-1])
 
@@ -104,7 +105,7 @@ class HeadTransform(DenseLayer):
         activation: str = "gelu_erf",
         use_bias: bool = True,
         layer_norm_epsilon: float = 1e-12,
-        **kwargs: Any,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         owner = type(self).__name__
@@ -123,11 +124,11 @@ class HeadTransform(DenseLayer):
         )
         self.layer_norm.build(input_shape)
 
-    def call(self, hidden: Any) -> Any:
+    def call(self, hidden: Tensor) -> Any:
         """Transforms each vector; see the class."""
         return on_tokens(lambda tokens: self.layer_norm(self.dense(tokens)), hidden)
 
-    def compute_output_spec(self, hidden: Any) -> Any:
+    def compute_output_spec(self, hidden: Tensor) -> Any:
         """Shape and dtype of the output: those of the input."""
         return keras.KerasTensor(hidden.shape, dtype=self.compute_dtype)
 
@@ -169,10 +170,10 @@ class NextSentenceHead(DenseLayer):
         self.dense = dense(2, self.initializer_range, dtype="float32")
         self.dense.build(input_shape)
 
-    def call(self, pooled: Any) -> Any:
+    def call(self, pooled: Tensor) -> Any:
         """Computes logits; see the class."""
         return self.dense(pooled)
 
-    def compute_output_spec(self, pooled: Any) -> Any:
+    def compute_output_spec(self, pooled: Tensor) -> Any:
         """Shape and dtype of the logits."""
         return keras.KerasTensor((*pooled.shape[:-1], 2), dtype="float32")

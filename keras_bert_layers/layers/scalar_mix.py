@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Shape, Tensor
 
 
 @register
@@ -34,7 +35,7 @@ class ScalarMix(keras.layers.Layer):
         Peters et al. 2018, Deep contextualized word representations, https://arxiv.org/abs/1802.05365, equation 1.
     """
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         """Creates the weights of the layers and the scale."""
         if len(input_shape) < 2 or None in input_shape[-2:]:
             rule = "have the shape (..., layers, hidden_dim), with the last two sizes known"
@@ -45,11 +46,11 @@ class ScalarMix(keras.layers.Layer):
         self.gamma = self.add_weight(shape=(), initializer="ones", name="gamma", **options)
         self.input_spec = keras.layers.InputSpec(min_ndim=2, axes={-2: num_layers})
 
-    def call(self, hidden_states: Any) -> Any:
+    def call(self, hidden_states: Tensor) -> Any:
         """Weighs and adds up; see the class."""
         shares = self.gamma * ops.softmax(self.layer_weights)  # [L]
         return ops.sum(hidden_states * ops.cast(shares, hidden_states.dtype)[:, None], axis=-2)
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+    def compute_output_shape(self, input_shape: Shape) -> tuple[int | None, ...]:
         """The shape of the input without the axis of the layers."""
         return (*input_shape[:-2], input_shape[-1])

@@ -1,13 +1,14 @@
 """`SequencePooling`: mean, max, CLS and other poolings of a sequence into one vector."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import LayerOptions, Tensor
 from keras_bert_layers.layers.padding_free import RealTokens, first_tokens, known_tokens
 
 MODES = ("cls", "mean", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
@@ -60,20 +61,20 @@ class SequencePooling(keras.layers.Layer):
         the same modes under the same names. Muennighoff 2022, https://arxiv.org/abs/2202.08904, for "weightedmean".
     """
 
-    def __init__(self, mode: str | Sequence[str] = "mean", **kwargs: Any):
+    def __init__(self, mode: str | Sequence[str] = "mean", **kwargs: Unpack[LayerOptions]):
         super().__init__(**kwargs)
         self._modes = checked_modes(type(self).__name__, "mode", mode)
         self.mode = self._modes[0] if isinstance(mode, str) else self._modes
         self.packed_rows = False
 
-    def call(self, hidden: Any, padding_mask: Any = None) -> Any:
+    def call(self, hidden: Tensor, padding_mask: Tensor | None = None) -> Any:
         """Pools; see the class."""
         if self.packed_rows and padding_mask is not None:
             padding_mask = ops.equal(padding_mask, 1)
         pooled = [self._pooled(mode, hidden, padding_mask) for mode in self._modes]
         return pooled[0] if len(pooled) == 1 else ops.concatenate(pooled, axis=-1)
 
-    def _pooled(self, mode: str, hidden: Any, padding_mask: Any) -> Any:
+    def _pooled(self, mode: str, hidden: Tensor, padding_mask: Tensor | None) -> Any:
         if mode == "cls":
             return first_tokens(hidden)
         known = known_tokens(hidden, padding_mask)
@@ -88,7 +89,7 @@ class SequencePooling(keras.layers.Layer):
             return ops.max(ops.where(real, hidden, ops.cast(fill, hidden.dtype)), axis=1)  # [B, H]
         return self._mean(mode, hidden, real)
 
-    def _mean(self, mode: str, hidden: Any, real: Any) -> Any:
+    def _mean(self, mode: str, hidden: Tensor, real: Tensor) -> Any:
         """The weighted mean of the real tokens; the weights are 1 but for "weightedmean" and "lasttoken"."""
         dtype = keras.backend.result_type(hidden.dtype, "float32")
         values, weights = ops.where(real, ops.cast(hidden, dtype), 0), ops.cast(real, dtype)  # [B, S, H], [B, S, 1]
@@ -102,7 +103,7 @@ class SequencePooling(keras.layers.Layer):
         count = ops.sqrt(count) if mode == "mean_sqrt_len_tokens" else count
         return ops.cast(ops.sum(values, axis=1) / count, self.compute_dtype)
 
-    def _mean_of_tokens(self, real: RealTokens, tokens: Any) -> Any:
+    def _mean_of_tokens(self, real: RealTokens, tokens: Tensor) -> Any:
         dtype = keras.backend.result_type(tokens.dtype, "float32")
         mask = ops.cast(real.padding_mask, dtype)
         # A row of only padding has a token, which must not count.
@@ -110,7 +111,7 @@ class SequencePooling(keras.layers.Layer):
         total = ops.segment_sum(tokens, real.rows(), sorted=True)  # [B, H]
         return ops.cast(total / ops.maximum(ops.sum(mask, axis=1, keepdims=True), 1), self.compute_dtype)
 
-    def compute_output_spec(self, hidden: Any, padding_mask: Any = None) -> Any:
+    def compute_output_spec(self, hidden: Tensor, padding_mask: Tensor | None = None) -> Any:
         """The shape of the input, without the axis of the sequence and with a vector for each mode."""
         return keras.KerasTensor((hidden.shape[0], len(self._modes) * hidden.shape[-1]), dtype=self.compute_dtype)
 

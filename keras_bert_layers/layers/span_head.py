@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Shape, Tensor
 from keras_bert_layers.layers.dense import DenseLayer, dense
 from keras_bert_layers.layers.padding_free import of_each_token
 
@@ -45,12 +46,12 @@ class SpanHead(DenseLayer):
         run_squad.py.
     """
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         """Creates the dense layer."""
         self.dense = dense(2, self.initializer_range, dtype="float32")
         self.dense.build(input_shape)
 
-    def call(self, hidden: Any, answer_mask: Any = None) -> tuple[Any, Any]:
+    def call(self, hidden: Tensor, answer_mask: Any = None) -> tuple[Any, Any]:
         """Computes both logits; see the class."""
         logits = of_each_token(self.dense, hidden)  # [..., 2]
         start_logits, end_logits = logits[..., 0], logits[..., 1]
@@ -59,7 +60,7 @@ class SpanHead(DenseLayer):
         may_be = ops.cast(answer_mask, "bool")
         return ops.where(may_be, start_logits, MASKED_LOGIT), ops.where(may_be, end_logits, MASKED_LOGIT)
 
-    def compute_output_spec(self, hidden: Any, answer_mask: Any = None) -> tuple[Any, Any]:
+    def compute_output_spec(self, hidden: Tensor, answer_mask: Any = None) -> tuple[Any, Any]:
         """Shape and dtype of both logits."""
         shape = hidden.shape[:-1]
         return keras.KerasTensor(shape, dtype="float32"), keras.KerasTensor(shape, dtype="float32")

@@ -1,12 +1,13 @@
 """`WindowPooling`: one vector for a text from the vectors of its windows."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import LayerOptions, Shape
 
 WINDOW_POOLINGS = ("mean", "max", "attention")
 
@@ -44,11 +45,11 @@ class WindowPooling(keras.layers.Layer):
         Yang et al. 2016, https://aclanthology.org/N16-1174, section 2.2, for a learned query over the parts of a text.
     """
 
-    def __init__(self, mode: str = "mean", **kwargs: Any):
+    def __init__(self, mode: str = "mean", **kwargs: Unpack[LayerOptions]):
         super().__init__(**kwargs)
         self.mode = checks.one_of(type(self).__name__, "mode", mode, WINDOW_POOLINGS)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         """Creates the query of `"attention"`."""
         self._num_features = input_shape[-1]  # a graph of all sizes does not know it
         if self.mode == "attention":
