@@ -258,7 +258,7 @@ class Backup(keras.callbacks.Callback):
         if step in self._manager.all_steps():
             return
         place: dict[str, Any] = {}
-        task._training_place.save_own_variables(place)
+        task.trainer.place.save_own_variables(place)
         items = {
             "state": ocp.args.StandardSave({name: variable.value for name, variable in _state(task).items()}),
             "place": ocp.args.StandardSave(place),
@@ -334,4 +334,4 @@ def _restore(manager: Any, task: Any, owner: str) -> None:
         raise ValueError(checks.message(owner, "directory", rule, str(manager.directory))) from error
     for name, value in found["state"].items():
         variables[name].assign(value)
-    task._training_place.load_own_variables(found["place"])
+    task.trainer.place.load_own_variables(found["place"])

@@ -240,13 +240,110 @@ def test_the_rule_finds_what_it_forbids():
     assert not goes_down(f"{top}.data.rows", top)
 
 
-MAX_LINES = 450
+MAX_LINES, MAX_FUNCTION_LINES, MAX_ARGUMENTS, MAX_METHODS = 450, 45, 10, 20
+# More than the bounds, and why: a puzzle would be worse.
+WIDE_CONSTRUCTORS = {
+    "BertEmbedding": "sizes and rates, each a key of a config",
+    "BytePairTokenizer": "options of tokenizer.json, each of which changes ids",
+    "BertClassifier": "a backbone, the kind of labels, and how vectors are made of texts",
+    "BertDualEncoder": "two backbones and two preprocessors, and how vectors are made of texts",
+    "BertSentenceEncoder": "a backbone and each option that sentence-transformers stores",
+}
+LARGE_CLASSES = {
+    "Task": "the methods of keras.Model that it replaces",
+    "Inputs": "the hooks of a kind of data; each has a default, and a kind replaces few",
+}
 
 
-def test_files_are_short():
-    counts = {path: path.read_text(encoding="utf-8").count("\n") for path in parsed_sources()}
-    long = [f"{path.relative_to(ROOT)}: {lines} lines" for path, lines in counts.items() if lines > MAX_LINES]
-    assert not long, "\n".join(long)
+def length_without_docstring(function):
+    first = function.body[0]
+    docstring = first if ast.get_docstring(function, clean=False) is not None else None
+    return function.end_lineno - function.lineno + 1 - (docstring.end_lineno - docstring.lineno + 1 if docstring else 0)
+
+
+def test_what_is_read_at_once_is_short():
+    found = []
+    for path, tree in parsed_sources().items():
+        if (lines := path.read_text(encoding="utf-8").count("\n")) > MAX_LINES:
+            found.append(f"{path.relative_to(ROOT)}: {lines} lines")
+        for node in ast.walk(tree):
+            place = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {getattr(node, 'name', '')}"
+            if isinstance(node, ast.FunctionDef) and (lines := length_without_docstring(node)) > MAX_FUNCTION_LINES:
+                found.append(f"{place}: {lines} lines")
+            if not isinstance(node, ast.ClassDef):
+                continue
+            methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
+            if "__init__" in methods and node.name not in WIDE_CONSTRUCTORS:
+                arguments = methods["__init__"].args
+                number = len(arguments.args) - 1 + len(arguments.kwonlyargs)
+                found += [f"{place}: {number} arguments"] if number > MAX_ARGUMENTS else []
+            public = [name for name in methods if not name.startswith("_")]
+            if len(public) > MAX_METHODS and node.name not in LARGE_CLASSES:
+                found.append(f"{place}: {len(public)} public methods")
+    assert not found, "\n".join(found)
+
+
+def test_methods_are_written_out():
+    """What is bound by assignment is in no documentation, and no type checker sees it."""
+    found = []
+    for path, tree in parsed_sources().items():
+        functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        functions |= {
+            alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+        }
+        for node in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+            for statement in (each for each in node.body if isinstance(each, ast.Assign)):
+                values = statement.value.elts if isinstance(statement.value, ast.Tuple) else [statement.value]
+                for value in values:
+                    root = value
+                    while isinstance(root, ast.Attribute):
+                        root = root.value
+                    is_function = isinstance(root, ast.Name) and root.id in functions and not root.id[:1].isupper()
+                    is_method = isinstance(value, ast.Attribute) and value.attr.islower()
+                    if (isinstance(value, ast.Name) and is_function) or (
+                        isinstance(value, ast.Attribute) and is_function and is_method
+                    ):
+                        found.append(f"{path.relative_to(ROOT)}:{statement.lineno}: {ast.unparse(statement)}")
+    assert not found, "\n".join(found)
+
+
+# Private to others by their names, but not by their documentation, or without a public way.
+NAMED_TUPLES_OWN = {"_replace", "_asdict", "_exit", "_repr_html_"}
+KERAS_OWN = {
+    "_flatten_layers", "_run_through_graph", "_kernel", "_loss_tracker", "_initial_epoch", "_registry",
+    "_get_variable_index", "_momentums", "_velocities",
+}  # fmt: skip
+
+
+def test_no_object_reads_the_private_attributes_of_another():
+    found = []
+    for path, tree in parsed_sources().items():
+        own = {
+            node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        }
+        own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
+                is_own = ast.unparse(node.value).split("(")[0] in ("self", "cls", "super") or node.attr in own
+                if not is_own and node.attr not in NAMED_TUPLES_OWN | KERAS_OWN:
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}")
+    assert not found, "\n".join(found)
+
+
+MOST_ANYTHING = 0.1
+
+
+def test_parameters_have_types_that_say_something():
+    untyped, number = [], 0
+    for place, node in nodes():
+        if isinstance(node, ast.FunctionDef):
+            arguments = [*node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
+            arguments = [argument for argument in arguments if argument and argument.arg not in ("self", "cls")]
+            number += len(arguments)
+            for argument in arguments:
+                if argument.annotation and ast.unparse(argument.annotation) in ("Any", "Any | None"):
+                    untyped.append(f"{place}: {node.name}: {argument.arg}")
+    assert len(untyped) < MOST_ANYTHING * number, f"{len(untyped)} of {number}:\n" + "\n".join(untyped)
 
 
 def test_private_names_are_imported_only_from_their_own_folder():

@@ -100,7 +100,9 @@ class ConditionalRandomField(keras.layers.Layer):
     def call(self, emissions: Tensor, padding_mask: Tensor | None = None) -> Any:
         """Computes each position's probabilities; see the class."""
         emissions, real = self._prepare(emissions, padding_mask)
-        return _marginals(self._scores(emissions.dtype), emissions + self._total_backward_scores(emissions, real), real)
+        return _marginals(
+            self.transition_scores(emissions.dtype), emissions + self._total_backward_scores(emissions, real), real
+        )
 
     def log_likelihood(self, emissions: Tensor, tags: Tensor, padding_mask: Tensor | None = None) -> Any:
         """The log-probability of rows of tags.
@@ -141,7 +143,7 @@ class ConditionalRandomField(keras.layers.Layer):
             return ops.where(is_real, tag, previous), previous
 
         _, previous = _along(step, self._start_row(emissions), (tags, real))
-        past = ops.take(self._scores(emissions.dtype), previous, axis=0)  # [B, S, C]
+        past = ops.take(self.transition_scores(emissions.dtype), previous, axis=0)  # [B, S, C]
         return past + emissions + self._total_backward_scores(emissions, real)
 
     def viterbi(self, emissions: Tensor, padding_mask: Tensor | None = None) -> Any:
@@ -155,31 +157,32 @@ class ConditionalRandomField(keras.layers.Layer):
             Int32 `(batch, sequence)`; 0 where `padding_mask` is 0.
         """
         emissions, real = self._prepare(emissions, padding_mask)
-        scores = self._scores(emissions.dtype)
+        scores = self.transition_scores(emissions.dtype)
 
         def step(previous: Any, position: Any) -> tuple[Any, Any]:
             score, is_real = position  # [B, C], [B]
             tag = ops.cast(ops.argmax(ops.take(scores, previous, axis=0) + score, axis=-1), "int32")
             return ops.where(is_real, tag, previous), ops.where(is_real, tag, 0)
 
-        backward = _backward_scores(scores[:-1], emissions, self._ends(emissions.dtype), real, ops.max)
+        backward = _backward_scores(scores[:-1], emissions, self.end_scores(emissions.dtype), real, ops.max)
         return _along(step, self._start_row(emissions), (emissions + backward, real))[1]
 
     def _total_backward_scores(self, emissions: Tensor, real: Tensor) -> Any:
         dtype = emissions.dtype
         with freed_with(self):
-            return _total_backward_scores(self._scores(dtype)[:-1], emissions, self._ends(dtype), real)
+            return _total_backward_scores(self.transition_scores(dtype)[:-1], emissions, self.end_scores(dtype), real)
 
-    def _scores(self, dtype: str) -> Any:
+    def transition_scores(self, dtype: str) -> Any:
         """The score of each tag (column) after each tag (row), or as the first tag (last row); `[C + 1, C]`."""
         scores = ops.concatenate([self.transitions, self.starts[None]], axis=0)
         return ops.cast(scores, dtype) + ops.cast(self._penalties, dtype)
 
-    def _ends(self, dtype: str) -> Any:
+    def end_scores(self, dtype: str) -> Any:
+        """The score of each tag as the last one, `[C]`."""
         return ops.cast(ops.convert_to_tensor(self.ends), dtype) + ops.cast(self._end_penalties, dtype)
 
     def _start_row(self, emissions: Tensor) -> Any:
-        """The row of `_scores` for the first tag, once for each row of the batch; int32 `[B]`."""
+        """The row of `transition_scores` for the first tag, once for each row of the batch; int32 `[B]`."""
         return ops.full((ops.shape(emissions)[0],), self.num_tags, dtype="int32")
 
     def _prepare(self, emissions: Tensor, padding_mask: Tensor | None) -> tuple[Any, Any]:

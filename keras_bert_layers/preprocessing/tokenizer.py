@@ -55,7 +55,7 @@ class Tokenizer(ABC):
         )
         # An eager tensor even while a graph is built, so that all graphs share one copy.
         with tf.init_scope(), tf.device("CPU:0"):
-            self._tokens = tf.constant(ids.tokens)
+            self.token_strings = tf.constant(ids.tokens)
 
     def tokenize(self, text: Strings) -> tf.RaggedTensor | tf.Tensor:
         """The ids of each text.
@@ -102,7 +102,7 @@ class Tokenizer(ABC):
         Returns:
             Strings `(…)`.
         """
-        return self._joined(tokens_of(ids, self._tokens, pad_id=self.pad_id))
+        return self._joined(tokens_of(ids, self.token_strings, pad_id=self.pad_id))
 
     @abstractmethod
     def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:

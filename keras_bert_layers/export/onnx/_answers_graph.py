@@ -15,7 +15,6 @@ from keras_bert_layers.export.onnx._tokenizer_graph import Characters, Tokens, s
 
 # The logit of a position at which no answer may start or end; the sum of two is finite.
 _NEVER = -1e30
-_MASKED_LOGIT = -1e9
 _LARGEST_SCORE = 1e9
 
 
@@ -266,8 +265,8 @@ def best_tags(field: Any, emissions: Tensor, is_word: Tensor) -> tuple[Tensor, T
         is_word: bool `[B, U]`.
     """
     graph, num_tags = emissions.graph, field.num_tags
-    table = array(field._scores("float32"))
-    scores, ends = graph.constant(table), array(field._ends("float32"))
+    table = array(field.transition_scores("float32"))
+    scores, ends = graph.constant(table), array(field.end_scores("float32"))
     following = graph.constant(table[:-1])
     first = emissions.take(0, 1)  # [B, C]
     start_row = argmax(first) * 0 + num_tags  # [B]

@@ -99,7 +99,7 @@ class BertPreprocessor(TextLayer):
             pair = tf.expand_dims(first, 0) if second is None else (first[None], second[None])
             return {key: value[0] for key, value in self.call(pair).items()}
         texts = [first] if second is None else [first, second]
-        return self._framed(self._truncated([self.tokenizer.tokenize(part) for part in texts]))
+        return self.framed(self.truncated([self.tokenizer.tokenize(part) for part in texts]))
 
     def with_offsets(self, text: Strings, *, prompt: str = "") -> dict[str, Any]:
         """The outputs of a call on a batch, and where in its text each token stands.
@@ -118,8 +118,8 @@ class BertPreprocessor(TextLayer):
         texts = [as_strings("BertPreprocessor", part) for part in split_pair(text) if part is not None]
         texts[0] = tf.strings.join([prompt, texts[0]])
         found = [self.tokenizer.tokenize_with_offsets(part) for part in texts]
-        segments = self._truncated([ids for ids, _, _ in found])
-        row, places, size = self._framed(segments), [], len(prompt.encode())
+        segments = self.truncated([ids for ids, _, _ in found])
+        row, places, size = self.framed(segments), [], len(prompt.encode())
         for (_, starts, ends), segment in zip(found, segments, strict=True):
             both = tf.stack([starts.flat_values, ends.flat_values], axis=1) - size  # [T, 2]
             both = starts.with_flat_values(tf.where(both[:, :1] < 0, NO_OFFSET, both))
@@ -130,7 +130,7 @@ class BertPreprocessor(TextLayer):
         joined = self._joined(places, none, none).to_tensor(NO_OFFSET, shape=tf.stack([-1, width, 2]))
         return {**row, "starts": joined[..., 0], "ends": joined[..., 1]}
 
-    def _truncated(self, segments: list[tf.RaggedTensor]) -> list[tf.RaggedTensor]:
+    def truncated(self, segments: list[tf.RaggedTensor]) -> list[tf.RaggedTensor]:
         """Shortens one or two texts to fit, ragged int32 `(batch, tokens)` each."""
         if len(segments) == 1:
             if self.truncation == "only_second":
@@ -147,7 +147,7 @@ class BertPreprocessor(TextLayer):
             reference=self.tokenizer.reference,
         )
 
-    def _framed(self, segments: list[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
+    def framed(self, segments: list[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         """Adds special tokens and padding to one or two ragged `(batch, tokens)`."""
         special = (self.tokenizer.start_id, self.tokenizer.separator_id)
         row_ids = self._joined(segments, *(tf.fill([segments[0].nrows(), 1], value) for value in special))

@@ -69,7 +69,7 @@ class HeadTail:
         """The ids of texts or pairs `(batch,)`, as `preprocessor(text)` returns them; in graph."""
         self.check(preprocessor)
         texts = [preprocessor.tokenizer.tokenize(part) for part in _strings(text) if part is not None]
-        return preprocessor._framed(list(map(self._kept, texts, preprocessor._truncated(texts))))
+        return preprocessor.framed(list(map(self._kept, texts, preprocessor.truncated(texts))))
 
     def _kept(self, ids: tf.RaggedTensor, cut: tf.RaggedTensor) -> tf.RaggedTensor:
         """As many tokens of each text as are left of it when it is cut."""
@@ -165,7 +165,7 @@ class Windows:
         begins = tf.gather(tf.cast(read.row_starts(), tf.int32), windows.rows) + windows.begins
         shown = tf.gather(read.flat_values, tf.ragged.range(begins, begins + windows.lengths))
         parts = [*(tf.gather(ids, windows.rows) for ids in before), shown]
-        return {**preprocessor._framed(parts), WINDOW_ROWS: windows.rows}
+        return {**preprocessor.framed(parts), WINDOW_ROWS: windows.rows}
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""

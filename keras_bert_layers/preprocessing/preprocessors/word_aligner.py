@@ -200,7 +200,7 @@ class WordAligner:
             tokens = tf.concat(
                 [tokens, tf.RaggedTensor.from_row_lengths(ids.flat_values[:0], tf.zeros(num_empty, tf.int64))], 0
             )
-        return self.preprocessor._framed([tokens])
+        return self.preprocessor.framed([tokens])
 
 
 def check_stride(owner: str, stride: Any, max_length: int) -> int:

@@ -122,14 +122,16 @@ class BertTokenizer(Tokenizer):
         warn = isinstance(vocabulary, str | os.PathLike)
         self._vocabulary = load_vocabulary(vocabulary, required=required, warn=warn)
         super().__init__(TokenIds(self._vocabulary, self.added_tokens), self.special_tokens)
-        self._table = tables.load(reference, lowercase, lowercase if strip_accents is None else strip_accents)
+        self.normalization_table = tables.load(
+            reference, lowercase, lowercase if strip_accents is None else strip_accents
+        )
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy. The ops that read
         # them run on the CPU; from an accelerator the tables would be copied back at every call.
         with tf.init_scope(), tf.device("CPU:0"):
             self._encoder = self._make_encoder()
 
     def _make_encoder(self) -> WordPieceTextEncoder:
-        table, split_chinese, unknown = self._table, self.split_chinese, self.special_tokens["unknown"]
+        table, split_chinese, unknown = self.normalization_table, self.split_chinese, self.special_tokens["unknown"]
         length = MAX_WORD_LENGTH[self.reference]
         normalizer = Normalizer(table)
         word_pieces = WordPieces(
@@ -157,7 +159,9 @@ class BertTokenizer(Tokenizer):
     def rules(self) -> TextRules:
         """What the tokenizer does to text between special tokens, as plain data for programs other than TensorFlow."""
         length = MAX_WORD_LENGTH[self.reference]
-        return text_rules(self._table, list(self._vocabulary), max_word_length=length, split_chinese=self.split_chinese)
+        return text_rules(
+            self.normalization_table, list(self._vocabulary), max_word_length=length, split_chinese=self.split_chinese
+        )
 
     def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
         return tf.strings.regex_replace(tf.strings.reduce_join(tokens, axis=-1, separator=" "), f" {SUFFIX}", "")

@@ -110,7 +110,7 @@ class TextWords:
     """
 
     def __init__(self, tokenizer: BertTokenizer):
-        table = tokenizer._table
+        table = tokenizer.normalization_table
         with tf.init_scope(), tf.device("CPU:0"):
             self._normalizer = Normalizer(table)
         self._boundaries = boundaries(table, split_chinese=tokenizer.split_chinese)

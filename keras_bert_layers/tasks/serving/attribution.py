@@ -373,7 +373,7 @@ def _serve(task: keras.Model, *texts: Any) -> dict[str, Any]:
     scores, differences = integral(task, inputs, baseline_ids, highest[:, None], tf.constant(path(FIRST_STEPS)))
     return {
         "target": tf.gather(class_names(task), highest),
-        "token": tf.where(row["padding_mask"] > 0, tf.gather(tokenizer._tokens, ids), ""),
+        "token": tf.where(row["padding_mask"] > 0, tf.gather(tokenizer.token_strings, ids), ""),
         "score": scores,
         "start": row["starts"],
         "end": row["ends"],
