@@ -228,7 +228,7 @@ def _preprocessor(source: str, arguments: argparse.Namespace) -> Any:
 
 def _tag_names(tags: Sequence[str]) -> list[str]:
     """`O` first, then both tags of each type, also where a file has entities of one word only."""
-    from keras_bert_layers._internal.tag_scheme import bio_tag_names
+    from keras_bert_layers.tag_scheme import bio_tag_names
 
     return bio_tag_names(sorted({tag[2:] for tag in tags if tag != "O"}))
 

@@ -5,9 +5,9 @@ from os import PathLike
 from pathlib import Path
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.tag_scheme import PREFIXES, as_bio
 from keras_bert_layers.data.columns import Columns
 from keras_bert_layers.data.text_file import RowCollector, RowError, check_utf8, line_groups
+from keras_bert_layers.tag_scheme import PREFIXES, as_bio
 
 TAG = re.compile(rf"O|[{''.join(PREFIXES)}]-\S.*")
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers._internal.tag_scheme import tag_scheme
 from keras_bert_layers._internal.types import Tensor
+from keras_bert_layers.tag_scheme import tag_scheme
 
 NO_NUMBER = -1
 

@@ -13,8 +13,8 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.custom_gradients import freed_with
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers._internal.tag_scheme import check_tag_names, tag_scheme
 from keras_bert_layers._internal.types import LayerOptions, Shape, Tensor
+from keras_bert_layers.tag_scheme import check_tag_names, tag_scheme
 
 # The score of a forbidden transition. Its exponential is 0 in float32, and sums of it over any length stay finite, so
 # that the loss is finite even for a row with such a transition.

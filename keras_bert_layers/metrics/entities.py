@@ -11,9 +11,9 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers._internal.tag_scheme import TagScheme, check_tag_names, tag_scheme
 from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.metrics.token_metrics import IGNORED
+from keras_bert_layers.tag_scheme import TagScheme, check_tag_names, tag_scheme
 
 
 @register

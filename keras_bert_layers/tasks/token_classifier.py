@@ -14,7 +14,6 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers._internal.tag_scheme import check_tag_names, tag_scheme
 from keras_bert_layers._internal.types import Columns, Ids, Labels, Outputs, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_entities
@@ -23,6 +22,7 @@ from keras_bert_layers.layers import ConditionalRandomField, TokenClassification
 from keras_bert_layers.metrics import EntityF1
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords, check_stride
+from keras_bert_layers.tag_scheme import check_tag_names, tag_scheme
 from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
 from keras_bert_layers.tasks.graphs.parts import check_parts, head_options, head_states
 from keras_bert_layers.tasks.inputs import WordInputs

@@ -9,7 +9,6 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.tag_scheme import tag_scheme
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.files.json_file import write_json
 from keras_bert_layers.checkpoints.files.new_directory import new_directory
@@ -32,6 +31,7 @@ from keras_bert_layers.checkpoints.weights.table import (
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 from keras_bert_layers.export.onnx import write_onnx_of_ids
 from keras_bert_layers.preprocessing import BertPreprocessor, BytePairTokenizer, SpanPreprocessor
+from keras_bert_layers.tag_scheme import tag_scheme
 from keras_bert_layers.tasks import (
     BertCrossEncoder,
     BertDualEncoder,

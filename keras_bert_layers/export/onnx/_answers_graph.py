@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers._internal.tag_scheme import TagScheme
 from keras_bert_layers.export.onnx._encoder_graph import array
 from keras_bert_layers.export.onnx._graph import FLOAT, INT32, INT64, Answer, Tensor
 from keras_bert_layers.export.onnx._rows_graph import NONE, Windows
 from keras_bert_layers.export.onnx._tokenizer_graph import Characters, Tokens, sums
+from keras_bert_layers.tag_scheme import TagScheme
 
 # The logit of a position at which no answer may start or end; the sum of two is finite.
 _NEVER = -1e30

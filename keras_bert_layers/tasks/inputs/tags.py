@@ -19,9 +19,9 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers._internal.tag_scheme import NO_TAG, TagScheme
 from keras_bert_layers._internal.types import Strings, Tensor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords
+from keras_bert_layers.tag_scheme import NO_TAG, TagScheme
 from keras_bert_layers.tasks.feeding.columns import first_part, is_dataset, is_ragged
 
 IGNORED = NO_TAG

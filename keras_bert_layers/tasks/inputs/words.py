@@ -9,10 +9,10 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers._internal.tag_scheme import TagScheme
 from keras_bert_layers._internal.types import Columns, Labels, Rows, Tensor
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, WordAligner
+from keras_bert_layers.tag_scheme import TagScheme
 from keras_bert_layers.tasks.feeding.columns import as_columns, is_ragged, on_host, stacked, without_none
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 from keras_bert_layers.tasks.inputs.tags import (

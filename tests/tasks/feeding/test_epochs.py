@@ -10,8 +10,8 @@ from keras_bert_layers import (
     BertClassifier,
     BertPretrainer,
 )
-from keras_bert_layers._internal.tag_scheme import tag_scheme
 from keras_bert_layers.preprocessing import Masking, SpanPreprocessor
+from keras_bert_layers.tag_scheme import tag_scheme
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, batches_of_rows, with_num_batches
 from keras_bert_layers.tasks.inputs import ChoiceInputs, MaskedInputs, QuestionInputs, TextInputs, WordInputs
 from keras_bert_layers.tasks.inputs.tags import as_tags, as_words

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 import keras_bert_layers as kbl
-from keras_bert_layers._internal.tag_scheme import tag_scheme
 from keras_bert_layers.preprocessing import HeadTail, Masking, NextSentence, PackedTexts, Windows
+from keras_bert_layers.tag_scheme import tag_scheme
 from keras_bert_layers.tasks.feeding import global_batches
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder
 from keras_bert_layers.tasks.feeding.global_batches import PADDING_ROWS, part_of_process, parts_are_cut

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_bert_layers._internal.tag_scheme import NO_TAG, bio_tag_names, check_tag_names, parse_tags, tag_scheme
+from keras_bert_layers.tag_scheme import NO_TAG, bio_tag_names, check_tag_names, parse_tags, tag_scheme
 
 BIO = ["I-a", "B-a", "O", "B-b", "I-b"]
 BIOES = ["O", *(f"{letter}-{label}" for label in "ab" for letter in "BIES")]
