@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.export.signature import TEXT_INPUTS
 
 try:
@@ -46,7 +45,7 @@ class _TextHandler(ModelHandler):
         self._max_step_bytes = checks.positive_integer(self._owner, "max_step_bytes", max_step_bytes)
         self._check_rows = checks.boolean(self._owner, "check_rows", check_rows)
 
-    def check_row(self, row: Tensor) -> Any:
+    def check_row(self, row: str | bytes | tuple[str, ...]) -> Any:
         """A row, if the model can read it.
 
         Args:
@@ -113,7 +112,7 @@ class _TextHandler(ModelHandler):
         """Where Beam's counters are: rows, bytes and latency of batches, the time to load, the memory."""
         return "BeamML_KerasBertLayers"
 
-    def _texts(self, row: Tensor) -> Any:
+    def _texts(self, row: str | bytes | tuple[str, ...]) -> Any:
         return (row,) if len(self._inputs) == 1 else row
 
 

@@ -218,7 +218,7 @@ class BertClassifier(Task):
     def attribute(
         self,
         texts: Strings,
-        target: Tensor | None = None,
+        target: object = None,
         *,
         baseline: str = "pad",
         tolerance: float = 1e-3,

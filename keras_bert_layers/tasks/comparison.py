@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.types import Ids, Outputs, Tensor
+from keras_bert_layers._internal.types import Ids, Outputs, Strings, Tensor
 from keras_bert_layers.metrics import SpearmanCorrelation
 from keras_bert_layers.tasks.feeding.columns import holds_text
 from keras_bert_layers.tasks.inputs.comparisons import SIMILARITY
@@ -29,12 +29,12 @@ class Comparison:
         self.accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
         self._hidden_metrics: tuple[str, ...] = (self.correlation.name, self.accuracy.name)
 
-    def similarity(self, first: Tensor, second: Any, batch_size: int | None) -> np.ndarray:
+    def similarity(self, first: Strings, second: Strings, batch_size: int | None) -> np.ndarray:
         """The cosine of each text, or vector, with each of a second list, float32 `(first rows, second rows)`."""
-        first, second = (contrastive.unit(self._vectors_of(x, batch_size)) for x in (first, second))
-        return first @ second.T
+        vectors = [contrastive.unit(self._vectors_of(x, batch_size)) for x in (first, second)]
+        return vectors[0] @ vectors[1].T
 
-    def _vectors_of(self, x: Any, batch_size: int | None) -> np.ndarray:
+    def _vectors_of(self, x: Strings, batch_size: int | None) -> np.ndarray:
         task = self._task
         if isinstance(x, str | bytes) or holds_text(x) or len(x) == 0:
             return task.predict([x] if isinstance(x, str | bytes) else x, batch_size, verbose=0)

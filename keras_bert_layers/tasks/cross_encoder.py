@@ -177,7 +177,7 @@ class BertCrossEncoder(Task):
     def attribute(
         self,
         texts: Strings,
-        target: Tensor | None = None,
+        target: object = None,
         *,
         baseline: str = "pad",
         tolerance: float = 1e-3,

@@ -136,7 +136,7 @@ class BertQuestionAnswerer(Task):
     def attribute(
         self,
         texts: Strings,
-        target: Tensor | None = None,
+        target: object = None,
         *,
         baseline: str = "pad",
         tolerance: float = 1e-3,

@@ -165,7 +165,7 @@ class BertSentenceEncoder(Task):
         options = {"verbose": verbose, "steps": steps, "callbacks": callbacks}
         return self.predictor.predict(pipeline, x, batch_size, max_tokens_per_batch, **options)
 
-    def similarity(self, first: Tensor, second: Tensor, batch_size: int | None = None) -> np.ndarray:
+    def similarity(self, first: Strings, second: Strings, batch_size: int | None = None) -> np.ndarray:
         """The cosine similarity of each text, or vector, with each of a second list.
 
         Args:

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers._internal.types import Ids, Outputs, Tensor
+from keras_bert_layers._internal.types import Ids, Outputs, Strings, Tensor
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.tasks.comparison import Comparison
 from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
@@ -83,7 +83,7 @@ class BertStaticEncoder(Task):
         self.temperature = temperature
         self.compile()
 
-    def similarity(self, first: Tensor, second: Tensor, batch_size: int | None = None) -> np.ndarray:
+    def similarity(self, first: Strings, second: Strings, batch_size: int | None = None) -> np.ndarray:
         """The cosine similarity of each text, or vector, with each of a second list.
 
         Args:

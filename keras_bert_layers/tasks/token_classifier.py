@@ -14,7 +14,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers._internal.types import Columns, Ids, Labels, Outputs, Strings, Tensor
+from keras_bert_layers._internal.types import Columns, Ids, Labels, Outputs, Rows, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.decoding import decode_entities
 from keras_bert_layers.export import onnx
@@ -163,7 +163,7 @@ class BertTokenClassifier(Task):
     def attribute(
         self,
         texts: Strings,
-        target: Tensor | None = None,
+        target: object = None,
         *,
         baseline: str = "pad",
         tolerance: float = 1e-3,
@@ -235,7 +235,7 @@ class BertTokenClassifier(Task):
         logits = ops.reshape(y_pred, (-1, len(self.tag_names)))
         return y[kind], ops.take(logits, ops.maximum(y["positions"], 0), axis=0), y["positions"] != NO_WORD
 
-    def predict_tags(self, words: Tensor, batch_size: int | None = None, **kwargs: Any) -> list[list[str]]:
+    def predict_tags(self, words: Rows, batch_size: int | None = None, **kwargs: Any) -> list[list[str]]:
         """One tag for each given word.
 
         Args:

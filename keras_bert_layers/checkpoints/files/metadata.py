@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
 from keras_bert_layers.config import BertConfig
 
@@ -119,7 +118,7 @@ class Metadata:
             return False
 
 
-def _check(where: str, values: Tensor, types: Mapping[str, Any]) -> None:
+def _check(where: str, values: object, types: Mapping[str, Any]) -> None:
     """Raises CheckpointError for an unknown key or a value of another type."""
     if not isinstance(values, dict):
         raise CheckpointError(f"{where} must be a JSON object. Received: {values!r}.")

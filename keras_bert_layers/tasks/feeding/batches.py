@@ -91,7 +91,7 @@ class Batches:
         batch = keras.tree.map_structure(np.asarray, self._data.encoder(training=training)(*rows))
         return keras.utils.unpack_x_y_sample_weight(batch)
 
-    def validation(self, data: tf.data.Dataset, batch_size: int | None) -> Any:
+    def validation(self, data: Rows, batch_size: int | None) -> Any:
         """Keras's `validation_data` with raw text encoded."""
         owner = self._data.owner
         if BatchStream.takes(data):

@@ -179,7 +179,7 @@ def batches_of_rows(
     return batches.map(lambda chosen: gather_rows(parts, chosen)).with_options(options)
 
 
-def without_autotune(data: tf.data.Dataset) -> Any:
+def without_autotune(data: Any) -> Any:
     """A `tf.data.Dataset` whose threads TensorFlow does not tune as it runs; anything else unchanged.
 
     When the iterator of a tuned dataset ends, TensorFlow 2.21 often waits for the tuner to wake, and it sleeps twice as

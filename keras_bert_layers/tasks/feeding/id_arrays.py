@@ -48,7 +48,7 @@ class IdArrays:
         """The first rows, and the `share` of rows at the end."""
         return split_rows(self.owner, share, *_in_floatx((x, y, sample_weight)))
 
-    def validation(self, data: tf.data.Dataset, batch_size: int | None) -> Any:
+    def validation(self, data: Rows, batch_size: int | None) -> Any:
         """A dataset of what is in arrays; anything else unchanged."""
         rows = keras.utils.unpack_x_y_sample_weight(data)
         return self(*rows, batch_size=batch_size) if is_id_arrays(rows) else data

@@ -190,7 +190,7 @@ class MaskedInputs(Inputs):
             batches = rows.padded_batch(batch_size, shapes, {name: padding.get(name) for name in shapes})
         masks_epoch = epoch % source.num_duplicates if source.static_masks else epoch
 
-        def masked(batch: tf.data.Dataset) -> tuple[Any, ...]:
+        def masked(batch: Any) -> tuple[Any, ...]:
             if rows_of_records:
                 batch = rows_of_records(batch)
                 batch |= {name: batch[name].to_tensor(padding.get(name), shape=[None, width]) for name in SEQUENCES}

@@ -19,7 +19,7 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers._internal.types import Strings, Tensor
+from keras_bert_layers._internal.types import Labels, Strings
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords
 from keras_bert_layers.tag_scheme import NO_TAG, TagScheme
 from keras_bert_layers.tasks.feeding.columns import first_part, is_dataset, is_ragged
@@ -122,7 +122,7 @@ def as_spans(owner: str, y: Any, texts: Strings, labels: list[str]) -> tuple[tf.
     )
 
 
-def _check_spans(owner: str, row: Tensor, text: str, labels: list[str], number: int) -> list[tuple[int, int, str]]:
+def _check_spans(owner: str, row: Labels, text: str, labels: list[str], number: int) -> list[tuple[int, int, str]]:
     def refuse(rule: str, received: object, error: type[Exception] = ValueError) -> Exception:
         # One tag per word is what most files hold, and goes with words.
         is_tags = isinstance(received, str) and error is TypeError
@@ -149,12 +149,12 @@ def _check_spans(owner: str, row: Tensor, text: str, labels: list[str], number: 
     return spans
 
 
-def _as_list(values: Tensor) -> Any:
+def _as_list(values: Labels) -> Any:
     """A pandas or polars column as an array; a list or an array unchanged."""
     return values.to_numpy() if hasattr(values, "to_numpy") else values
 
 
-def _check_num_rows(owner: str, rows: Tensor, expected: int) -> None:
+def _check_num_rows(owner: str, rows: object, expected: int) -> None:
     if not isinstance(rows, Sequence | np.ndarray) or isinstance(rows, str | bytes):
         raise TypeError(checks.message(owner, "y", "be a list with one row for each row of x", type(rows)))
     if len(rows) != expected:

@@ -82,7 +82,7 @@ class Classes:
             )
         return self.class_names
 
-    def unknown(self, label: Tensor, row: int) -> ValueError:
+    def unknown(self, label: object, row: int) -> ValueError:
         """The error for an unknown class name."""
         return ValueError(
             f"`{OWNER}`: every label must be one of {self.class_names}. Received: {label!r} in row {row}."
@@ -99,6 +99,6 @@ class Classes:
         return check_in_graph(matches, tf.reduce_all(known), message)
 
 
-def as_text(label: Tensor) -> Any:
+def as_text(label: object) -> Any:
     """A label as `str` if it is bytes."""
     return label.decode() if isinstance(label, bytes) else label

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers._internal.types import Rows, Tensor
+from keras_bert_layers._internal.types import Rows
 from keras_bert_layers.tasks.feeding.columns import is_dataset
 
 
@@ -18,7 +18,7 @@ def is_stream(x: Rows) -> bool:
     return isinstance(x, Iterable) and not is_column and not is_dataset(x)
 
 
-def rows_of_batch(batch: tf.data.Dataset) -> Iterator[Any]:
+def rows_of_batch(batch: Rows) -> Iterator[Any]:
     """The rows of a batch `x`, `(x, y)` or `(x, y, sample_weight)`: texts, lists of words, or tuples."""
     return rows_of_columns(batch[0] if isinstance(batch, tuple) else batch)
 
@@ -74,7 +74,7 @@ def as_columns(rows: list[Any]) -> Any:
     return tuple(map(list, zip(*rows, strict=True))) if isinstance(rows[0], tuple) else rows
 
 
-def _checked(owner: str, row: Tensor, number: int, expected: int | None) -> int:
+def _checked(owner: str, row: object, number: int, expected: int | None) -> int:
     """The number of texts in a row that is a tuple; 0 for a single text."""
     if not isinstance(row, str | bytes | tuple | list | np.ndarray):
         cure = "Missing values must be removed or replaced first; of a dictionary, give the text."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 import keras
@@ -171,7 +171,7 @@ class Predictor:
 
         return outputs()
 
-    def step(self, part: Tensor | None = None) -> Callable[[dict[str, Any]], Any]:
+    def step(self, part: Hashable = None) -> Callable[[dict[str, Any]], Any]:
         """A function from a batch of ids to the outputs of the model, or of a part of it."""
         model = self.part(part)
         if keras.backend.backend() != "tensorflow":

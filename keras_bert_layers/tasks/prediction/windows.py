@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import keras
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS, by_text
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.graphs.windows import ENCODED, POOLED
@@ -25,7 +24,7 @@ def outputs_of_windows(
     step: Callable[..., Any],
     ids: dict[str, Any],
     preprocessor: TextLayer | None,
-    part: Tensor,
+    part: Hashable,
     **options: Any,
 ) -> np.ndarray:
     """The outputs of texts, from all of their windows; if all texts are short, they are computed as without windows.

@@ -148,7 +148,7 @@ class AdversarialTraining(_ChangedTraining):
         model, epsilon = self.model, self.epsilon
         table = model.backbone.get_layer("embedding").token_embedding
 
-        def train_step(data: tf.data.Dataset) -> Any:
+        def train_step(data: tuple[Any, ...]) -> Any:
             x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
 
             def gradients() -> tuple[Any, Any, list[Any]]:

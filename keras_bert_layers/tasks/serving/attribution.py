@@ -83,7 +83,7 @@ def attribute(
     task: keras.Model,
     rows_of: RowsOf,
     texts: Strings,
-    target: Tensor | None = None,
+    target: object = None,
     *,
     baseline: str = "pad",
     tolerance: float = 1e-3,
