@@ -13,11 +13,13 @@ Examples:
   keras-bert-layers vocabulary prune all-MiniLM-L6-v2 corpus.txt --tokens 8000 --to minilm-small
 """
 
+from __future__ import annotations
+
 import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
@@ -25,7 +27,9 @@ from keras_bert_layers.cli.convert import check_destination, write
 from keras_bert_layers.cli.models import FLOAT_BYTES, LoadedModel, keras_file, load_model, source_of
 from keras_bert_layers.cli.terminal import quiet_start
 from keras_bert_layers.cli.text_rows import batches, check_file, rows_of_file
-from keras_bert_layers.preprocessing.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 OWNER = "vocabulary"
 # The longest text that BERT's own tokenizers take.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
-
-import keras
+from typing import TYPE_CHECKING, Any, Protocol
 
 from keras_bert_layers._internal.types import Ids, Outputs, Rows, Shape, Tensor
 from keras_bert_layers.export.signature import Signature
-from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 
 
 class TextTask(Protocol):

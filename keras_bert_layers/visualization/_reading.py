@@ -1,7 +1,9 @@
 """Running a model for a picture: the tokens of a text, hidden states and attention of every layer."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -11,7 +13,9 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.types import Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
+
+if TYPE_CHECKING:
+    from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 
 _IDS = ("token_ids", "segment_ids")
 

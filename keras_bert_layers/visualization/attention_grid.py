@@ -6,17 +6,21 @@ import base64
 import struct
 import zlib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import keras
 import numpy as np
 
 from keras_bert_layers._internal.types import Tensor
-from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._reading import read, run
 from keras_bert_layers.visualization.attention_map import check_weights
 from keras_bert_layers.visualization.picture import Picture
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 
 # A head that gives less than this to one kind of position has no pattern with a name.
 _PATTERN = 0.25

@@ -1,18 +1,23 @@
 """`AttentionMap`: the attention of one head as a table of shares, and the base of pictures of one head."""
 
-from collections.abc import Sequence
-from typing import ClassVar, Self
+from __future__ import annotations
 
-import keras
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Self
+
 import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.types import Tensor
-from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._reading import check_index, read, run
 from keras_bert_layers.visualization.picture import Picture
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 
 
 class OneHead(Picture):

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.types import Tensor
-from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._reading import check_index, parts_of, run, tokens_of
 from keras_bert_layers.visualization.picture import Picture
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 
 _WIDTH, _HEIGHT, _MARGIN = 600, 400, 48  # pixels
 _LETTER, _LINE, _LONGEST = 7.3, 13, 44  # width and height of a letter, in pixels; letters of a label

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
 from keras import ops
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization._reading import read
 from keras_bert_layers.visualization.picture import Picture
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 
 ROWS = ("token", "segment", "position")
 _NUM_SHOWN = 12  # values of a vector that are drawn

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks import Features
 from keras_bert_layers.visualization import _colors as colors
 from keras_bert_layers.visualization import _html as html
 from keras_bert_layers.visualization.curves import layer_curves
 from keras_bert_layers.visualization.picture import Picture
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 
 _NOTE = "Cosines between the hidden states of the word: 1 for the same direction."
 

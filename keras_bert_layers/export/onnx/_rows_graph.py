@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_bert_layers.export.onnx._graph import INT32, INT64, Tensor
 from keras_bert_layers.export.onnx._tokenizer_graph import Tokens, rows_of_splits, sums
-from keras_bert_layers.preprocessing.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 NONE = -1
 

@@ -1,5 +1,7 @@
 """Texts and pairs of texts, with one label per row."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any

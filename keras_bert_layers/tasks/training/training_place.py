@@ -1,5 +1,7 @@
 """`TrainingPlace`: how far training is and its random state, so that `fit` resumes identically."""
 
+from __future__ import annotations
+
 import importlib.util
 import random
 import weakref
