@@ -9,7 +9,8 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers.positions import Positions, part_of, serialized
+from keras_bert_layers.layers._parts import part_of, serialized
+from keras_bert_layers.layers.positions import Positions
 
 
 @register

@@ -13,10 +13,11 @@ from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers._dropout import Dropout
+from keras_bert_layers.layers._parts import part_of, serialized
 from keras_bert_layers.layers.dense import dense
 from keras_bert_layers.layers.local_blocks import Blocks, with_zeros
 from keras_bert_layers.layers.padding_free import RealTokens, RowGroups, first_of
-from keras_bert_layers.layers.positions import Positions, part_of, serialized
+from keras_bert_layers.layers.positions import Positions
 
 # Where `keras.ops.dot_product_attention` is a fused kernel. On TensorFlow it is the same products as below.
 _FUSING_BACKENDS = ("jax", "torch")

@@ -14,10 +14,11 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import check_activation
 from keras_bert_layers.layers._dropout import Dropout
+from keras_bert_layers.layers._parts import part_of, serialized
 from keras_bert_layers.layers.feed_forward import FeedForward
 from keras_bert_layers.layers.layer_norm import LayerNorm
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer, RealTokens, first_of, with_padding, without_padding
-from keras_bert_layers.layers.positions import Positions, part_of, serialized
+from keras_bert_layers.layers.positions import Positions
 from keras_bert_layers.layers.self_attention import SelfAttention
 
 
