@@ -13,12 +13,12 @@ from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.keras_models import run_through_graph
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import BertConfig
+from keras_bert_layers.layers.attention_kernels import LONG_ROW
 from keras_bert_layers.layers.bert_embedding import BertEmbedding
 from keras_bert_layers.layers.encoder_parts import EncoderParts, new_layer
 from keras_bert_layers.layers.layer_norm import FinalLayerNorm
 from keras_bert_layers.layers.lora import enable_lora, is_lora
 from keras_bert_layers.layers.pooler import HeadTransform, Pooler
-from keras_bert_layers.layers.self_attention import LONG_ROW
 from keras_bert_layers.layers.sequence_pooling import SequencePooling
 from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock
 

@@ -2,7 +2,7 @@
 
 They are written with `keras` and `keras.ops`. Some modules also call TensorFlow, only on its backend: `padding_free`
 skips padding, `layer_norm` and `transformer_encoder_block` use fused operations, `summed_gradient` adds up
-gradients, and `self_attention` computes long rows in turns.
+gradients, and `attention_kernels` computes long rows in turns.
 """
 
 from keras_bert_layers._internal.lazy import make_lazy

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert_layers.layers import RelativePositionBias, RotaryPositions, SelfAttention, self_attention
-from keras_bert_layers.layers.self_attention import LONG_ROW
+from keras_bert_layers.layers import RelativePositionBias, RotaryPositions, SelfAttention, attention_kernels
+from keras_bert_layers.layers.attention_kernels import LONG_ROW
 
 # float32 products of some ten numbers and a softmax, against float64.
 FLOAT32 = 5e-6
@@ -178,7 +178,7 @@ def test_numbers_of_scores_that_int32_cannot_hold(as_tensors):
     sizes = {(4, 8192): True, (32, 8192): True, (1, 1024): True, (32, 128): True, (1, 512): False, (0, 0): False}
     for (batch, length), expected in sizes.items():
         read = keras.ops.convert_to_tensor if as_tensors else int
-        assert bool(self_attention._are_many(read(batch), 12, read(length))) is expected
+        assert bool(attention_kernels._are_many(read(batch), 12, read(length))) is expected
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="other backends have a kernel for long rows")
@@ -195,7 +195,7 @@ def test_long_rows_in_turns(options, monkeypatch):
     """Each query has a softmax of its own, so that only the order of sums in products may differ."""
     import tensorflow as tf
 
-    monkeypatch.setattr(self_attention, "_MANY_SCORES", 1000)
+    monkeypatch.setattr(attention_kernels, "_MANY_SCORES", 1000)
     layer = SelfAttention(2, initializer_range=0.5, **options)
 
     def outputs(hidden, mask):
