@@ -13,12 +13,13 @@ from keras_bert_layers._internal.files import atomic_save
 from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import BertConfig
+from keras_bert_layers.layers.attention_kernels import LONG_ROW
 from keras_bert_layers.layers.bert_embedding import BertEmbedding
 from keras_bert_layers.layers.encoder_parts import EncoderParts, new_layer
 from keras_bert_layers.layers.layer_norm import FinalLayerNorm
 from keras_bert_layers.layers.lora import enable_lora, is_lora
 from keras_bert_layers.layers.pooler import HeadTransform, Pooler
-from keras_bert_layers.layers.self_attention import LONG_ROW
+from keras_bert_layers.layers.positions import Positions
 from keras_bert_layers.layers.sequence_pooling import SequencePooling
 from keras_bert_layers.layers.transformer_encoder_block import TransformerEncoderBlock
 
@@ -284,16 +285,7 @@ def _encode(
         The hidden states, from the output of the embedding to that of the last block; the attention scores of each
         block, if asked for; and the last hidden state of the first tokens, `[B, H]`.
     """
-    shared = {name: getattr(config, name) for name in ("dropout", "layer_norm_epsilon", "initializer_range")}
-    local = parts.local_attention
-    patterns = {"positions": parts.positions, "local_positions": None if local is None else local.positions}
-    heads = (None, config.num_heads, None, config.hidden_dim // config.num_heads)
-    made = {}
-    for name, pattern in patterns.items():
-        made[name] = new_layer(pattern, name=name, dtype=policy, max_sequence_length=config.max_sequence_length)
-        if pattern is not None:
-            made[name].build(heads)
-    positions = made["positions"]
+    positions, local_positions = _new_positions(config, parts, policy)
     embedding = BertEmbedding(
         config.vocabulary_size,
         config.hidden_dim,
@@ -305,30 +297,15 @@ def _encode(
         positions=positions,
         dtype=policy,
         name="embedding",
-        **shared,
+        **_shared(config),
     )
     hidden_states = [embedding(inputs["token_ids"], inputs["segment_ids"], padding_mask=inputs["padding_mask"])]
     attention_scores = []
     for index in range(config.num_layers):
-        is_local = local is not None and local.is_local(index)
-        block = TransformerEncoderBlock(
-            config.num_heads,
-            config.intermediate_dim,
-            activation=config.activation,
-            attention_dropout=config.attention_dropout,
-            normalize_first=parts.normalize_first,
-            normalizes_attention=parts.normalizes_first_attention or index > 0,
-            causal=parts.causal,
-            window=local.window if local is not None and is_local else None,
-            use_bias=parts.use_bias,
-            positions=(made["local_positions"] if is_local else None) or positions,
-            feed_forward=new_layer(parts.feed_forward, name="feed_forward", dtype=policy),
-            dtype=policy,
-            name=f"encoder_block_{index}",
-            **shared,
-        )
+        is_local = parts.local_attention is not None and parts.local_attention.is_local(index)
+        block = _new_block(config, parts, policy, index, local_positions if is_local else positions)
         hidden = block(hidden_states[-1], inputs["padding_mask"], return_attention_scores=with_scores)
-        block.attention.reads_long_rows = config.max_sequence_length > LONG_ROW
+        block.attention.reads_long_rows = config.max_sequence_length > LONG_ROW  # other attentions may ignore it
         if with_scores:
             hidden, scores = hidden
             attention_scores.append(scores)
@@ -342,3 +319,48 @@ def _encode(
         pool = SequencePooling("mean", dtype=policy, name="pooling")
         first = pool(hidden_states[-1], padding_mask=inputs["padding_mask"])
     return hidden_states, attention_scores, first
+
+
+def _shared(config: BertConfig) -> dict[str, Any]:
+    """The arguments that the embedding and the blocks share."""
+    return {name: getattr(config, name) for name in ("dropout", "layer_norm_epsilon", "initializer_range")}
+
+
+def _new_positions(config: BertConfig, parts: EncoderParts, policy: Any) -> tuple[Any, Any]:
+    """The positions of an encoder, built, or None; and those of its local blocks, which may be the same."""
+    local = parts.local_attention
+    patterns = {"positions": parts.positions, "local_positions": None if local is None else local.positions}
+    heads = (None, config.num_heads, None, config.hidden_dim // config.num_heads)
+    made = {}
+    for name, pattern in patterns.items():
+        made[name] = new_layer(pattern, name=name, dtype=policy, max_sequence_length=config.max_sequence_length)
+        if pattern is not None:
+            made[name].build(heads)
+    return made["positions"], made["local_positions"] or made["positions"]
+
+
+def _new_block(
+    config: BertConfig, parts: EncoderParts, policy: Any, index: int, positions: Positions | None
+) -> TransformerEncoderBlock:
+    """The block of this index, with these positions in its attention."""
+    local = parts.local_attention
+    window = local.window if local is not None and local.is_local(index) else None
+    options: dict[str, Any] = {"positions": positions, "causal": parts.causal, "window": window}
+    if parts.attention is None:
+        options["attention_dropout"] = config.attention_dropout
+    else:
+        given = {name: value for name, value in options.items() if value}
+        options = {"attention": new_layer(parts.attention, name="attention", dtype=policy, **given)}
+    return TransformerEncoderBlock(
+        config.num_heads,
+        config.intermediate_dim,
+        feed_forward=new_layer(parts.feed_forward, name="feed_forward", dtype=policy),
+        activation=config.activation,
+        normalize_first=parts.normalize_first,
+        normalizes_attention=parts.normalizes_first_attention or index > 0,
+        use_bias=parts.use_bias,
+        dtype=policy,
+        name=f"encoder_block_{index}",
+        **_shared(config),
+        **options,
+    )

@@ -144,6 +144,13 @@ def boolean(owner: str, argument: str, value: object) -> bool:
     return value
 
 
+def known_arguments(owner: str, given: Mapping[str, Any], names: Collection[str]) -> None:
+    """ValueError with the first argument whose name is not one of `names`."""
+    for name, value in given.items():
+        if name not in names:
+            raise ValueError(message(owner, name, f"be one of the arguments {list(names)}", value))
+
+
 def constructor_arguments(cls: type, instance: Any) -> dict[str, Any]:
     """The constructor arguments of a class, read from the attributes of the same names.
 
@@ -161,9 +168,14 @@ def constructor_arguments(cls: type, instance: Any) -> dict[str, Any]:
         >>> constructor_arguments(Brick, Brick(3))
         {'width': 3, 'rate': 0.1}
     """
+    return {name: getattr(instance, name) for name in constructor_names(cls)}
+
+
+def constructor_names(cls: type) -> list[str]:
+    """The names of the arguments of a class's own `__init__`, without `*args` and `**kwargs`."""
     _, *parameters = inspect.signature(vars(cls)["__init__"]).parameters.values()
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return {p.name: getattr(instance, p.name) for p in parameters if p.kind not in variable}
+    return [parameter.name for parameter in parameters if parameter.kind not in variable]
 
 
 def check_in_graph(values: object, condition: tf.Tensor, message: list[Any]) -> Any:

@@ -8,11 +8,13 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph, constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers.layers._parts import part_of, serialized
 from keras_bert_layers.layers.dense import dense
 from keras_bert_layers.layers.initializers import truncated_normal
 from keras_bert_layers.layers.layer_norm import LayerNorm
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer, RealTokens, real_tokens_of, with_padding
-from keras_bert_layers.layers.positions import Positions, part_of, serialized, with_summed_gradient
+from keras_bert_layers.layers.positions import Positions
+from keras_bert_layers.layers.summed_gradient import with_summed_gradient
 
 
 @register

@@ -9,7 +9,8 @@ import keras
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.layers.positions import Positions, part_of, serialized
+from keras_bert_layers.layers._parts import part_of, serialized
+from keras_bert_layers.layers.positions import Positions
 
 
 @register
@@ -83,9 +84,14 @@ class EncoderParts:
         normalizes_heads: whether the pooler, and a layer of their own before the heads of token classification and
             question answering, is a `HeadTransform`, as in ModernBERT.
         pooling: what the pooler reads: "first", the first token; "mean", the mean of a row's tokens.
+        attention: the attention of each block, a subclass of `SelfAttention` or another layer that a
+            `TransformerEncoderBlock` takes; None for a `SelfAttention` of the config's heads and dropout. It gets the
+            encoder's `positions`, `causal` and local window, where these are set, as its arguments `positions`,
+            `causal` and `window`, and must leave them at their defaults.
 
     Raises:
         TypeError: a part of another type.
+        ValueError: an unknown pooling; an attention that does not take what the other parts give it.
 
     Examples:
         >>> from keras_bert_layers import BertBackbone, BertConfig
@@ -107,15 +113,29 @@ class EncoderParts:
     local_attention: LocalAttention | None = None
     normalizes_heads: bool = False
     pooling: str = "first"
+    attention: keras.layers.Layer | None = None
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
-        kinds = {"positions": Positions, "feed_forward": keras.layers.Layer, "local_attention": LocalAttention}
-        for name, kind in kinds.items():
+        kinds = {"positions": Positions, "local_attention": LocalAttention}
+        layers = {"feed_forward": keras.layers.Layer, "attention": keras.layers.Layer}
+        for name, kind in {**kinds, **layers}.items():
             object.__setattr__(self, name, part_of(owner, name, getattr(self, name), kind))
         for name in ("normalize_first", "causal", "use_bias", "normalizes_first_attention", "normalizes_heads"):
             checks.boolean(owner, name, getattr(self, name))
         checks.one_of(owner, "pooling", self.pooling, ("first", "mean"))
+        self._check_attention(owner)
+
+    def _check_attention(self, owner: str) -> None:
+        """Refuses an attention that has no place for what the other parts give to each attention."""
+        if self.attention is None:
+            return
+        local, config = self.local_attention, self.attention.get_config()
+        positions = self.positions or (local and local.positions)
+        for name, part in {"positions": positions, "causal": self.causal, "window": local}.items():
+            if part and config.get(name, "missing"):
+                rule = f"take `{name}`, and leave it to the other parts"
+                raise ValueError(checks.message(owner, "attention", rule, self.attention))
 
     @property
     def are_of_bert(self) -> bool:
@@ -125,7 +145,8 @@ class EncoderParts:
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return values | {name: serialized(values[name]) for name in ("positions", "feed_forward", "local_attention")}
+        parts = ("positions", "feed_forward", "local_attention", "attention")
+        return {**values, **{name: serialized(values[name]) for name in parts}}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> EncoderParts:

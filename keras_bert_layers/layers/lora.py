@@ -10,14 +10,16 @@ from keras_bert_layers.layers.transformer_encoder_block import TransformerEncode
 
 
 def enable_lora(block: TransformerEncoderBlock, rank: int, alpha: float | None) -> None:
-    """Enables LoRA on the dense layers of attention and feed-forward of one block.
+    """Enables LoRA on the dense layers of attention and feed-forward of one block; not on those of shared positions.
 
     Keras writes a dense layer with LoRA as one merged kernel, and reads zeros as both of its matrices, so that training
     cannot continue. These layers write and read all of their weights.
     """
-    attention, feed_forward = block.attention, block.feed_forward
-    within = [layer for layer in all_layers(feed_forward) if isinstance(layer, keras.layers.Dense)]
-    for dense in (attention.query_key_value, attention.output_projection, *within):
+    shared = [] if block.positions is None else all_layers(block.positions)
+    within = [*all_layers(block.attention), *all_layers(block.feed_forward)]
+    for dense in within:
+        if not isinstance(dense, keras.layers.Dense) or dense in shared:
+            continue
         dense.enable_lora(rank, lora_alpha=alpha)
         dense.save_own_variables = partial(keras.layers.Layer.save_own_variables, dense)
         dense.load_own_variables = partial(keras.layers.Layer.load_own_variables, dense)

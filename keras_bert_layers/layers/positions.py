@@ -10,9 +10,9 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments
-from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.layers.initializers import truncated_normal
+from keras_bert_layers.layers.summed_gradient import with_summed_gradient
 
 
 class Positions(keras.layers.Layer):
@@ -226,30 +226,3 @@ class SinusoidalPositions(Positions):
         columns = np.arange(width)
         angles = np.arange(num_positions)[:, None] / 10_000 ** (columns // 2 * 2 / width)  # [P, width]
         return np.where(columns % 2, np.cos(angles), np.sin(angles)).astype("float32")
-
-
-def part_of(owner: str, argument: str, value: Any, kind: type[Any]) -> Any:
-    """None, or a part of that kind, also from its serialized form; TypeError otherwise."""
-    if isinstance(value, dict):
-        value = keras.saving.deserialize_keras_object(value)
-    return None if value is None else checks.instance(owner, argument, value, kind)
-
-
-def serialized(part: Any) -> Any:
-    """The serialized form of a part, for configs, not built, as the layer that has it builds it; None for None."""
-    if part is None:
-        return None
-    return {key: value for key, value in keras.saving.serialize_keras_object(part).items() if key != "build_config"}
-
-
-def with_summed_gradient(matrix: Any) -> Any:
-    """A matrix `(rows, width)` as a tensor whose gradient has its shape, on every backend.
-
-    On TensorFlow, the gradient of selected rows lists a row as often as it was selected. Keras's optimizers compute
-    with these parts one by one where they must use their sum: Adam squares each of them. A `Reshape` changes only the
-    gradient, which it adds up. `tf.custom_gradient` would do the same, but TensorFlow keeps its function, and
-    with it the graph and all weights of the model, for ever.
-    """
-    if keras.backend.backend() != "tensorflow":
-        return matrix
-    return tf.reshape(tf.convert_to_tensor(matrix), matrix.shape)

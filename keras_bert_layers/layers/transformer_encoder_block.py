@@ -9,16 +9,24 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
-from keras_bert_layers._internal.checks import constructor_arguments
+from keras_bert_layers._internal.checks import constructor_arguments, constructor_names
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers.config import check_activation
 from keras_bert_layers.layers._dropout import Dropout
+from keras_bert_layers.layers._parts import part_of, serialized
 from keras_bert_layers.layers.feed_forward import FeedForward
 from keras_bert_layers.layers.layer_norm import LayerNorm
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer, RealTokens, first_of, with_padding, without_padding
-from keras_bert_layers.layers.positions import Positions, part_of, serialized
+from keras_bert_layers.layers.positions import Positions
 from keras_bert_layers.layers.self_attention import SelfAttention
+
+# The arguments of the attention that a block makes.
+_OF_ATTENTION: dict[str, Any] = {"attention_dropout": 0.1, "causal": False, "window": None, "positions": None}
+
+# What every layer takes, and what Keras takes of every layer besides.
+_OF_LAYERS = ("name", "dtype", "trainable")
+_OF_KERAS = ("autocast", "activity_regularizer", "input_shape", "input_dim")
 
 
 @register
@@ -39,23 +47,35 @@ class TransformerEncoderBlock(PaddingFreeLayer):
 
     `block.packed_rows = True` makes the block read rows of several texts: a token attends to its own text only.
 
+    An `attention` of your own is a subclass of `SelfAttention`, or any layer with the same call:
+
+    - It is called as `attention(hidden, padding_mask, real_tokens=, packed_rows=, first_token_only=,
+      return_attention_scores=, training=)`, and returns what `SelfAttention` documents. In TensorFlow's graphs `hidden`
+      is `(tokens, hidden_dim)`: `real_tokens.pad(hidden)` is `(batch, sequence, hidden_dim)`, `real_tokens.select` the
+      way back, and `real_tokens.first(hidden)` the first tokens.
+    - `compute_output_spec` may give the shapes of its outputs without a trace of `call`.
+    - `dropout_layer` is what it drops values with: once in a call, or with `real_tokens` once for each of
+      `real_tokens.rows_by_length.groups`. It has `draw` and `replay`, as that of `SelfAttention`, by which
+      `rematerialize` repeats what was dropped. An attention without randomness needs none.
+    - `num_heads`, if it has such an attribute, is that of the block.
+
     Args:
         num_heads: attention heads; divides the width of the input.
         intermediate_dim: width inside the feed-forward layer.
+        attention: the layer that attends, as above, which knows its heads, dropout, window and positions; None for a
+            `SelfAttention` of the block's `num_heads` and `use_bias`, and of the arguments below.
+        feed_forward: a layer from `(..., hidden_dim)` to the same, such as a `GatedFeedForward`; None for a
+            `FeedForward` of the block's `intermediate_dim`, `activation` and `use_bias`.
         activation: function inside the feed-forward layer, one of `config.ACTIVATIONS`.
         dropout: dropout rate of the output of both sub-layers, in [0, 1).
-        attention_dropout: dropout rate of the attention probabilities, in [0, 1).
         layer_norm_epsilon: added to the variance in LayerNorm, which computes in float32 under every dtype policy.
         normalize_first: whether LayerNorm comes before each sub-layer.
         normalizes_attention: whether there is the attention's LayerNorm; False only with `normalize_first`.
-        causal: whether a position attends only to itself and to positions before it.
-        window: as in `SelfAttention`.
         use_bias: whether dense layers and LayerNorms have a bias.
-        initializer_range: standard deviation of the initial weights.
-        positions: a `Positions` that acts in the attention; None for none.
-        feed_forward: a layer from `(..., hidden_dim)` to the same, such as a `GatedFeedForward`; None for a
-            `FeedForward` of the block's `intermediate_dim`, `activation` and `use_bias`.
-        **kwargs: `name`, `dtype`, `trainable`.
+        **kwargs: `attention_dropout` (0.1), the dropout rate of the attention probabilities, in [0, 1); `causal`
+            (False), `window` (None) and `positions` (None), as in `SelfAttention`; `initializer_range` (0.02), the
+            standard deviation of the initial weights; `name`, `dtype`, `trainable`. All but the last four are of the
+            attention that the block makes, and cannot stand beside `attention`.
 
     Call arguments:
         hidden: float `(batch, sequence, hidden_dim)`.
@@ -70,7 +90,8 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         output at padding has no meaning.
 
     Raises:
-        ValueError: if an argument is out of range, or `num_heads` does not divide `hidden_dim`.
+        ValueError: if an argument is out of range or unknown, or `num_heads` does not divide `hidden_dim`; an argument
+            of the attention beside `attention`.
         TypeError: a part of another type.
 
     Examples:
@@ -88,38 +109,42 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         num_heads: int,
         intermediate_dim: int,
         *,
+        attention: keras.layers.Layer | None = None,
+        feed_forward: keras.layers.Layer | None = None,
         activation: str = "gelu_erf",
         dropout: float = 0.1,
-        attention_dropout: float = 0.1,
         layer_norm_epsilon: float = 1e-12,
         normalize_first: bool = False,
         normalizes_attention: bool = True,
-        causal: bool = False,
-        window: int | None = None,
         use_bias: bool = True,
-        initializer_range: float = 0.02,
-        positions: Positions | None = None,
-        feed_forward: keras.layers.Layer | None = None,
         **kwargs: Any,
     ):
-        super().__init__(**kwargs)
         owner = type(self).__name__
+        own = constructor_names(TransformerEncoderBlock)
+        names = (*own, *_OF_ATTENTION, "initializer_range", *_OF_LAYERS)
+        checks.known_arguments(owner, {name: kwargs[name] for name in kwargs if name not in _OF_KERAS}, names)
+        options = {name: kwargs.pop(name) for name in _OF_ATTENTION if name in kwargs}
+        initializer_range = kwargs.pop("initializer_range", 0.02)
+        super().__init__(**kwargs)
         self.num_heads = checks.positive_integer(owner, "num_heads", num_heads)
         self.intermediate_dim = checks.positive_integer(owner, "intermediate_dim", intermediate_dim)
         self.activation = check_activation(owner, activation)
         self.dropout = checks.fraction(owner, "dropout", dropout)
-        self.attention_dropout = checks.fraction(owner, "attention_dropout", attention_dropout)
         self.layer_norm_epsilon = checks.positive_number(owner, "layer_norm_epsilon", layer_norm_epsilon)
         self.normalize_first = checks.boolean(owner, "normalize_first", normalize_first)
         self.normalizes_attention = checks.boolean(owner, "normalizes_attention", normalizes_attention)
         if not (normalizes_attention or normalize_first):
             rule = "be True without `normalize_first`"
             raise ValueError(checks.message(owner, "normalizes_attention", rule, normalizes_attention))
-        self.causal = checks.boolean(owner, "causal", causal)
-        self.window = checks.optional(checks.positive_integer, owner, "window", window)
         self.use_bias = checks.boolean(owner, "use_bias", use_bias)
         self.initializer_range = checks.positive_number(owner, "initializer_range", initializer_range)
-        self.positions = part_of(owner, "positions", positions, Positions)
+        self.attention = part_of(owner, "attention", attention, keras.layers.Layer)
+        self._makes_attention = attention is None
+        values = _of_made(owner, options) if attention is None else _of_given(owner, options, self.attention, num_heads)
+        self.attention_dropout = values["attention_dropout"]
+        self.causal = values["causal"]
+        self.window = values["window"]
+        self.positions = values["positions"]
         self.feed_forward = part_of(owner, "feed_forward", feed_forward, keras.layers.Layer)
         self._makes_feed_forward = feed_forward is None
         self.rematerialize = False
@@ -129,15 +154,16 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         policy = self.dtype_policy
         weights = {"use_bias": self.use_bias, "initializer_range": self.initializer_range, "dtype": policy}
         norm = {"epsilon": self.layer_norm_epsilon, "center": self.use_bias, "dtype": policy}
-        self.attention = SelfAttention(
-            self.num_heads,
-            dropout=self.attention_dropout,
-            causal=self.causal,
-            window=self.window,
-            positions=self.positions,
-            name="attention",
-            **weights,
-        )
+        if self._makes_attention:
+            self.attention = SelfAttention(
+                self.num_heads,
+                dropout=self.attention_dropout,
+                causal=self.causal,
+                window=self.window,
+                positions=self.positions,
+                name="attention",
+                **weights,
+            )
         if self._makes_feed_forward:
             self.feed_forward = FeedForward(
                 self.intermediate_dim, activation=self.activation, name="feed_forward", **weights
@@ -180,12 +206,12 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         """`_run`, computed again for the gradients, with the same dropout; only its input is kept in memory."""
         real = options["real_tokens"]
         num_groups = 1 if real is None else len(real.rows_by_length.groups)
-        attention_seeds, seeds = self.attention.dropout_layer.draw(num_groups), self.dropout_layer.draw(2)
+        attention_seeds, seeds = _dropout_of(self.attention).draw(num_groups), self.dropout_layer.draw(2)
         reference = weakref.ref(self)  # TensorFlow keeps `run`; see `freed_with`
 
         def run(tokens: Any) -> tuple[Any, ...]:
             block: Any = reference()
-            with block.attention.dropout_layer.replay(attention_seeds), block.dropout_layer.replay(seeds):
+            with _dropout_of(block.attention).replay(attention_seeds), block.dropout_layer.replay(seeds):
                 return block._run(tokens, **options)
 
         output, *scores = keras.remat(run)(tokens)
@@ -222,7 +248,40 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         return self.attention.compute_output_spec(hidden, padding_mask, **options)
 
     def get_config(self) -> dict[str, Any]:
-        """Every constructor argument."""
-        config = {**super().get_config(), **constructor_arguments(TransformerEncoderBlock, self)}
-        feed_forward = None if self._makes_feed_forward else serialized(self.feed_forward)
-        return {**config, "positions": serialized(self.positions), "feed_forward": feed_forward}
+        """Every constructor argument; those of the attention that the block makes only if it makes one."""
+        made = {**{name: getattr(self, name) for name in _OF_ATTENTION}, "positions": serialized(self.positions)}
+        return {
+            **super().get_config(),
+            **constructor_arguments(TransformerEncoderBlock, self),
+            **(made if self._makes_attention else {}),
+            "initializer_range": self.initializer_range,
+            "attention": None if self._makes_attention else serialized(self.attention),
+            "feed_forward": None if self._makes_feed_forward else serialized(self.feed_forward),
+        }
+
+
+def _of_made(owner: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the attention that a block makes, checked."""
+    values = {**_OF_ATTENTION, **options}
+    return {
+        "attention_dropout": checks.fraction(owner, "attention_dropout", values["attention_dropout"]),
+        "causal": checks.boolean(owner, "causal", values["causal"]),
+        "window": checks.optional(checks.positive_integer, owner, "window", values["window"]),
+        "positions": part_of(owner, "positions", values["positions"], Positions),
+    }
+
+
+def _of_given(owner: str, options: dict[str, Any], attention: Any, num_heads: int) -> dict[str, Any]:
+    """The same of an attention that is given, as far as it has them; none may be given beside it."""
+    for name, value in options.items():
+        raise ValueError(checks.message(owner, name, "be left to the `attention` that is given", value))
+    if getattr(attention, "num_heads", num_heads) != num_heads:
+        rule = f"be that of `attention` ({attention.num_heads})"
+        raise ValueError(checks.message(owner, "num_heads", rule, num_heads))
+    names = {"attention_dropout": "dropout", "causal": "causal", "window": "window", "positions": "positions"}
+    return {ours: getattr(attention, theirs, None) for ours, theirs in names.items()}
+
+
+def _dropout_of(attention: Any) -> Dropout:
+    """The dropout of an attention; one that drops nothing for an attention without."""
+    return getattr(attention, "dropout_layer", None) or Dropout(0.0)

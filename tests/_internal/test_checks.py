@@ -14,6 +14,13 @@ def test_every_row_names_the_first_wrong_row(cure, end):
         checks.every_row("Owner", "every number must be small", rows, rows < 1, cure)
 
 
+def test_known_arguments_names_the_first_unknown_one():
+    checks.known_arguments("Owner", {"width": 3}, ["height", "width"])
+    text = r"^`Owner`: `widht` must be one of the arguments \['height', 'width'\]\. Received: widht=3\.$"
+    with pytest.raises(ValueError, match=text):
+        checks.known_arguments("Owner", {"width": 1, "widht": 3, "other": 2}, ["height", "width"])
+
+
 @pytest.mark.parametrize("in_graph", [False, True])
 @pytest.mark.parametrize("ragged", [False, True])
 def test_values_pass_and_the_error_shows_the_message(in_graph, ragged):

@@ -3,7 +3,13 @@ import re
 import numpy as np
 import pytest
 
-from keras_bert_layers.layers import TransformerEncoderBlock
+from keras_bert_layers.layers import (
+    GatedFeedForward,
+    RelativePositionBias,
+    RotaryPositions,
+    SelfAttention,
+    TransformerEncoderBlock,
+)
 
 # Two LayerNorms and six float32 products, against float64.
 FLOAT32 = 1e-5
@@ -131,3 +137,125 @@ def test_errors(arguments, error, text):
 def test_heads_that_do_not_divide(draw):
     with pytest.raises(ValueError, match=re.escape("`num_heads` must divide `hidden_dim` (13)")):
         make()(draw(2, 5, 13))
+
+
+def test_arguments_of_the_attention_that_it_makes(draw):
+    positions = RotaryPositions()
+    layer = TransformerEncoderBlock(
+        3, 11, attention_dropout=0.2, causal=True, window=4, positions=positions, initializer_range=0.3, autocast=False
+    )
+    assert layer.attention is None
+    own = (layer.attention_dropout, layer.causal, layer.window, layer.positions, layer.initializer_range)
+    assert own == (0.2, True, 4, positions, 0.3)
+    layer(draw(2, 5, 12))
+    made = layer.attention
+    assert (made.dropout, made.causal, made.window, made.positions, made.initializer_range) == own
+    assert layer.feed_forward.initializer_range == 0.3
+    assert not layer.autocast
+    plain = TransformerEncoderBlock(3, 11)
+    assert [plain.attention_dropout, plain.causal, plain.window, plain.positions, plain.initializer_range] == [
+        *(0.1, False, None, None, 0.02)
+    ]
+
+
+def test_order_of_weights(draw):
+    """Of `get_weights` and of optimizers: positions, a given feed-forward network, attention, and the rest."""
+    layer = make(positions=RelativePositionBias(name="positions"), feed_forward=GatedFeedForward(5, name="gated"))
+    layer.build((2, 5, 12))
+    assert [weight.path.split("/")[1] for weight in layer.weights] == [
+        *("attention", "gated", "gated", "gated", "gated", "attention", "attention", "attention", "attention"),
+        *("attention_layer_norm", "attention_layer_norm", "feed_forward_layer_norm", "feed_forward_layer_norm"),
+    ]
+    assert layer.weights[0].path.endswith("/attention/positions/bucket_bias")
+
+
+def test_a_config_from_before_attention_was_a_part():
+    config = {
+        "name": "block",
+        "trainable": True,
+        "dtype": {
+            "module": "keras",
+            "class_name": "DTypePolicy",
+            "config": {"name": "float32"},
+            "registered_name": None,
+        },
+        "num_heads": 3,
+        "intermediate_dim": 11,
+        "activation": "gelu_tanh",
+        "dropout": 0.2,
+        "attention_dropout": 0.3,
+        "layer_norm_epsilon": 1e-6,
+        "normalize_first": True,
+        "normalizes_attention": False,
+        "causal": True,
+        "window": 6,
+        "use_bias": False,
+        "initializer_range": 0.1,
+        "positions": None,
+        "feed_forward": None,
+    }
+    assert TransformerEncoderBlock.from_config(config).get_config() == {**config, "attention": None}
+
+
+def test_config_with_an_attention():
+    layer = make_with(SelfAttention(3, dropout=0.2, window=4, positions=RotaryPositions(base=7.0)))
+    config = layer.get_config()
+    assert not {"attention_dropout", "causal", "window", "positions"} & set(config)
+    again = TransformerEncoderBlock.from_config(config)
+    assert again.get_config() == config
+    assert (again.attention.window, again.attention.positions.base) == (4, 7.0)
+    assert (again.attention_dropout, again.causal, again.window) == (0.2, False, 4)
+
+
+def make_with(attention, **options):
+    return TransformerEncoderBlock(3, 11, attention=attention, dropout=0.0, initializer_range=0.4, **options)
+
+
+def test_a_self_attention_that_is_given_is_as_one_that_is_made(draw):
+    layer, hidden = make(window=2, causal=True), draw(3, 5, 12)
+    given = make_with(SelfAttention(3, window=2, causal=True, name="attention"))
+    expected = np.asarray(layer(hidden, MASK))
+    given.build(hidden.shape)
+    assert [weight.path.split("/", 1)[1] for weight in given.weights] == [
+        weight.path.split("/", 1)[1] for weight in layer.weights
+    ]
+    given.set_weights(layer.get_weights())
+    np.testing.assert_array_equal(np.asarray(given(hidden, MASK)), expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"attention_dropout": 0.1}, "`attention_dropout` must be left to the `attention` that is given. Received: "),
+        ({"causal": False}, "`causal` must be left to the `attention` that is given. Received: causal=False."),
+        ({"window": None}, "`window` must be left to the `attention` that is given. Received: window=None."),
+        ({"positions": None}, "`positions` must be left to the `attention` that is given."),
+    ],
+)
+def test_arguments_beside_an_attention(arguments, text):
+    with pytest.raises(ValueError, match=re.escape(f"`TransformerEncoderBlock`: {text}")):
+        make_with(SelfAttention(3), **arguments)
+
+
+def test_heads_of_another_attention():
+    text = "`TransformerEncoderBlock`: `num_heads` must be that of `attention` (2). Received: num_heads=3."
+    with pytest.raises(ValueError, match=re.escape(text)):
+        make_with(SelfAttention(2))
+
+
+def test_an_attention_that_is_no_layer():
+    with pytest.raises(
+        TypeError, match="`TransformerEncoderBlock`: `attention` must be a Layer. Received: attention=3"
+    ):
+        make_with(3)
+
+
+def test_an_unknown_argument():
+    names = [
+        *("num_heads", "intermediate_dim", "attention", "feed_forward", "activation", "dropout", "layer_norm_epsilon"),
+        *("normalize_first", "normalizes_attention", "use_bias", "attention_dropout", "causal", "window", "positions"),
+        *("initializer_range", "name", "dtype", "trainable"),
+    ]
+    text = f"`TransformerEncoderBlock`: `windows` must be one of the arguments {names}. Received: windows=3."
+    with pytest.raises(ValueError, match=re.escape(text)):
+        make(windows=3)

@@ -13,6 +13,7 @@ from keras_bert_layers.export.onnx._graph import FLOAT, INT32, UINT8, Tensor
 from keras_bert_layers.export.onnx._rows_graph import Rows
 from keras_bert_layers.layers.feed_forward import FeedForward, GatedFeedForward
 from keras_bert_layers.layers.positions import Positions, RotaryPositions
+from keras_bert_layers.layers.self_attention import SelfAttention
 
 # Inputs of 8 bits are from 1 to 255, with 128 for zero.
 _LARGEST, _ZERO = 127, 128
@@ -59,9 +60,13 @@ def hidden_states(rows: Rows, backbone: Any, products: Products, *, first_token_
     biases: dict[tuple[int, int | None], Tensor | None] = {}
     for index in range(last + 1):
         block = backbone.get_layer(f"encoder_block_{index}")
-        kind = id(block.positions), block.window
+        attention = block.attention
+        if type(attention) is not SelfAttention:
+            rule = "be a SelfAttention in an ONNX file"
+            raise ValueError(checks.message("export", "attention", rule, type(attention), _CURE))
+        kind = id(attention.positions), attention.window
         if kind not in biases:
-            biases[kind] = _bias(block, longest, hidden)
+            biases[kind] = _bias(attention, longest, hidden)
         only_first = first_token_only and index == last and backbone.parts.are_of_bert
         hidden = _block(hidden, block, products, counts, biases[kind], only_first=only_first)
     return layer_norm(hidden, backbone.get_layer("final_layer_norm")) if backbone.parts.normalize_first else hidden
@@ -99,13 +104,13 @@ def _embedded(rows: Rows, backbone: Any) -> tuple[Tensor, Tensor]:
     return hidden if embedding.projection is None else dense(hidden, embedding.projection), counts
 
 
-def _bias(block: Any, longest: int, hidden: Tensor) -> Tensor | None:
-    """What positions and a window add to the scores of a block, `[1, heads or 1, S, S]`; None for nothing."""
-    graph, length, positions = hidden.graph, hidden.size(1), block.positions
+def _bias(attention: SelfAttention, longest: int, hidden: Tensor) -> Tensor | None:
+    """What positions and a window add to the scores, `[1, heads or 1, S, S]`; None for nothing."""
+    graph, length, positions = hidden.graph, hidden.size(1), attention.positions
     bias = None
-    if block.window is not None:
+    if attention.window is not None:
         place = graph.range(length)
-        is_far = graph.add("Abs", place.column() - place) > block.window // 2
+        is_far = graph.add("Abs", place.column() - place) > attention.window // 2
         bias = (is_far.cast(FLOAT) * _FAR).column(0).column(0)
     if positions is None:
         return bias

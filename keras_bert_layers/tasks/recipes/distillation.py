@@ -15,6 +15,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.keras_models import all_layers
 from keras_bert_layers._internal.types import Labels, Outputs, Rows, Tensor
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.layers.self_attention import SelfAttention
 from keras_bert_layers.optimizers import adamw
 from keras_bert_layers.tasks.classifier import BertClassifier
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder
@@ -242,7 +243,11 @@ def _view(backbone: BertBackbone, outputs: Outputs, states: Any, blocks: Any, nu
 
 def _relations(backbone: BertBackbone, hidden: Tensor, index: int, num_heads: int, mask: Tensor) -> Any:
     """Logarithms of the relations among queries, keys and values of a block, `[B, 3, heads, S, S]`."""
-    merged = backbone.get_layer(f"encoder_block_{index}").attention.query_key_value(hidden)
+    attention = backbone.get_layer(f"encoder_block_{index}").attention
+    if not isinstance(attention, SelfAttention):
+        rule = "be None for encoders with another attention than a SelfAttention"
+        raise ValueError(checks.message(_OWNER, "relations", rule, attention))
+    merged = attention.query_key_value(hidden)
     head_dim = merged.shape[-1] // 3 // num_heads
     parts = keras.layers.Reshape((-1, 3, num_heads, head_dim), dtype="float32")(merged)
     parts = ops.transpose(parts, (0, 2, 3, 1, 4))  # [B, 3, heads, S, D]
