@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
@@ -83,7 +84,7 @@ class BertBackbone(keras.Model):
         *,
         return_hidden_states: bool = False,
         return_attention_scores: bool = False,
-        dtype: Any = None,
+        dtype: str | keras.DTypePolicy | None = None,
         name: str | None = None,
         trainable: bool = True,
         parts: EncoderParts | None = None,
@@ -257,7 +258,7 @@ class BertBackbone(keras.Model):
         return keras_models.with_quantized_layers(self, config)
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> BertBackbone:
+    def from_config(cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None) -> BertBackbone:
         """A new backbone from a `get_config` dictionary, with initial weights."""
         arguments = keras_models.constructor_config(config)
         if arguments.get("parts") is not None:
@@ -275,7 +276,7 @@ def head_transform(config: BertConfig, parts: EncoderParts, **options: Any) -> H
 
 
 def _encode(
-    config: BertConfig, parts: EncoderParts, policy: Any, inputs: dict[str, Any], with_scores: bool
+    config: BertConfig, parts: EncoderParts, policy: str | keras.DTypePolicy, inputs: dict[str, Any], with_scores: bool
 ) -> tuple[list[Any], list[Any], Any]:
     """Makes the embedding and the blocks, and calls them on symbolic inputs.
 
@@ -326,7 +327,7 @@ def _shared(config: BertConfig) -> dict[str, Any]:
     return {name: getattr(config, name) for name in ("dropout", "layer_norm_epsilon", "initializer_range")}
 
 
-def _new_positions(config: BertConfig, parts: EncoderParts, policy: Any) -> tuple[Any, Any]:
+def _new_positions(config: BertConfig, parts: EncoderParts, policy: str | keras.DTypePolicy) -> tuple[Any, Any]:
     """The positions of an encoder, built, or None; and those of its local blocks, which may be the same."""
     local = parts.local_attention
     patterns = {"positions": parts.positions, "local_positions": None if local is None else local.positions}
@@ -340,7 +341,7 @@ def _new_positions(config: BertConfig, parts: EncoderParts, policy: Any) -> tupl
 
 
 def _new_block(
-    config: BertConfig, parts: EncoderParts, policy: Any, index: int, positions: Positions | None
+    config: BertConfig, parts: EncoderParts, policy: str | keras.DTypePolicy, index: int, positions: Positions | None
 ) -> TransformerEncoderBlock:
     """The block of this index, with these positions in its attention."""
     local = parts.local_attention

@@ -15,6 +15,7 @@ import keras
 from keras import ops
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.layers.local_blocks import Blocks, with_zeros
 
 # Where `keras.ops.dot_product_attention` is a fused kernel. On TensorFlow it is the same products as in `FullScores`.
@@ -28,14 +29,14 @@ _MANY_SCORES, LONG_ROW = 2**22, 512
 class Weighted(Protocol):
     """The formula of attention, as `SelfAttention` computes it."""
 
-    def __call__(self, query: Any, key: Any, value: Any, visible: Any, bias: Any) -> tuple[Any, Any]:
+    def __call__(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor, bias: Tensor) -> tuple[Any, Any]:
         """The context `[..., Q, D]` and the probabilities `[..., Q, S]`; see `FullScores`."""
 
 
 class Kernel(Protocol):
     """An algorithm of attention."""
 
-    def attend(self, query: Any, key: Any, value: Any) -> tuple[Any, Any]:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Any, Any]:
         """The context `[B, Q, N, D]`, and the probabilities `[B, N, Q, S]` or None."""
 
 
@@ -57,7 +58,7 @@ class FullScores(NamedTuple):
         """Whether all queries see the same keys, so that they can be taken in turns."""
         return self.bias is None and (self.visible is None or self.visible.shape[2] == 1)
 
-    def attend(self, query: Any, key: Any, value: Any) -> tuple[Any, Any]:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Any, Any]:
         """The context and the probabilities."""
         context, scores = self.weighted(query, key, value, self.visible, self.bias)
         return _swap_heads_and_sequence(context), scores
@@ -69,7 +70,7 @@ class FullScores(NamedTuple):
         queries = with_zeros(queries, 0, count * size - length)
         return ops.reshape(queries, (rows * count, heads, size, width)), count
 
-    def of_turn(self, query: Any, key: Any, value: Any, visible: Any, bias: Any) -> Any:
+    def of_turn(self, query: Tensor, key: Tensor, value: Tensor, visible: Any, bias: Any) -> Any:
         """The context `[N, size, D]` of the queries of one turn."""
         return self.weighted(query, key, value, visible, bias)[0]
 
@@ -89,7 +90,7 @@ class LocalBlocks(NamedTuple):
     visible: Any
     bias: Any
 
-    def attend(self, query: Any, key: Any, value: Any) -> tuple[Any, None]:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Any, None]:
         """The context, and None."""
         batch, num_heads, length, width = ops.shape(query)
         context = self.of_turn(self.blocks.cut(query), key, value, self.visible, self.bias)  # [B, N, F, C, D]
@@ -100,7 +101,7 @@ class LocalBlocks(NamedTuple):
         """Queries `[R, N, S, D]` in blocks, `[R, N, F, C, D]`; a row is one turn."""
         return self.blocks.cut(queries), 1
 
-    def of_turn(self, query: Any, key: Any, value: Any, visible: Any, bias: Any) -> Any:
+    def of_turn(self, query: Tensor, key: Tensor, value: Tensor, visible: Any, bias: Any) -> Any:
         """The context `[..., N, F, C, D]` of queries in blocks, of keys and values `[..., N, S, D]`."""
         key, value = self.blocks.with_margins(key), self.blocks.with_margins(value)
         return self.weighted(query, key, value, visible, bias)[0]
@@ -117,7 +118,7 @@ class InTurns(NamedTuple):
 
     kernel: FullScores | LocalBlocks
 
-    def attend(self, query: Any, key: Any, value: Any) -> tuple[Any, None]:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Any, None]:
         """The context, and None."""
         batch, num_heads, length, _ = ops.shape(query)
         are_many = _are_many(batch, num_heads, length)
@@ -127,10 +128,10 @@ class InTurns(NamedTuple):
         turns, at_once = (functools.partial(run, query, key, value) for run in (self._in_turns, self._at_once))
         return ops.cond(are_many, turns, at_once), None
 
-    def _at_once(self, query: Any, key: Any, value: Any) -> Any:
+    def _at_once(self, query: Tensor, key: Tensor, value: Tensor) -> Any:
         return self.kernel.attend(query, key, value)[0]
 
-    def _in_turns(self, query: Any, key: Any, value: Any) -> Any:
+    def _in_turns(self, query: Tensor, key: Tensor, value: Tensor) -> Any:
         batch, num_heads, length, width = ops.shape(query)
         visible, bias = self.kernel.visible, self.kernel.bias
         is_short = length <= LONG_ROW
@@ -162,7 +163,7 @@ class FusedKernel(NamedTuple):
 
     visible: Any
 
-    def attend(self, query: Any, key: Any, value: Any) -> tuple[Any, None]:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Any, None]:
         """The context, and None."""
         flash, visible, length = None, self.visible, ops.shape(query)[2]
         if visible is not None and keras.backend.backend() == "jax":
@@ -177,10 +178,10 @@ class FusedKernel(NamedTuple):
         return ops.dot_product_attention(*parts, mask=visible, flash_attention=flash), None
 
 
-def _are_many(batch: Any, num_heads: int, length: Any) -> Any:
+def _are_many(batch: Any, num_heads: int, length: Tensor) -> Any:
     """Whether there are more scores than `_MANY_SCORES`; their number itself may be too large for int32."""
     return batch * length > _MANY_SCORES // (num_heads * length + 1)
 
 
-def _swap_heads_and_sequence(part: Any) -> Any:
+def _swap_heads_and_sequence(part: Tensor) -> Any:
     return ops.transpose(part, (0, 2, 1, 3))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.layers.local_blocks import Blocks
 from keras_bert_layers.layers.positions import Positions
 
@@ -34,7 +35,7 @@ class AttentionMask(NamedTuple):
         """The largest distance that a window allows."""
         return (self.window or 0) // 2
 
-    def of_all(self, query: Any, key: Any) -> tuple[Any, Any]:
+    def of_all(self, query: Tensor, key: Tensor) -> tuple[Any, Any]:
         """For queries `[B, N, Q, D]` and keys `[B, N, S, D]`.
 
         Returns:
@@ -57,7 +58,7 @@ class AttentionMask(NamedTuple):
         bias = None if self.positions is None else self.positions.bias(ops.shape(query)[2], ops.shape(key)[2])
         return visible, bias
 
-    def in_blocks(self, blocks: Blocks, query: Any) -> tuple[Any, Any]:
+    def in_blocks(self, blocks: Blocks, query: Tensor) -> tuple[Any, Any]:
         """The same for blocks of queries and their keys, `[B, 1, F, C, K]` and `[N, 1, C, K]`."""
         batch, _, length, _ = ops.shape(query)
         no_padding = self.padding_mask is None
@@ -70,7 +71,7 @@ class AttentionMask(NamedTuple):
         bias = None if self.positions is None else self.positions.bias(blocks.size + blocks.margin, num_keys)
         return visible, None if bias is None else bias[:, None, blocks.margin :]
 
-    def _near(self, num_queries: Any, num_keys: Any, first_key: Any = 0) -> Any:
+    def _near(self, num_queries: Tensor, num_keys: Tensor, first_key: Any = 0) -> Any:
         """Bool `[queries, keys]`, True where position and window allow it; `first_key` is the first key's position."""
         distances = ops.arange(num_keys)[None, :] + first_key - ops.arange(num_queries)[:, None]
         near = distances <= (0 if self.causal else self.reach)

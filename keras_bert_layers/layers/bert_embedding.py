@@ -1,6 +1,6 @@
 """`BertEmbedding`: token, segment and position embeddings."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 from keras import ops
@@ -8,6 +8,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph, constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import LayerOptions, Shape, Tensor
 from keras_bert_layers.layers._parts import part_of, serialized
 from keras_bert_layers.layers.dense import dense
 from keras_bert_layers.layers.initializers import truncated_normal
@@ -95,7 +96,7 @@ class BertEmbedding(PaddingFreeLayer):
         position_offset: int = 0,
         use_bias: bool = True,
         positions: Positions | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         owner = type(self).__name__
@@ -118,7 +119,7 @@ class BertEmbedding(PaddingFreeLayer):
             options = {"use_bias": use_bias, "dtype": policy, "name": "projection"}
             self.projection = dense(self.hidden_dim, self.initializer_range, **options)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         """Creates the matrices, and the weights of LayerNorm and the projection."""
         width = self.embedding_dim or self.hidden_dim
         self.token_embedding = self._add_matrix("token_embedding", self.vocabulary_size, width)
@@ -144,7 +145,9 @@ class BertEmbedding(PaddingFreeLayer):
             autocast=False,
         )
 
-    def call(self, token_ids: Any, segment_ids: Any = None, position_ids: Any = None, padding_mask: Any = None) -> Any:
+    def call(
+        self, token_ids: Tensor, segment_ids: Any = None, position_ids: Any = None, padding_mask: Any = None
+    ) -> Any:
         """Embeds ids; see the class."""
         segment_ids = self._of_one_segment(segment_ids)
         texts = padding_mask if self.packed_rows else None
@@ -157,7 +160,7 @@ class BertEmbedding(PaddingFreeLayer):
         segment_ids = None if segment_ids is None else real.select(segment_ids)
         return with_padding(real, self._finished(self._sum(real.select(token_ids), segment_ids, positions)))
 
-    def _positions(self, token_ids: Any, position_ids: Any, texts: Any, real: RealTokens | None) -> Any:
+    def _positions(self, token_ids: Tensor, position_ids: Tensor, texts: Any, real: RealTokens | None) -> Any:
         """The position embeddings to add, `[S, E]` or `[..., S, E]`, of real tokens `[T, E]`; None for nothing."""
         if self.position_embedding is None:
             self._check_length(token_ids.shape)
@@ -174,7 +177,7 @@ class BertEmbedding(PaddingFreeLayer):
             embedded += self.segment_embedding[0] if segment_ids is None else _rows(self.segment_embedding, segment_ids)
         return embedded if positions is None else embedded + positions
 
-    def _of_one_segment(self, segment_ids: Any) -> Any:
+    def _of_one_segment(self, segment_ids: Tensor) -> Any:
         """Refuses, on TensorFlow, other segments where there is only one: TensorFlow's own error names no cause."""
         if self.num_segments != 1 or segment_ids is None or keras.backend.backend() != "tensorflow":
             return segment_ids
@@ -182,7 +185,7 @@ class BertEmbedding(PaddingFreeLayer):
         cure = "Received: others, as of the second text of a pair. Give single texts, or ids with segment_ids of zeros."
         return check_in_graph(segment_ids, ops.all(ops.equal(segment_ids, 0)), [f"{rule} {cure}"])
 
-    def _check_one_text(self, padding_mask: Any) -> None:
+    def _check_one_text(self, padding_mask: Tensor) -> None:
         """Refuses packed rows, in TensorFlow's eager calls, where it costs no operation in a graph."""
         if keras.backend.backend() != "tensorflow" or not hasattr(padding_mask, "numpy"):
             return
@@ -191,18 +194,18 @@ class BertEmbedding(PaddingFreeLayer):
             cure = "For rows of several texts, set `packed_rows = True`, which the backbone has too."
             raise ValueError(checks.message(type(self).__name__, "padding_mask", "be 0 or 1", largest, cure))
 
-    def _finished(self, embedded: Any) -> Any:
+    def _finished(self, embedded: Tensor) -> Any:
         hidden = self.dropout_layer(self.layer_norm(embedded))
         return hidden if self.projection is None else self.projection(hidden)
 
-    def _first_positions(self, token_ids: Any) -> Any:
+    def _first_positions(self, token_ids: Tensor) -> Any:
         self._check_length(token_ids.shape)
         length = ops.shape(token_ids)[-1]
         matrix = ops.convert_to_tensor(self.position_embedding)
         # If a dynamic length is too long, `matrix[:length]` would return fewer rows; this raises.
         return ops.slice(matrix, (0, 0), (length, matrix.shape[1]))  # [S, E]
 
-    def _counted_positions(self, token_ids: Any, texts: Any) -> Any:
+    def _counted_positions(self, token_ids: Tensor, texts: Any) -> Any:
         """The position ids `[..., S]`, from the start of each text if there are numbers of `texts`.
 
         RoBERTa's are `position_offset`, ... without the padding, which has the id before.
@@ -222,14 +225,18 @@ class BertEmbedding(PaddingFreeLayer):
             num_skipped = num_skipped - ops.take_along_axis(before, starts, axis=-1)
         return ops.where(is_padding, self.position_offset - 1, counted - num_skipped)
 
-    def _check_length(self, shape: Any) -> None:
+    def _check_length(self, shape: Shape) -> None:
         if isinstance(shape[-1], int) and shape[-1] > self.max_sequence_length:
             rule = f"have at most `max_sequence_length` ({self.max_sequence_length}) tokens per row"
             cure = "Truncate the texts, or split them into windows."
             raise ValueError(checks.message(type(self).__name__, "token_ids.shape", rule, tuple(shape), cure))
 
     def compute_output_spec(
-        self, token_ids: Any, segment_ids: Any = None, position_ids: Any = None, padding_mask: Any = None
+        self,
+        token_ids: Tensor,
+        segment_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        padding_mask: Tensor | None = None,
     ) -> Any:
         """Shape and dtype of the hidden states."""
         # Keras would call the layer, on JAX and torch with invented lengths, for which there may be too few positions.
@@ -249,7 +256,7 @@ def _starts(texts: Any) -> Any:
     return ops.where(texts > 1, ops.cast(ops.argmax(ops.cast(is_same, "int32"), axis=-1), "int32"), 0)
 
 
-def _rows(matrix: Any, ids: Any) -> Any:
+def _rows(matrix: Tensor, ids: Any) -> Any:
     count = matrix.shape[0]
     # Keras counts negative ids from the end; here they are out of range too.
     ids = ops.where(ids < 0, count, ids)

@@ -154,7 +154,7 @@ class EncoderParts:
         return cls(**config)
 
 
-def new_layer(pattern: Any, **changes: Any) -> Any:
+def new_layer(pattern: keras.layers.Layer | None, **changes: Any) -> Any:
     """A new layer with the config of another, and these changes; None for None."""
     if pattern is None:
         return None

@@ -1,6 +1,6 @@
 """Feed-forward networks of an encoder block: BERT's `FeedForward`, and `GatedFeedForward` (GEGLU, SwiGLU)."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 from keras import ops
@@ -8,6 +8,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import LayerOptions, Shape, Tensor
 from keras_bert_layers.layers.dense import activation_function, dense
 
 
@@ -50,7 +51,7 @@ class FeedForward(keras.layers.Layer):
         activation: str = "gelu_erf",
         use_bias: bool = True,
         initializer_range: float = 0.02,
-        **kwargs: Any,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         owner = type(self).__name__
@@ -69,11 +70,11 @@ class FeedForward(keras.layers.Layer):
         self.intermediate.build(input_shape)
         self.output_projection.build((*input_shape[:-1], self.intermediate_dim))
 
-    def call(self, hidden: Any) -> Any:
+    def call(self, hidden: Tensor) -> Any:
         """Transforms each token; see the class."""
         return self.output_projection(self._activate(self.intermediate(hidden)))
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Shape) -> Any:
         """The shape of the input."""
         return input_shape
 
@@ -115,7 +116,7 @@ class GatedFeedForward(FeedForward):
 
     _num_inner = 2
 
-    def call(self, hidden: Any) -> Any:
+    def call(self, hidden: Tensor) -> Any:
         """Transforms each token; see the class."""
         gate, inner = ops.split(self.intermediate(hidden), 2, axis=-1)  # [..., I]
         return self.output_projection(self._activate(gate) * inner)

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from keras_bert_layers._internal.types import Tensor
+
 
 class Blocks(NamedTuple):
     """The cut of a sequence into blocks, for local attention.
@@ -35,11 +37,11 @@ class Blocks(NamedTuple):
         size = ops.where(is_short, ops.maximum(length, 1), size)
         return cls(length, size, (length + size - 1) // size, ops.where(is_short, 0, size))
 
-    def cut(self, part: Any) -> Any:
+    def cut(self, part: Tensor) -> Any:
         """`[..., F, C, D]` of `[..., S, D]`, zeros at the end."""
         return self._cut(with_zeros(part, 0, self.count * self.size - self.length))
 
-    def with_margins(self, part: Any) -> Any:
+    def with_margins(self, part: Tensor) -> Any:
         """`[..., F, K, D]` of `[..., S, D]`: each block between its margins."""
         padded = with_zeros(part, self.margin, self.count * self.size - self.length + self.margin)
         whole = self.count * self.size
@@ -48,12 +50,12 @@ class Blocks(NamedTuple):
         )
         return ops.concatenate([before[..., : self.margin, :], inside, behind[..., : self.margin, :]], axis=-2)
 
-    def _cut(self, padded: Any) -> Any:
+    def _cut(self, padded: Tensor) -> Any:
         *axes, _, width = ops.shape(padded)
         return ops.reshape(padded, (*axes, self.count, self.size, width))
 
 
-def with_zeros(part: Any, before: Any, behind: Any) -> Any:
+def with_zeros(part: Tensor, before: Any, behind: Tensor) -> Any:
     """`[..., S, D]` with zeros before and behind it."""
     *axes, _, width = ops.shape(part)
     zeros = (ops.zeros((*axes, count, width), part.dtype) for count in (before, behind))

@@ -9,13 +9,14 @@ Axes: B batch, S sequence, T real tokens, G rows of a group, L their length, H a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import LayerOptions, Tensor
 
 
 class RealTokens(NamedTuple):
@@ -39,15 +40,15 @@ class RealTokens(NamedTuple):
     padding_mask: Any
     rows_by_length: RowGroups
 
-    def select(self, padded: Any) -> Any:
+    def select(self, padded: Tensor) -> Any:
         """The real tokens `[T, ...]` of `[B, S, ...]`."""
         return tf.gather(ops.reshape(padded, (-1, *padded.shape[2:])), self.indices)
 
-    def pad(self, tokens: Any) -> Any:
+    def pad(self, tokens: Tensor) -> Any:
         """`[B, S, H]` of `[T, H]`; padding becomes a real token of the same row."""
         return ops.reshape(tf.gather(tokens, self.sources), (*ops.shape(self.padding_mask), tokens.shape[-1]))
 
-    def first(self, tokens: Any) -> Any:
+    def first(self, tokens: Tensor) -> Any:
         """The first token of every row, `[B, H]` of `[T, H]`."""
         batch, length = ops.shape(self.padding_mask)
         return tf.gather(tokens, tf.gather(self.sources, ops.arange(batch) * length))
@@ -63,7 +64,7 @@ class RealTokens(NamedTuple):
         """The index of the row of every real token, int `[T]`."""
         return self.indices // ops.shape(self.padding_mask)[1]
 
-    def at_positions(self, values: Any) -> Any:
+    def at_positions(self, values: Tensor) -> Any:
         """`[T, H]`: the row of `values` `[S, H]` at the position of each real token."""
         return tf.gather(values, self.indices % ops.shape(self.padding_mask)[1])
 
@@ -81,11 +82,11 @@ class RowGroup(NamedTuple):
     sources: Any
     padding_mask: Any
 
-    def pad(self, tokens: Any) -> Any:
+    def pad(self, tokens: Tensor) -> Any:
         """`[G, L, H]` of the real tokens `[T, H]` of the batch."""
         return tf.gather(tokens, self.sources)
 
-    def pick(self, values: Any) -> Any:
+    def pick(self, values: Tensor) -> Any:
         """The rows of the group, `[G, H]` of `[B, H]`."""
         return tf.gather(values, self.rows)
 
@@ -126,7 +127,7 @@ def real_tokens_of(padding_mask: Any) -> RealTokens:
     return RealTokens(indices, sources, padding_mask, _rows_by_length(is_real, sources, indices, padding_mask))
 
 
-def _rows_by_length(is_real: Any, sources: Any, indices: Any, padding_mask: Any) -> RowGroups:
+def _rows_by_length(is_real: Tensor, sources: Tensor, indices: Tensor, padding_mask: Tensor) -> RowGroups:
     """Splits the rows into long and short ones, such that the two groups have the fewest attention scores.
 
     The order of the tokens does not change: layers that work on single tokens are independent of the groups.
@@ -149,7 +150,7 @@ def _rows_by_length(is_real: Any, sources: Any, indices: Any, padding_mask: Any)
     starts = tf.where(rank < num_long, rank * long, num_long * long + (rank - num_long) * short)
     sources = tf.reshape(sources, (batch, length))
 
-    def group(rows: Any, longest: Any) -> RowGroup:
+    def group(rows: Tensor, longest: Any) -> RowGroup:
         return RowGroup(rows, tf.gather(sources, rows)[:, :longest], tf.gather(padding_mask, rows)[:, :longest])
 
     groups = (group(by_length[:num_long], long), group(by_length[num_long:], short))
@@ -167,7 +168,7 @@ def _fewest_scores(descending: Any) -> Any:
 class PaddingFreeLayer(keras.layers.Layer):
     """A layer that skips padding in TensorFlow's graphs, unless `padding_free` is False; it may read packed rows."""
 
-    def __init__(self, **kwargs: Any):
+    def __init__(self, **kwargs: Unpack[LayerOptions]):
         super().__init__(**kwargs)
         self.padding_free = True
         self.packed_rows = False
@@ -197,12 +198,12 @@ class PaddingFreeLayer(keras.layers.Layer):
         return self.padding_free and padding_mask is not None and in_tensorflow_graph(padding_mask)
 
 
-def in_tensorflow_graph(tensor: Any) -> bool:
+def in_tensorflow_graph(tensor: Tensor) -> bool:
     """Whether a tensor is symbolic, in a TensorFlow graph."""
     return keras.backend.backend() == "tensorflow" and not hasattr(tensor, "numpy")
 
 
-def with_padding(real: RealTokens, tokens: Any) -> Any:
+def with_padding(real: RealTokens, tokens: Tensor) -> Any:
     """`[B, S, H]` of `[T, H]`, with the tokens attached as an attribute, like Keras's masks.
 
     Later layers take the tokens, so that nothing in the graph needs the padded tensor.
@@ -212,7 +213,7 @@ def with_padding(real: RealTokens, tokens: Any) -> Any:
     return padded
 
 
-def without_padding(padded: Any, padding_mask: Any) -> tuple[RealTokens, Any]:
+def without_padding(padded: Tensor, padding_mask: Tensor) -> tuple[RealTokens, Any]:
     """The positions of the real tokens by a mask, and the tokens `[T, H]` of a padded tensor."""
     known = known_tokens(padded, padding_mask)
     if known is not None:
@@ -221,40 +222,40 @@ def without_padding(padded: Any, padding_mask: Any) -> tuple[RealTokens, Any]:
     return real, real.select(padded)
 
 
-def known_tokens(padded: Any, padding_mask: Any) -> tuple[RealTokens, Any] | None:
+def known_tokens(padded: Tensor, padding_mask: Any) -> tuple[RealTokens, Any] | None:
     """The positions and the tokens that `with_padding` padded with this mask, or None."""
     real, tokens = _attached(padded)
     return (real, tokens) if real is not None and real.padding_mask is padding_mask else None
 
 
-def _attached(padded: Any) -> tuple[RealTokens | None, Any]:
+def _attached(padded: Tensor) -> tuple[RealTokens | None, Any]:
     """The positions and the tokens that `with_padding` attached to a tensor; else None and the tensor."""
     return getattr(padded, "_real_tokens", (None, padded))
 
 
-def of_each_token(function: Callable[[Any], Any], hidden: Any) -> Any:
+def of_each_token(function: Callable[[Any], Any], hidden: Tensor) -> Any:
     """Applies a function of single tokens, `[..., K]` of `[..., H]`; to the real tokens only, if they are known."""
     real, tokens = _attached(hidden)
     return function(tokens) if real is None else real.pad(function(tokens))
 
 
-def on_tokens(function: Callable[[Any], Any], hidden: Any) -> Any:
+def on_tokens(function: Callable[[Any], Any], hidden: Tensor) -> Any:
     """The same for a function that keeps the width; later layers find the real tokens on its output too."""
     real, tokens = _attached(hidden)
     return function(tokens) if real is None else with_padding(real, function(tokens))
 
 
-def first_tokens(hidden: Any) -> Any:
+def first_tokens(hidden: Tensor) -> Any:
     """The first token of every row, `[B, H]` of `[B, S, H]`."""
     return first_of(*_attached(hidden))
 
 
-def first_of(real: RealTokens | None, tokens: Any) -> Any:
+def first_of(real: RealTokens | None, tokens: Tensor) -> Any:
     """The first token of every row, `[B, H]` of `[T, H]`; without positions, of `[B, S, H]`."""
     return tokens[:, 0] if real is None else real.first(tokens)
 
 
-def at_indices(hidden: Any, indices: Any) -> Any:
+def at_indices(hidden: Tensor, indices: Tensor) -> Any:
     """The tokens `[..., H]` at `indices`, int `[...]`, of the flattened batch `[B * S, H]`."""
     real, tokens = _attached(hidden)
     if real is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 import numpy as np
@@ -11,6 +11,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import LayerOptions, Tensor
 from keras_bert_layers.layers.initializers import truncated_normal
 from keras_bert_layers.layers.summed_gradient import with_summed_gradient
 
@@ -43,11 +44,11 @@ class Positions(keras.layers.Layer):
         """The table to add to the token embeddings, float32 `[P, width]`; None for nothing."""
         return None
 
-    def rotated(self, heads: Any) -> Any:
+    def rotated(self, heads: Tensor) -> Any:
         """Queries or keys `[B, N, S, D]` of the positions 0, 1, 2, ..., as the products of both see them."""
         return heads
 
-    def bias(self, num_queries: Any, num_keys: Any) -> Any:
+    def bias(self, num_queries: Tensor, num_keys: Tensor) -> Any:
         """The bias to add to the scaled scores, `[N or 1, queries, keys]`; None for nothing."""
         return None
 
@@ -99,7 +100,7 @@ class RelativePositionBias(Positions):
         max_distance: int = 128,
         keeps_position_embedding: bool = False,
         initializer_range: float = 0.02,
-        **kwargs: Any,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         owner = type(self).__name__
@@ -119,7 +120,7 @@ class RelativePositionBias(Positions):
             initializer=truncated_normal(self.initializer_range),
         )
 
-    def buckets(self, distances: Any) -> np.ndarray:
+    def buckets(self, distances: Tensor) -> np.ndarray:
         """The bucket of each distance, int32; a distance is the key's position minus the query's."""
         distances = np.asarray(distances)
         half = self.num_buckets // 2
@@ -132,7 +133,7 @@ class RelativePositionBias(Positions):
         found = np.where(sizes < num_single, sizes, np.minimum(grown, half - 1))
         return (found + half * (distances > 0)).astype("int32")
 
-    def bias(self, num_queries: Any, num_keys: Any) -> Any:
+    def bias(self, num_queries: Tensor, num_keys: Tensor) -> Any:
         """The numbers of all distances, `[N, Q, S]`."""
         longest = self.max_distance
         buckets = self.buckets(np.arange(-longest, longest + 1))
@@ -169,7 +170,14 @@ class RotaryPositions(Positions):
         Su et al. 2021, RoFormer, https://arxiv.org/abs/2104.09864, section 3.2.2.
     """
 
-    def __init__(self, *, base: float = 10_000.0, halves: bool = False, max_sequence_length: int = 512, **kwargs: Any):
+    def __init__(
+        self,
+        *,
+        base: float = 10_000.0,
+        halves: bool = False,
+        max_sequence_length: int = 512,
+        **kwargs: Unpack[LayerOptions],
+    ):
         super().__init__(**kwargs)
         owner = type(self).__name__
         self.base = checks.positive_number(owner, "base", base)
@@ -182,7 +190,7 @@ class RotaryPositions(Positions):
             rule = "be even, as pairs of columns are rotated"
             raise ValueError(checks.message(type(self).__name__, "head_dim", rule, input_shape[-1]))
 
-    def rotated(self, heads: Any) -> Any:
+    def rotated(self, heads: Tensor) -> Any:
         """`[B, N, S, D]`, rotated by position."""
         *axes, length, width = ops.shape(heads)
         cosines, sines = (ops.cast(table, heads.dtype) for table in self._tables(length, width))  # [S, D / 2]

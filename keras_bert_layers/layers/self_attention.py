@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import keras
 from keras import ops
@@ -10,6 +10,7 @@ from keras import ops
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import LayerOptions, Tensor
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers._parts import part_of, serialized
 from keras_bert_layers.layers.attention_kernels import (
@@ -118,7 +119,7 @@ class SelfAttention(keras.layers.Layer):
         use_bias: bool = True,
         initializer_range: float = 0.02,
         positions: Positions | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[LayerOptions],
     ):
         super().__init__(**kwargs)
         owner = type(self).__name__
@@ -151,7 +152,7 @@ class SelfAttention(keras.layers.Layer):
 
     def call(
         self,
-        hidden: Any,
+        hidden: Tensor,
         padding_mask: Any = None,
         *,
         real_tokens: RealTokens | None = None,
@@ -172,7 +173,7 @@ class SelfAttention(keras.layers.Layer):
         output = self.output_projection(context)
         return (output, scores) if return_attention_scores else output
 
-    def _project(self, hidden: Any, real: RealTokens | None, first_token_only: bool) -> tuple[Any, Any]:
+    def _project(self, hidden: Tensor, real: RealTokens | None, first_token_only: bool) -> tuple[Any, Any]:
         """None, and query, key and value of all tokens; or the first tokens' query, and key and value of all."""
         if not first_token_only:
             return None, self.query_key_value(hidden)  # [B, S, 3 H] or [T, 3 H]
@@ -185,7 +186,7 @@ class SelfAttention(keras.layers.Layer):
         merged = ops.matmul(hidden, kernel[:, width:])  # [B, S, 2 H] or [T, 2 H]
         return (query, merged) if bias is None else (query + bias[:width], merged + bias[width:])
 
-    def _attend_in(self, rows: RowGroups, query: Any, merged: Any, call: _Call) -> tuple[Any, Any]:
+    def _attend_in(self, rows: RowGroups, query: Tensor, merged: Tensor, call: _Call) -> tuple[Any, Any]:
         """The context of the real tokens `[T, H]`, or of the first tokens `[B, H]`; and the first group's scores."""
         contexts, scores = [], []
         for group in rows.groups:
@@ -195,7 +196,7 @@ class SelfAttention(keras.layers.Layer):
             scores.append(probabilities)
         return (rows.select if query is None else rows.join)(contexts), scores[0]
 
-    def _attend(self, first: Any, merged: Any, padding_mask: Any, call: _Call) -> tuple[Any, Any]:
+    def _attend(self, first: Tensor, merged: Tensor, padding_mask: Tensor, call: _Call) -> tuple[Any, Any]:
         """The context `[B, S, H]`, or `[B, H]` for the query of the `first` tokens; and the scores, or None."""
         parts = self._split_heads(merged, 3 if first is None else 2)
         query, key, value = parts if first is None else (*self._split_heads(first[:, None], 1), *parts)
@@ -206,14 +207,14 @@ class SelfAttention(keras.layers.Layer):
         context = ops.reshape(context, (batch, num_queries, self.num_heads * query.shape[-1]))
         return context if first is None else context[:, 0], scores
 
-    def _split_heads(self, merged: Any, num_parts: int) -> list[Any]:
+    def _split_heads(self, merged: Tensor, num_parts: int) -> list[Any]:
         """Splits `[B, S, parts * H]` into parts `[B, N, S, D]`, with one copy."""
         batch, length, width = ops.shape(merged)
         head_dim = width // num_parts // self.num_heads
         parts = ops.reshape(merged, (batch, length, num_parts, self.num_heads, head_dim))
         return ops.unstack(ops.transpose(parts, (2, 0, 3, 1, 4)))
 
-    def _kernel(self, query: Any, key: Any, padding_mask: Any, call: _Call) -> Kernel:
+    def _kernel(self, query: Tensor, key: Tensor, padding_mask: Tensor, call: _Call) -> Kernel:
         """The algorithm for a call; here, and only here, it is chosen."""
         backend = keras.backend.backend()
         mask = AttentionMask(padding_mask, call.packed_rows, self.causal, self.window, self.positions)
@@ -230,7 +231,7 @@ class SelfAttention(keras.layers.Layer):
             return FusedKernel(full.visible)
         return InTurns(full) if takes_turns and full.is_same_for_all_queries else full
 
-    def scores(self, query: Any, key: Any, bias: Any = None) -> Any:
+    def scores(self, query: Tensor, key: Tensor, bias: Tensor | None = None) -> Any:
         """The scores of queries and keys before mask and softmax: `Q K^T / sqrt(D)`, and what positions add to it.
 
         A subclass may override it for scores of its own. All scores are then computed in one tensor.
@@ -250,7 +251,7 @@ class SelfAttention(keras.layers.Layer):
         products *= query.shape[-1] ** -0.5
         return products if bias is None else products + ops.cast(bias, products.dtype)
 
-    def _weighted(self, query: Any, key: Any, value: Any, visible: Any, bias: Any) -> tuple[Any, Any]:
+    def _weighted(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor, bias: Tensor) -> tuple[Any, Any]:
         """`softmax(scores + mask) V`: the context `[B, N, Q, D]` and the probabilities `[B, N, Q, S]`."""
         logits = self.scores(query, key, bias)
         wide = keras.backend.result_type(logits.dtype, "float32")
@@ -266,8 +267,8 @@ class SelfAttention(keras.layers.Layer):
 
     def compute_output_spec(
         self,
-        hidden: Any,
-        padding_mask: Any = None,
+        hidden: Tensor,
+        padding_mask: Tensor | None = None,
         *,
         first_token_only: bool = False,
         return_attention_scores: bool = False,

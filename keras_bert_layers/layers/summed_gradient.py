@@ -5,9 +5,10 @@ from typing import Any
 import keras
 
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers._internal.types import Tensor
 
 
-def with_summed_gradient(matrix: Any) -> Any:
+def with_summed_gradient(matrix: Tensor) -> Any:
     """A matrix `(rows, width)` as a tensor whose gradient has its shape, on every backend.
 
     On TensorFlow, the gradient of selected rows lists a row as often as it was selected. Keras's optimizers compute

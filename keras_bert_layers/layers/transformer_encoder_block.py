@@ -12,6 +12,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import constructor_arguments, constructor_names
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
+from keras_bert_layers._internal.types import Shape, Tensor
 from keras_bert_layers.config import check_activation
 from keras_bert_layers.layers._dropout import Dropout
 from keras_bert_layers.layers._parts import part_of, serialized
@@ -149,7 +150,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         self._makes_feed_forward = feed_forward is None
         self.rematerialize = False
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         """Creates the two sub-layers and their LayerNorms, as wide as the input."""
         policy = self.dtype_policy
         weights = {"use_bias": self.use_bias, "initializer_range": self.initializer_range, "dtype": policy}
@@ -202,14 +203,14 @@ class TransformerEncoderBlock(PaddingFreeLayer):
             output = with_padding(real, output)  # [B, S, H] of [T, H]
         return (output, *scores) if return_attention_scores else output
 
-    def _run_rematerialized(self, tokens: Any, **options: Any) -> tuple[Any, ...]:
+    def _run_rematerialized(self, tokens: Tensor, **options: Any) -> tuple[Any, ...]:
         """`_run`, computed again for the gradients, with the same dropout; only its input is kept in memory."""
         real = options["real_tokens"]
         num_groups = 1 if real is None else len(real.rows_by_length.groups)
         attention_seeds, seeds = _dropout_of(self.attention).draw(num_groups), self.dropout_layer.draw(2)
         reference = weakref.ref(self)  # TensorFlow keeps `run`; see `freed_with`
 
-        def run(tokens: Any) -> tuple[Any, ...]:
+        def run(tokens: Tensor) -> tuple[Any, ...]:
             block: Any = reference()
             with _dropout_of(block.attention).replay(attention_seeds), block.dropout_layer.replay(seeds):
                 return block._run(tokens, **options)
@@ -219,7 +220,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         return ops.reshape(output, ops.shape(output)), *scores
 
     def _run(
-        self, tokens: Any, *, first_token_only: bool, real_tokens: RealTokens | None, **options: Any
+        self, tokens: Tensor, *, first_token_only: bool, real_tokens: RealTokens | None, **options: Any
     ) -> tuple[Any, ...]:
         """The output for the tokens, and the attention probabilities with `return_attention_scores`."""
         attended = self.attention(
@@ -237,13 +238,13 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         transformed = self.feed_forward(self._before(self.feed_forward_layer_norm, tokens))
         return self._after(self.feed_forward_layer_norm, add(tokens, self.dropout_layer(transformed))), *scores
 
-    def _before(self, layer_norm: Any, hidden: Any) -> Any:
+    def _before(self, layer_norm: Any, hidden: Tensor) -> Any:
         return layer_norm(hidden) if self.normalize_first and layer_norm is not None else hidden
 
-    def _after(self, layer_norm: Any, hidden: Any) -> Any:
+    def _after(self, layer_norm: Any, hidden: Tensor) -> Any:
         return hidden if self.normalize_first else layer_norm(hidden)
 
-    def compute_output_spec(self, hidden: Any, padding_mask: Any = None, **options: Any) -> Any:
+    def compute_output_spec(self, hidden: Tensor, padding_mask: Tensor | None = None, **options: Any) -> Any:
         """Shapes and dtypes of the output and the scores: those of the attention."""
         return self.attention.compute_output_spec(hidden, padding_mask, **options)
 
