@@ -159,7 +159,7 @@ def _columns(instances: Any) -> Any:
     return {name: [instance[name] for instance in instances] for name in names}
 
 
-def arrays(signature: str, values: Any, signatures: Mapping[str, Inputs]) -> dict[str, np.ndarray]:
+def arrays(signature: str, values: object, signatures: Mapping[str, Inputs]) -> dict[str, np.ndarray]:
     """The inputs of a request as arrays, strings as bytes in arrays of objects.
 
     Args:

@@ -128,7 +128,7 @@ def check_destination(path: str | PathLike[str], version: int | str | None = Non
     return path
 
 
-def version_folder(path: Path, version: Any) -> Path:
+def version_folder(path: Path, version: object) -> Path:
     """The folder `path/N` for a new version.
 
     Args:

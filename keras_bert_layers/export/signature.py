@@ -40,7 +40,7 @@ class Signature:
     inputs: dict[str, tuple[tuple[int | None, ...], str]]
 
 
-def check_max_bytes(owner: str, max_bytes: Any) -> int | None:
+def check_max_bytes(owner: str, max_bytes: object) -> int | None:
     """`max_bytes` if it is None or an integer of at least 16; TypeError or ValueError otherwise."""
     return None if max_bytes is None else checks.integer(owner, "max_bytes", max_bytes, smallest=_LEAST)
 

@@ -63,7 +63,7 @@ class FullScores(NamedTuple):
         context, scores = self.weighted(query, key, value, self.visible, self.bias)
         return _swap_heads_and_sequence(context), scores
 
-    def cut(self, queries: Any, shape: tuple[Any, ...], size: Any) -> tuple[Any, Any]:
+    def cut(self, queries: Tensor, shape: tuple[Any, ...], size: Any) -> tuple[Any, Any]:
         """Queries of this shape, `[R, N, S, D]`, in turns `[R * turns, N, size, D]`; and the turns of each row."""
         rows, heads, length, width = shape
         count = (length + size - 1) // size
@@ -97,7 +97,7 @@ class LocalBlocks(NamedTuple):
         context = ops.reshape(context, (batch, num_heads, -1, width))
         return _swap_heads_and_sequence(context[:, :, :length]), None
 
-    def cut(self, queries: Any, shape: tuple[Any, ...], size: Any) -> tuple[Any, int]:
+    def cut(self, queries: Tensor, shape: tuple[Any, ...], size: Any) -> tuple[Any, int]:
         """Queries `[R, N, S, D]` in blocks, `[R, N, F, C, D]`; a row is one turn."""
         return self.blocks.cut(queries), 1
 

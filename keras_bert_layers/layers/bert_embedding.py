@@ -168,10 +168,10 @@ class BertEmbedding(PaddingFreeLayer):
         if position_ids is None and not self.position_offset and texts is None:
             first = self._first_positions(token_ids)  # [S, E]
             return first if real is None else real.at_positions(first)
-        ids = self._counted_positions(token_ids, texts) if position_ids is None else position_ids
+        ids = self.counted_positions(token_ids, texts) if position_ids is None else position_ids
         return _rows(self.position_embedding, ids if real is None else real.select(ids))
 
-    def _sum(self, token_ids: Any, segment_ids: Any, positions: Any) -> Any:
+    def _sum(self, token_ids: Any, segment_ids: Any, positions: Tensor) -> Any:
         embedded = _rows(self.token_embedding, token_ids)  # [..., E]
         if self.segment_embedding is not None:
             embedded += self.segment_embedding[0] if segment_ids is None else _rows(self.segment_embedding, segment_ids)
@@ -205,7 +205,7 @@ class BertEmbedding(PaddingFreeLayer):
         # If a dynamic length is too long, `matrix[:length]` would return fewer rows; this raises.
         return ops.slice(matrix, (0, 0), (length, matrix.shape[1]))  # [S, E]
 
-    def _counted_positions(self, token_ids: Tensor, texts: Any) -> Any:
+    def counted_positions(self, token_ids: Tensor, texts: Any) -> Any:
         """The position ids `[..., S]`, from the start of each text if there are numbers of `texts`.
 
         RoBERTa's are `position_offset`, ... without the padding, which has the id before.

@@ -140,7 +140,7 @@ class FlattenChoices(keras.layers.Layer):
         """Merges the first two axes; see the class."""
         return ops.reshape(ids, (-1, ops.shape(ids)[-1]))  # [B * choices, S]
 
-    def compute_output_spec(self, ids: Any) -> Any:
+    def compute_output_spec(self, ids: Tensor) -> Any:
         """Shape and dtype of the output."""
         return keras.KerasTensor((None, ids.shape[-1]), dtype=ids.dtype)
 

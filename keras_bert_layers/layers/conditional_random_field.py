@@ -311,7 +311,7 @@ def _along(
     # The scan runs over indices: on TensorFlow, Keras 3.15 rejects several columns of unknown length.
     columns = [ops.swapaxes(column, 0, 1) for column in columns]
 
-    def at(carried: Tensor, index: Any) -> tuple[Any, Any]:
+    def at(carried: Tensor, index: Tensor) -> tuple[Any, Any]:
         return step(carried, [ops.take(column, index, axis=0) for column in columns])
 
     last, outputs = ops.scan(at, start, ops.arange(ops.shape(columns[0])[0]), reverse=reverse)

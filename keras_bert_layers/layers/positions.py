@@ -193,7 +193,7 @@ class RotaryPositions(Positions):
     def rotated(self, heads: Tensor) -> Any:
         """`[B, N, S, D]`, rotated by position."""
         *axes, length, width = ops.shape(heads)
-        cosines, sines = (ops.cast(table, heads.dtype) for table in self._tables(length, width))  # [S, D / 2]
+        cosines, sines = (ops.cast(table, heads.dtype) for table in self.tables(length, width))  # [S, D / 2]
         if self.halves:
             first, second = heads[..., : width // 2], heads[..., width // 2 :]  # [B, N, S, D / 2]
             return ops.concatenate([first * cosines - second * sines, second * cosines + first * sines], axis=-1)
@@ -202,7 +202,7 @@ class RotaryPositions(Positions):
         turned = ops.stack([first * cosines - second * sines, second * cosines + first * sines], axis=-1)
         return ops.reshape(turned, (*axes, length, width))
 
-    def _tables(self, length: Any, width: int) -> list[Any]:
+    def tables(self, length: Any, width: int) -> list[Any]:
         """Cosines and sines of the first positions, float32 `[S, D / 2]` each."""
         longest = self.max_sequence_length
         if isinstance(length, int) and length > longest:

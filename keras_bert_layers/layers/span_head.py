@@ -51,7 +51,7 @@ class SpanHead(DenseLayer):
         self.dense = dense(2, self.initializer_range, dtype="float32")
         self.dense.build(input_shape)
 
-    def call(self, hidden: Tensor, answer_mask: Any = None) -> tuple[Any, Any]:
+    def call(self, hidden: Tensor, answer_mask: Tensor | None = None) -> tuple[Any, Any]:
         """Computes both logits; see the class."""
         logits = of_each_token(self.dense, hidden)  # [..., 2]
         start_logits, end_logits = logits[..., 0], logits[..., 1]
@@ -60,7 +60,7 @@ class SpanHead(DenseLayer):
         may_be = ops.cast(answer_mask, "bool")
         return ops.where(may_be, start_logits, MASKED_LOGIT), ops.where(may_be, end_logits, MASKED_LOGIT)
 
-    def compute_output_spec(self, hidden: Tensor, answer_mask: Any = None) -> tuple[Any, Any]:
+    def compute_output_spec(self, hidden: Tensor, answer_mask: Tensor | None = None) -> tuple[Any, Any]:
         """Shape and dtype of both logits."""
         shape = hidden.shape[:-1]
         return keras.KerasTensor(shape, dtype="float32"), keras.KerasTensor(shape, dtype="float32")

@@ -238,7 +238,7 @@ class TransformerEncoderBlock(PaddingFreeLayer):
         transformed = self.feed_forward(self._before(self.feed_forward_layer_norm, tokens))
         return self._after(self.feed_forward_layer_norm, add(tokens, self.dropout_layer(transformed))), *scores
 
-    def _before(self, layer_norm: Any, hidden: Tensor) -> Any:
+    def _before(self, layer_norm: keras.layers.Layer | None, hidden: Tensor) -> Any:
         return layer_norm(hidden) if self.normalize_first and layer_norm is not None else hidden
 
     def _after(self, layer_norm: Any, hidden: Tensor) -> Any:
@@ -283,6 +283,6 @@ def _of_given(owner: str, options: dict[str, Any], attention: Any, num_heads: in
     return {ours: getattr(attention, theirs, None) for ours, theirs in names.items()}
 
 
-def _dropout_of(attention: Any) -> Dropout:
+def _dropout_of(attention: keras.layers.Layer | None) -> Dropout:
     """The dropout of an attention; one that drops nothing for an attention without."""
     return getattr(attention, "dropout_layer", None) or Dropout(0.0)

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers._internal.types import LayerOptions, Shape
+from keras_bert_layers._internal.types import LayerOptions, Shape, Tensor
 
 WINDOW_POOLINGS = ("mean", "max", "attention")
 
@@ -55,7 +55,7 @@ class WindowPooling(keras.layers.Layer):
         if self.mode == "attention":
             self.query = self.add_weight(shape=(self._num_features,), initializer="zeros", name="query")
 
-    def call(self, windows: Any, window_mask: Any) -> Any:
+    def call(self, windows: Tensor, window_mask: Tensor) -> Any:
         """Pools; see the class."""
         windows = ops.reshape(windows, (*ops.shape(window_mask), self._num_features))  # [B, windows, F]
         real = ops.cast(window_mask, "bool")
@@ -68,7 +68,7 @@ class WindowPooling(keras.layers.Layer):
         total = ops.sum(ops.where(real[..., None], windows, 0) * weights[..., None], axis=1)
         return total / ops.sum(weights, axis=-1, keepdims=True)
 
-    def compute_output_spec(self, windows: Any, window_mask: Any) -> Any:
+    def compute_output_spec(self, windows: Tensor, window_mask: Tensor) -> Any:
         """Shape and dtype of the output."""
         return keras.KerasTensor((window_mask.shape[0], windows.shape[-1]), dtype=self.compute_dtype)
 

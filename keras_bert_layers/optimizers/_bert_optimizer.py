@@ -56,7 +56,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
             self._factors.value |= dict.fromkeys(self._found([expression], variables), factor)
         self.gradient_norm = self.add_variable((), dtype="float32", aggregation="only_first_replica", name="norm")
 
-    def _found(self, expressions: Sequence[str], variables: Any) -> set[Any]:
+    def _found(self, expressions: Sequence[str], variables: Sequence[Any]) -> set[Any]:
         """The keys of the weights in whose path one of the regular expressions is found."""
         found = (v for v in variables if any(re.search(one, getattr(v, "path", v.name)) for one in expressions))
         return {self._var_key(variable) for variable in found}
@@ -111,7 +111,7 @@ class BertOptimizer(keras.optimizers.Optimizer):
             gradients = [gradient for gradient, _ in super()._all_reduce_sum_gradients([(g, None) for g in gradients])]
         return [tf.convert_to_tensor(gradient) for gradient in gradients]  # one row per token
 
-    def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
+    def _all_reduce_sum_gradients(self, grads_and_vars: Sequence[Any]) -> Any:
         return list(grads_and_vars)  # `_summed` has added them up
 
 
@@ -155,7 +155,7 @@ def settings(
 def fused_adam(
     optimizer: keras.optimizers.Optimizer,
     gradient: Tensor,
-    variable: Any,
+    variable: keras.Variable,
     *,
     learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
     epsilon: Any,

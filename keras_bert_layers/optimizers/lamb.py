@@ -48,7 +48,7 @@ class BertLamb(BertOptimizer, keras.optimizers.Lamb):
         self.assign_sub(variable, rate * change)
 
 
-def _trust_ratio(weight: Tensor, change: Any) -> Any:
+def _trust_ratio(weight: Tensor, change: Tensor) -> Any:
     """The norm of a weight over the norm of its change, or 1 where one of them is 0."""
     weight_norm, change_norm = (ops.sqrt(ops.sum(ops.square(ops.cast(one, "float32")))) for one in (weight, change))
     is_defined = ops.logical_and(weight_norm > 0, change_norm > 0)

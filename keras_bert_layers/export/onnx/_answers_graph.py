@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from keras_bert_layers.export.onnx._graph import FLOAT, INT32, INT64, Answer, Te
 from keras_bert_layers.export.onnx._rows_graph import NONE, Windows
 from keras_bert_layers.export.onnx._tokenizer_graph import Characters, Tokens, sums
 from keras_bert_layers.tag_scheme import TagScheme
+
+if TYPE_CHECKING:
+    import keras
 
 # The logit of a position at which no answer may start or end; the sum of two is finite.
 _NEVER = -1e30
@@ -34,7 +37,7 @@ def columns_of(rows: Tensor, num_rows: Tensor, width: Tensor | None = None) -> T
     return (position < counts.column()).where(place, NONE)
 
 
-def laid_out(values: Tensor, places: Tensor, default: Any) -> Tensor:
+def laid_out(values: Tensor, places: Tensor, default: object) -> Tensor:
     """The values at some places of `[N]`, and a default where a place is -1."""
     last = values.graph.constant([default], values.kind)
     return values.graph.concat([values, last]).take(places)
@@ -115,7 +118,7 @@ class Words:
         chosen = (self.rows * 0 + best.size()).scattered(word, chosen, "min")
         return argmax(probabilities.take(chosen)), scores
 
-    def best_rows(self, logits: Tensor, field: Any) -> tuple[Tensor, Tensor]:
+    def best_rows(self, logits: Tensor, field: keras.layers.Layer) -> tuple[Tensor, Tensor]:
         """The tags of the most probable row of each text, and the probability of each, by a conditional field."""
         logits = logits.compress(self._begins, 0)
         num_rows = self.tokens.splits.size() - 1
@@ -256,7 +259,7 @@ def chosen_answers(best: dict[str, Tensor], threshold: float | None) -> dict[str
     return {**found, "no_answer_probability": no_answer}
 
 
-def best_tags(field: Any, emissions: Tensor, is_word: Tensor) -> tuple[Tensor, Tensor]:
+def best_tags(field: keras.layers.Layer, emissions: Tensor, is_word: Tensor) -> tuple[Tensor, Tensor]:
     """The best tags of words, int64 `[B, U]`, and the probability of each: those of a `ConditionalRandomField`.
 
     Args:

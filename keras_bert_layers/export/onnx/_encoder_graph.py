@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export.onnx._graph import FLOAT, INT32, UINT8, Tensor
 from keras_bert_layers.export.onnx._rows_graph import Rows
 from keras_bert_layers.layers.feed_forward import FeedForward, GatedFeedForward
@@ -43,7 +44,7 @@ _ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
 _FUSED = {"gelu_erf": "BiasGelu", "gelu_tanh": "FastGelu"}
 
 
-def hidden_states(rows: Rows, backbone: Any, products: Products, *, first_token_only: bool = False) -> Tensor:
+def hidden_states(rows: Rows, backbone: BertBackbone, products: Products, *, first_token_only: bool = False) -> Tensor:
     """The last hidden states, float32 `[batch, sequence, hidden_dim]`, of rows that hold one text or one pair each.
 
     Args:
@@ -72,7 +73,7 @@ def hidden_states(rows: Rows, backbone: Any, products: Products, *, first_token_
     return layer_norm(hidden, backbone.get_layer("final_layer_norm")) if backbone.parts.normalize_first else hidden
 
 
-def _embedded(rows: Rows, backbone: Any) -> tuple[Tensor, Tensor]:
+def _embedded(rows: Rows, backbone: BertBackbone) -> tuple[Tensor, Tensor]:
     """The embeddings `[B, S, H]`, and the number of tokens of each text, int32 `[B]`."""
     graph, embedding = rows.ids.graph, backbone.get_layer("embedding")
     offset, positions = embedding.position_offset, embedding.position_embedding
@@ -126,7 +127,13 @@ def _bias(attention: SelfAttention, longest: int, hidden: Tensor) -> Tensor | No
 
 
 def _block(
-    hidden: Tensor, block: Any, products: Products, counts: Tensor, bias: Tensor | None, *, only_first: bool
+    hidden: Tensor,
+    block: keras.layers.Layer,
+    products: Products,
+    counts: Tensor,
+    bias: Tensor | None,
+    *,
+    only_first: bool,
 ) -> Tensor:
     """The output of a block for all tokens `[B, S, H]`, or for the first ones `[B, 1, H]`."""
     attention, feed_forward = block.attention, block.feed_forward
@@ -146,7 +153,7 @@ def _block(
     return _added(output, feed_forward.output_projection, hidden, block.feed_forward_layer_norm)
 
 
-def _inner(hidden: Tensor, feed_forward: Any, products: Products) -> Tensor:
+def _inner(hidden: Tensor, feed_forward: keras.layers.Layer, products: Products) -> Tensor:
     """What a feed-forward layer computes before its output projection."""
     if type(feed_forward) not in (FeedForward, GatedFeedForward):
         rule = "be a FeedForward or a GatedFeedForward in an ONNX file"
@@ -305,7 +312,7 @@ class Products:
 def _rotated(part: Tensor, positions: RotaryPositions, num_heads: int, width: int) -> Tensor:
     """Queries or keys `[B, S, H]`, rotated by their positions."""
     graph = part.graph
-    tables = positions._tables(positions.max_sequence_length, width // num_heads)
+    tables = positions.tables(positions.max_sequence_length, width // num_heads)
     constants = [graph.constant([0]), *(graph.constant(array(table)) for table in tables)]
     return graph.fused("RotaryEmbedding", part, *constants, num_heads=num_heads, interleaved=int(not positions.halves))
 

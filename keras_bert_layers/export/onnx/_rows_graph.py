@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_bert_layers.export.onnx._graph import INT32, INT64, Tensor
 from keras_bert_layers.export.onnx._tokenizer_graph import Tokens, rows_of_splits, sums
+from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 
 if TYPE_CHECKING:
     from keras_bert_layers.preprocessing.tokenizer import Tokenizer
@@ -103,7 +104,7 @@ def rows_of(tokens: list[Tokens], preprocessor: Any) -> Rows:
     return Rows(ids, segments[0] if segments else None, mask)
 
 
-def _kept(tokens: list[Tokens], preprocessor: Any) -> list[Tensor]:
+def _kept(tokens: list[Tokens], preprocessor: TextLayer) -> list[Tensor]:
     """How many tokens of each text are read, int64 `[B]` for the texts and for those of a pair."""
     room, lengths = preprocessor.max_length - 1 - len(tokens), [each.counts for each in tokens]
     if len(tokens) == 1:

@@ -204,7 +204,7 @@ class OnnxModel:
         self.num_tokens = rows.num_tokens
         return rows
 
-    def hidden(self, rows: Rows, backbone: Any = None, *, first_token_only: bool = False) -> Tensor:
+    def hidden(self, rows: Rows, backbone: BertBackbone | None = None, *, first_token_only: bool = False) -> Tensor:
         """The last hidden states, as `hidden_states`, of the task's backbone if it is None."""
         backbone = self._task.backbone if backbone is None else backbone
         if id(backbone) not in self._products:
@@ -242,7 +242,7 @@ def _transformed(hidden: Tensor, layer: keras.layers.Layer) -> Tensor:
     return layer_norm(hidden, layer.layer_norm) if isinstance(layer, HeadTransform) else hidden
 
 
-def _largest_inputs(backbone: Any, preprocessor: TextLayer | None) -> dict[int, np.ndarray]:
+def _largest_inputs(backbone: BertBackbone, preprocessor: TextLayer | None) -> dict[int, np.ndarray]:
     """The largest number in each column of the inputs of a backbone's dense layers, by the layer's `id`.
 
     It is measured on rows of random ids, in which the columns with large numbers are those of texts.

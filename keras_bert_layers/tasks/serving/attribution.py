@@ -311,7 +311,7 @@ def _at_points(
 
     def embed(layer: BertEmbedding, token_ids: Tensor, segment_ids: Tensor, padding_mask: Tensor) -> Any:
         # [PAD] has a position of its own in RoBERTa. The baseline has the positions of the text.
-        positions = layer._counted_positions(token_ids, None) if layer.position_offset else None
+        positions = layer.counted_positions(token_ids, None) if layer.position_offset else None
         both = (layer(ids, segment_ids, positions, padding_mask) for ids in (baseline_ids, token_ids))
         start, end = (tf.cast(hidden, tf.float32) for hidden in both)
         found.extend([start + shares[:, None, None] * (end - start), end - start])  # [N, S, H]
