@@ -13,7 +13,7 @@ from keras_bert_layers._internal.checks import constructor_arguments
 from keras_bert_layers._internal.files import atomic_save
 from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.registration import register
-from keras_bert_layers.config import BertConfig
+from keras_bert_layers.config import IDS, BertConfig
 from keras_bert_layers.layers.attention_kernels import LONG_ROW
 from keras_bert_layers.layers.bert_embedding import BertEmbedding
 from keras_bert_layers.layers.encoder_parts import EncoderParts, new_layer
@@ -100,8 +100,7 @@ class BertBackbone(keras.Model):
         parts = checks.instance(owner, "parts", EncoderParts() if parts is None else parts, EncoderParts)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
 
-        names = ("token_ids", "segment_ids", "padding_mask")
-        inputs = {key: keras.Input(shape=(None,), dtype="int32", name=key) for key in names}
+        inputs = {key: keras.Input(shape=(None,), dtype="int32", name=key) for key in IDS}
         hidden_states, attention_scores, first = _encode(config, parts, policy, inputs, return_attention_scores)
         options = {"initializer_range": config.initializer_range, "dtype": policy, "name": "pooler"}
         pooler = head_transform(config, parts, **options) or Pooler(activation=config.pooler_activation, **options)

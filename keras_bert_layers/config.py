@@ -10,6 +10,9 @@ from typing import Any
 from keras_bert_layers._internal import checks, keys
 from keras_bert_layers._internal.hints import hint_transformers_names, unavailable
 
+#: The inputs of an encoder, int32 `(batch, sequence)` each.
+IDS = ("token_ids", "segment_ids", "padding_mask")
+
 ACTIVATIONS = (
     *("gelu_erf", "gelu_tanh", "relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear"),
     *("quick_gelu", "gelu_10", "elu", "leaky_relu", "softplus"),

@@ -1,8 +1,8 @@
+from keras_bert_layers.static_backbone import StaticBackbone as StaticBackbone
 from keras_bert_layers.tasks.classifier import BertClassifier as BertClassifier
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder as BertCrossEncoder
 from keras_bert_layers.tasks.dual_encoder import BertDualEncoder as BertDualEncoder
 from keras_bert_layers.tasks.features import Features as Features
-from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone as StaticBackbone
 from keras_bert_layers.tasks.labels.calibration import Calibration as Calibration
 from keras_bert_layers.tasks.masked_lm import BertMaskedLM as BertMaskedLM
 from keras_bert_layers.tasks.multiple_choice import BertMultipleChoice as BertMultipleChoice

@@ -14,11 +14,12 @@ from keras_bert_layers.export import onnx
 from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
+from keras_bert_layers.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
-from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_options
-from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
+from keras_bert_layers.tasks.graphs.heads import check_parts, head_options
+from keras_bert_layers.tasks.graphs.settings import Setting
+from keras_bert_layers.tasks.graphs.text_graph import text_graph
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors
-from keras_bert_layers.tasks.graphs.windows import text_graph
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.labels import make_labels
 from keras_bert_layers.tasks.labels.calibration import Calibration, calibrated

@@ -16,8 +16,8 @@ from keras_bert_layers.layers import ClassificationHead
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.tasks.feeding.columns import as_columns
-from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
-from keras_bert_layers.tasks.graphs.windows import text_graph
+from keras_bert_layers.tasks.graphs.heads import check_parts, head_options
+from keras_bert_layers.tasks.graphs.text_graph import text_graph
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.labels import Relevance
 from keras_bert_layers.tasks.serving.attribution import attribute, class_rows

@@ -17,7 +17,8 @@ from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import Bert
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
-from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, check_sizes
+from keras_bert_layers.tasks.graphs.heads import check_parts, check_sizes
+from keras_bert_layers.tasks.graphs.settings import Setting
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, id_inputs, text_encoder
 from keras_bert_layers.tasks.inputs import QueryInputs
 from keras_bert_layers.tasks.inputs.comparisons import DOCUMENT, QUERY, SIDES

@@ -21,8 +21,8 @@ from keras_bert_layers.layers import ScalarMix
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import WordAligner
 from keras_bert_layers.tasks.feeding.columns import as_columns
+from keras_bert_layers.tasks.graphs.heads import check_sizes
 from keras_bert_layers.tasks.graphs.hidden_states import COMBINATIONS, checked_layers, feature_model
-from keras_bert_layers.tasks.graphs.parts import check_sizes
 from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
 from keras_bert_layers.tasks.inputs.features import single_texts
 from keras_bert_layers.tasks.prediction import Predictor

@@ -20,7 +20,7 @@ from keras_bert_layers.tasks.graphs.masked import (
     onnx_functions,
     onnx_outputs,
 )
-from keras_bert_layers.tasks.graphs.parts import Setting
+from keras_bert_layers.tasks.graphs.settings import Setting
 from keras_bert_layers.tasks.inputs import MaskedInputs
 from keras_bert_layers.tasks.inputs.masked import POSITIONS
 from keras_bert_layers.tasks.task import Task

@@ -16,7 +16,7 @@ from keras_bert_layers.export import onnx
 from keras_bert_layers.layers import FlattenChoices, MultipleChoiceHead
 from keras_bert_layers.layers.classification_head import ABSENT_SCORE
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
-from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
+from keras_bert_layers.tasks.graphs.heads import check_parts, head_options
 from keras_bert_layers.tasks.inputs import ChoiceInputs
 from keras_bert_layers.tasks.task import Task
 

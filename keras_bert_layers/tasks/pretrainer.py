@@ -16,6 +16,7 @@ from keras_bert_layers.layers import NextSentenceHead
 from keras_bert_layers.metrics import MaskedAccuracy, Perplexity
 from keras_bert_layers.preprocessing.masking.masking import Masking
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.tasks.graphs.heads import head_options
 from keras_bert_layers.tasks.graphs.masked import (
     checked_masking,
     fill_masks,
@@ -23,7 +24,7 @@ from keras_bert_layers.tasks.graphs.masked import (
     masked_lm_head,
     onnx_functions,
 )
-from keras_bert_layers.tasks.graphs.parts import Setting, head_options
+from keras_bert_layers.tasks.graphs.settings import Setting
 from keras_bert_layers.tasks.inputs import DocumentInputs
 from keras_bert_layers.tasks.inputs.documents import MASKED_LM, NEXT_SENTENCE
 from keras_bert_layers.tasks.inputs.masked import POSITIONS

@@ -16,17 +16,18 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers._internal.types import Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.config import IDS
 from keras_bert_layers.decoding.spans import NONE, WindowSpans, best_spans, choose_answers, merge_windows
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.layers import SpanHead
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.metrics import best_no_answer_threshold
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
-from keras_bert_layers.tasks.graphs.parts import Setting, check_parts, head_options, head_states
+from keras_bert_layers.tasks.graphs.heads import check_parts, head_options, head_states
+from keras_bert_layers.tasks.graphs.settings import Setting
 from keras_bert_layers.tasks.inputs import QuestionInputs
 from keras_bert_layers.tasks.inputs.answer_spans import END, START
-from keras_bert_layers.tasks.inputs.questions import IDS
-from keras_bert_layers.tasks.prediction.parts import in_parts
+from keras_bert_layers.tasks.prediction.windows import in_parts
 from keras_bert_layers.tasks.serving import answers
 from keras_bert_layers.tasks.serving.attribution import attribute, span_rows
 from keras_bert_layers.tasks.task import Task

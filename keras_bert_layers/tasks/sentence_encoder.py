@@ -17,7 +17,7 @@ from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import Bert
 from keras_bert_layers.preprocessing.preprocessors.long_texts import HeadTail, Windows, as_long_texts
 from keras_bert_layers.tasks.comparison import Comparison
 from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
-from keras_bert_layers.tasks.graphs.parts import check_parts
+from keras_bert_layers.tasks.graphs.heads import check_parts
 from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vectors, projection_layers
 from keras_bert_layers.tasks.inputs import ComparedInputs
 from keras_bert_layers.tasks.serving.prompts import Prompts

@@ -10,10 +10,10 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Ids, Outputs, Strings, Tensor
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.comparison import Comparison
 from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
-from keras_bert_layers.tasks.graphs.parts import check_parts
-from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
+from keras_bert_layers.tasks.graphs.heads import check_parts
 from keras_bert_layers.tasks.graphs.vectors import scaling
 from keras_bert_layers.tasks.inputs import ComparedInputs
 from keras_bert_layers.tasks.task import Task

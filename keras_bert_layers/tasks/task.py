@@ -17,11 +17,12 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.export.signature import DEFAULT_MAX_BYTES
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
+from keras_bert_layers.static_backbone import StaticBackbone
 from keras_bert_layers.tasks import _saving as saving
 from keras_bert_layers.tasks.feeding.columns import holds_text
 from keras_bert_layers.tasks.feeding.global_batches import model_inputs, on_real_rows
-from keras_bert_layers.tasks.graphs.parts import backbones_of, replace_preprocessor
-from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
+from keras_bert_layers.tasks.graphs.heads import backbones_of
+from keras_bert_layers.tasks.graphs.settings import replace_preprocessor
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.prediction import Predictor
 from keras_bert_layers.tasks.serving import answers
@@ -72,7 +73,6 @@ class Task(keras.Model):
         self.trainer = Trainer(self)
         self.pipeline = pipeline
         self.backbone = backbone
-        self.preprocessor = pipeline.preprocessor
         self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
 
     @property

@@ -24,11 +24,12 @@ from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import Bert
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords, check_stride
 from keras_bert_layers.tag_scheme import check_tag_names, tag_scheme
 from keras_bert_layers.tasks.feeding.global_batches import on_real_rows
-from keras_bert_layers.tasks.graphs.parts import check_parts, head_options, head_states
+from keras_bert_layers.tasks.graphs.heads import check_parts, head_options, head_states
 from keras_bert_layers.tasks.inputs import WordInputs
 from keras_bert_layers.tasks.inputs.tags import IGNORED
-from keras_bert_layers.tasks.prediction.parts import AGGREGATIONS, TaggedWords, states_of_windows, tags_of_pieces
+from keras_bert_layers.tasks.prediction.windows import states_of_windows
 from keras_bert_layers.tasks.serving.attribution import attribute, tag_rows
+from keras_bert_layers.tasks.serving.word_tags import AGGREGATIONS, TaggedWords, tags_of_pieces
 from keras_bert_layers.tasks.task import Task
 
 

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertDualEncoder, BertPreprocessor, BertTokenizer
-from keras_bert_layers.tasks.graphs.parts import backbones_of
+from keras_bert_layers.tasks.graphs.heads import backbones_of
 
 QUERIES = ["good", "a bad film ?", "night", "un", "happy night"]
 DOCUMENTS = ["a good good film !", "bad", "night night . a night", "unhappy film .", "a happy ! happy night"]

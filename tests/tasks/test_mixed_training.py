@@ -6,7 +6,7 @@ import pytest
 
 import keras_bert_layers as kbl
 from keras_bert_layers.preprocessing import SpanPreprocessor
-from keras_bert_layers.tasks.graphs.parts import backbones_of
+from keras_bert_layers.tasks.graphs.heads import backbones_of
 
 TEXTS = ["a good film", "a bad night", "good , good night", "bad film !", "un", "a good", "bad", "night ?"]
 OTHERS = ["good", "film", "night", "happy", "bad bad", "films", "!", "a night"]

@@ -15,7 +15,7 @@ from keras_bert_layers.layers import MaskedLMHead, NextSentenceHead
 from keras_bert_layers.preprocessing.masking.masked_lm_generator import check_tokenizer
 from keras_bert_layers.preprocessing.masking.masking import Masking
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
-from keras_bert_layers.tasks.graphs.parts import check_parts, head_options
+from keras_bert_layers.tasks.graphs.heads import check_parts, head_options
 from keras_bert_layers.tasks.inputs.masked import POSITIONS
 from keras_bert_layers.tasks.inputs.written_masks import preprocessor_with_masks, read_masks
 

@@ -11,7 +11,7 @@ from keras_bert_layers.config import ACTIVATIONS, BertConfig
 from keras_bert_layers.layers import SequencePooling
 from keras_bert_layers.layers.dense import activation_function
 from keras_bert_layers.layers.initializers import truncated_normal
-from keras_bert_layers.tasks.graphs.windows import text_graph
+from keras_bert_layers.tasks.graphs.text_graph import text_graph
 
 Pooling = str | Sequence[str]
 

@@ -13,6 +13,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers._internal.types import Columns, Labels, Rows, Tensor
+from keras_bert_layers.config import IDS
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import padded_width
 from keras_bert_layers.preprocessing.preprocessors.span_preprocessor import SpanPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
@@ -29,7 +30,6 @@ from keras_bert_layers.tasks.inputs.answer_spans import (
 )
 from keras_bert_layers.tasks.inputs.inputs import TEXT, Inputs
 
-IDS = ("token_ids", "segment_ids", "padding_mask")
 COUNTED_AT_ONCE = 1024
 
 

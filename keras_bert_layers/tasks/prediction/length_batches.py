@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert_layers._internal.types import Outputs, Tensor
+from keras_bert_layers.config import IDS
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import fitting_width
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import stacked
@@ -70,7 +71,6 @@ class Progress:
         self._callbacks.on_predict_end()
 
 
-IDS = ("token_ids", "segment_ids", "padding_mask")
 # The default number of tokens per step, padding included. With fewer, the fixed cost of a step dominates; with more,
 # what a block computes no longer fits the processor's cache. An accelerator needs more at once.
 TOKENS_ON_CPU = 4096

@@ -20,7 +20,7 @@ from keras_bert_layers.tasks.feeding.columns import has_key, is_dataset, num_row
 from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
 from keras_bert_layers.tasks.feeding.global_batches import predict_ids, predict_on_batch
 from keras_bert_layers.tasks.feeding.streams import batches_of_pydataset, from_table
-from keras_bert_layers.tasks.graphs.parts import backbones_of
+from keras_bert_layers.tasks.graphs.heads import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
 from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, Progress, plan

@@ -20,7 +20,7 @@ from keras_bert_layers.layers import SequencePooling
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords
 from keras_bert_layers.tasks.graphs.hidden_states import hidden_states
 from keras_bert_layers.tasks.inputs import Inputs, WordInputs
-from keras_bert_layers.tasks.prediction.parts import states_of_windows
+from keras_bert_layers.tasks.prediction.windows import states_of_windows
 from keras_bert_layers.tasks.task import Task
 
 _OWNER = "CombinedTasks"

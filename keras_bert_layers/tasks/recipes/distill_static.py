@@ -10,7 +10,7 @@ from keras_bert_layers.preprocessing import BertPreprocessor
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 from keras_bert_layers.preprocessing.word_piece.vocabulary_trainer import text_batches
-from keras_bert_layers.tasks.graphs.static_backbone import StaticBackbone
+from keras_bert_layers.static_backbone import StaticBackbone
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
 from keras_bert_layers.tasks.static_encoder import BertStaticEncoder
 

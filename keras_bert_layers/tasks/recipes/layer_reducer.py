@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.tasks.graphs.parts import backbones_of
+from keras_bert_layers.tasks.graphs.heads import backbones_of
 from keras_bert_layers.tasks.task import Task
 
 _OWNER = "reduce_layers"

@@ -12,7 +12,7 @@ from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers import BertEmbedding, MaskedLMHead
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.word_piece.bert_tokenizer import BertTokenizer
-from keras_bert_layers.tasks.graphs.static_backbone import MeanEmbedding, StaticBackbone
+from keras_bert_layers.static_backbone import MeanEmbedding, StaticBackbone
 from keras_bert_layers.tasks.task import Task
 
 

@@ -21,6 +21,7 @@ from keras_bert_layers._internal.custom_gradients import freed_with
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Columns, Ids, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
+from keras_bert_layers.config import IDS
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers import BertEmbedding
@@ -34,7 +35,6 @@ FIRST_STEPS = 32
 # Of all rows and points that are computed at once: gradients take some 60 kB for a token and a layer of BERT-base.
 TOKENS_AT_ONCE = 2048
 
-IDS = ("token_ids", "segment_ids", "padding_mask")
 #: For each row, the arrays `IDS`, `"starts"` and `"ends"`, int `[S]`; the targets, as in `integral`; and their name.
 Rows = Iterator[tuple[dict[str, np.ndarray], list[Any], str]]
 #: From a task, columns of texts and a target for each row to `Rows`.

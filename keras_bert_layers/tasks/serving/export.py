@@ -20,7 +20,7 @@ from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers.initializers import replaced_weights
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
-from keras_bert_layers.tasks.graphs.parts import backbones_of
+from keras_bert_layers.tasks.graphs.heads import backbones_of
 from keras_bert_layers.tasks.serving.signatures import requested_signatures
 
 _BACKBONES = ("BertBackbone", "StaticBackbone")

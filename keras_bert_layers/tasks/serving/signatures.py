@@ -15,7 +15,7 @@ from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.tasks.graphs.hidden_states import feature_model
 from keras_bert_layers.tasks.inputs import FeatureInputs, Inputs
 from keras_bert_layers.tasks.inputs.features import single_texts
-from keras_bert_layers.tasks.prediction.parts import states_of_windows
+from keras_bert_layers.tasks.prediction.windows import states_of_windows
 from keras_bert_layers.tasks.serving.attribution import attribution_signature
 
 

@@ -23,7 +23,7 @@ from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder, without_aut
 from keras_bert_layers.tasks.feeding.global_batches import part_of_process, parts_are_cut
 from keras_bert_layers.tasks.feeding.id_arrays import IdArrays, is_id_arrays
 from keras_bert_layers.tasks.feeding.streams import as_dataset, from_table
-from keras_bert_layers.tasks.graphs.parts import backbones_of
+from keras_bert_layers.tasks.graphs.heads import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.objectives.losses import on_logits
 from keras_bert_layers.tasks.objectives.metrics import metrics_for

@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_bert_layers import BertClassifier, BertCrossEncoder, BertDualEncoder, BertPreprocessor, BertSentenceEncoder
 from keras_bert_layers.layers import WindowPooling
 from keras_bert_layers.preprocessing import HeadTail, Windows
-from keras_bert_layers.tasks.prediction.parts import WINDOWS_PER_PART
+from keras_bert_layers.tasks.prediction.windows import WINDOWS_PER_PART
 
 # The same float32 sums in another order, through two layers.
 TOLERANCE = 1e-5

@@ -15,7 +15,7 @@ import keras_bert_layers as kbl
 from keras_bert_layers.data import read_glue, read_squad
 from keras_bert_layers.export import Signature, write_saved_model
 from keras_bert_layers.preprocessing import SpanPreprocessor
-from keras_bert_layers.tasks.graphs.parts import backbones_of
+from keras_bert_layers.tasks.graphs.heads import backbones_of
 from keras_bert_layers.tasks.serving.answers import as_text
 from keras_bert_layers.tasks.serving.export import copy_in_dtype
 

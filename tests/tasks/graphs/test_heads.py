@@ -1,11 +1,11 @@
-"""Parts of tasks: which backbones and preprocessors fit together, and settings that drop traced functions."""
+"""Which backbones and preprocessors fit together."""
 
 import keras
 import pytest
 
 from keras_bert_layers import BertPreprocessor, BertTokenizer
 from keras_bert_layers.preprocessing import SpanPreprocessor
-from keras_bert_layers.tasks.graphs.parts import Setting, check_parts
+from keras_bert_layers.tasks.graphs.heads import check_parts
 
 
 @pytest.fixture(scope="module")
@@ -41,35 +41,3 @@ def test_another_preprocessor(backbone, tokenizer):
         check_parts("Owner", backbone, tokenizer)
     with pytest.raises(TypeError, match="`Owner`: `preprocessor` must be a SpanPreprocessor or None. Received:"):
         check_parts("Owner", backbone, BertPreprocessor(tokenizer, 9), preprocessor_class=SpanPreprocessor)
-
-
-def test_a_setting_is_checked_and_drops_the_traces():
-    def positive(owner, name, value):
-        if value <= 0:
-            raise ValueError(f"`{owner}`: `{name}` must be positive")
-        return float(value)
-
-    class Holder:
-        kind = "a"
-
-    class Owner:
-        size = Setting(positive, doc="How large it is.")
-        kind = Setting(holder="holder")
-        num_dropped = 0
-
-        def __init__(self):
-            self.holder = Holder()
-
-        def forget_traces(self):
-            self.num_dropped += 1
-
-    owner = Owner()
-    owner.size = 3
-    assert (owner.size, type(owner.size), owner.num_dropped) == (3.0, float, 1)
-    with pytest.raises(ValueError, match="`Owner`: `size` must be positive"):
-        owner.size = -1
-    assert (owner.size, owner.num_dropped) == (3.0, 1)
-    assert owner.kind == "a"
-    owner.kind = "b"
-    assert (owner.holder.kind, owner.num_dropped) == ("b", 2)
-    assert Owner.size.__doc__ == "How large it is."

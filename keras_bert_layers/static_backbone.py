@@ -13,10 +13,10 @@ from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Ids, Tensor
+from keras_bert_layers.config import IDS
 from keras_bert_layers.layers.initializers import truncated_normal
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer
 from keras_bert_layers.layers.summed_gradient import with_summed_gradient
-from keras_bert_layers.tasks.inputs.questions import IDS
 
 
 @dataclasses.dataclass(frozen=True)
