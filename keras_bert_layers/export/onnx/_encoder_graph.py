@@ -285,10 +285,10 @@ class Products:
 
         Args:
             hidden: `[B, S, H]`.
-            layer: the layer, of which the output projection is left out.
+            layer: the layer; its output projection is not computed here.
             counts: how many tokens of each row are real, int32 `[B]`.
             bias: what is added to the scores, `[1, heads or 1, S, S]`, or None.
-            only_first: whether only the first tokens ask.
+            only_first: whether only the first token of each row is a query.
         """
         graph, merged, offsets = hidden.graph, layer.query_key_value, _bias_of(layer.query_key_value)
         rotary = layer.positions if isinstance(layer.positions, RotaryPositions) else None

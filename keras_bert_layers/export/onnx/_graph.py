@@ -72,13 +72,13 @@ class Tensor:
         return self if kind == self.kind else self.graph.add("Cast", self, to=kind, kind=kind)
 
     def where(self, chosen: Any, other: Any) -> Tensor:
-        """`chosen` where this is true, and `other` elsewhere; one of them is a tensor at least."""
+        """`chosen` where this is true, and `other` elsewhere. At least one of the two is a tensor."""
         kind = chosen.kind if isinstance(chosen, Tensor) else other.kind
         values = self.graph.constant(chosen, kind), self.graph.constant(other, kind)
         return self.graph.add("Where", self, *values, kind=kind)
 
     def take(self, indices: Any, axis: int = 0) -> Tensor:
-        """The slices at some indices of an axis, which has the indices' shape then."""
+        """The slices at these indices of an axis; the indices' shape replaces the axis."""
         return self.graph.add("Gather", self, self.graph.constant(indices, INT64), axis=axis)
 
     def slice(self, first: Any = 0, end: Any = _END, axis: int = 0) -> Tensor:
@@ -87,7 +87,7 @@ class Tensor:
         return self.graph.add("Slice", self, *bounds, self.graph.constant([axis]))
 
     def compress(self, chosen: Tensor, axis: int | None = None) -> Tensor:
-        """The slices where a vector is true; the values where a tensor of the same shape is, if `axis` is None."""
+        """The slices of an axis where a vector is true; without `axis`, the values where a tensor of this shape is true."""
         options: dict[str, Any] = {} if axis is None else {"axis": axis}
         return self.graph.add("Compress", self, chosen, **options)
 

@@ -70,19 +70,19 @@ def part_of_process(batches: tf.data.Dataset) -> Any:
 
 
 def are_cut_early() -> bool:
-    """Whether batches that are made now are for the part of this process, so that it need not encode all of them.
+    """Whether a process cuts its rows out of a batch before it encodes them, inside `parts_are_cut`.
 
-    That is right where a row's ids follow from the row alone, their width included.
+    It may where the ids of a row, and their number, depend on that row alone.
     """
     return _are_cut.get()
 
 
 def cut_and_encoded(encode: Callable[..., tuple[Any, ...]], *parts: Any) -> tuple[Any, ...]:
-    """`encode(*parts)` of the rows that this process gives to its devices, from parts of a whole batch; in graph.
+    """Takes the rows of this process out of a whole batch, and encodes them; in graph.
 
-    A batch is padded with copies of its first rows to as many as the devices cut into equal parts. The first of what
-    `encode` returns, a dictionary, gets the input `PADDING_ROWS`, and `on_real_rows` leaves these rows out of losses
-    and metrics.
+    Devices need equal numbers of rows, so the batch is padded with copies of its first rows. `encode` returns the
+    inputs, a dictionary, first. They get the input `PADDING_ROWS`, by which `on_real_rows` leaves the copies out of
+    losses and metrics.
     """
     spread = distribution()
     num_devices = spread.num_model_replicas
