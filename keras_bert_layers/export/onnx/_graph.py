@@ -87,7 +87,7 @@ class Tensor:
         return self.graph.add("Slice", self, *bounds, self.graph.constant([axis]))
 
     def compress(self, chosen: Tensor, axis: int | None = None) -> Tensor:
-        """The slices of an axis where a vector is true; without `axis`, the values where a tensor of this shape is true."""
+        """The slices of an axis where a vector is true; without `axis`, the values where a tensor is true."""
         options: dict[str, Any] = {} if axis is None else {"axis": axis}
         return self.graph.add("Compress", self, chosen, **options)
 
