@@ -1,13 +1,16 @@
 """The table of tasks: a row per task, a column per dialect."""
 
-import dataclasses
-from typing import Any
+from __future__ import annotations
 
-import keras
+import dataclasses
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.weights import table
 from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
+
+if TYPE_CHECKING:
+    import keras
 
 
 @dataclasses.dataclass(frozen=True)

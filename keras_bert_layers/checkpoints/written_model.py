@@ -1,10 +1,10 @@
 """`WrittenModel`: a model to write, with the checks that the writers of all dialects share."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
-
-import keras
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
@@ -15,6 +15,9 @@ from keras_bert_layers.checkpoints.weights.table import Layout, WeightRow
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.preprocessing import BertPreprocessor, BertTokenizer, SpanPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
+
+if TYPE_CHECKING:
+    import keras
 
 # Arguments of a tokenizer that only HuggingFace's files can state.
 _HUGGINGFACE_ONLY = ("added_tokens", "special_tokens")

@@ -10,21 +10,25 @@ Examples:
   keras-bert-layers demo hf://owner/name --port 8000
 """
 
+from __future__ import annotations
+
 import argparse
 import html
 import json
 import string
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
-
-import keras
 
 from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli.local_server import Answer, serve_until_interrupted
 from keras_bert_layers.cli.models import input_axes, load_task_of_texts
 from keras_bert_layers.cli.predict import answer_lines
 from keras_bert_layers.cli.text_rows import TextRow, columns_of
+
+if TYPE_CHECKING:
+    import keras
 
 OWNER = "demo"
 

@@ -24,6 +24,8 @@ Examples:
   keras-bert-layers train pairs.tsv --task cross_encoder --text query --pair passage --label score --from m --to ranker
 """
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import json
@@ -35,9 +37,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
-
-import keras
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
@@ -49,6 +49,9 @@ from keras_bert_layers.cli.models import MODEL, keras_file, source_of
 from keras_bert_layers.cli.terminal import counted, quiet_start, report
 from keras_bert_layers.cli.text_rows import check_file
 from keras_bert_layers.cli.training_rows import OWNER, TrainingRows, read_rows, task_of_file
+
+if TYPE_CHECKING:
+    import keras
 
 TASKS = ("classifier", "token_classifier", "question_answerer", "sentence_encoder", "cross_encoder", "masked_lm")
 

@@ -1,11 +1,11 @@
 """`save_google`: saves a model as a checkpoint that google-research/bert reads."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import keras
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.files.json_file import write_json
@@ -19,6 +19,9 @@ from keras_bert_layers.checkpoints.google.directory import CONFIG, VOCABULARY
 from keras_bert_layers.checkpoints.weights.table import Layout, backbone_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
+
+if TYPE_CHECKING:
+    import keras
 
 OWNER = "save_google"
 CHECKPOINT = "bert_model.ckpt"

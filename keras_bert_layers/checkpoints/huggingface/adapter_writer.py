@@ -1,11 +1,12 @@
 """`save_peft`: saves what LoRA learned as an adapter directory that PEFT loads."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-
-import keras
+from typing import TYPE_CHECKING
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.files.json_file import write_json
@@ -16,6 +17,9 @@ from keras_bert_layers.checkpoints.huggingface.writer import HuggingFaceForm
 from keras_bert_layers.checkpoints.weights.table import Layout, StoredWeight, Transform, WeightRow, pooler_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
 from keras_bert_layers.layers.lora import is_lora
+
+if TYPE_CHECKING:
+    import keras
 
 OWNER = "save_peft"
 _CURE = "`save_huggingface` adds LoRA to the weights, and writes the complete model."

@@ -1,12 +1,12 @@
 """`save_huggingface`: saves a model as a directory that transformers and sentence-transformers load."""
 
+from __future__ import annotations
+
 import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import keras
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.tag_scheme import tag_scheme
@@ -39,6 +39,9 @@ from keras_bert_layers.tasks import (
     BertPretrainer,
     BertSentenceEncoder,
 )
+
+if TYPE_CHECKING:
+    import keras
 
 OWNER = "save_huggingface"
 

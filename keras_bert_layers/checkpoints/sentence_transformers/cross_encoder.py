@@ -1,11 +1,11 @@
 """Reads and writes the files of a `CrossEncoder` of sentence-transformers around a classifier of transformers."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import keras
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers.checkpoints.checkpoint import TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
@@ -18,6 +18,9 @@ from keras_bert_layers.checkpoints.sentence_transformers.modules import (
     read_prompts,
     written_activation,
 )
+
+if TYPE_CHECKING:
+    import keras
 
 # Up to release 3; 4 has "sentence_transformers" in config.json; from 5.4 on it is in a file of its own.
 _OLDEST_KEY = "sbert_ce_default_activation_function"

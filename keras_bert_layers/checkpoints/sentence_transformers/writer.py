@@ -1,9 +1,9 @@
 """`write_sentence_transformers`: writes the files that sentence-transformers adds to a BERT."""
 
-from pathlib import Path
-from typing import Any
+from __future__ import annotations
 
-import keras
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.files.json_file import write_json
@@ -17,6 +17,9 @@ from keras_bert_layers.checkpoints.sentence_transformers.modules import (
 )
 from keras_bert_layers.checkpoints.weights.table import Layout, dense_projection_rows
 from keras_bert_layers.checkpoints.written_model import WrittenModel
+
+if TYPE_CHECKING:
+    import keras
 
 # The import paths up to release 5.3, which later releases read too.
 _MODULE = "sentence_transformers.models"

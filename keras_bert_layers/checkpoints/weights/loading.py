@@ -1,11 +1,12 @@
 """Loading the tensors of a checkpoint into a model: all are checked before the first weight changes."""
 
+from __future__ import annotations
+
 import itertools
 import logging
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import keras
 import numpy as np
 
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
@@ -15,6 +16,9 @@ from keras_bert_layers.checkpoints.weights.model_tensors import weights_by_row
 from keras_bert_layers.checkpoints.weights.reports import UNKNOWN, LoadReport, moved, remember_report
 from keras_bert_layers.checkpoints.weights.table import StoredWeight, WeightRow, pooler_rows
 from keras_bert_layers.layers.initializers import aligned_zeros, shared_tensor, truncated_normal
+
+if TYPE_CHECKING:
+    import keras
 
 logger = logging.getLogger("keras_bert_layers.checkpoints")
 

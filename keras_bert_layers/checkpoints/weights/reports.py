@@ -7,13 +7,15 @@ import dataclasses
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.checkpoint_error import first_names
+
+if TYPE_CHECKING:
+    import keras
 
 _NAMES_IN_A_LINE = 3
 

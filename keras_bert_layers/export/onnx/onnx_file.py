@@ -1,5 +1,7 @@
 """ONNX export: a task as one file that takes strings, for ONNX Runtime."""
 
+from __future__ import annotations
+
 import contextlib
 import importlib
 import json
@@ -8,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
@@ -35,6 +36,9 @@ from keras_bert_layers.layers import HeadTransform
 from keras_bert_layers.preprocessing import BertTokenizer
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import keras
 
 # A protocol buffer holds 2 GB, of which the vocabulary and the tables take some. Smaller tensors stay in it.
 _MAX_BYTES, _LEAST_MOVED = 2**31 - 2**27, 1024

@@ -8,9 +8,8 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import keras
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
@@ -23,6 +22,9 @@ from keras_bert_layers.preprocessing.engines.character_table import (
 from keras_bert_layers.preprocessing.engines.sentence_pieces import piece_names
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 from keras_bert_layers.preprocessing.tokens.tokens import Tokens
+
+if TYPE_CHECKING:
+    import keras
 
 __all__ = ["IN_GRAPH", "CharacterReplacer", "SentencePieces", "WordPieceModel", "split"]
 
