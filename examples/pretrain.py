@@ -33,7 +33,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers.cli.train import add_process_arguments, export, files_of_first, join_processes
+from keras_bert_layers.cli.processes import add_process_arguments, export, files_of_first, join_processes
 
 SEED = 7
 SMOKE_TEXT = """the cat sleeps on the roof\nit is warm there\nthen it rains\nthe cat comes down\n

@@ -234,7 +234,7 @@ def test_the_rule_finds_what_it_forbids():
     top = "keras_bert_layers"
     assert goes_down(f"{top}.checkpoints.task_table", f"{top}.tasks")
     assert goes_down(f"{top}.tasks.task", f"{top}.tasks.prediction")
-    assert goes_down(f"{top}.cli.train", f"{top}.checkpoints.google.writer")
+    assert goes_down(f"{top}.cli.commands.train", f"{top}.checkpoints.google.writer")
     assert goes_down(f"{top}.checkpoints.loaders", f"{top}.checkpoints.google.writer")
     assert not goes_down(f"{top}.config", f"{top}.checkpoints.google.config_keys")
     assert not goes_down(f"{top}.checkpoints.google.writer", f"{top}.checkpoints.loaders")

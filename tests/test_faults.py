@@ -44,7 +44,7 @@ def convert(layout):
     """`keras-bert-layers convert --force`, with a model that is loaded already."""
 
     def write(models, path):
-        from keras_bert_layers.cli import convert as command
+        from keras_bert_layers.cli.commands import convert as command
         from keras_bert_layers.cli.models import LoadedModel
         from keras_bert_layers.cli.parser import make_parser
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 
+if TYPE_CHECKING:
+    import keras
+
 # Arguments of a tokenizer that only HuggingFace's files can state.
 _HUGGINGFACE_ONLY = ("added_tokens", "special_tokens")
 

@@ -1,4 +1,4 @@
-"""Rows of a file as unit vectors of a sentence encoder, and the CSV file of what a command finds in them."""
+"""Rows of a file as vectors of a sentence encoder, and the CSV file of what a command finds in them."""
 
 import argparse
 import csv
@@ -47,7 +47,7 @@ def encode(arguments: argparse.Namespace, *, least: int = 1, owner: str) -> tupl
 
     Returns:
         Where each row is in the file: its number in a table without the header, otherwise its line, from 1. Their
-        texts. And their vectors, float32 `(rows, vector_dim)`, of length 1.
+        texts. And their vectors, float32 `(rows, vector_dim)`.
 
     Raises:
         ValueError, OSError: the file or the model cannot be read or has the wrong kind; there are too few texts.
@@ -73,7 +73,6 @@ def encode(arguments: argparse.Namespace, *, least: int = 1, owner: str) -> tupl
         for index, vector in enumerate(loaded.model.predict_stream(texts, arguments.batch_size)):
             vectors[index] = vector
             advance(1)
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     return list(rows), texts, vectors
 
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_bert_layers.checkpoints.task_table import TASKS, task_of
 from keras_bert_layers.cli.terminal import progress, quiet_start
+
+if TYPE_CHECKING:
+    from keras_bert_layers.tasks import Task
 
 #: The file by which a directory is known as a SavedModel.
 PROGRAM_FILE = "saved_model.pb"
 
 #: The model in a directory that the command `train` wrote.
 MODEL = "model.keras"
+
+#: The folder of the versions of its SavedModel there, where `serve` looks.
+EXPORT = "saved_model"
 
 ENCODER = "encoder"
 
@@ -88,7 +94,7 @@ def load_task_of_texts(source: str, task: str | None, *, owner: str, argument: s
     return loaded
 
 
-def input_axes(task: Any) -> dict[str, int]:
+def input_axes(task: Task) -> dict[str, int]:
     """The number of axes of each text input of a task, by its name: 1 for one text per row, 2 for several."""
     return {name: len(shape) for name, (shape, _) in task.text_inputs().items()}
 

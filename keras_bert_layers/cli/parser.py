@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from keras_bert_layers import __version__
-from keras_bert_layers.cli import (
+from keras_bert_layers.cli.commands import (
     cluster,
     compare,
     convert,

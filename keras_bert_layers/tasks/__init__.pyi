@@ -11,6 +11,8 @@ from keras_bert_layers.tasks.question_answerer import BertQuestionAnswerer as Be
 from keras_bert_layers.tasks.recipes.callbacks import AdversarialTraining as AdversarialTraining
 from keras_bert_layers.tasks.recipes.callbacks import GradualUnfreezing as GradualUnfreezing
 from keras_bert_layers.tasks.recipes.callbacks import RDrop as RDrop
+from keras_bert_layers.tasks.recipes.clusters import Clusters as Clusters
+from keras_bert_layers.tasks.recipes.clusters import cluster_texts as cluster_texts
 from keras_bert_layers.tasks.recipes.combined_tasks import CombinedTasks as CombinedTasks
 from keras_bert_layers.tasks.recipes.distill_static import distill_static as distill_static
 from keras_bert_layers.tasks.recipes.distillation import distill as distill
@@ -22,6 +24,7 @@ from keras_bert_layers.tasks.recipes.position_extender import extend_positions a
 from keras_bert_layers.tasks.recipes.position_extender import interpolate_positions as interpolate_positions
 from keras_bert_layers.tasks.recipes.probe_report import ProbeReport as ProbeReport
 from keras_bert_layers.tasks.recipes.probe_report import probe as probe
+from keras_bert_layers.tasks.recipes.similar_pairs import similar_pairs as similar_pairs
 from keras_bert_layers.tasks.recipes.token_rate import TokenRate as TokenRate
 from keras_bert_layers.tasks.recipes.vocabulary_extender import extend_vocabulary as extend_vocabulary
 from keras_bert_layers.tasks.recipes.vocabulary_pruner import prune_vocabulary as prune_vocabulary

@@ -29,7 +29,6 @@ from keras_bert_layers.tasks.serving import answers
 from keras_bert_layers.tasks.serving.export import export_task
 from keras_bert_layers.tasks.serving.signatures import signature_of_ids
 from keras_bert_layers.tasks.training.trainer import Trainer, data_to_build_with
-from keras_bert_layers.tasks.training.training_place import TrainingPlace
 
 
 class Task(keras.Model):
@@ -42,7 +41,8 @@ class Task(keras.Model):
     Args:
         backbone: a `BertBackbone`, or a `StaticBackbone`.
         pipeline: how the task reads data, and turns outputs into rows again.
-        outputs, inputs: the functional model's; its inputs are the backbone's if None.
+        outputs: the functional model's.
+        inputs: the functional model's; the backbone's if None.
         parts: models over ids that are parts of this one, by name; see `part`.
         name: the model's name.
     """
@@ -76,7 +76,7 @@ class Task(keras.Model):
         self.dtype_policy = backbone.dtype_policy  # under mixed_float16, `compile` scales the loss by it
 
     @property
-    def _training_place(self) -> TrainingPlace:
+    def _training_place(self) -> Any:
         """How far training is; Keras saves it with the weights, under this name."""
         return self.trainer.place
 

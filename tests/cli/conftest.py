@@ -86,11 +86,11 @@ WITHOUT_TENSORFLOW = """
 import contextlib, io, json, sys
 from pathlib import Path
 from keras_bert_layers import cli
-from keras_bert_layers.cli import serve
+from keras_bert_layers.cli import rest_model
 
 def served(path, step_tokens, *requests):
-    serve._STEP_TOKENS = step_tokens
-    model = serve.OnnxRestModel(Path(path), name="films")
+    rest_model._STEP_TOKENS = step_tokens
+    model = rest_model.OnnxRestModel(Path(path), name="films")
     answers = [model.answer(method, "/v1/models/films" + end, body.encode()) for method, end, body in requests]
     return [[answer.status, json.loads(answer.body)] for answer in answers]
 
@@ -135,7 +135,7 @@ def opened():
 @pytest.fixture
 def loaded_once(opened, monkeypatch):
     """Loads each model once for all tests that use this."""
-    from keras_bert_layers.cli import compare, predict
+    from keras_bert_layers.cli.commands import compare, predict
 
     def remembering(module, name):
         load = getattr(module, name)

@@ -58,8 +58,8 @@ def test_terminated_process_leaves_nothing(encoder, tmp_path):
     """Nor does it show the messages of TensorFlow's start."""
     code = (
         "import os, signal, sys; from keras_bert_layers import cli\n"
-        "import keras_bert_layers.cli.convert as convert\n"
-        "convert.write = lambda *words: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "import keras_bert_layers.cli.commands.convert as convert\n"
+        "convert.write_model = lambda *words: os.kill(os.getpid(), signal.SIGTERM)\n"
         "cli.run()"
     )
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
     from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
+if TYPE_CHECKING:
+    import keras
+
 # A protocol buffer holds 2 GB, of which the vocabulary and the tables take some. Smaller tensors stay in it.
 _MAX_BYTES, _LEAST_MOVED = 2**31 - 2**27, 1024
 _IDS = ("input_ids", "attention_mask", "token_type_ids")

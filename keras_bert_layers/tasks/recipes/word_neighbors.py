@@ -13,6 +13,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer, check_is_tokenizer
 from keras_bert_layers.preprocessing.tokens.markers import MARKER
+from keras_bert_layers.tasks.recipes.unit_vectors import unit_vectors
 
 OWNER = "nearest_words"
 Words = str | Sequence[str]
@@ -72,8 +73,8 @@ def nearest_words(
         raise ValueError(checks.message(OWNER, "positive", "hold at least one word", positive))
     table = ops.convert_to_numpy(ops.cast(backbone.get_layer("embedding").token_embedding, "float32"))
     tokens = tokenizer.all_tokens()
-    rows = _unit(table[: len(tokens)])
-    cosines = rows @ _unit(rows[plus].sum(axis=0) - rows[minus].sum(axis=0))
+    rows = unit_vectors(table[: len(tokens)])
+    cosines = rows @ unit_vectors(rows[plus].sum(axis=0) - rows[minus].sum(axis=0))
     special = (tokenizer.pad_id, tokenizer.unknown_id, tokenizer.start_id, tokenizer.separator_id)
     left_out = {tokenizer.mask_token, *map(tokenizer.id_to_token, (*plus, *minus, *special))}
     continues, found = tokenizer.continues_word(), []
@@ -96,9 +97,3 @@ def _ids(tokenizer: Tokenizer, argument: str, words: Words) -> list[int]:
             cure = f"Its tokens are: {pieces}. Only words that are one token have a row of the token embedding."
             raise ValueError(checks.message(OWNER, argument, "hold words that are one token each", word, cure))
     return [ids[0] for ids in found]
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors of length 1; zeros stay zeros."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1)

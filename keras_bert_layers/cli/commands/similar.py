@@ -15,16 +15,12 @@ Examples:
 import argparse
 import sys
 
-import numpy as np
-
 from keras_bert_layers._internal import checks
 from keras_bert_layers.cli import encoded_rows
 from keras_bert_layers.cli.terminal import counted, progress, report
 
 OWNER = "similar"
 MOST_PAIRS = 1_000_000
-_BLOCK = 2**24  # cosines at a time, 64 MiB
-_ROUNDING = 1e-5  # of float32, as equal texts must reach 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,37 +35,16 @@ def run(arguments: argparse.Namespace) -> int:
     if not -1 <= arguments.threshold <= 1:
         raise ValueError(checks.message(OWNER, "--threshold", "be in [-1, 1]", arguments.threshold))
     numbers, texts, vectors = encoded_rows.encode(arguments, owner=OWNER)
-    pairs = similar_pairs(vectors, arguments.threshold)
+    from keras_bert_layers.tasks import similar_pairs
+
+    with progress("Comparing", len(vectors), unit="rows") as advance:
+        pairs = similar_pairs(vectors, arguments.threshold, max_pairs=MOST_PAIRS + 1, progress=advance)
+    if len(pairs) > MOST_PAIRS:
+        report("warning", f"more than {MOST_PAIRS:,} pairs; the most similar are kept. Raise --threshold for fewer.")
+        del pairs[MOST_PAIRS:]
     found = [[numbers[one], numbers[other], f"{cosine:.4f}", texts[one], texts[other]] for one, other, cosine in pairs]
     header = ["row", "other_row", "cosine", "text", "other_text"]
     encoded_rows.write_csv(arguments.to, [header, *found], owner=OWNER)
     if arguments.to is not None:
         sys.stdout.write(f"{arguments.to}: {counted(len(pairs), 'pair')} of {counted(len(texts), 'row')}\n")
     return 0
-
-
-def similar_pairs(vectors: np.ndarray, threshold: float) -> list[tuple[int, int, float]]:
-    """The pairs of unit vectors whose cosine reaches a threshold, the largest cosine first.
-
-    Args:
-        vectors: float32 `(rows, vector_dim)`.
-        threshold: the least cosine.
-
-    Returns:
-        The two indices, the lower one first, and the cosine of each pair. At most `MOST_PAIRS`, with a warning if that
-        leaves some out.
-    """
-    size = max(1, _BLOCK // len(vectors))
-    pairs, cosines, is_cut = np.empty((0, 2), np.int64), np.empty(0, np.float32), False
-    with progress("Comparing", len(vectors), unit="rows") as advance:
-        for start in range(0, len(vectors), size):
-            block = vectors[start : start + size] @ vectors[start:].T
-            found = np.argwhere(np.triu(block >= threshold - _ROUNDING, k=1))
-            pairs, cosines = np.concatenate([pairs, found + start]), np.concatenate([cosines, block[tuple(found.T)]])
-            order = np.argsort(-cosines, kind="stable")
-            is_cut |= len(order) > MOST_PAIRS
-            pairs, cosines = pairs[order[:MOST_PAIRS]], cosines[order[:MOST_PAIRS]]
-            advance(len(block))
-    if is_cut:
-        report("warning", f"more than {MOST_PAIRS:,} pairs; the most similar are kept. Raise --threshold for fewer.")
-    return [(one, other, cosine) for (one, other), cosine in zip(pairs.tolist(), cosines.tolist(), strict=True)]

@@ -12,6 +12,8 @@ Examples:
   keras-bert-layers inspect my-classifier --json | jq .tasks
 """
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import json
@@ -20,10 +22,13 @@ import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 from keras_bert_layers.cli.models import keras_file, source_of
 from keras_bert_layers.cli.onnx_file import SUFFIX, onnx_facts
+
+if TYPE_CHECKING:
+    from keras_bert_layers.checkpoints.checkpoint import Checkpoint
 
 OWNER = "inspect"
 
@@ -95,14 +100,15 @@ def _tokenizer_facts(options: Mapping[str, Any], max_length: int) -> dict[str, A
     return {"vocabulary_size": len(options["vocabulary"]), **facts, "max_length": max_length}
 
 
-def _weight_facts(checkpoint: Any) -> dict[str, Any]:
+def _weight_facts(checkpoint: Checkpoint) -> dict[str, Any]:
     """The weights of the encoder and of every trained head, with their tensors."""
     from keras_bert_layers.checkpoints.weights.table import backbone_rows
 
     infos = checkpoint.weights.infos
     names = checkpoint.stored_names(infos)
     heads = [row for task in checkpoint.trained_heads() for row in task.rows]
-    weights, known = [], set()
+    weights: list[dict[str, Any]] = []
+    known: set[str] = set()
     for row in dict.fromkeys([*backbone_rows(checkpoint.config, checkpoint.parts), *heads]):
         cell = row.stored(checkpoint.layout)
         options = [name for name in (cell.name, cell.alias) if name in names] if cell else []
@@ -167,7 +173,7 @@ def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _hdf5_tensors(file: Any) -> Iterator[dict[str, Any]]:
+def _hdf5_tensors(file: IO[bytes]) -> Iterator[dict[str, Any]]:
     import h5py
 
     found: list[tuple[str, Any]] = []

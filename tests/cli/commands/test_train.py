@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import cli
+from keras_bert_layers.cli.commands.predict import SavedModelAnswerer
+from keras_bert_layers.cli.commands.train import new_task
 from keras_bert_layers.cli.models import load_model
-from keras_bert_layers.cli.predict import SavedModelAnswerer
 from keras_bert_layers.cli.text_rows import TextRow
-from keras_bert_layers.cli.train import new_task
 from keras_bert_layers.cli.training_rows import TrainingRows
 
 REVIEWS = "review,sentiment,stars\n" + "".join(
@@ -132,7 +132,7 @@ def test_an_existing_directory_is_kept(run, error_line, encoder, reviews, tmp_pa
 
 
 def test_a_fault_leaves_nothing(run, encoder, reviews, tmp_path, eager, monkeypatch):
-    from keras_bert_layers.cli import train
+    from keras_bert_layers.cli.commands import train
 
     def fail(*_):
         raise OSError("the disk is full")

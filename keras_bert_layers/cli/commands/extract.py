@@ -24,7 +24,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from keras_bert_layers.cli.models import load_model
 from keras_bert_layers.cli.terminal import counted, progress
 from keras_bert_layers.cli.text_rows import check_file, rows_of_file, suffix_of
 from keras_bert_layers.cli.training_rows import TABLES, table_cells
+
+if TYPE_CHECKING:
+    from keras_bert_layers.tasks import Features
 
 OWNER = "extract"
 #: Rows per part of the file; each is computed on its own, so that an interruption changes no batch.
@@ -94,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _contents(features: Any, arguments: argparse.Namespace) -> str:
+def _contents(features: Features, arguments: argparse.Namespace) -> str:
     """A line of JSON that differs for other weights, tokenizers, texts and options."""
     from keras_bert_layers import __version__
 
@@ -125,7 +128,7 @@ def _texts(path: Path, column: str) -> Iterator[str]:
     return (row.texts[0] for row in rows_of_file(path, {"text": 1}, form="lines", owner=OWNER))
 
 
-def _table(features: Any, texts: list[str]) -> Any:
+def _table(features: Features, texts: list[str]) -> Any:
     """A table of texts and their features."""
     import pyarrow
 

@@ -6,7 +6,7 @@ import keras
 import pytest
 
 from keras_bert_layers import BertBackbone, BertConfig, BertMultipleChoice, BertPreprocessor, BertTokenizer
-from keras_bert_layers.cli.demo import DemoPage
+from keras_bert_layers.cli.commands.demo import DemoPage
 
 HOSTILE = "<script>alert('1')</script> good"
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from keras_bert_layers.cli.serve import SavedModelRestModel, _joined, find_export
+from keras_bert_layers.cli.rest_model import SavedModelRestModel, _joined
 
 PREDICT = "/v1/models/films:predict"
 
@@ -79,12 +79,12 @@ def test_rows_run_in_blocks(model, monkeypatch):
     steps = []
     step = model.step
     monkeypatch.setattr(model, "step", lambda signature, block: steps.append(block) or step(signature, block))
-    monkeypatch.setattr("keras_bert_layers.cli.serve._STEP_TOKENS", 12)
+    monkeypatch.setattr("keras_bert_layers.cli.rest_model._STEP_TOKENS", 12)
     parts = ask(model, {"inputs": texts})["outputs"]
     assert [len(step["text"]) for step in steps] == [3, 1] * 3
     assert (parts["label"], parts["bytes_cut"]) == (whole["label"], whole["bytes_cut"])
     np.testing.assert_allclose(parts["probabilities"], whole["probabilities"], atol=1e-6, rtol=0)
-    monkeypatch.setattr("keras_bert_layers.cli.serve.SECONDS", 0.0)
+    monkeypatch.setattr("keras_bert_layers.cli.rest_model.SECONDS", 0.0)
     assert ask(model, {"inputs": texts}, 504)["error"].endswith("and was not; send fewer rows")
 
 
@@ -93,18 +93,6 @@ def test_blocks_of_other_widths_are_joined():
     assert _joined(names).tolist() == [[b"a", b""], [b"b", b"c"], [b"d", b""]]
     scores = [np.ones((1, 1, 2), np.float32), np.zeros((1, 2, 2), np.float32)]
     assert _joined(scores).tolist() == [[[1, 1], [-1, -1]], [[0, 0], [0, 0]]]
-
-
-def test_where_the_model_is(saved_model, tmp_path, run, error_line):
-    assert find_export(saved_model) == (saved_model, 1)
-    for version in (2, 10):
-        (tmp_path / "saved_model" / str(version)).mkdir(parents=True)
-        (tmp_path / "saved_model" / str(version) / "saved_model.pb").touch()
-    assert find_export(tmp_path) == (tmp_path / "saved_model" / "10", 10)
-    assert run("serve", tmp_path / "absent") == 2
-    assert "`serve`: DIR must hold a SavedModel" in error_line()
-    assert run("serve", tmp_path) == 2
-    assert "is not a complete SavedModel" in error_line()
 
 
 def test_an_onnx_file(run, classifier, model, without_tensorflow, tmp_path):

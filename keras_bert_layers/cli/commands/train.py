@@ -27,15 +27,11 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import math
-import os
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,27 +40,24 @@ from keras_bert_layers._internal.files.atomic_write import atomic_write
 from keras_bert_layers.checkpoints.checkpoint_error import first_names
 from keras_bert_layers.checkpoints.task_table import task_of
 from keras_bert_layers.cli import training_rows
-from keras_bert_layers.cli.convert import check_destination
-from keras_bert_layers.cli.models import MODEL, keras_file, source_of
+from keras_bert_layers.cli.evaluation import PROBLEM_TYPES, TASKS, json_number, measured, report_of
+from keras_bert_layers.cli.models import EXPORT, MODEL, keras_file, source_of
+from keras_bert_layers.cli.processes import add_process_arguments, export, files_of_first, join_processes
 from keras_bert_layers.cli.terminal import counted, quiet_start, report
 from keras_bert_layers.cli.text_rows import check_file
 from keras_bert_layers.cli.training_rows import OWNER, TrainingRows, read_rows, task_of_file
+from keras_bert_layers.cli.written_models import check_destination
 
 if TYPE_CHECKING:
     import keras
 
-TASKS = ("classifier", "token_classifier", "question_answerer", "sentence_encoder", "cross_encoder", "masked_lm")
-
-PROBLEM_TYPES = {"one": "single_label_classification", "several": "multi_label_classification", "number": "regression"}
+    from keras_bert_layers.tasks import ClassificationReport
 
 # Tasks that get a new head for the classes of the rows, and those that train an encoder for them.
 _NEW_HEADS, _PRETRAINING = ("classifier", "token_classifier"), ("masked_lm", "pretrainer")
 
 # Above, a pretrained encoder forgets what it has learned; what is left is a question.
 _HIGHEST_RATE = 1e-3
-
-#: Where `serve` looks in DIR.
-EXPORT = "saved_model"
 
 _NAMES_IN_A_LINE = 10
 
@@ -133,7 +126,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write(
-    model: keras.Model, facts: dict[str, Any], found: object, metrics: dict[str, float], arguments: argparse.Namespace
+    model: keras.Model,
+    facts: dict[str, Any],
+    found: ClassificationReport | None,
+    metrics: dict[str, float],
+    arguments: argparse.Namespace,
 ) -> None:
     """Writes the directory, and reports."""
     with atomic_write(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as folder:
@@ -277,19 +274,7 @@ def _report_epoch(num_epochs: int, num_steps: int) -> Callable[[int, dict[str, f
     return report_epoch
 
 
-def measured(model: keras.Model, validation: TrainingRows, batch_size: int) -> dict[str, float]:
-    """Loss and metrics on the validation rows; of an answerer, exact match and F1 of its answers too."""
-    from keras_bert_layers import BertQuestionAnswerer
-    from keras_bert_layers.metrics import squad_scores
-
-    metrics = model.evaluate(validation.x, validation.y, batch_size, verbose=0, return_dict=True)
-    if isinstance(model, BertQuestionAnswerer):
-        answers = model.answer(validation.x, batch_size=batch_size)["answer"]
-        metrics |= squad_scores(answers.tolist(), validation.labels[1])
-    return {name: float(value) for name, value in metrics.items()}
-
-
-def _write_pictures(found: Any, history: dict[str, Any], folder: Path) -> list[str]:
+def _write_pictures(found: ClassificationReport | None, history: dict[str, Any], folder: Path) -> list[str]:
     """Writes the pages, and returns the lines of a classifier's report, if there is one."""
     from keras_bert_layers.visualization import ReportPicture, TrainingCurves
 
@@ -300,17 +285,6 @@ def _write_pictures(found: Any, history: dict[str, Any], folder: Path) -> list[s
     return str(found).splitlines()
 
 
-def report_of(model: keras.Model, rows: TrainingRows) -> Any:
-    """A classifier's report on rows; None, with a warning if scikit-learn is not installed, for any other model."""
-    if getattr(model, "problem_type", None) != PROBLEM_TYPES["one"]:
-        return None
-    try:
-        return model.report(rows.x, rows.y)
-    except ModuleNotFoundError as error:
-        report("warning", f"no report of each class, and no report.html: {error} `evaluate` then shows the classes.")
-        return None
-
-
 def _lines(facts: dict[str, Any], metrics: dict[str, float]) -> list[str]:
     """The result for people."""
     losses = facts["history"]["val_loss"]
@@ -318,62 +292,3 @@ def _lines(facts: dict[str, Any], metrics: dict[str, float]) -> list[str]:
     weights = f"the weights are those of epoch {best}, with the lowest validation loss"
     epochs = f"{counted(facts['epochs'], 'epoch')}; {weights}"
     return [epochs, *(f"validation {name}: {value:.4g}" for name, value in metrics.items())]
-
-
-def json_number(value: float) -> float | None:
-    """JSON has no infinity and no NaN, so these become None."""
-    return value if math.isfinite(value) else None
-
-
-def add_process_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments by which the processes of a job find each other."""
-    group = parser.add_argument_group("several processes with KERAS_BACKEND=jax, where no launcher says so")
-    add = group.add_argument
-    add("--coordinator", metavar="HOST:PORT", help="the address of the first process")
-    add("--num-processes", type=int, metavar="N", help="how many processes there are")
-    add("--process-id", type=int, metavar="N", help="the index of this process, from 0 on")
-
-
-def join_processes(arguments: argparse.Namespace) -> bool:
-    """Joins the processes of a job and takes all of its devices; on TensorFlow, there is one. Returns if it is first.
-
-    Raises:
-        RuntimeError: several processes, and Keras does not run on JAX.
-        ValueError: some of the arguments are missing.
-    """
-    import keras
-
-    from keras_bert_layers import distribution
-
-    given = (arguments.coordinator, arguments.num_processes, arguments.process_id)
-    if keras.backend.backend() == "jax" or given != (None, None, None):
-        distribution.initialize(*given)
-    return distribution.is_first_process()
-
-
-@contextlib.contextmanager
-def files_of_first(path: Path) -> Iterator[Path]:
-    """Where a process saves a model: at the path in the first one, and in a folder that is deleted in the others.
-
-    JAX lets all processes of a job compute the same, and saving a model computes. At the end all wait for the first:
-    they may read its files, and a process that ends takes the job with it after a time.
-    """
-    from keras_bert_layers.distribution import first_process_first, is_first_process
-
-    with tempfile.TemporaryDirectory() as folder:
-        yield path if is_first_process() else Path(folder)
-        first_process_first(lambda: None)
-
-
-def export(model: keras.Model, saved: Path, path: Path) -> None:
-    """Writes a SavedModel: of a model, or on other backends than TensorFlow of what it was saved to."""
-    import keras
-
-    if keras.backend.backend() == "tensorflow":
-        model.export(path)
-        return
-    command = [sys.executable, "-m", "keras_bert_layers", "convert", str(saved), str(path), "--to", "saved-model"]
-    # On a processor: an accelerator's memory is JAX's.
-    variables = {**os.environ, "KERAS_BACKEND": "tensorflow", "CUDA_VISIBLE_DEVICES": "-1"}
-    if subprocess.run(command, env=variables, check=False, stdout=subprocess.DEVNULL).returncode:
-        raise ValueError(f"`{OWNER}`: {saved} was not exported; the error is above.")

@@ -13,23 +13,19 @@ Examples:
   keras-bert-layers vocabulary prune all-MiniLM-L6-v2 corpus.txt --tokens 8000 --to minilm-small
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write
-from keras_bert_layers.cli.convert import check_destination, write
 from keras_bert_layers.cli.models import FLOAT_BYTES, LoadedModel, keras_file, load_model, source_of
 from keras_bert_layers.cli.terminal import quiet_start
 from keras_bert_layers.cli.text_rows import batches, check_file, rows_of_file
-
-if TYPE_CHECKING:
-    from keras_bert_layers.preprocessing.tokenizer import Tokenizer
+from keras_bert_layers.cli.written_models import check_destination, write_model
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 
 OWNER = "vocabulary"
 # The longest text that BERT's own tokenizers take.
@@ -117,7 +113,7 @@ def _write(old: LoadedModel, new: LoadedModel, layout: str, arguments: argparse.
     pieces = [f"{_pieces_per_word(tokenizer, arguments.file):.3f}" for tokenizer in tokenizers]
     sizes = [f"{loaded.model.count_params() * FLOAT_BYTES / 1e6:,.1f}" for loaded in (old, new)]
     with atomic_write(arguments.to, owner=OWNER, argument="DIR", replace=arguments.force) as path:
-        write(new, path, layout)
+        write_model(new, path, layout)
     sys.stdout.write(
         f"tokens: {' -> '.join(tokens)}\n"
         f"pieces per word of {arguments.file.name}: {' -> '.join(pieces)}\n"

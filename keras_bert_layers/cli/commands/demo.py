@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from keras_bert_layers.checkpoints.task_table import TASKS
+from keras_bert_layers.cli.answer_lines import answer_lines
 from keras_bert_layers.cli.local_server import Answer, serve_until_interrupted
 from keras_bert_layers.cli.models import input_axes, load_task_of_texts
-from keras_bert_layers.cli.predict import answer_lines
 from keras_bert_layers.cli.text_rows import TextRow, columns_of
 
 if TYPE_CHECKING:

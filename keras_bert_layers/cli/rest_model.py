@@ -1,24 +1,8 @@
-"""Serve an exported model on this machine, with TensorFlow Serving's REST interface.
+"""Exported models that answer HTTP requests as TensorFlow Serving does: those that `serve` runs."""
 
-For trying a model, and for programs on this machine. It listens on 127.0.0.1 only, with neither a password nor
-encryption, and answers one request at a time, of at most 1,024 rows and 10 seconds. In production, run TensorFlow
-Serving on the same directory.
-
-DIR is what train wrote, a directory of versions (1, 2 and so on, of which the highest is served), a SavedModel, or an
-.onnx file.
-
-- POST /v1/models/NAME:predict   {"inputs": {"text": [...]}} or {"instances": [{"text": "..."}]}
-- GET /v1/models/NAME            the version and its state
-- GET /v1/models/NAME/metadata   the signatures, with the dtypes and shapes of inputs and outputs
-
-Examples:
-  keras-bert-layers serve sentiment
-  keras-bert-layers serve sentiment.onnx --name sentiment
-  curl http://127.0.0.1:8501/v1/models/sentiment:predict --data '{"inputs": {"text": ["A warm, funny film."]}}'
-"""
+from __future__ import annotations
 
 import abc
-import argparse
 import json
 import logging
 import time
@@ -28,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert_layers.cli.local_server import Answer, error_answer, serve_until_interrupted
+from keras_bert_layers.cli.local_server import Answer, error_answer
 from keras_bert_layers.cli.models import PROGRAM_FILE, load_saved_model
-from keras_bert_layers.cli.onnx_file import SUFFIX, OnnxAnswerer
-from keras_bert_layers.cli.train import EXPORT
+from keras_bert_layers.cli.onnx_file import OnnxAnswerer
 from keras_bert_layers.export.json_request import (
     DEFAULT_SIGNATURE,
     SECONDS,
@@ -45,7 +28,7 @@ from keras_bert_layers.export.json_request import (
     reason,
 )
 
-OWNER = "serve"
+_OWNER = "serve"
 
 # What one step of the model reads, so that even BERT-base takes some seconds for it, and 100 MB.
 _STEP_TOKENS = 2048
@@ -53,46 +36,6 @@ _STEP_TOKENS = 2048
 _CARD_FILE = "model_card.json"
 
 logger = logging.getLogger(__name__)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
-    parser.add_argument("folder", metavar="DIR", type=Path, help="the model to serve")
-    parser.add_argument("--name", help="the model's name in addresses (default: the name of DIR)")
-    parser.add_argument("--port", type=int, default=8501, metavar="N", help="the port to listen on (default: 8501)")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Serves until Ctrl-C, and returns 0."""
-    name = arguments.name or arguments.folder.absolute().name
-    if arguments.folder.suffix == SUFFIX:
-        model: RestModel = OnnxRestModel(arguments.folder, name=name)
-    else:
-        path, version = find_export(arguments.folder)
-        model = SavedModelRestModel(path, name=name, version=version)
-
-    def announce(address: str) -> str:
-        return f"{address}/v1/models/{name}:predict; Ctrl-C stops it"
-
-    serve_until_interrupted(arguments.port, model.answer, announce, owner=OWNER)
-    return 0
-
-
-def find_export(folder: Path) -> tuple[Path, int]:
-    """The SavedModel to serve in a directory, and its version.
-
-    Raises:
-        FileNotFoundError: there is none.
-    """
-    for candidate in (folder, folder / EXPORT):
-        if (candidate / PROGRAM_FILE).is_file():
-            return candidate, 1
-        found = [path.parent for path in candidate.glob(f"*/{PROGRAM_FILE}") if path.parent.name.isdecimal()]
-        if found:
-            newest = max(found, key=lambda path: int(path.name))
-            return newest, int(newest.name)
-    cure = "`keras-bert-layers train` and `task.export` write one."
-    raise FileNotFoundError(f"`{OWNER}`: DIR must hold a SavedModel, {PROGRAM_FILE}. Received: {folder}. {cure}")
 
 
 class RestModel(abc.ABC):
@@ -181,7 +124,7 @@ class SavedModelRestModel(RestModel):
 
     def __init__(self, path: Path, *, name: str, version: int):
         cure = "Serve it on another machine, or try its `.keras` file with `demo`."
-        self._module = load_saved_model(path, owner=OWNER, cure=cure)
+        self._module = load_saved_model(path, owner=_OWNER, cure=cure)
         self._path = path
         specs = {key: function.structured_input_signature[1] for key, function in self._module.signatures.items()}
         inputs: dict[str, Inputs] = {
@@ -226,7 +169,7 @@ class OnnxRestModel(RestModel):
     """
 
     def __init__(self, path: Path, *, name: str):
-        self._answerer = OnnxAnswerer(path, owner=OWNER)
+        self._answerer = OnnxAnswerer(path, owner=_OWNER)
         axes = self._answerer.inputs.items()
         inputs: dict[str, Inputs] = {DEFAULT_SIGNATURE: {name: ((None,) * each, "string") for name, each in axes}}
         super().__init__(name=name, version=1, inputs=inputs, splits=[DEFAULT_SIGNATURE])

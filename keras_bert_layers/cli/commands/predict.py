@@ -26,23 +26,25 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli import text_rows
+from keras_bert_layers.cli.answer_lines import answer_lines
 from keras_bert_layers.cli.models import PROGRAM_FILE, input_axes, load_saved_model, load_task_of_texts
 from keras_bert_layers.cli.onnx_file import SUFFIX, OnnxAnswerer
 from keras_bert_layers.cli.terminal import progress, report
 from keras_bert_layers.cli.text_rows import TextRow, columns_of
 from keras_bert_layers.export.signature import TEXT_INPUTS
+
+if TYPE_CHECKING:
+    from keras_bert_layers.tasks import Task
 
 OWNER = "predict"
 
@@ -50,8 +52,6 @@ OWNER = "predict"
 WORDS = "texts"
 
 _SIGNATURE = "serving_default"
-
-_PADDING: tuple[Any, ...] = ("", -1, [])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -135,7 +135,7 @@ class TaskAnswerer:
         inputs: each input's name -> its number of axes: 1 for one text per row, 2 for several.
     """
 
-    def __init__(self, task: Any):
+    def __init__(self, task: Task):
         self._task = task
         self.inputs = input_axes(task)
 
@@ -182,63 +182,3 @@ class SavedModelAnswerer:
         except tf.errors.OpError as error:
             raise ValueError(f"`{OWNER}`: {error.message}") from error
         return {name: tensor.numpy() for name, tensor in answers.items()}
-
-
-def answer_lines(
-    answers: Mapping[str, np.ndarray], rows: Sequence[TextRow], inputs: Mapping[str, int]
-) -> Iterator[str]:
-    """Yields one JSON object per row, which does not depend on the other rows of the batch.
-
-    Padding is removed: `""` and -1 after the last entity or the last mask, and the probabilities of choices that the
-    row does not have. `bytes_cut` of an exported model is left out where it is 0. float32 values are written with as
-    many digits as they need.
-
-    Args:
-        answers: name -> array, rows first, strings as `str` or `bytes`.
-        rows: the inputs.
-        inputs: the names of the inputs, with their numbers of axes.
-
-    Yields:
-        Lines, without their ends.
-
-    Examples:
-        >>> answers = {"label": np.array([b"good"], object), "probabilities": np.array([[0.1, 0.9]], "float32")}
-        >>> list(answer_lines(answers, [TextRow("argument 1", ("A film.",))], {"text": 1}))
-        ['{"label": "good", "probabilities": [0.1, 0.9]}']
-    """
-    has_lists = any(array.dtype == object and array.ndim > 1 for array in answers.values())
-    for index, row in enumerate(rows):
-        values = {name: _plain(answers[name][index]) for name in sorted(answers)}
-        if has_lists:
-            values = {name: _without_padding(value) for name, value in values.items()}
-        for num_axes, texts in zip(inputs.values(), row.texts, strict=True):
-            if num_axes > 1 and "probabilities" in values:
-                num_choices = max(number for number, text in enumerate(texts, start=1) if text)
-                values["probabilities"] = values["probabilities"][:num_choices]
-        if values.get("bytes_cut") == 0:
-            del values["bytes_cut"]
-        yield json.dumps(values, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it; JSON has no infinity and no NaN, so these become None."""
-    if isinstance(value, np.ndarray):
-        return [_plain(part) for part in value]
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, np.floating):
-        number = float(str(value))  # the shortest digits that give the same float32
-        return number if math.isfinite(number) else None
-    return value.item()
-
-
-def _without_padding(value: object) -> Any:
-    """A list without the padding at its end, at every level."""
-    if not isinstance(value, list):
-        return value
-    parts = [_without_padding(part) for part in value]
-    while parts and parts[-1] in _PADDING:
-        parts.pop()
-    return parts

@@ -15,12 +15,14 @@ Examples:
   keras-bert-layers compare a b --texts pairs.jsonl --json
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +32,9 @@ from keras_bert_layers.cli import text_rows
 from keras_bert_layers.cli.models import ENCODER, LoadedModel, input_axes, load_model
 from keras_bert_layers.cli.terminal import progress
 from keras_bert_layers.cli.text_rows import TextRow, columns_of
+
+if TYPE_CHECKING:
+    from keras_bert_layers.backbone import BertBackbone
 
 OWNER = "compare"
 _TOLERANCE = 1e-5
@@ -147,7 +152,7 @@ def _outputs(loaded: LoadedModel, batch: Sequence[TextRow]) -> dict[str, np.ndar
     return found
 
 
-def _has_new_pooler(backbone: Any) -> bool:
+def _has_new_pooler(backbone: BertBackbone) -> bool:
     """Whether the pooler is newly initialized, as the checkpoint has none."""
     from keras_bert_layers.checkpoints import load_report
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from keras_bert_layers._internal import checks
 from keras_bert_layers.checkpoints.task_table import TASKS
 from keras_bert_layers.cli import training_rows
+from keras_bert_layers.cli.evaluation import PROBLEM_TYPES, json_number, measured, report_of
+from keras_bert_layers.cli.evaluation import TASKS as TRAINED
 from keras_bert_layers.cli.models import load_task_of_texts
 from keras_bert_layers.cli.text_rows import check_file
-from keras_bert_layers.cli.train import PROBLEM_TYPES, json_number, measured, report_of
-from keras_bert_layers.cli.train import TASKS as TRAINED
 
 OWNER = "evaluate"
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import load_backbone, load_preprocessor
-from keras_bert_layers.cli import extract
+from keras_bert_layers.cli.commands import extract
 from keras_bert_layers.tasks import Features
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -54,7 +54,7 @@ def test_a_column_of_a_table(run, encoder, tmp_path):
 KILLED = """
 import os, signal, sys
 from keras_bert_layers import cli
-from keras_bert_layers.cli import extract
+from keras_bert_layers.cli.commands import extract
 
 make = extract._table
 
@@ -76,7 +76,7 @@ def test_killed_and_run_again(run, error_line, encoder, lines, tmp_path, monkeyp
     assert run("extract", encoder, lines, "--to", tmp_path / "whole.parquet") == 0
     out = tmp_path / "killed.parquet"
     command = [sys.executable, "-c", KILLED, "extract", encoder, lines, "--to", out]
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     assert subprocess.run(command, cwd=root, check=False, capture_output=True).returncode == -signal.SIGKILL
     parts = sorted((tmp_path / "killed.parquet.parts").glob("[0-9]*.parquet"))
     assert [path.name for path in parts] == ["00000000.parquet", "00000001.parquet"]

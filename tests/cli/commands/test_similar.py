@@ -1,56 +1,16 @@
-"""`similar`: pairs beside cosines in NumPy, sources of rows, and errors."""
+"""`similar`: its CSV beside `similarity` of the task, sources of rows, and errors."""
 
 import csv
 import io
 
-import numpy as np
 import pytest
 
 import keras_bert_layers as kbl
-from keras_bert_layers.cli import similar
+from keras_bert_layers.cli.commands import similar
 
 TOLERANCE = 1e-5  # float32 in two orders of operations
 
 pytestmark = pytest.mark.usefixtures("traces_nothing")
-
-
-def expected_pairs(vectors, threshold):
-    """The pairs of unit vectors, pair by pair in float64."""
-    found = []
-    for one in range(len(vectors)):
-        for other in range(one + 1, len(vectors)):
-            cosine = vectors[one].astype(np.float64) @ vectors[other]
-            if cosine >= threshold:
-                found.append((cosine, one, other))
-    return sorted(found, reverse=True)
-
-
-@pytest.mark.parametrize("block", [1, 40, 2**24])
-def test_pairs_in_blocks(monkeypatch, block):
-    vectors = np.random.default_rng(3).normal(size=(23, 5)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    monkeypatch.setattr(similar, "_BLOCK", block)
-    pairs = similar.similar_pairs(vectors, 0.5)
-    wanted = expected_pairs(vectors, 0.5)
-    assert len(wanted) > 20
-    assert [pair[:2] for pair in pairs] == [(one, other) for _, one, other in wanted]
-    assert [cosine for *_, cosine in pairs] == pytest.approx([cosine for cosine, *_ in wanted], abs=TOLERANCE)
-
-
-def test_most_pairs_are_the_most_similar(monkeypatch, capsys):
-    vectors = np.random.default_rng(3).normal(size=(23, 5)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    monkeypatch.setattr(similar, "_BLOCK", 60)
-    monkeypatch.setattr(similar, "MOST_PAIRS", 7)
-    pairs = similar.similar_pairs(vectors, -1)
-    assert [pair[:2] for pair in pairs] == [(one, other) for _, one, other in expected_pairs(vectors, -1)][:7]
-    assert "warning: more than 7 pairs" in capsys.readouterr().err
-
-
-def test_equal_texts_reach_one():
-    vectors = np.full((2, 384), 1 / np.sqrt(384), np.float32)
-    assert [pair[:2] for pair in similar.similar_pairs(vectors, 1)] == [(0, 1)]
-    assert similar.similar_pairs(vectors[:1], 1) == []
 
 
 def rows_of(text):
@@ -75,6 +35,17 @@ def test_lines_of_a_file(run, encoder, tmp_path, capsys):
         cosine = task.similarity(row["text"], row["other_text"]).item()
         assert float(row["cosine"]) == pytest.approx(cosine, abs=TOLERANCE + 5e-5)  # of four decimals
         assert row["text"] == lines[int(row["row"]) - 1].strip()
+
+
+@pytest.mark.parametrize(("most", "is_cut"), [(2, True), (3, False)])
+def test_the_most_similar_pairs_are_kept(run, encoder, tmp_path, capsys, monkeypatch, most, is_cut):
+    monkeypatch.setattr(similar, "MOST_PAIRS", most)
+    (tmp_path / "rows.txt").write_text("good film\nbad night\ngood film\n", encoding="utf-8")
+    assert run("similar", tmp_path / "rows.txt", "--model", encoder, "--threshold", "-1") == 0
+    shown = capsys.readouterr()
+    pairs = [(row["row"], row["other_row"]) for row in rows_of(shown.out)]
+    assert (pairs[0], len(pairs)) == (("1", "3"), most)
+    assert ("warning: more than 2 pairs; the most similar are kept. Raise --threshold" in shown.err) == is_cut
 
 
 def test_a_table_to_a_file(run, encoder, tmp_path, capsys):
