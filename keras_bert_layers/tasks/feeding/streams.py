@@ -179,7 +179,7 @@ def _labels_of_table(data: KindOfData, x: Any, column: str) -> list[Any]:
         if not is_id or not 0 <= label < len(names):
             return label  # what stands for no label, such as -100
         if names[int(label)] not in ours:
-            cure = f'Rename or leave out these labels, or give ids of the task: `x=dataset["text"], y=dataset["{column}"]`.'
+            cure = f'Rename or drop these labels, or give texts and ids of the task: `x, y = ..., dataset["{column}"]`.'
             rule = f"have labels of the task, {ours}"
             received = checks.Shown(f"{names[int(label)]!r} of {names}")
             raise ValueError(checks.message(data.owner, "x", rule, received, cure))

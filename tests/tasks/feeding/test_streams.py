@@ -199,7 +199,7 @@ def test_a_table_with_names_is_evaluated_and_validated_by_them(classifier):
     table = named(["good", "bad", "unused"], [0, 1, 0, 1, 0], text=TEXTS)
     expected = classifier.evaluate(TEXTS, NAMES, verbose=0)
     assert classifier.evaluate(table, verbose=0) == pytest.approx(expected, rel=ROUNDING)
-    found, labels = (list(classifier.pipeline.batches.validation(x, 5))[0][1] for x in (table, (TEXTS, NAMES)))
+    found, labels = (next(iter(classifier.pipeline.batches.validation(x, 5)))[1] for x in (table, (TEXTS, NAMES)))
     np.testing.assert_array_equal(found, labels)
 
 
