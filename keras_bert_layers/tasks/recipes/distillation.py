@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,8 +33,9 @@ _OWNER = "distill"
 # a dictionary, and then takes it for another structure.
 _OUTPUTS, _MASK, _FIRST_FEATURE = range(3)
 
-# What a tokenizer's ids do not depend on.
+# Options of tokenizers that ids do not depend on, and those that the ids of most texts depend on.
 _NOT_IN_IDS = ("vocabulary", "name", "dtype", "trainable", "trim_offsets")
+_IN_MOST_IDS = ("class", "lowercase", "strip_accents")
 
 Layers = Mapping[int, int]
 
@@ -105,8 +107,8 @@ def distill(
     Args:
         teacher: a trained `BertClassifier`, `BertCrossEncoder` or `BertSentenceEncoder`; it stays as it is.
         student: a task of the same class with a preprocessor, which is trained. Both read the ids that its preprocessor
-            makes, so the tokenizers must be equal. Classes are compared by their names, in whatever order, and by their
-            position where one of the two has no names.
+            makes, so the tokenizers must be equal, the casing too. Classes are compared by their names, in whatever
+            order, and by their position where one of the two has no names.
         x: texts, or a tuple of two lists for pairs, as in `fit`.
         y: their labels; None if there are none, and for a sentence encoder.
         hidden_states: which hidden state of the student learns which one of the teacher, such as `{1: 2, 2: 4}`; 0 is
@@ -247,18 +249,23 @@ def _check_classes(teacher: Any, student: Any) -> None:
 
 
 def _check_tokenizers(teacher: Tokenizer, student: Tokenizer) -> None:
-    """Refuses tokenizers that make other ids of a text; ValueError."""
+    """Refuses tokenizers that make other ids of most texts, and warns of those that do of some; ValueError."""
     configs = [{"class": type(tokenizer).__name__, **tokenizer.get_config()} for tokenizer in (teacher, student)]
     cure = "Load both with the same tokenizer, or train the student on `teacher.predict(texts)`."
     if configs[0]["vocabulary"] != configs[1]["vocabulary"]:
         received = checks.Shown(f"{student.vocabulary_size()} other tokens")
         raise ValueError(checks.message(_OWNER, "student", "have the teacher's vocabulary", received, cure))
+    for config in configs:
+        if config.get("strip_accents", False) is None:  # then accents go with capitals
+            config["strip_accents"] = config["lowercase"]
     keys = [key for key in configs[0] | configs[1] if key not in _NOT_IN_IDS]
     differ = [key for key in keys if configs[0].get(key) != configs[1].get(key)]
+    shown = (", ".join(f"{key}={config.get(key)!r}" for key in differ) for config in configs)
+    text = checks.message(_OWNER, "student", "have the teacher's tokenizer", checks.Shown(" and ".join(shown)), cure)
+    if any(key in _IN_MOST_IDS for key in differ):
+        raise ValueError(text)
     if differ:
-        shown = (", ".join(f"{key}={config.get(key)!r}" for key in differ) for config in configs)
-        received = checks.Shown(" and ".join(shown))
-        raise ValueError(checks.message(_OWNER, "student", "have the teacher's tokenizer", received, cure))
+        warnings.warn(f"{text} The teacher reads other ids of some texts than it knows.", UserWarning, stacklevel=4)
 
 
 def _view(backbone: BertBackbone, outputs: Outputs, states: Any, blocks: Any, num_heads: int) -> keras.Model:

@@ -1,5 +1,7 @@
 """`distill` beside losses in NumPy, and a student that learns what its teacher answers."""
 
+import warnings
+
 import keras
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from scipy.special import log_softmax, softmax
 
 from keras_bert_layers import BertClassifier, BertCrossEncoder, BertPreprocessor, BertSentenceEncoder, BertTokenizer
 from keras_bert_layers.tasks import distill, reduce_layers
+from keras_bert_layers.tasks.recipes.distillation import _check_tasks
 
 TEXTS = ["a man", "the dog sang", "good night", "a good dog", "the man sang", "night", "dog", "man"]
 LABELS = ["x", "y", "x", "y", "x", "y", "x", "y"]
@@ -178,16 +181,21 @@ class TestErrors:
         with pytest.raises(ValueError, match="`student` must have the teacher's problem_type"):
             distill(*(reversed(tasks) if is_swapped else tasks), TEXTS)
 
-    def test_casing(self, make, new_backbone, preprocessor):
-        vocabulary = preprocessor.tokenizer.get_config()["vocabulary"]
-        other = BertPreprocessor(
-            BertTokenizer(vocabulary, lowercase=not preprocessor.tokenizer.lowercase), max_length=13
-        )
-        student = BertClassifier(new_backbone(), class_names=["x", "y"], preprocessor=other)
-        with pytest.raises(
-            ValueError, match=r"teacher's tokenizer. Received: student=.*lowercase=\w+.* and .*lowercase="
-        ):
-            distill(make(), student, TEXTS)
+    def test_tokenizers(self, make, new_backbone, preprocessor):
+        config = preprocessor.tokenizer.get_config()
+
+        def student(**options):
+            tokenizer = BertTokenizer(**{**config, **options})
+            other = BertPreprocessor(tokenizer, max_length=13)
+            return BertClassifier(new_backbone(), class_names=["x", "y"], preprocessor=other)
+
+        with pytest.raises(ValueError, match=r"teacher's tokenizer. Received: student=lowercase=\w+.* and lowercase="):
+            distill(make(), student(lowercase=not config["lowercase"]), TEXTS)
+        reading = student(split_chinese=not config["split_chinese"]), student(strip_accents=config["lowercase"])
+        with pytest.warns(UserWarning, match="split_chinese=True and split_chinese=False"):
+            _check_tasks(make(), reading[0])
+        with warnings.catch_warnings(action="error"):
+            _check_tasks(make(), reading[1])  # what None means, written out
 
     def test_vocabulary(self, make, new_backbone):
         other = BertPreprocessor(BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]), max_length=13)
