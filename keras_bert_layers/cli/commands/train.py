@@ -10,7 +10,8 @@ hf://owner/name, or a preset; or a .keras file of the same task, to train it fur
 token_classifier also start from a masked_lm that `train` wrote, with its encoder and a new head.
 
 FILE, and the task by the end of its name; --task selects another:
-  .csv .tsv .jsonl      classifier; --text and --label name columns, --pair that of second texts
+  .csv .tsv .jsonl      classifier; --text and --label name columns, --pair that of second texts; quotation marks of a
+                        .tsv are text where they do not enclose whole cells, and errors in a .csv
   .conll .bio .iob      token_classifier: a word and its tag on each line; .conll.txt too
   .json                 question_answerer: the format of SQuAD
   .txt                  masked_lm: a text on each line; token_classifier if each is a word and its tag
