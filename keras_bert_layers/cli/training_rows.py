@@ -9,7 +9,7 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from keras_bert_layers.cli.terminal import counted
 from keras_bert_layers.cli.text_rows import JSON_SUFFIXES, check_file, rows_of_file, suffix_of
@@ -182,8 +182,8 @@ def read_table(
 
     Args:
         path: a UTF-8 file, plain or gzip: `.csv` (separated by commas, or by semicolons where its first line has no
-            comma, as spreadsheets write it in some countries), `.tsv` (by tabs), or `.jsonl` with an object on each
-            line.
+            comma, as spreadsheets write it in some countries), `.tsv` (by tabs; without quoting where its quotation
+            marks are a part of the text), or `.jsonl` with an object on each line.
         names: the columns to read.
         owner: the command, for errors.
         may_be_empty: the name of a column whose cells may be empty.
@@ -229,7 +229,9 @@ def _csv_rows(path: Path, suffix: str, owner: str) -> Iterator[tuple[int, dict[s
         header = file.readline()
         file.seek(0)
         delimiter = "\t" if suffix == ".tsv" else ";" if ";" in header and "," not in header else ","
-        reader = csv.DictReader(file, delimiter=delimiter)
+        has_marks = suffix != ".tsv" or _is_quoted(path)
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if has_marks else csv.QUOTE_NONE
+        reader = csv.DictReader(file, delimiter=delimiter, quoting=quoting, strict=True)
         try:
             for row in reader:
                 if None in row:
@@ -237,8 +239,30 @@ def _csv_rows(path: Path, suffix: str, owner: str) -> Iterator[tuple[int, dict[s
                     raise RowError(f"{more} more than columns. Quote cells that contain the separator {delimiter!r}.")
                 check_utf8("".join(cell for cell in row.values() if cell))
                 yield reader.line_num, row
-        except (csv.Error, RowError) as error:
+        except RowError as error:
             raise ValueError(f"`{owner}`: {path}, line {reader.line_num}: {error}") from error
+        except csv.Error as error:
+            cure = "A cell that begins with a quotation mark must end with one; write marks inside it twice."
+            first = reader.line_num + 1  # of the row, which may have taken in all lines after it
+            raise ValueError(f"`{owner}`: {path}, line {first}: {error}. {cure}") from error
+
+
+def _is_quoted(path: Path) -> bool:
+    """Whether the quotation marks of a table with tabs enclose cells, and are not a part of the text.
+
+    They are a part of it if a cell that begins with one does not end with one, or if a cell would hold line feeds
+    though each line of the file is a whole row as it stands.
+    """
+    from keras_bert_layers.data.text_file import open_text
+
+    with open_text(path) as file:
+        try:
+            num_rows = sum(1 for row in csv.reader(file, delimiter="\t", strict=True) if row)
+        except csv.Error:
+            return False
+    with open_text(path) as file:
+        widths = [len(row) for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row]
+    return len(widths) == num_rows or len(set(widths)) > 1
 
 
 def _json_rows(path: Path, owner: str) -> Iterator[tuple[int, dict[str, Any]]]:

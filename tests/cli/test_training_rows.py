@@ -112,6 +112,35 @@ def test_columns(tmp_path, name, content):
     assert labels == ["x", "y"]
 
 
+UNCLOSED = ['"A joy to watch', "Dull.", 'A 12" record', 'At 12"', "Fine."]
+
+
+@pytest.mark.parametrize(
+    "texts", [UNCLOSED, [*UNCLOSED[:2], *UNCLOSED[3:]], UNCLOSED[:2], ['"A joy"', '"Oh", he said']]
+)
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
+def test_marks_that_enclose_no_cell_of_a_tsv_are_text(tmp_path, texts, name):
+    for form in ("{0}\t{1}\n", "{1}\t{0}\n"):
+        lines = [form.format("label", "text"), *(form.format("x", text) for text in texts)]
+        path = write(tmp_path / name, "".join(lines))
+        assert read_table(path, ["text", "label"]) == [texts, ["x"] * len(texts)]
+
+
+def test_quoted_cells_of_a_tsv(tmp_path):
+    path = write(tmp_path / "a.tsv", 'text\tlabel\n"a\nb\nc"\tx\n"d\te"\ty\n')
+    assert read_table(path, ["text", "label"]) == [["a\nb\nc", "d\te"], ["x", "y"]]
+    path = write(tmp_path / "a.tsv", 'text\tlabel\n"a"\tx\n"say ""d"""\ty\n')
+    assert read_table(path, ["text", "label"]) == [["a", 'say "d"'], ["x", "y"]]
+
+
+@pytest.mark.parametrize("texts", [UNCLOSED, ["Fine.", '"A joy to watch', "Dull."]])
+def test_marks_that_end_no_cell_of_a_csv(tmp_path, texts):
+    lines = ["label,text\n", *(f"x,{text}\n" for text in texts)]
+    match = rf"a\.csv, line {2 + texts.index(UNCLOSED[0])}: .* must end with one"
+    with pytest.raises(ValueError, match=match):
+        read_table(write(tmp_path / "a.csv", "".join(lines)), ["text", "label"])
+
+
 def test_a_cell_longer_than_pythons_limit(tmp_path):
     assert read_table(write(tmp_path / "a.csv", "text\n" + "a" * 200_000), ["text"]) == [["a" * 200_000]]
 

@@ -10,7 +10,8 @@ hf://owner/name, or a preset; or a .keras file of the same task, to train it fur
 token_classifier also start from a masked_lm that `train` wrote, with its encoder and a new head.
 
 FILE, and the task by the end of its name; --task selects another:
-  .csv .tsv .jsonl      classifier; --text and --label name columns, --pair that of second texts
+  .csv .tsv .jsonl      classifier; --text and --label name columns, --pair that of second texts; quotation marks of a
+                        .tsv are text where they do not enclose whole cells, and errors in a .csv
   .conll .bio .iob      token_classifier: a word and its tag on each line; .conll.txt too
   .json                 question_answerer: the format of SQuAD
   .txt                  masked_lm: a text on each line; token_classifier if each is a word and its tag
@@ -202,10 +203,7 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
     if task == "classifier":
         problem: dict[str, Any] = {"problem_type": PROBLEM_TYPES[arguments.labels]}
         if arguments.labels != "number":
-            names = sorted({*labels} if arguments.labels == "one" else {name for row in labels for name in row})
-            if len(names) < 2:
-                raise ValueError(f"`{OWNER}`: --label must be a column of at least two classes. Received: {names}.")
-            problem["class_names"] = names
+            problem["class_names"] = _class_names(labels, arguments)
         return kbl.BertClassifier(backbone, preprocessor=preprocessor, **problem)
     if task == "token_classifier":
         tags = [tag for row in labels for tag in row]
@@ -217,6 +215,21 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
         windows = kbl.preprocessing.SpanPreprocessor(preprocessor.tokenizer, max_length=length, stride=stride)
         return kbl.load_task(source, task, preprocessor=windows)
     return kbl.load_task(source, task, preprocessor=_preprocessor(source, arguments))
+
+
+def _class_names(labels: Sequence[Any], arguments: argparse.Namespace) -> list[str]:
+    """The classes in the labels of all rows, sorted; ValueError if there are not two, or none has two rows."""
+    found = labels if arguments.labels == "one" else [name for row in labels for name in row]
+    names = sorted({*found})
+    if len(names) < 2:
+        raise ValueError(f"`{OWNER}`: --label must be a column of at least two classes. Received: {names}.")
+    if len(names) == len(found):
+        cure = "Name the column of classes, or give --labels number for numbers."
+        received = f"{len(names)} values, each of them once: {first_names(names, _NAMES_IN_A_LINE)}"
+        raise ValueError(
+            f"`{OWNER}`: --label must be a column of classes with several rows. Received: {received}. {cure}"
+        )
+    return names
 
 
 def _preprocessor(source: str, arguments: argparse.Namespace) -> Any:

@@ -184,11 +184,13 @@ def _as_column(owner: str, x: Any, first_row: int) -> Any:
             "pairs `zip(first, second)`."
         )
         raise TypeError(checks.message(owner, "x", rule, type(x), cure))
-    # Strings of a list stay objects: NumPy would pad each one to the length of the longest.
-    is_list = isinstance(x, list | tuple) and x and isinstance(x[0], str | bytes)
+    # Strings of a list stay objects: NumPy would pad each one to the length of the longest, and make a string, such as
+    # "nan", of a number among them.
+    is_list = isinstance(x, Sequence) and any(isinstance(text, str | bytes) for text in x)
     column = np.fromiter(x, object) if is_list else as_array(x)
     if isinstance(column, np.ndarray) and column.dtype.kind not in "SO" and column.size:
-        raise TypeError(f"`{owner}`: texts must be strings. Received: an array of dtype {column.dtype}.")
+        first = f", {column[0].item()!r} in row {first_row}" if column.ndim == 1 else ""
+        raise TypeError(f"`{owner}`: texts must be strings. Received: an array of dtype {column.dtype}{first}.")
     if column.ndim != 1:
         rule, cure = "texts must be one column `(rows,)`", "Pairs are a tuple of two columns."
         if names := list(getattr(x, "columns", ())):  # of a table of pandas or polars

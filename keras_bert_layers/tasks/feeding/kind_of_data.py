@@ -29,6 +29,10 @@ class KindOfData(Protocol):
     def text_inputs(self) -> Mapping[str, Any]:
         """The string inputs of the exported model."""
 
+    @property
+    def label_names(self) -> Sequence[str] | None:
+        """The names of the labels in the order of their ids."""
+
     def read_together(self, columns: Columns) -> Any:
         """Texts, each of which is one sequence; None if long ones are not cut."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import types
 from collections.abc import Iterable, Iterator
+from numbers import Integral
 from typing import Any
 
 import keras
@@ -123,16 +124,34 @@ def from_table(data: KindOfData, x: Any, y: Any = None) -> tuple[Any, Any]:
     """Texts and labels of a table of the library `datasets` as columns; anything else unchanged.
 
     Args:
-        data: the kind of data. `column_names` or else `text_inputs` name the columns of texts; of the others, the first
-            one in `LABELS` holds the labels.
+        data: the kind of data, as for `texts_of_table`. Of the columns besides the texts, the first one in `LABELS`
+            holds the labels. Ids that the table has names for become these names where `data` has names too, as the
+            same class may have another id there.
         x: what a user gives.
         y: the labels, if they are not in the table.
+
+    Raises:
+        ValueError: a column is missing; the table has a label that the task does not have.
+    """
+    texts = texts_of_table(data, x)
+    if texts is x or y is not None:
+        return texts, y
+    label = next((name for name in LABELS if name in x.column_names), None)
+    return texts, None if label is None else _labels_of_table(data, x, label)
+
+
+def texts_of_table(data: KindOfData, x: Any) -> Any:
+    """Texts of a table of the library `datasets` as columns; anything else unchanged.
+
+    Args:
+        data: the kind of data. `column_names` or else `text_inputs` name the columns of texts.
+        x: what a user gives.
 
     Raises:
         ValueError: a column is missing.
     """
     if data.preprocessor is None or not is_table(x):
-        return x, y
+        return x
     names, found = data.column_names or list(data.text_inputs), x.column_names
     if isinstance(found, dict):
         cure = 'Take one: `dataset["train"]`.'
@@ -142,6 +161,30 @@ def from_table(data: KindOfData, x: Any, y: Any = None) -> tuple[Any, Any]:
         cure = f'Rename one, such as `dataset.rename_column("{found[0]}", "{missing[0]}")`, or give columns themselves.'
         raise ValueError(checks.message(data.owner, "x", f"have the columns {names}", checks.Shown(found), cure))
     columns = [list(x[name]) for name in names]
-    label = next((name for name in LABELS if name in found), None)
-    y = list(x[label]) if y is None and label is not None else y
-    return columns[0] if len(columns) == 1 else tuple(columns), y
+    return columns[0] if len(columns) == 1 else tuple(columns)
+
+
+def _labels_of_table(data: KindOfData, x: Any, column: str) -> list[Any]:
+    """The labels of a column; ids as names where both the table (its `ClassLabel`) and the task have names."""
+    labels, feature = list(x[column]), (getattr(x, "features", None) or {}).get(column)
+    has_lists = not hasattr(feature, "names")
+    names = getattr(getattr(feature, "feature", None) if has_lists else feature, "names", None)
+    ours = data.label_names
+    # Names that only count, as `class_encode_column` makes of integers, say nothing about ids.
+    if not names or ours is None or names == ours or names == [str(index) for index in range(len(names))]:
+        return labels
+
+    def name_of(label: Any) -> Any:
+        is_id = isinstance(label, Integral) or (hasattr(label, "dtype") and np.ndim(label) == 0)
+        if not is_id or not 0 <= label < len(names):
+            return label  # what stands for no label, such as -100
+        if names[int(label)] not in ours:
+            cure = f'Rename or drop these labels, or give texts and ids of the task: `x, y = ..., dataset["{column}"]`.'
+            rule = f"have labels of the task, {ours}"
+            received = checks.Shown(f"{names[int(label)]!r} of {names}")
+            raise ValueError(checks.message(data.owner, "x", rule, received, cure))
+        return names[int(label)]
+
+    if not has_lists:
+        return [name_of(label) for label in labels]
+    return [None if row is None else [name_of(label) for label in row] for row in labels]

@@ -138,6 +138,11 @@ class Inputs:
         """The string inputs of the exported model: name -> `(shape, dtype)`."""
         return {"text": TEXT}
 
+    @property
+    def label_names(self) -> Sequence[str] | None:
+        """The names of the labels in the order of their ids; None if they have none."""
+        return None
+
     def is_raw(self, x: Rows) -> bool:
         """Whether `x` needs the preprocessor; ValueError for text where there is none."""
         if self.preprocessor is None and holds_text(x):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,6 +35,11 @@ class TextInputs(Inputs):
     def text_inputs(self) -> Mapping[str, Any]:
         """`text`, and `text_pair` where rows are pairs."""
         return {"text": TEXT, "text_pair": TEXT} if self.pairs else {"text": TEXT}
+
+    @property
+    def label_names(self) -> Sequence[str] | None:
+        """The class names; None if there are none."""
+        return getattr(self._labels, "class_names", None)
 
     def columns(self, x: Rows, *, first_row: int = 0) -> Any:
         """Texts, or pairs of them where rows are pairs, as checked columns."""

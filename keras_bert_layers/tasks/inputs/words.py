@@ -77,6 +77,11 @@ class WordInputs(Inputs):
         self.scheme = scheme
         self._stride = stride
 
+    @property
+    def label_names(self) -> Sequence[str]:
+        """The names of the tags."""
+        return self._tag_names
+
     def aligner(self, preprocessor: TextLayer | None = None) -> WordAligner:
         """Aligns words with the tokens of a preprocessor, this object's own if None."""
         return self.made_once(WordAligner, preprocessor or self.preprocessor, stride=self._stride)

@@ -19,7 +19,7 @@ from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS
 from keras_bert_layers.tasks.feeding.columns import has_key, is_dataset, num_rows, stacked
 from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
 from keras_bert_layers.tasks.feeding.global_batches import predict_ids, predict_on_batch
-from keras_bert_layers.tasks.feeding.streams import batches_of_pydataset, from_table
+from keras_bert_layers.tasks.feeding.streams import batches_of_pydataset, texts_of_table
 from keras_bert_layers.tasks.graphs.heads import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
@@ -81,7 +81,7 @@ class Predictor:
         self, inputs: Inputs, x: Any, batch_size: int | None, max_tokens_per_batch: int | None = None, **options: Any
     ) -> Any:
         """The outputs of all rows of `x`, of text as `inputs` joins them; options as for `blocks`."""
-        x, _ = from_table(inputs, x)
+        x = texts_of_table(inputs, x)
         if inputs.is_raw(x):
             blocks = list(self.blocks(inputs, x, batch_size, max_tokens_per_batch, **options))
             if blocks:

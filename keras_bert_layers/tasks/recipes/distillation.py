@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from keras_bert_layers._internal.types import Labels, Outputs, Rows, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.layers.self_attention import SelfAttention
 from keras_bert_layers.optimizers import adamw
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.tasks.classifier import BertClassifier
 from keras_bert_layers.tasks.cross_encoder import BertCrossEncoder
 from keras_bert_layers.tasks.feeding.columns import check_takes_text
@@ -30,6 +32,10 @@ _OWNER = "distill"
 # What both models return while the student trains, in this order, as far as it is compared; Keras tracks the losses of
 # a dictionary, and then takes it for another structure.
 _OUTPUTS, _MASK, _FIRST_FEATURE = range(3)
+
+# Options of tokenizers that ids do not depend on, and those that the ids of most texts depend on.
+_NOT_IN_IDS = ("vocabulary", "name", "dtype", "trainable", "trim_offsets")
+_IN_MOST_IDS = ("class", "lowercase", "strip_accents")
 
 Layers = Mapping[int, int]
 
@@ -101,7 +107,8 @@ def distill(
     Args:
         teacher: a trained `BertClassifier`, `BertCrossEncoder` or `BertSentenceEncoder`; it stays as it is.
         student: a task of the same class with a preprocessor, which is trained. Both read the ids that its preprocessor
-            makes, so the vocabularies must be equal.
+            makes, so the tokenizers must be equal, the casing too. Classes are compared by their names, in whatever
+            order, and by their position where one of the two has no names.
         x: texts, or a tuple of two lists for pairs, as in `fit`.
         y: their labels; None if there are none, and for a sentence encoder.
         hidden_states: which hidden state of the student learns which one of the teacher, such as `{1: 2, 2: 4}`; 0 is
@@ -123,7 +130,7 @@ def distill(
 
     Raises:
         TypeError: tasks of other or different classes.
-        ValueError: different vocabularies or outputs; layers that a model does not have; widths that differ.
+        ValueError: different tokenizers, classes or outputs; layers that a model does not have; widths that differ.
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -176,12 +183,25 @@ def _views(
         rule = "be None where the widths of the models differ"
         raise ValueError(checks.message(_OWNER, "hidden_states", rule, dict(hidden_states), cure))
     return [
-        _view(task.backbone, task.output, states or (), blocks or (), sizes[0].num_heads)
-        for task, states, blocks in (
-            (student, hidden_states and list(hidden_states), relations and list(relations)),
-            (teacher, hidden_states and list(hidden_states.values()), relations and list(relations.values())),
+        _view(task.backbone, outputs, states or (), blocks or (), sizes[0].num_heads)
+        for task, outputs, states, blocks in (
+            (student, student.output, hidden_states and list(hidden_states), relations and list(relations)),
+            (
+                teacher,
+                _in_order_of(teacher, student),
+                hidden_states and list(hidden_states.values()),
+                relations and list(relations.values()),
+            ),
         )
     ]
+
+
+def _in_order_of(teacher: Task, student: Task) -> Any:
+    """The teacher's outputs, the columns of its classes in the order of the student's."""
+    theirs, ours = (getattr(task, "class_names", None) for task in (teacher, student))
+    if theirs is None or ours is None or theirs == ours:
+        return teacher.output
+    return ops.take(teacher.output, [theirs.index(name) for name in ours], axis=-1)
 
 
 @contextlib.contextmanager
@@ -211,14 +231,41 @@ def _check_tasks(teacher: Task, student: Task) -> None:
     if teacher.output.shape != student.output.shape:
         received = checks.Shown(f"{teacher.output.shape} and {student.output.shape}")
         raise ValueError(checks.message(_OWNER, "student", "have outputs of the teacher's shape", received))
-    vocabularies = [
-        task.preprocessor.tokenizer.get_config()["vocabulary"] for task in (teacher, student) if task.preprocessor
-    ]
-    if vocabularies[0] != vocabularies[-1]:
-        cure = "Load both with the same tokenizer, or train the student on `teacher.predict(texts)`."
-        rule = "have the teacher's vocabulary"
-        received = checks.Shown(f"{student.preprocessor.tokenizer.vocabulary_size()} other tokens")
-        raise ValueError(checks.message(_OWNER, "student", rule, received, cure))
+    if isinstance(teacher, BertClassifier):
+        _check_classes(teacher, student)
+    if teacher.preprocessor is not None:
+        _check_tokenizers(teacher.preprocessor.tokenizer, student.preprocessor.tokenizer)
+
+
+def _check_classes(teacher: Any, student: Any) -> None:
+    if teacher.problem_type != student.problem_type:
+        received = checks.Shown(f"{teacher.problem_type} and {student.problem_type}")
+        raise ValueError(checks.message(_OWNER, "student", "have the teacher's problem_type", received))
+    names = [task.class_names for task in (teacher, student)]
+    if None not in names and set(names[0]) != set(names[1]):
+        cure = "Give the student the teacher's names, in any order."
+        received = checks.Shown(f"{names[0]} and {names[1]}")
+        raise ValueError(checks.message(_OWNER, "student", "have the teacher's class_names", received, cure))
+
+
+def _check_tokenizers(teacher: Tokenizer, student: Tokenizer) -> None:
+    """Refuses tokenizers that make other ids of most texts, and warns of those that do of some; ValueError."""
+    configs = [{"class": type(tokenizer).__name__, **tokenizer.get_config()} for tokenizer in (teacher, student)]
+    cure = "Load both with the same tokenizer, or train the student on `teacher.predict(texts)`."
+    if configs[0]["vocabulary"] != configs[1]["vocabulary"]:
+        received = checks.Shown(f"{student.vocabulary_size()} other tokens")
+        raise ValueError(checks.message(_OWNER, "student", "have the teacher's vocabulary", received, cure))
+    for config in configs:
+        if config.get("strip_accents", False) is None:  # then accents go with capitals
+            config["strip_accents"] = config["lowercase"]
+    keys = [key for key in configs[0] | configs[1] if key not in _NOT_IN_IDS]
+    differ = [key for key in keys if configs[0].get(key) != configs[1].get(key)]
+    shown = (", ".join(f"{key}={config.get(key)!r}" for key in differ) for config in configs)
+    text = checks.message(_OWNER, "student", "have the teacher's tokenizer", checks.Shown(" and ".join(shown)), cure)
+    if any(key in _IN_MOST_IDS for key in differ):
+        raise ValueError(text)
+    if differ:
+        warnings.warn(f"{text} The teacher reads other ids of some texts than it knows.", UserWarning, stacklevel=4)
 
 
 def _view(backbone: BertBackbone, outputs: Outputs, states: Any, blocks: Any, num_heads: int) -> keras.Model:

@@ -8,7 +8,7 @@ import numpy as np
 from keras_bert_layers._internal.types import Rows
 from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row
-from keras_bert_layers.tasks.feeding.streams import from_table
+from keras_bert_layers.tasks.feeding.streams import texts_of_table
 
 _AS_TEXT = np.frompyfunc(lambda text: text.decode("utf-8", "replace"), 1, 1)
 
@@ -27,7 +27,7 @@ def ask(task: TextTask, serve: Callable[..., Any], x: Rows, batch_size: int) -> 
     """
     check_takes_text(task)
     is_one = is_single_row(x)
-    x, _ = from_table(task.pipeline, x)
+    x = texts_of_table(task.pipeline, x)
     answers = as_text(task.predictor.ask(task.pipeline, serve, as_rows(x) if is_one else x, batch_size))
     return {name: values[0] for name, values in answers.items()} if is_one else answers
 

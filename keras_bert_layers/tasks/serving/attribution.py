@@ -28,7 +28,7 @@ from keras_bert_layers.layers import BertEmbedding
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row, num_rows, on_host
 from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
-from keras_bert_layers.tasks.feeding.streams import from_table
+from keras_bert_layers.tasks.feeding.streams import texts_of_table
 
 #: How many points the first quadrature has.
 FIRST_STEPS = 32
@@ -144,7 +144,7 @@ def attribute(
     tokenizer = task.preprocessor.tokenizer
     fill = tokenizer.pad_id if baseline == "pad" else tokenizer.mask_id
     is_one = is_single_row(texts)
-    columns = task.pipeline.columns(as_rows(texts) if is_one else from_table(task.pipeline, texts)[0])
+    columns = task.pipeline.columns(as_rows(texts) if is_one else texts_of_table(task.pipeline, texts))
     wanted = list(target) if isinstance(target, list | np.ndarray) else [target] * num_rows(columns)
     checks.length(owner, "target", wanted, num_rows(columns), rule="hold one for each text", unit="targets")
     made = list(_explained(task, rows_of(task, columns, wanted), fill, tolerance, max_steps)) if wanted else []

@@ -86,6 +86,11 @@ class ClassificationReport:
             numbers = "".join(f"{row[column]:11.3f}" for column in columns[:-1])
             lines.append(f"{name:{width}}{numbers}{row['support']:11.0f}")
         cut = f"{self.share_cut:.1%} of the texts were cut at {self.max_length} tokens"
+        rows = ((name, self.per_class[name]) for name in self.class_names)
+        missed = [name for name, row in rows if row["support"] and not row["recall"]]
+        if missed:
+            cure = "Accuracy may hide that. Add texts of them, train for longer, or weigh them with `class_weight`."
+            lines.append(f"no text of {missed} was recognized (recall 0). {cure}")
         return "\n".join([*lines, f"accuracy {self.accuracy:.3f} of {self.num_texts} texts; {cut}"])
 
 

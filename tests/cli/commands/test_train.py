@@ -209,6 +209,14 @@ def test_a_classifier_from_a_masked_language_model(encoder, keras_file, tmp_path
         make(keras_file, "token_classifier", *words)
 
 
+@pytest.mark.parametrize(("kind", "column"), [("one", [f"id{i}" for i in range(8)]), ("several", [["x"], ["y", "z"]])])
+def test_a_column_of_values_that_all_differ_is_refused(encoder, kind, column):
+    rows = TrainingRows((["a"] * len(column),), (column,)).split(0.25, seed=1)
+    match = r"--label must be a column of classes .* Received: \d values, each of them once: .*--labels number"
+    with pytest.raises(ValueError, match=match):
+        new_task(str(encoder), "classifier", rows, Namespace(labels=kind, max_length=None))
+
+
 def test_one_class_is_refused(encoder):
     with pytest.raises(ValueError, match=r"`train`: --label must be a column of at least two classes.*\['x'\]"):
         make(encoder, "classifier", ["x", "x"])

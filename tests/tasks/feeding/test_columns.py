@@ -1,5 +1,7 @@
 """Columns of raw text: recognizing, checking, splitting and stacking them."""
 
+from collections import UserList
+
 import keras
 import numpy as np
 import pandas
@@ -112,6 +114,24 @@ def test_texts_in_columns():
 def test_wrong_texts(x, options, error, message):
     with pytest.raises(error, match=f"`Owner`: .*{message}" if not message.startswith("`") else message):
         columns.as_columns("Owner", x, **options)
+
+
+@pytest.mark.parametrize("wrong", [None, float("nan"), 3, True], ids=str)
+@pytest.mark.parametrize("row", [0, 1])
+@pytest.mark.parametrize("kind", [list, tuple, UserList, lambda x: np.array(x, object), pandas.Series], ids=str)
+def test_what_is_no_text_is_named_wherever_it_is(kind, row, wrong):
+    texts = ["a", "b"]
+    texts[row] = wrong
+    match = rf"`Owner`: texts must be strings. Received: (nan|{wrong}) in row {5 + row}\."
+    for x in ([kind(texts)] if kind is not tuple else []) + [(["a", "b"], kind(texts))]:
+        with pytest.raises(TypeError, match=match):
+            columns.as_columns("Owner", x, first_row=5)
+
+
+def test_a_column_of_numbers_alone():
+    for x in ([float("nan")] * 2, np.full(2, np.nan), pandas.Series([np.nan] * 2)):
+        with pytest.raises(TypeError, match="an array of dtype float64, nan in row 5"):
+            columns.as_columns("Owner", x, first_row=5)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Generators, `keras.utils.PyDataset` and tables of the library `datasets`."""
 
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import pytest
@@ -178,6 +180,51 @@ def test_words_of_a_table(make):
     tagger = make(kbl.BertTokenClassifier, tag_names=["O", "B-x", "I-x"])
     table = Table(tokens=[["a", "good"], ["film"]], ner_tags=[[0, 1], [0]])
     assert from_table(tagger.pipeline, table) == ([["a", "good"], ["film"]], [[0, 1], [0]])
+
+
+def named(names, values, *, lists=False, **columns):
+    """A table whose labels are ids of its own names, as a `ClassLabel` has them, or a `Sequence` of one."""
+    label = "ner_tags" if lists else "label"
+    table, feature = Table(**columns, **{label: values}), SimpleNamespace(names=names)
+    table.features = {label: SimpleNamespace(feature=feature) if lists else feature}
+    return table
+
+
+@pytest.mark.parametrize("ids", [[0, 1, 0, 1, 0], np.array([0, 1, 0, 1, 0]), tf.constant([0, 1, 0, 1, 0])])
+def test_ids_of_a_table_mean_its_own_names(classifier, ids):
+    assert from_table(classifier.pipeline, named(["good", "bad"], ids, text=TEXTS)) == (TEXTS, NAMES)
+
+
+def test_a_table_with_names_is_evaluated_and_validated_by_them(classifier):
+    table = named(["good", "bad", "unused"], [0, 1, 0, 1, 0], text=TEXTS)
+    expected = classifier.evaluate(TEXTS, NAMES, verbose=0)
+    assert classifier.evaluate(table, verbose=0) == pytest.approx(expected, rel=ROUNDING)
+    found, labels = (next(iter(classifier.pipeline.batches.validation(x, 5)))[1] for x in (table, (TEXTS, NAMES)))
+    np.testing.assert_array_equal(found, labels)
+
+
+def test_lists_of_ids_of_a_table_mean_its_own_names(make):
+    names = ["B-x", "I-x", "O"]
+    tagger = make(kbl.BertTokenClassifier, tag_names=["O", "B-x", "I-x"])
+    table = named(names, [[2, 0], [-100]], lists=True, tokens=[["a", "good"], ["film"]])
+    assert from_table(tagger.pipeline, table)[1] == [["O", "B-x"], [-100]]
+    several = make(kbl.BertClassifier, class_names=["a", "b"], problem_type="multi_label_classification")
+    table = named(["b", "a"], [[0], [], [0, 1]], lists=True, text=TEXTS[:3])
+    assert from_table(several.pipeline, table)[1] == [["b"], [], ["b", "a"]]
+
+
+def test_ids_without_names_on_one_side_stay(make, classifier):
+    ids, unnamed = [0, 1, 0, 1, 0], make(kbl.BertClassifier, num_classes=2)
+    assert from_table(unnamed.pipeline, named(["good", "bad"], ids, text=TEXTS))[1] == ids
+    assert from_table(classifier.pipeline, named(["0", "1"], ids, text=TEXTS))[1] == ids
+    assert from_table(classifier.pipeline, named(["good", "bad"], [-1] * 5, text=TEXTS))[1] == [-1] * 5
+
+
+def test_names_of_a_table_that_the_task_lacks(classifier):
+    table = named(["fine", "bad"], [1, 0, 1, 0, 1], text=TEXTS)
+    with pytest.raises(ValueError, match=r"labels of the task, \['bad', 'good'\].*x='fine' of \['fine', 'bad'\]"):
+        classifier.fit(table)
+    assert classifier.predict(table, verbose=0).shape == (5, 2)  # labels are not read
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """`distill` beside losses in NumPy, and a student that learns what its teacher answers."""
 
+import warnings
+
 import keras
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from scipy.special import log_softmax, softmax
 
 from keras_bert_layers import BertClassifier, BertCrossEncoder, BertPreprocessor, BertSentenceEncoder, BertTokenizer
 from keras_bert_layers.tasks import distill, reduce_layers
+from keras_bert_layers.tasks.recipes.distillation import _check_tasks
 
 TEXTS = ["a man", "the dog sang", "good night", "a good dog", "the man sang", "night", "dog", "man"]
 LABELS = ["x", "y", "x", "y", "x", "y", "x", "y"]
@@ -20,7 +23,8 @@ def make(new_backbone, preprocessor):
     def make(cls=BertClassifier, **options):
         sizes = {"num_layers": options.pop("num_layers", 1), "hidden_dim": options.pop("hidden_dim", 15)}
         backbone = new_backbone(seed=options.pop("seed", 11), **sizes)
-        options |= {"class_names": ["x", "y"]} if cls is BertClassifier and "problem_type" not in options else {}
+        if cls is BertClassifier and "problem_type" not in options:
+            options = {"class_names": ["x", "y"]} | options
         return cls(backbone, preprocessor=preprocessor, **options)
 
     return make
@@ -136,10 +140,62 @@ def test_several_labels(make):
     assert found["loss"] == pytest.approx(float(tf.reduce_mean(expected)), abs=FLOAT32)
 
 
+@pytest.mark.usefixtures("traces_nothing")
+@pytest.mark.parametrize("problem_type", ["single_label_classification", "multi_label_classification"])
+def test_classes_are_compared_by_name(make, problem_type):
+    """A student with the teacher's own answers in another order has nothing to learn."""
+    teacher = make(class_names=["x", "y", "z"], problem_type=problem_type)
+    student = make(class_names=["z", "x", "y"], problem_type=problem_type)
+    for weight, value in zip(student.weights, teacher.get_weights(), strict=True):
+        weight.assign(value[..., [2, 0, 1]] if "classification_head" in weight.path else value)
+    same = first_loss(teacher, teacher_copy(make, teacher, problem_type), TEXTS)["distillation_loss"]
+    assert first_loss(teacher, student, TEXTS)["distillation_loss"] == pytest.approx(same, abs=FLOAT32)
+
+
+def teacher_copy(make, teacher, problem_type):
+    """A task equal to the teacher."""
+    copy = make(class_names=teacher.class_names, problem_type=problem_type)
+    copy.set_weights(teacher.get_weights())
+    return copy
+
+
+@pytest.mark.usefixtures("traces_nothing")
+def test_classes_without_names_are_compared_by_position(make):
+    teacher = make(problem_type="single_label_classification", num_classes=2)
+    expected = first_loss(teacher, make(class_names=["x", "y"], seed=3), TEXTS)
+    assert first_loss(teacher, make(class_names=["y", "x"], seed=3), TEXTS) == pytest.approx(expected, abs=FLOAT32)
+
+
 class TestErrors:
     def test_classes(self, make):
         with pytest.raises(TypeError, match="must be two classifiers, two cross-encoders or two sentence encoders"):
             distill(make(), make(BertSentenceEncoder), TEXTS)
+
+    def test_names_of_classes(self, make):
+        with pytest.raises(ValueError, match=r"teacher's class_names.*student=\['x', 'y'\] and \['x', 'other'\]"):
+            distill(make(), make(class_names=["x", "other"]), TEXTS)
+
+    @pytest.mark.parametrize("is_swapped", [False, True])
+    def test_several_labels_beside_one(self, make, is_swapped):
+        tasks = [make(), make(class_names=["x", "y"], problem_type="multi_label_classification")]
+        with pytest.raises(ValueError, match="`student` must have the teacher's problem_type"):
+            distill(*(reversed(tasks) if is_swapped else tasks), TEXTS)
+
+    def test_tokenizers(self, make, new_backbone, preprocessor):
+        config = preprocessor.tokenizer.get_config()
+
+        def student(**options):
+            tokenizer = BertTokenizer(**{**config, **options})
+            other = BertPreprocessor(tokenizer, max_length=13)
+            return BertClassifier(new_backbone(), class_names=["x", "y"], preprocessor=other)
+
+        with pytest.raises(ValueError, match=r"teacher's tokenizer. Received: student=lowercase=\w+.* and lowercase="):
+            distill(make(), student(lowercase=not config["lowercase"]), TEXTS)
+        reading = student(split_chinese=not config["split_chinese"]), student(strip_accents=config["lowercase"])
+        with pytest.warns(UserWarning, match="split_chinese=True and split_chinese=False"):
+            _check_tasks(make(), reading[0])
+        with warnings.catch_warnings(action="error"):
+            _check_tasks(make(), reading[1])  # what None means, written out
 
     def test_vocabulary(self, make, new_backbone):
         other = BertPreprocessor(BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"]), max_length=13)

@@ -48,6 +48,18 @@ def test_numbers(report, probabilities):
     assert "were cut at 9 tokens" in str(report)
 
 
+def test_a_class_without_a_right_answer_is_named(new_backbone, preprocessor):
+    classifier = kbl.BertClassifier(new_backbone(), class_names=NAMES, preprocessor=preprocessor)
+    classifier.get_layer("classification_head").dense.bias.assign([-99.0, 99.0, -99.0])
+    found = classifier.report(TEXTS[:4], ["good", "good", "good", "bad"], num_errors=0)  # 3:1, and no text of "so"
+    assert found.accuracy == 0.75
+    assert [line for line in str(found).splitlines() if "recall 0" in line] == [
+        "no text of ['bad'] was recognized (recall 0). Accuracy may hide that. Add texts of them, train for longer, or "
+        "weigh them with `class_weight`."
+    ]
+    assert "recall 0" not in str(classifier.report(TEXTS[:4], ["good"] * 4, num_errors=0))
+
+
 def test_errors(report, classifier, preprocessor, probabilities):
     true = np.array([NAMES.index(label) for label in LABELS])
     wrong = [row for row in np.argsort(probabilities[range(5), true]) if probabilities[row].argmax() != true[row]]
