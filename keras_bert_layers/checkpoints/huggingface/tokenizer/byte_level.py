@@ -18,6 +18,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import (
 from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
     GENERIC,
     ROLES,
+    added_tokens,
     check_ids,
     content_of,
     listed_tokens,
@@ -71,7 +72,7 @@ def byte_level_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any
         ids, merges = json_file.read_json_object(folder / VOCABULARY), _read_merges(folder / MERGES)
     vocabulary = _in_order(json_path if values else folder / VOCABULARY, ids)
     stated = stated_entries(folder, config)
-    added = listed_tokens(json_path, values.get("added_tokens") or [])
+    added = added_tokens(folder, config, listed_tokens(json_path, values.get("added_tokens") or []))
     tokens = special_tokens(folder, config, added, kind, stated)
     known = set(vocabulary)
     vocabulary += [token for token in tokens if token not in known]
