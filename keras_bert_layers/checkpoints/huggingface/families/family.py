@@ -183,7 +183,9 @@ class Family:
             BERT's `classifier_dropout`.
         counts_padding: whether positions begin after the id of padding, as in RoBERTa.
         token_ids: a key of the config for the id of a token -> the token's role.
-        tokenizer_class: the class of transformers that reads the tokenizer's files.
+        tokenizer_class: the class of transformers that reads the WordPiece files that are written.
+        default_tokenizers: `model_type` -> the class that `AutoTokenizer` of transformers 5 takes where no file names
+            one.
         parts: how `config.json` states the parts that are not BERT's.
     """
 
@@ -205,6 +207,7 @@ class Family:
     counts_padding: bool = False
     token_ids: Mapping[str, str] = _empty()
     tokenizer_class: str = "BertTokenizer"
+    default_tokenizers: Mapping[str, str] = _empty()
     parts: PartsForm = dataclasses.field(default_factory=PartsForm)
 
     def bert_class(self, name: str) -> str:
@@ -333,4 +336,4 @@ def stated_names(values: Mapping[str, Any]) -> list[str]:
     return [names] if isinstance(names, str) else [str(name) for name in names]
 
 
-BERT = Family()
+BERT = Family(default_tokenizers={"bert": "BertTokenizer"})

@@ -155,5 +155,6 @@ MODERNBERT = Family(
         **dict.fromkeys(("eos_token_id", "sep_token_id"), "separator"),
     },
     tokenizer_class="TokenizersBackend",
+    default_tokenizers={"modernbert": "TokenizersBackend"},
     parts=_ModernParts(),
 )

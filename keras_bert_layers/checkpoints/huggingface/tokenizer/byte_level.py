@@ -22,6 +22,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
     check_ids,
     content_of,
     listed_tokens,
+    named_class,
     special_tokens,
     stated_entries,
 )
@@ -41,12 +42,13 @@ _MODEL: dict[str, tuple[Any, ...]] = {
 }
 
 
-def byte_level_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+def byte_level_options(folder: Path, config: Mapping[str, Any], default_class: str | None = None) -> dict[str, Any]:
     """The arguments of a `BytePairTokenizer` that the tokenizer files of a directory describe.
 
     Args:
         folder: the directory with the tokenizer files.
         config: the content of `tokenizer_config.json`; empty if there is none.
+        default_class: the class of tokenizer of the model type, where no file names one.
 
     Returns:
         `vocabulary`, `merges`, how spaces are treated, the special tokens and their roles.
@@ -55,8 +57,9 @@ def byte_level_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any
         CheckpointError: a file is damaged, or describes a tokenizer that `BytePairTokenizer` is not.
     """
     path, json_path = folder / "tokenizer_config.json", folder / "tokenizer.json"
-    kind = config.get("tokenizer_class") or ROBERTA[0]
-    check_one_of(path, "tokenizer_class", kind, (*ROBERTA, *GENERIC))
+    kinds = (*ROBERTA, *GENERIC)
+    named_by, kind = named_class(folder, config, default_class if default_class in kinds else ROBERTA[0])
+    check_one_of(named_by, "tokenizer_class", kind, kinds)
     if text_settings(folder)[1]:
         raise CheckpointError(f"{folder}: `do_lower_case` of sentence-transformers must be false for byte-level BPE.")
     values = optional_json(json_path)

@@ -28,6 +28,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
     check_ids,
     content_of,
     listed_tokens,
+    named_class,
     special_tokens,
     stated_entries,
 )
@@ -36,8 +37,6 @@ from keras_bert_layers.preprocessing.tokens.markers import MARKER, MAX_PIECES
 
 MODEL_FILES = ("sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "sentencepiece.model")
 XLM_ROBERTA = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")
-# The class by the model, where no file names one.
-_BY_MODEL = {"camembert": CAMEMBERT[0], "xlm-roberta": XLM_ROBERTA[0]}
 
 _PRE_TOKENIZERS = ["WhitespaceSplit", "Metaspace"]
 # google/sentencepiece, `sentencepiece_model.proto`: the numbers of the fields and the types of pieces.
@@ -48,13 +47,13 @@ _CONTROL, _USER_DEFINED = 3, 4
 _LEAST_PIECES = 4
 
 
-def sentence_piece_options(folder: Path, config: Mapping[str, Any], model_type: Any) -> dict[str, Any]:
+def sentence_piece_options(folder: Path, config: Mapping[str, Any], default_class: str | None) -> dict[str, Any]:
     """The arguments of a `SentencePieceTokenizer` that the tokenizer files of a directory describe.
 
     Args:
         folder: the directory with the tokenizer files.
         config: the content of `tokenizer_config.json`; empty if there is none.
-        model_type: `model_type` of `config.json`, or None.
+        default_class: the class of tokenizer of the model type, where no file names one.
 
     Returns:
         `vocabulary`, `scores`, `character_map`, the special tokens and their roles.
@@ -63,8 +62,9 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], model_type: 
         CheckpointError: a file is damaged, or describes a tokenizer that `SentencePieceTokenizer` is not.
     """
     path = folder / "tokenizer_config.json"
-    kind = config.get("tokenizer_class") or _BY_MODEL.get(model_type, XLM_ROBERTA[0])
-    check_one_of(path, "tokenizer_class", kind, (*XLM_ROBERTA, *CAMEMBERT, *GENERIC))
+    kinds = (*XLM_ROBERTA, *CAMEMBERT, *GENERIC)
+    named_by, kind = named_class(folder, config, default_class if default_class in kinds else XLM_ROBERTA[0])
+    check_one_of(named_by, "tokenizer_class", kind, kinds)
     if text_settings(folder)[1]:
         raise CheckpointError(f"{folder}: `do_lower_case` of sentence-transformers must be false for SentencePiece.")
     stated = stated_entries(folder, config)

@@ -83,11 +83,10 @@ def special_tokens(
     folder: Path, config: Mapping[str, Any], added: Mapping[str, Any], kind: object, stated: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """The tokens that transformers finds in raw text, with their flags, in the order in which it numbers new ones."""
-    tokens = listed_tokens(folder / CONFIG, config.get("added_tokens_decoder") or {})
-    if kind in GENERIC:
-        tokens |= added
-    elif "added_tokens_decoder" not in config:
-        tokens = dict(added)
+    tokens = dict(added) if kind in GENERIC or "added_tokens_decoder" not in config else {}
+    decoder = config.get("added_tokens_decoder") or {}
+    decoder = {index: token for index, token in decoder.items() if content_of(token) not in tokens}
+    tokens |= listed_tokens(folder / CONFIG, decoder)
     tokens = {content: tokens[content] for content in sorted(tokens, key=lambda content: _id(tokens[content]))}
     is_json = (folder / "tokenizer.json").is_file()
     defaults = {} if kind in GENERIC else DEFAULTS
@@ -109,10 +108,25 @@ def stated_entries(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """The entries of `tokenizer_config.json`, and those of `special_tokens_map.json` that it does not have."""
     tokens_map = optional_json(folder / TOKENS_MAP)
     if "added_tokens_decoder" not in config:  # with it, transformers does not read the map
-        for role in config.keys() & tokens_map.keys() & dict(ROLES.values()).keys():
+        for role in config.keys() & tokens_map.keys() & DEFAULTS.keys():
             content = content_of(config[role])
             check_one_of(folder / TOKENS_MAP, role, content_of(tokens_map[role]), (content,))
     return {**tokens_map, **config}
+
+
+def named_class(folder: Path, config: Mapping[str, Any], default: str | None) -> tuple[Path, Any]:
+    """The file that names the class of tokenizer, and the class, as `AutoTokenizer` of transformers 5 finds it.
+
+    Args:
+        folder: the directory.
+        config: the content of `tokenizer_config.json`.
+        default: the class of the model type, which counts where no file names one. A generic one counts in any case:
+            transformers knows that files of its models name wrong classes.
+    """
+    if config.get("tokenizer_class") and default not in GENERIC:
+        return folder / CONFIG, config["tokenizer_class"]
+    stated = None if default in GENERIC else optional_json(folder / "config.json").get("tokenizer_class")
+    return folder / "config.json", stated or default
 
 
 def content_of(token: Any) -> Any:

@@ -6,11 +6,13 @@ import shutil
 
 import pytest
 
-from keras_bert_layers import load_tokenizer
+from keras_bert_layers import BertPreprocessor, BertTokenizer, load_tokenizer
 from keras_bert_layers.checkpoints import CheckpointError
+from keras_bert_layers.checkpoints.huggingface.families.table import FAMILIES, default_tokenizer
 from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import (
     write_byte_pair_tokenizer,
     write_sentence_piece_tokenizer,
+    write_word_piece_tokenizer,
 )
 from keras_bert_layers.preprocessing import BytePairTokenizer, SentencePieceTokenizer
 
@@ -166,3 +168,46 @@ def test_new_tokens_of_roles(family, has_json, directories, tmp_path, transforme
     assert [ours.token_to_id(token) for token in roles.values()] == theirs.convert_tokens_to_ids(list(roles.values()))
     assert [ours.start_id, ours.separator_id] == [theirs("a")["input_ids"][0], theirs("a")["input_ids"][-1]]
     assert [ours.pad_id, ours.mask_id] == [theirs.pad_token_id, theirs.mask_token_id]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("family", "where"),
+    [
+        *((family, None) for family in KINDS),
+        *((family, f"{name}.json") for family in ("roberta", "modernbert") for name in ("tokenizer_config", "config")),
+    ],
+)
+def test_the_class_by_the_model_type(family, where, directories, tmp_path, transformers):
+    """No file names a class, or one names RoBERTa's, which does not count for ModernBERT; ids of texts and pairs."""
+    shutil.copytree(directories[family], tmp_path, dirs_exist_ok=True)
+    for name in ("tokenizer_config.json", "config.json"):
+        values = json.loads((tmp_path / name).read_text("utf-8"))
+        values.pop("tokenizer_class", None)
+        write_json(tmp_path / name, {**values, **({"tokenizer_class": "RobertaTokenizer"} if name == where else {})})
+    texts = [*TEXTS, "e\u0301 <mask>e\u0301"]
+    theirs, ours = transformers.AutoTokenizer.from_pretrained(tmp_path), load_tokenizer(tmp_path)
+    assert ours.tokenize(texts).to_list() == theirs(texts, add_special_tokens=False)["input_ids"]
+    inputs = BertPreprocessor(ours, 128)((texts, texts[::-1]))
+    assert inputs["token_ids"].numpy().tolist() == theirs(texts, texts[::-1], padding=True)["input_ids"]
+
+
+@pytest.mark.peers
+def test_word_pieces_of_modernbert(tmp_path, transformers):
+    """All of `tokenizer.json` counts, where BERT's own class would lower-case."""
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "Cat", "cat"]
+    tokenizer = BertTokenizer(tokens, lowercase=False, reference="huggingface")
+    write_word_piece_tokenizer(tmp_path, tokenizer, max_length=9)
+    for stated in ({}, {"tokenizer_class": "BertTokenizer"}):
+        write_json(tmp_path / "tokenizer_config.json", stated)
+        write_json(tmp_path / "config.json", {"model_type": "modernbert", "vocab_size": 7})
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+        assert theirs("Cat cat", add_special_tokens=False)["input_ids"] == [5, 6]
+        assert load_tokenizer(tmp_path).tokenize("Cat cat").numpy().tolist() == [5, 6]
+
+
+@pytest.mark.peers
+def test_every_model_type_has_its_class_of_transformers(transformers):
+    names = transformers.models.auto.tokenization_auto.TOKENIZER_MAPPING_NAMES
+    types = [kind for family in FAMILIES for kind in family.model_types]
+    assert {kind: default_tokenizer({"model_type": kind}) for kind in types} == {kind: names[kind] for kind in types}
