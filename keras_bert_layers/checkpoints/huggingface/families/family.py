@@ -241,7 +241,8 @@ class Family:
         keys.check_only(owner, values, self.only)
         if not stated or any("ForMultipleChoice" in name for name in stated):
             keys.check_only(owner, values, self.choice_only)
-        required = (key for key, name in self.keys.items() if not name.endswith("_prob") and name not in values)
+        read = values.keys() - self.unread
+        required = (key for key, name in self.keys.items() if not name.endswith("_prob") and name not in read)
         keys.check_present(owner, values, list(required))
         skipped = {*self.unread, *self.only, *self.choice_only, *self.constants, *self._dropout_keys}
         result = {self.keys.get(key, key): value for key, value in values.items() if key not in skipped}
