@@ -19,7 +19,7 @@ from keras_bert_layers.checkpoints.files.tensor_views import joined_tensors
 from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, merged_adapter, missing_base
 from keras_bert_layers.checkpoints.huggingface.config_keys import ignored_keys, read_fields
 from keras_bert_layers.checkpoints.huggingface.families.family import BERT, SEQUENCE_CLASS, UNREAD, Family, stated_names
-from keras_bert_layers.checkpoints.huggingface.families.table import stated_family
+from keras_bert_layers.checkpoints.huggingface.families.table import default_tokenizer, stated_family
 from keras_bert_layers.checkpoints.huggingface.heads import HuggingFaceHeads
 from keras_bert_layers.checkpoints.huggingface.quantization import without_quantization
 from keras_bert_layers.checkpoints.huggingface.tokenizer.reader import (
@@ -249,7 +249,7 @@ class HuggingFaceDirectory(Checkpoint):
     def tokenizer_options(self) -> dict[str, Any]:
         """The arguments by the files, with `reference="huggingface"`; the config is not needed either."""
         values = self.config_values if (self.folder / "config.json").is_file() else {}
-        return tokenizer_options(self.folder, self._tokenizer_config, values)
+        return tokenizer_options(self.folder, self._tokenizer_config, values, default_tokenizer(values))
 
     def max_length(self) -> int:
         """The maximum length by the files, or the number of positions; see `stated_max_length`."""

@@ -8,6 +8,7 @@ character, then the pieces of words.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
 from collections.abc import Iterable
@@ -103,9 +104,17 @@ class TokenizerGraph:
 
     def __init__(self, tokenizer: Any):
         self.tokenizer = tokenizer
-        self._rules, self._marks = tokenizer.rules(), _marks(tokenizer)
-        marked = {mark: tokenizer.token_to_id(token) for token, mark in self._marks.items()}
+        self._rules, marks = tokenizer.rules(), _marks(tokenizer)
+        normalized = [token.content for token in tokenizer.written_tokens() if token.normalized]
+        self._marks = {token: mark for token, mark in marks.items() if token not in normalized}
+        # What a normalized token has become in a text of which each character is normalized, and what stands for it.
+        forms = {token: "".join(self._rules.printable.get(each, "") for each in token) for token in normalized}
+        self._normalized = {form: marks[token] for token, form in forms.items()}
+        _check_apart(list(self._normalized), normalized)
+        marked = {mark: tokenizer.token_to_id(token) for token, mark in marks.items()}
         self._pieces = {**self._rules.pieces, **marked}
+        lengths = {mark: len(form.replace(" ", "")) for form, mark in self._normalized.items()}
+        self._lengths = {**dict.fromkeys(self._marks.values(), 1), **lengths}
 
     def tokens(self, texts: Tensor, *, with_offsets: bool = False) -> Tokens:
         """The tokens of strings `[B]`."""
@@ -120,6 +129,7 @@ class TokenizerGraph:
             found = split_characters(ended, by_length) if characters is None else characters
             mapped = _mapped(found.texts, table)
             rewrites = [(f"[{_BLANKS}]", " "), (f"[{_DROPPED}{rules.dropped}]", ""), *rules.rewrites]
+            rewrites += [(_escaped(form), f" {mark} ") for form, mark in self._normalized.items()]
             text = _joined(mapped, found.splits)
             for pattern, rewrite in rewrites:
                 text = _replaced(text, pattern, rewrite)
@@ -132,10 +142,7 @@ class TokenizerGraph:
             text = _replaced(found, f"([{_escaped(apart)}])|{_DROPPED}", r" \1 ")
             return [text] if characters is None else [text, _lengths(characters.texts, "")]
 
-        printable = _escaped(
-            character for character in rules.printable if character not in {token[0] for token in marks}
-        )
-        pattern = f"[{printable}]*{_DROPPED}"
+        pattern = f"[{self._printable()}]*{_DROPPED}"
         is_printable = ended.graph.add("RegexFullMatch", ended, pattern=pattern, kind=BOOL)
         text, *lengths = texts.graph.choose(_holds_for_all(is_printable).cast(BOOL), printable_text, any_text)
         words, splits = _words(text, _zero_if_sound(text))
@@ -149,10 +156,17 @@ class TokenizerGraph:
         is_unknown = place < 0
         graph = texts.graph
         ids = graph.constant([*self._pieces.values(), unknown]).take(place)
-        sizes = [1 if piece in marks.values() else len(piece.removeprefix(SUFFIX) or piece) for piece in self._pieces]
+        sizes = [self._lengths.get(piece, len(piece.removeprefix(SUFFIX) or piece)) for piece in self._pieces]
         of_words = graph.text("StringLength", words, kind=INT64).take(rows_of_splits(token_splits, place))
         size = is_unknown.where(of_words, graph.constant([*sizes, 0]).take(place))
         return Tokens(ids, token_splits.take(splits), characters, *_sources(size, lengths[0]))
+
+    def _printable(self) -> str:
+        """The printable characters with which no added token begins, for a character class."""
+        begins = {token[0] for token in self._marks}
+        first = [form.strip()[0] for form in self._normalized]
+        found = self._rules.printable.items()
+        return _escaped(each for each, form in found if each not in begins and form.strip() not in first)
 
     def _split(self, words: Tensor) -> tuple[Tensor, Tensor]:
         """The pieces of words, strings, and where those of each word begin.
@@ -234,16 +248,37 @@ def sums(values: Tensor) -> Tensor:
 
 
 def _marks(tokenizer: Any) -> dict[str, str]:
-    """The tokens that are found in the text as it is written, and what stands for each."""
+    """The tokens that are found in a text, as it is written or normalized, and what stands for each."""
     tokens = tokenizer.written_tokens()
-    others = [t.content for t in tokens if t.single_word or t.lstrip or t.rstrip or t.normalized]
+    others = [t.content for t in tokens if t.single_word or t.lstrip or t.rstrip or (t.normalized and not _is_plain(t))]
     if others:
-        rule = "hold no token that is `normalized`, a `single_word` or takes whitespace, in an ONNX file"
+        rule = (
+            "hold no token that is a `single_word` or takes whitespace, nor a `normalized` one that is not of visible"
+        )
+        rule = f"{rule} characters of ASCII, in an ONNX file"
         raise ValueError(checks.message("export", "added_tokens", rule, others[:5], "Export a SavedModel."))
     if len(tokens) > len(_MARKS):
         rule = f"hold at most {len(_MARKS)} tokens in an ONNX file"
         raise ValueError(checks.message("export", "added_tokens", rule, len(tokens), "Export a SavedModel."))
     return {token.content: mark for token, mark in zip(tokens, _MARKS, strict=False)}
+
+
+def _is_plain(token: Any) -> bool:
+    """Whether normalization treats each character of a token by itself, and leaves one of each."""
+    return all("!" <= character <= "~" for character in token.content)
+
+
+def _check_apart(forms: list[str], contents: list[str]) -> None:
+    """ValueError if a text can hold two normalized tokens that share characters: one after the other is looked for."""
+
+    def share(one: str, other: str) -> bool:
+        return other in one or any(one.endswith(other[:size]) for size in range(1, len(other)))
+
+    found = [form.strip() for form in forms]
+    is_clear = not any(share(one, other) for one, other in itertools.permutations(found, 2))
+    if not is_clear or len(forms) < len(contents):
+        rule = "hold no `normalized` tokens that overlap, in an ONNX file"
+        raise ValueError(checks.message("export", "added_tokens", rule, contents[:5], "Export a SavedModel."))
 
 
 def _replaced(texts: Tensor, pattern: str, rewrite: str) -> Tensor:

@@ -160,11 +160,15 @@ def _regression(vectors: np.ndarray, y: np.ndarray, link: Callable[[np.ndarray],
 
     Minimizes the sum of the cross entropies and half of the kernel's squares, as scikit-learn with its defaults, by
     accelerated gradient descent (Nesterov 2004, Introductory Lectures on Convex Optimization, section 2.2).
+
+    Of two classes that exclude each other, scikit-learn has one vector of weights, which is the difference of the two
+    here. These are its halves, with half of its squares in sum. So they count twice.
     """
     inputs = np.hstack([vectors, np.ones((len(vectors), 1))])
-    decay = np.r_[np.ones(vectors.shape[1]), 0.0][:, None]  # the bias has none
-    smoothness = 1 + np.linalg.norm(inputs, 2) ** 2 / 2  # of the softmax; at least that of the sigmoid
-    momentum = (np.sqrt(smoothness) - 1) / (np.sqrt(smoothness) + 1)
+    strength = 2.0 if link is softmax and y.shape[1] == 2 else 1.0
+    decay = np.r_[np.full(vectors.shape[1], strength), 0.0][:, None]  # the bias has none
+    smoothness = strength + np.linalg.norm(inputs, 2) ** 2 / 2  # of the softmax; at least that of the sigmoid
+    momentum = (np.sqrt(smoothness) - np.sqrt(strength)) / (np.sqrt(smoothness) + np.sqrt(strength))
     weights = before = np.zeros((inputs.shape[1], y.shape[1]))
     for _ in range(_MAX_STEPS):
         ahead = weights + momentum * (weights - before)

@@ -1,5 +1,6 @@
 """Every task as an ONNX file: the answers of its SavedModel's signatures, for texts together and one by one."""
 
+import json
 import random
 
 import keras
@@ -121,6 +122,30 @@ def test_two_separators_between_texts(case, new_backbone, vocabulary, compare):
     task = made(case, backbone, kbl.BertPreprocessor(tokenizer, MAX_LENGTH))
     others = ["night"] * len(TEXTS) if case == "masks" else OTHERS
     compare(task, [columns(task, TEXTS, others, QUESTIONS)])
+
+
+@pytest.mark.usefixtures("traces_nothing")
+def test_a_directory_of_mpnet_as_it_is_published(new_backbone, compare, tmp_path):
+    """all-mpnet-base-v2: `<unk>` is an added token that is looked for in the normalized text, beside `[UNK]`."""
+    words = ["a", "good", "film", "night", "bad", "un", "##happy", "unk", "<", ">"]
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *words, "[UNK]", "<mask>"]
+    config = new_backbone(hidden_dim=12, num_segments=0, position_offset=2, vocabulary_size=len(tokens)).config
+    bias = kbl.layers.RelativePositionBias(keeps_position_embedding=True)
+    roles = {"start": "<s>", "pad": "<pad>", "separator": "</s>", "unknown": "[UNK]", "mask": "<mask>"}
+    options = {"reference": "huggingface", "num_pair_separators": 2, "special_tokens": roles}
+    preprocessor = kbl.BertPreprocessor(kbl.BertTokenizer(tokens, **options), MAX_LENGTH)
+    backbone = kbl.BertBackbone(config, parts=kbl.layers.EncoderParts(positions=bias))
+    task = kbl.BertSentenceEncoder(backbone, preprocessor=preprocessor)
+    kbl.checkpoints.save_huggingface(task, tmp_path / "mpnet")
+    path = tmp_path / "mpnet" / "tokenizer.json"
+    values = json.loads(path.read_text("utf-8"))
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": True}
+    values["added_tokens"].insert(3, {"id": 3, "content": "<unk>", **flags})
+    path.write_text(json.dumps(values), "utf-8")
+    loaded = kbl.load_task(tmp_path / "mpnet")
+    texts = ["a <unk> film", "a<UNK>bad<Unk>", "< unk> night [UNK]<mask>", "good films"]
+    assert loaded.preprocessor.tokenizer.tokenize("a<UNK>").numpy().tolist() == [4, 3]
+    compare(loaded, [columns(loaded, texts, texts, texts)])
 
 
 @pytest.mark.parametrize("side", ["left", "only_first", "only_second"])

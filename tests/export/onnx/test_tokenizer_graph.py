@@ -117,3 +117,69 @@ def test_special_tokens_of_a_user(ask):
 def test_the_unknown_token_as_text(tokenizer, ask):
     pytest.importorskip("onnx")
     assert differences(tokenizer, ["a[UNK]b zz", "[UNK]", "zz[UNK]zz ab"], ask) == []
+
+
+NORMALIZED = ["<unk>", "New", "a-b"]
+# Characters that become a part of `<unk>`, are dropped from it, or break it.
+BESIDE = [
+    "K",
+    "k",
+    "\u212a",
+    "\u226e",
+    "\u226f",
+    "\u0338",
+    "\u0308",
+    "\u200b",
+    "\x01",
+    "\xad",
+    "\t",
+    "\xa0",
+    "中",
+    "é",
+    "Σ",
+]
+FOUND = [
+    *("a<unk>b", "<UNK>", "<Unk> x <unk><unk>", "< unk>", "<unk >", "<\nunk>", "[UNK]<unk>[SEP]", "<un", "<unk[SEP]k>"),
+    *("new newab abNEW NeW", "n ew", "a-b", "xa-bcd A-B a - b", "a-<unk>-b", "abcda-b", "<unk>" + "a" * 101, ""),
+]
+
+
+@pytest.mark.usefixtures("traces_nothing")
+@pytest.mark.parametrize("name", [name for name in TOKENIZERS if name.startswith("huggingface")])
+def test_normalized_tokens(name, ask):
+    """They are found in what normalization makes of a text, as `<unk>` of every released MPNet."""
+    pytest.importorskip("onnx")
+    added = [kbl.preprocessing.AddedToken(content, normalized=True, special=True) for content in NORMALIZED]
+    tokenizer = kbl.BertTokenizer([*VOCABULARY, *NORMALIZED, "unk", "n"], added_tokens=added, **TOKENIZERS[name])
+    beside = [
+        text for each in BESIDE for text in (f"<un{each}>", f"{each}unk>", f"<u{each}nk>", f"<unk{each}", f"n{each}ew")
+    ]
+    texts = [*FOUND, *beside]
+    ids = {token: tokenizer.token_to_id(token) for token in NORMALIZED}
+    assert ids["<unk>"] in tokenizer.tokenize("a<unk>b").numpy()
+    assert (ids["<unk>"] in tokenizer.tokenize("<UNK>").numpy()) == TOKENIZERS[name].get("lowercase", True)
+    assert differences(tokenizer, [*texts, *UNUSUAL], ask, max_length=256) == []
+    assert wrong_places(tokenizer, [*texts, *UNUSUAL], ask) == []
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        (
+            [{"content": "né", "normalized": True}],
+            "not of visible characters of ASCII, in an ONNX file. Received: .*né",
+        ),
+        ([{"content": "a b", "normalized": True}], "not of visible characters"),
+        ([{"content": "[E]", "special": True, "lstrip": True}], "or takes whitespace"),
+        ([{"content": "ab", "normalized": True, "single_word": True}], "`single_word`"),
+        ([{"content": content, "normalized": True} for content in ("<a", "a>")], "no `normalized` tokens that overlap"),
+        (
+            [{"content": content, "normalized": True} for content in ("new", "NEW")],
+            "no `normalized` tokens that overlap",
+        ),
+    ],
+)
+def test_refuses_tokens_that_would_be_others(tokens, text):
+    tokenizer = kbl.BertTokenizer([*VOCABULARY, "é"], reference="huggingface", added_tokens=tokens)
+    with pytest.raises(ValueError, match=f"`export`: `added_tokens` must hold .*{text}"):
+        TokenizerGraph(tokenizer)

@@ -88,6 +88,16 @@ class TestRegression:
         bias = weights[-1] - weights[-1].mean()  # a number added to all is the same
         np.testing.assert_allclose(bias, expected.intercept_ - expected.intercept_.mean(), atol=REGRESSION_TOLERANCE)
 
+    def test_of_two_classes(self, vectors):
+        """The difference of the two kernels is scikit-learn's one kernel."""
+        labels = vectors @ np.random.default_rng(2).normal(size=11) > 0.3
+        weights = _regression(vectors, np.eye(2)[labels.astype(int)], softmax)
+        expected = LogisticRegression(tol=1e-8, max_iter=1000).fit(vectors, labels)
+        np.testing.assert_allclose(weights[:-1, 1] - weights[:-1, 0], expected.coef_[0], atol=REGRESSION_TOLERANCE)
+        np.testing.assert_allclose(weights[-1, 1] - weights[-1, 0], expected.intercept_[0], atol=REGRESSION_TOLERANCE)
+        probabilities = softmax(vectors @ weights[:-1] + weights[-1])
+        np.testing.assert_allclose(probabilities, expected.predict_proba(vectors), atol=REGRESSION_TOLERANCE)
+
     def test_of_several_labels(self, vectors):
         columns = vectors @ np.random.default_rng(2).normal(size=(11, 2)) > [0.1, 0.3]
         weights = _regression(vectors, columns, sigmoid)
@@ -118,8 +128,7 @@ class TestFewShot:
     def test_the_head_is_the_regression_on_the_vectors(self, trained):
         model = BertSentenceEncoder(trained.backbone, preprocessor=trained.preprocessor)
         vectors = model.predict(TEXTS, verbose=0)
-        # scikit-learn has one vector of weights for two classes, whose squares count for two of half its length.
-        expected = LogisticRegression(C=2, tol=1e-8).fit(vectors, LABELS).predict_proba(vectors)
+        expected = LogisticRegression(tol=1e-8).fit(vectors, LABELS).predict_proba(vectors)
         np.testing.assert_allclose(trained.answer(TEXTS)["probabilities"], expected, atol=REGRESSION_TOLERANCE)
 
     @pytest.mark.slow

@@ -55,4 +55,5 @@ DISTILBERT = Family(
         "token_classifier": None,
     },
     tokenizer_class="DistilBertTokenizer",  # which gives no segment ids
+    default_tokenizers={"distilbert": "BertTokenizer"},
 )

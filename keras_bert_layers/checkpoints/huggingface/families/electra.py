@@ -34,4 +34,5 @@ ELECTRA = Family(
     pooler_activation="gelu_erf",
     masked_lm_activation="gelu_erf",
     dropouts={"multiple_choice": ("summary_last_dropout", 0.1)},
+    default_tokenizers={"electra": "BertTokenizer"},
 )

@@ -183,7 +183,9 @@ class Family:
             BERT's `classifier_dropout`.
         counts_padding: whether positions begin after the id of padding, as in RoBERTa.
         token_ids: a key of the config for the id of a token -> the token's role.
-        tokenizer_class: the class of transformers that reads the tokenizer's files.
+        tokenizer_class: the class of transformers that reads the WordPiece files that are written.
+        default_tokenizers: `model_type` -> the class that `AutoTokenizer` of transformers 5 takes where no file names
+            one.
         parts: how `config.json` states the parts that are not BERT's.
     """
 
@@ -205,6 +207,7 @@ class Family:
     counts_padding: bool = False
     token_ids: Mapping[str, str] = _empty()
     tokenizer_class: str = "BertTokenizer"
+    default_tokenizers: Mapping[str, str] = _empty()
     parts: PartsForm = dataclasses.field(default_factory=PartsForm)
 
     def bert_class(self, name: str) -> str:
@@ -238,7 +241,8 @@ class Family:
         keys.check_only(owner, values, self.only)
         if not stated or any("ForMultipleChoice" in name for name in stated):
             keys.check_only(owner, values, self.choice_only)
-        required = (key for key, name in self.keys.items() if not name.endswith("_prob") and name not in values)
+        read = values.keys() - self.unread
+        required = (key for key, name in self.keys.items() if not name.endswith("_prob") and name not in read)
         keys.check_present(owner, values, list(required))
         skipped = {*self.unread, *self.only, *self.choice_only, *self.constants, *self._dropout_keys}
         result = {self.keys.get(key, key): value for key, value in values.items() if key not in skipped}
@@ -333,4 +337,4 @@ def stated_names(values: Mapping[str, Any]) -> list[str]:
     return [names] if isinstance(names, str) else [str(name) for name in names]
 
 
-BERT = Family()
+BERT = Family(default_tokenizers={"bert": "BertTokenizer"})

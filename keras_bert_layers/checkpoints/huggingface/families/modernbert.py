@@ -57,6 +57,8 @@ class _ModernParts(PartsForm):
     def _base(self, values: Mapping[str, Any], kind: str, key: str, default: float) -> float:
         """How slowly the last columns rotate, by the newer or the older key."""
         newer = (values.get("rope_parameters") or {}).get(kind) or {}
+        # transformers, modeling_rope_utils.py: `type` is an older name of `rope_type`.
+        newer = {"rope_type": newer.get("type", "default"), **newer}
         for name, allowed in {"rope_type": "default", "partial_rotary_factor": 1.0}.items():
             if newer.get(name, allowed) != allowed:
                 raise ValueError(checks.message(READER, f"rope_parameters.{kind}.{name}", f"be {allowed!r}", newer))
@@ -142,10 +144,11 @@ MODERNBERT = Family(
         "classifier_activation": ("gelu",),
         "rope_scaling": (None,),
     },
-    # What states the parts, and what changes no output: `layer_norm_eps` is not read there either.
+    # What states the parts, and what changes no output: BERT's keys are not read there either.
     unread=frozenset({"rope_parameters", "layer_types", "global_attn_every_n_layers", "local_attention"})
     | {"global_rope_theta", "local_rope_theta", "classifier_pooling", "layer_norm_eps", "initializer_cutoff_factor"}
-    | {"deterministic_flash_attn", "reference_compile", "repad_logits_with_grad", "hidden_dropout_prob"}
+    | {"hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob"}
+    | {"deterministic_flash_attn", "reference_compile", "repad_logits_with_grad"}
     | {"sparse_prediction", "sparse_pred_ignore_index"},
     has_pooler=False,
     pooler_activation="gelu_erf",
@@ -155,5 +158,6 @@ MODERNBERT = Family(
         **dict.fromkeys(("eos_token_id", "sep_token_id"), "separator"),
     },
     tokenizer_class="TokenizersBackend",
+    default_tokenizers={"modernbert": "TokenizersBackend"},
     parts=_ModernParts(),
 )

@@ -62,5 +62,6 @@ MPNET = Family(
     dropouts=dict.fromkeys(("classifier", "cross_encoder", "multiple_choice", "token_classifier")),
     counts_padding=True,
     tokenizer_class="MPNetTokenizer",
+    default_tokenizers={"mpnet": "MPNetTokenizer"},
     parts=_RelativePositions(),
 )

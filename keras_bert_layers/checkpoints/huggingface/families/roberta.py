@@ -27,7 +27,14 @@ XLM_ROBERTA = Family(
     masked_lm_activation="gelu_erf",
     dropouts={"multiple_choice": None},
     counts_padding=True,
+    default_tokenizers={"xlm-roberta": "XLMRobertaTokenizer", "camembert": "CamembertTokenizer"},
 )
 
 # The same with a byte-level BPE.
-ROBERTA = dataclasses.replace(XLM_ROBERTA, title="RoBERTa", model_types=("roberta",), class_prefixes=("Roberta",))
+ROBERTA = dataclasses.replace(
+    XLM_ROBERTA,
+    title="RoBERTa",
+    model_types=("roberta",),
+    class_prefixes=("Roberta",),
+    default_tokenizers={"roberta": "RobertaTokenizer"},
+)

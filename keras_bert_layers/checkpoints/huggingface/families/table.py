@@ -52,6 +52,17 @@ def stated_family(values: Mapping[str, Any]) -> Family | None:
     return next(fits, None)
 
 
+def default_tokenizer(values: Mapping[str, Any]) -> str | None:
+    """The class of tokenizer by the `model_type` of a `config.json`; None without one, or for one that is not read.
+
+    Examples:
+        >>> default_tokenizer({"model_type": "camembert"})
+        'CamembertTokenizer'
+    """
+    tables = (family.default_tokenizers for family in FAMILIES)
+    return next((table[kind] for table in tables for kind in table if kind == values.get("model_type")), None)
+
+
 def checked_family(values: Mapping[str, Any]) -> Family:
     """The family of a `config.json`; ValueError for others, before anything else of their configs is looked at."""
     family = stated_family(values)

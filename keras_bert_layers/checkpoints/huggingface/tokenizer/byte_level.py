@@ -18,9 +18,11 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import (
 from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
     GENERIC,
     ROLES,
+    added_tokens,
     check_ids,
     content_of,
     listed_tokens,
+    named_class,
     special_tokens,
     stated_entries,
 )
@@ -40,12 +42,13 @@ _MODEL: dict[str, tuple[Any, ...]] = {
 }
 
 
-def byte_level_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+def byte_level_options(folder: Path, config: Mapping[str, Any], default_class: str | None = None) -> dict[str, Any]:
     """The arguments of a `BytePairTokenizer` that the tokenizer files of a directory describe.
 
     Args:
         folder: the directory with the tokenizer files.
         config: the content of `tokenizer_config.json`; empty if there is none.
+        default_class: the class of tokenizer of the model type, where no file names one.
 
     Returns:
         `vocabulary`, `merges`, how spaces are treated, the special tokens and their roles.
@@ -54,24 +57,16 @@ def byte_level_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any
         CheckpointError: a file is damaged, or describes a tokenizer that `BytePairTokenizer` is not.
     """
     path, json_path = folder / "tokenizer_config.json", folder / "tokenizer.json"
-    kind = config.get("tokenizer_class") or ROBERTA[0]
-    check_one_of(path, "tokenizer_class", kind, (*ROBERTA, *GENERIC))
+    kinds = (*ROBERTA, *GENERIC)
+    named_by, kind = named_class(folder, config, default_class if default_class in kinds else ROBERTA[0])
+    check_one_of(named_by, "tokenizer_class", kind, kinds)
     if text_settings(folder)[1]:
         raise CheckpointError(f"{folder}: `do_lower_case` of sentence-transformers must be false for byte-level BPE.")
     values = optional_json(json_path)
     check_sides(path, config, pads_left=pads_left(values))
-    if values:
-        model = json_file.check_object(json_path, "model", values.get("model"))
-        for key, allowed in _MODEL.items():
-            check_one_of(json_path, f"model.{key}", model.get(key, allowed[0]), allowed)
-        ids, merges = model.get("vocab"), model.get("merges")
-    elif kind in GENERIC:
-        raise missing(folder, "tokenizer.json", f"{kind} reads no other file.", owner="load_tokenizer")
-    else:
-        ids, merges = json_file.read_json_object(folder / VOCABULARY), _read_merges(folder / MERGES)
-    vocabulary = _in_order(json_path if values else folder / VOCABULARY, ids)
+    vocabulary, merges = _read_model(folder, values, kind)
     stated = stated_entries(folder, config)
-    added = listed_tokens(json_path, values.get("added_tokens") or [])
+    added = added_tokens(folder, config, listed_tokens(json_path, values.get("added_tokens") or []))
     tokens = special_tokens(folder, config, added, kind, stated)
     known = set(vocabulary)
     vocabulary += [token for token in tokens if token not in known]
@@ -97,6 +92,19 @@ def byte_level_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any
         "stripping_tokens": [token for token, flags in tokens.items() if flags.get("lstrip")],
         **roles,
     }
+
+
+def _read_model(folder: Path, values: Mapping[str, Any], kind: object) -> tuple[list[str], Any]:
+    """The tokens in order of their ids, and the merges: those of `tokenizer.json`, if it has `values`."""
+    path = folder / ("tokenizer.json" if values else VOCABULARY)
+    if not values and kind in GENERIC:
+        raise missing(folder, "tokenizer.json", f"{kind} reads no other file.", owner="load_tokenizer")
+    if not values:
+        return _in_order(path, json_file.read_json_object(path)), _read_merges(folder / MERGES)
+    model = json_file.check_object(path, "model", values.get("model"))
+    for key, allowed in _MODEL.items():
+        check_one_of(path, f"model.{key}", model.get(key, allowed[0]), allowed)
+    return _in_order(path, model.get("vocab")), model.get("merges")
 
 
 def _stored_settings(path: Path, values: Mapping[str, Any], vocabulary: list[str]) -> dict[str, Any]:

@@ -14,13 +14,16 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.word_piece import word_
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
 
 
-def tokenizer_options(folder: Path, config: Mapping[str, Any], model_config: Mapping[str, Any]) -> dict[str, Any]:
+def tokenizer_options(
+    folder: Path, config: Mapping[str, Any], model_config: Mapping[str, Any], default_class: str | None = None
+) -> dict[str, Any]:
     """The arguments of the tokenizer, of which `scores` or `merges` name the class.
 
     Args:
         folder: the directory with the tokenizer files.
         config: the content of `tokenizer_config.json`; empty if there is none.
         model_config: the content of `config.json`; empty if there is none.
+        default_class: the class of tokenizer of the model type.
 
     Raises:
         CheckpointError: see `word_piece_options`, `byte_level_options` and `sentence_piece_options`; there are more
@@ -29,14 +32,14 @@ def tokenizer_options(folder: Path, config: Mapping[str, Any], model_config: Map
     num_embeddings = model_config.get("vocab_size")
     kind = _kind(folder)
     if kind == "WordPiece":
-        options = word_piece_options(folder, config)
+        options = word_piece_options(folder, config, default_class)
         if isinstance(num_embeddings, int):
             options = fit_embeddings(folder, options, num_embeddings)
         return {**options, "reference": "huggingface"}
     if kind == "BPE":
-        options = byte_level_options(folder, config)
+        options = byte_level_options(folder, config, default_class)
     else:
-        options = sentence_piece_options(folder, config, model_config.get("model_type"))
+        options = sentence_piece_options(folder, config, default_class)
     if isinstance(num_embeddings, int):
         check_num_tokens(folder, len(options["vocabulary"]), num_embeddings, "config.json's vocab_size")
     return options

@@ -20,12 +20,15 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import (
 )
 from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
     CAMEMBERT,
+    DEFAULTS,
     GENERIC,
     ROLES,
     UNUSED,
+    added_tokens,
     check_ids,
     content_of,
     listed_tokens,
+    named_class,
     special_tokens,
     stated_entries,
 )
@@ -34,8 +37,6 @@ from keras_bert_layers.preprocessing.tokens.markers import MARKER, MAX_PIECES
 
 MODEL_FILES = ("sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "sentencepiece.model")
 XLM_ROBERTA = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")
-# The class by the model, where no file names one.
-_BY_MODEL = {"camembert": CAMEMBERT[0], "xlm-roberta": XLM_ROBERTA[0]}
 
 _PRE_TOKENIZERS = ["WhitespaceSplit", "Metaspace"]
 # google/sentencepiece, `sentencepiece_model.proto`: the numbers of the fields and the types of pieces.
@@ -46,13 +47,13 @@ _CONTROL, _USER_DEFINED = 3, 4
 _LEAST_PIECES = 4
 
 
-def sentence_piece_options(folder: Path, config: Mapping[str, Any], model_type: Any) -> dict[str, Any]:
+def sentence_piece_options(folder: Path, config: Mapping[str, Any], default_class: str | None) -> dict[str, Any]:
     """The arguments of a `SentencePieceTokenizer` that the tokenizer files of a directory describe.
 
     Args:
         folder: the directory with the tokenizer files.
         config: the content of `tokenizer_config.json`; empty if there is none.
-        model_type: `model_type` of `config.json`, or None.
+        default_class: the class of tokenizer of the model type, where no file names one.
 
     Returns:
         `vocabulary`, `scores`, `character_map`, the special tokens and their roles.
@@ -61,8 +62,9 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], model_type: 
         CheckpointError: a file is damaged, or describes a tokenizer that `SentencePieceTokenizer` is not.
     """
     path = folder / "tokenizer_config.json"
-    kind = config.get("tokenizer_class") or _BY_MODEL.get(model_type, XLM_ROBERTA[0])
-    check_one_of(path, "tokenizer_class", kind, (*XLM_ROBERTA, *CAMEMBERT, *GENERIC))
+    kinds = (*XLM_ROBERTA, *CAMEMBERT, *GENERIC)
+    named_by, kind = named_class(folder, config, default_class if default_class in kinds else XLM_ROBERTA[0])
+    check_one_of(named_by, "tokenizer_class", kind, kinds)
     if text_settings(folder)[1]:
         raise CheckpointError(f"{folder}: `do_lower_case` of sentence-transformers must be false for SentencePiece.")
     stated = stated_entries(folder, config)
@@ -73,10 +75,12 @@ def sentence_piece_options(folder: Path, config: Mapping[str, Any], model_type: 
     elif kind in GENERIC:
         raise missing(folder, "tokenizer.json", f"{kind} reads no other file.", owner="load_tokenizer")
     else:
-        for role, name in {**dict(ROLES.values()), "bos_token": "<s>", "eos_token": "</s>"}.items():
+        for role, name in DEFAULTS.items():
             if role not in ("cls_token", "sep_token", "mask_token"):  # the others name the first pieces
                 check_one_of(path, role, content_of(stated.get(role, name)), (name,), "Save a tokenizer.json with it.")
-        pieces, character_map, added = _read_model(folder / str(model_file(folder)), kind)
+        mask = content_of(stated.get("mask_token")) or "<mask>"
+        pieces, character_map, added = _read_model(folder / str(model_file(folder)), kind, mask)
+    added = added_tokens(folder, config, added)
     tokens = special_tokens(folder, config, added, kind, stated)
     tokens = {token: flags for token, flags in tokens.items() if token not in UNUSED or token in dict(pieces)}
     ids = {piece: index for index, (piece, _) in enumerate(pieces)}
@@ -182,8 +186,11 @@ def _parts(value: object, key: str) -> Iterator[dict[str, Any]]:
         yield value
 
 
-def _read_model(path: Path, kind: object) -> tuple[list[tuple[str, Any]], str, dict[str, Any]]:
-    """Pieces with scores in the order of the family's ids, the character map, and tokens that are not pieces."""
+def _read_model(path: Path, kind: object, mask: str) -> tuple[list[tuple[str, Any]], str, dict[str, Any]]:
+    """Pieces with scores in the order of the family's ids, the character map, and tokens that are not pieces.
+
+    The last piece is the mask, by its name.
+    """
     check_size(path)
     with damaged(f"{path}: must be a SentencePiece model", (ValueError, TypeError, KeyError, UnicodeDecodeError)):
         fields = read_fields(path.read_bytes(), most=MAX_PIECES)
@@ -200,7 +207,7 @@ def _read_model(path: Path, kind: object) -> tuple[list[tuple[str, Any]], str, d
         raise CheckpointError(f"{path}: must hold at least {_LEAST_PIECES} pieces. Received: {len(pieces)}.")
     found = (_CONTROL, _USER_DEFINED)
     added: dict[str, Any] = {piece: {} for (piece, _), kind_of in zip(pieces, kinds, strict=True) if kind_of in found}
-    zero = [(name, 0.0) for name in ("<s>", "<pad>", "</s>", "<unk>", "<mask>")]
+    zero = [(name, 0.0) for name in ("<s>", "<pad>", "</s>", "<unk>", mask)]
     if kind not in CAMEMBERT:
         return [*zero[:4], *pieces[3:], zero[4]], character_map, added
     unused = [("<s>NOTUSED", 0.0), zero[1], ("</s>NOTUSED", 0.0), zero[3], ("<unk>NOTUSED", -100.0)]

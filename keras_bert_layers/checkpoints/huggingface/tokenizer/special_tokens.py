@@ -20,8 +20,8 @@ MPNET_ROLES = {**ROLES, "cls_token": "<s>", "mask_token": "<mask>", "pad_token":
 """The same in MPNet's."""
 _OURS = {theirs: ours for ours, token in OUR_ROLES.items() for theirs, same in ROLES.items() if token == same}
 
-# transformers, tokenization_utils_base.py: the order in which missing tokens get their ids.
-_ORDER = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+ROLE_ORDER = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+"""The order in which missing tokens get their ids; transformers, tokenization_utils_base.py."""
 _LISTS = ("extra_special_tokens", "additional_special_tokens")
 _ARGUMENTS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
@@ -92,11 +92,11 @@ class SpecialTokens:
 
     def _named(self, values: Mapping[str, Any]) -> Iterator[AddedToken]:
         """The tokens of all roles, and then those in lists; strings are special tokens."""
-        more = [key for key in values if key.endswith("_token") and key not in _ORDER and isinstance(values[key], str)]
+        more = named_tokens(values)
         extra = values.get(_LISTS[0])
         # The second list counts where the first is absent, and beside tokens with names.
         lists = [key for key in _LISTS if key == _LISTS[0] or not isinstance(extra, list)]
-        for role in (*_ORDER, *more):
+        for role in (*ROLE_ORDER, *more):
             if values.get(role) is not None:
                 entry = values[role]
                 if role == "mask_token" and self._mask_strips and isinstance(entry, str):
@@ -164,6 +164,11 @@ class SpecialTokens:
                 f"{content!r}. It gets {token_id}, the next free one, as in transformers.",
                 stacklevel=7,
             )
+
+
+def named_tokens(values: Mapping[str, Any]) -> list[str]:
+    """The keys of tokens that have names of their own, such as `film_token`; transformers adds them after the roles."""
+    return [key for key in values if key.endswith("_token") and key not in ROLE_ORDER and isinstance(values[key], str)]
 
 
 def role_names(special_tokens: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
-from keras_bert_layers.checkpoints.files.json_file import check_one_of, optional_json
+from keras_bert_layers.checkpoints.files.json_file import check_integer, check_one_of, optional_json
+from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import (
+    ADDED,
+    CONFIG,
+    ROLE_ORDER,
+    TOKENS_MAP,
+    named_tokens,
+)
 
 CAMEMBERT = ("CamembertTokenizer", "CamembertTokenizerFast")
 # These take all of tokenizer.json as it is; other classes take its vocabulary and its character map.
@@ -18,6 +25,8 @@ ROLES = {
     "unknown_token": ("unk_token", "<unk>"),
     "mask_token": ("mask_token", "<mask>"),
 }
+# The defaults of every class but the generic ones.
+DEFAULTS = {**dict(ROLES.values()), "bos_token": "<s>", "eos_token": "</s>"}
 _MORE = ("additional_special_tokens", "extra_special_tokens")
 # transformers, models/camembert/tokenization_camembert.py: the default of `additional_special_tokens`.
 UNUSED = ("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED")
@@ -36,25 +45,60 @@ def listed_tokens(path: Path, tokens: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
+def added_tokens(folder: Path, config: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The tokens of `added_tokens.json` and those of the tokenizer's own file, with their flags and ids.
+
+    Args:
+        folder: the directory.
+        config: the content of `tokenizer_config.json`. With `added_tokens_decoder` in it, transformers does not read
+            `added_tokens.json`.
+        stored: the tokens of the tokenizer's own file, whose flags count.
+    """
+    path = folder / ADDED
+    ids = {} if "added_tokens_decoder" in config else optional_json(path)
+    tokens_map = optional_json(folder / TOKENS_MAP) if ids else {}
+    named = {role: token for role, token in {**config, **tokens_map}.items() if role in ROLE_ORDER}
+    lists = [config.get(_MORE[1]) or config.get(_MORE[0]), tokens_map.get(_MORE[1])]
+    special = [content_of(token) for tokens in (named, *lists) for token in _entries(tokens)]
+    tokens: dict[str, dict[str, Any]] = {}
+    for content, index in ids.items():
+        flags = {"special": content in special, "normalized": content not in special}
+        tokens[content] = {"id": check_integer(path, content, index, least=0), **flags}
+        stated = stored.get(content, {}).get("id", index)
+        check_one_of(path, content, index, (stated,), "tokenizer.json states this id.")
+    return tokens | {content: {**tokens.get(content, {}), **flags} for content, flags in stored.items()}
+
+
+def _entries(tokens: Any) -> list[Any]:
+    """The tokens of a list, or of an object that gives them names."""
+    return list(tokens.values() if isinstance(tokens, dict) else tokens or ())
+
+
+def _id(flags: Mapping[str, Any]) -> int:
+    """The id of a token by its flags; -1 where none is stated, as for a token of the vocabulary."""
+    return flags["id"] if isinstance(flags.get("id"), int) else -1
+
+
 def special_tokens(
     folder: Path, config: Mapping[str, Any], added: Mapping[str, Any], kind: object, stated: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """The tokens that transformers finds in raw text, with their flags."""
-    if kind not in GENERIC and "added_tokens_decoder" in config:
-        tokens = listed_tokens(folder / "tokenizer_config.json", config["added_tokens_decoder"])
-    else:
-        tokens = dict(added)
+    """The tokens that transformers finds in raw text, with their flags, in the order in which it numbers new ones."""
+    tokens = dict(added) if kind in GENERIC or "added_tokens_decoder" not in config else {}
+    decoder = config.get("added_tokens_decoder") or {}
+    decoder = {index: token for index, token in decoder.items() if content_of(token) not in tokens}
+    tokens |= listed_tokens(folder / CONFIG, decoder)
+    tokens = {content: tokens[content] for content in sorted(tokens, key=lambda content: _id(tokens[content]))}
     is_json = (folder / "tokenizer.json").is_file()
-    defaults = {} if kind in GENERIC else dict(ROLES.values())
-    for role in (*dict(ROLES.values()), "bos_token", "eos_token"):
+    defaults = {} if kind in GENERIC else DEFAULTS
+    for role in (*ROLE_ORDER, *named_tokens(stated)):
         token = stated.get(role, defaults.get(role))
         flags = token if isinstance(token, dict) else {"lstrip": role == "mask_token" and kind in CAMEMBERT}
-        content = token.get("content") if isinstance(token, dict) else token
+        content = content_of(token)
         if content is not None:
             tokens.setdefault(content, flags)
     for key in _MORE:
         extra = stated.get(key) or (UNUSED if kind in CAMEMBERT and not {*stated} & {*_MORE} and is_json else [])
-        for token in extra.values() if isinstance(extra, dict) else extra:
+        for token in _entries(extra):
             flags = token if isinstance(token, dict) else {}
             tokens.setdefault(flags.get("content", token) if flags else token, flags)
     return tokens
@@ -62,12 +106,27 @@ def special_tokens(
 
 def stated_entries(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """The entries of `tokenizer_config.json`, and those of `special_tokens_map.json` that it does not have."""
-    tokens_map = optional_json(folder / "special_tokens_map.json")
+    tokens_map = optional_json(folder / TOKENS_MAP)
     if "added_tokens_decoder" not in config:  # with it, transformers does not read the map
-        for role in config.keys() & tokens_map.keys() & dict(ROLES.values()).keys():
+        for role in config.keys() & tokens_map.keys() & DEFAULTS.keys():
             content = content_of(config[role])
-            check_one_of(folder / "special_tokens_map.json", role, content_of(tokens_map[role]), (content,))
+            check_one_of(folder / TOKENS_MAP, role, content_of(tokens_map[role]), (content,))
     return {**tokens_map, **config}
+
+
+def named_class(folder: Path, config: Mapping[str, Any], default: str | None) -> tuple[Path, Any]:
+    """The file that names the class of tokenizer, and the class, as `AutoTokenizer` of transformers 5 finds it.
+
+    Args:
+        folder: the directory.
+        config: the content of `tokenizer_config.json`.
+        default: the class of the model type, which counts where no file names one. A generic one counts in any case:
+            transformers knows that files of its models name wrong classes.
+    """
+    if config.get("tokenizer_class") and default not in GENERIC:
+        return folder / CONFIG, config["tokenizer_class"]
+    stated = None if default in GENERIC else optional_json(folder / "config.json").get("tokenizer_class")
+    return folder / "config.json", stated or default
 
 
 def content_of(token: Any) -> Any:

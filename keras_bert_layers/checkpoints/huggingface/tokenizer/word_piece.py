@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, missing
-from keras_bert_layers.checkpoints.files.json_file import check_boolean, optional_json, shown
+from keras_bert_layers.checkpoints.files.json_file import check_boolean, shown
 from keras_bert_layers.checkpoints.files.vocabulary import CASED_SHARE, cased_share, read_vocabulary
 from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import TokenizerClass, TokenizerJson, check_sides
 from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import CONFIG, MPNET_ROLES, ROLES, SpecialTokens
+from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import named_class
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
 
 _BERT = ("Bert", "DistilBert", "Electra", "MobileBert", "SqueezeBert", "LayoutLM", "Lxmert")
@@ -66,7 +67,7 @@ def tokenizer_class(path: Path, name: object, *, has_json: bool) -> TokenizerCla
     return _CLASSES[name] if has_json else TokenizerClass.BERT
 
 
-def word_piece_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+def word_piece_options(folder: Path, config: Mapping[str, Any], default_class: str | None = None) -> dict[str, Any]:
     """The arguments of a `BertTokenizer` that the tokenizer files of a directory describe, as transformers reads them.
 
     The tokens come from `tokenizer.json`, or from `vocab.txt` if there is none. `tokenizer_class` in
@@ -76,6 +77,7 @@ def word_piece_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any
     Args:
         folder: the directory with the tokenizer files.
         config: the content of `tokenizer_config.json`; empty if there is none.
+        default_class: the class of tokenizer of the model type, where no file names one.
 
     Returns:
         `vocabulary`, `lowercase`, `strip_accents`, `split_chinese`, `num_pair_separators`, `added_tokens` and
@@ -86,7 +88,7 @@ def word_piece_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any
     """
     _check_config(folder / CONFIG, config)
     path = folder / "tokenizer.json"
-    stated_class = _stated_class(folder, config)
+    stated_class = named_class(folder, config, default_class if default_class in _CLASSES else None)
     kind = tokenizer_class(*stated_class, has_json=path.is_file())
     is_of_mpnet = str(stated_class[1]).startswith("MPNet")
     tokenizer_json = TokenizerJson(path, kind) if path.is_file() else None
@@ -123,15 +125,6 @@ def word_piece_options(folder: Path, config: Mapping[str, Any]) -> dict[str, Any
         options |= {"lowercase": True, "strip_accents": bool(options["strip_accents"])}
     options["num_pair_separators"] = num_separators
     return {"vocabulary": vocabulary, **options, **tokens.options(vocabulary)}
-
-
-def _stated_class(folder: Path, config: Mapping[str, Any]) -> tuple[Path, Any]:
-    """The class of tokenizer, or None, and the file that names it."""
-    if config.get("tokenizer_class") is not None:
-        return folder / CONFIG, config["tokenizer_class"]
-    values = optional_json(folder / "config.json")
-    by_model = {"mpnet": "MPNetTokenizer"}.get(str(values.get("model_type")))
-    return folder / "config.json", values.get("tokenizer_class") or by_model
 
 
 def _options(

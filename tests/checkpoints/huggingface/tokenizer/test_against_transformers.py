@@ -21,8 +21,13 @@ TEXTS = [
     "é <ent> a  <e>  b",
     "[PAD] q",
     "foo\n<x>.",
+    "a<UNK>b <unk> < unk>[unk]",
 ]
 PAIR = ("a b foo bar", "x a b x a foo x bar")
+# Those of all-mpnet-base-v2, where `<unk>` alone is normalized.
+MPNET_DECODER = {str(MPNET.index(token)): {"content": token, **FLAGS} for token in ("<s>", "<pad>", "</s>", "[UNK]")}
+MPNET_DECODER["3"] = {"content": "<unk>", **FLAGS, "normalized": True}
+MPNET_DECODER[str(len(MPNET) - 1)] = {"content": "<mask>", **FLAGS, "lstrip": True}
 DECODER = {
     "4": {"content": "[MASK]", **FLAGS, "lstrip": True},
     "22": {"content": "<e>", **FLAGS, "lstrip": True, "rstrip": True},
@@ -48,6 +53,7 @@ DECODER = {
         ([*BERT, "foo", "", *WORDS, "a"], {"added_tokens": {"new": 24}}),
         ([*BERT, *WORDS[:-1], "bar \t", ""], {}),
         (MPNET, {"tokenizer_config": {"tokenizer_class": "MPNetTokenizer"}}),
+        (MPNET, {"tokenizer_config": {"tokenizer_class": "MPNetTokenizer", "added_tokens_decoder": MPNET_DECODER}}),
         (
             MPNET,
             {
