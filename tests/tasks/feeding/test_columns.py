@@ -118,7 +118,11 @@ def test_wrong_texts(x, options, error, message):
 
 @pytest.mark.parametrize("wrong", [None, float("nan"), 3, True], ids=str)
 @pytest.mark.parametrize("row", [0, 1])
-@pytest.mark.parametrize("kind", [list, tuple, UserList, lambda x: np.array(x, object), pandas.Series], ids=str)
+@pytest.mark.parametrize(
+    "kind",
+    [list, tuple, UserList, lambda x: np.array(x, object), pandas.Series],
+    ids=["list", "tuple", "UserList", "array", "Series"],
+)
 def test_what_is_no_text_is_named_wherever_it_is(kind, row, wrong):
     texts = ["a", "b"]
     texts[row] = wrong
