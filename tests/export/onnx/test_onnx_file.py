@@ -107,10 +107,12 @@ class TestRefused:
         task.quantize("int8")
         self.refused(task, tmp_path, "quantized.*int8")
 
-    def test_added_tokens_that_are_looked_for_after_normalization(self, backbone, vocabulary, tmp_path):
-        tokenizer = kbl.BertTokenizer(vocabulary, reference="huggingface", added_tokens=["night"])
+    def test_added_tokens_that_normalization_may_change(self, backbone, vocabulary, tmp_path):
+        """Their characters are not of ASCII: what becomes of them depends on the characters around them."""
+        words = [*vocabulary[:-1], "naïve"]
+        tokenizer = kbl.BertTokenizer(words, reference="huggingface", added_tokens=["naïve"])
         task = kbl.BertClassifier(backbone, 2, preprocessor=kbl.BertPreprocessor(tokenizer, max_length=9))
-        self.refused(task, tmp_path, r"added_tokens.*\['night'\]")
+        self.refused(task, tmp_path, r"added_tokens.*\['naïve'\]")
 
     @pytest.mark.parametrize("options", [{"dtype": "bfloat16"}, {"version": 1}, {"max_bytes": 15}], ids=str)
     def test_options(self, options, backbone, preprocessor, tmp_path):
