@@ -7,7 +7,7 @@ from keras_bert_layers import BertPreprocessor, BertQuestionAnswerer, BertTokeni
 from keras_bert_layers.decoding import decode_spans
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.preprocessing import SpanPreprocessor
-from keras_bert_layers.tasks.prediction import parts as _window_parts
+from keras_bert_layers.tasks.prediction import windows as prediction_windows
 from keras_bert_layers.tasks.serving.answers import as_text
 
 QUESTIONS = ["good ?", "", "a film", "bad night ?", "film"]
@@ -231,7 +231,7 @@ class TestAnswers:
         check_equal(answerer.answer(X, batch_size=1), answers)
 
     def test_do_not_depend_on_how_many_windows_go_together(self, answerer, answers, monkeypatch):
-        monkeypatch.setattr(_window_parts, "WINDOWS_PER_PART", 3)
+        monkeypatch.setattr(prediction_windows, "WINDOWS_PER_PART", 3)
         check_equal(serve(answerer), answers)
 
     def test_only_the_context_and_cls_have_logits(self, windows, logits):

@@ -232,8 +232,8 @@ class TestArguments:
     @pytest.mark.slow
     def test_validation_has_the_batch_size_of_training(self, classifier):
         batches = []
-        original = classifier.pipeline.validation
-        classifier.pipeline.validation = lambda data, size: batches.append(size) or original(data, size)
+        original = classifier.pipeline.batches.validation
+        classifier.pipeline.batches.validation = lambda data, size: batches.append(size) or original(data, size)
         classifier.compile(run_eagerly=True)
         classifier.fit(TEXTS, LABELS, 3, validation_data=(TEXTS, LABELS), validation_batch_size=None, verbose=0)
         assert batches == [3]
