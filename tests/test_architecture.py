@@ -285,27 +285,26 @@ def test_what_is_read_at_once_is_short():
     assert not found, "\n".join(found)
 
 
+def names_a_function(value, functions):
+    """Whether an expression is one of these functions, or a function of one of these modules."""
+    if not isinstance(value, ast.Name | ast.Attribute):
+        return False
+    first, *attributes = ast.unparse(value).split(".")
+    return first in functions and not first[:1].isupper() and (not attributes or attributes[-1].islower())
+
+
 def test_methods_are_written_out():
     """What is bound by assignment is in no documentation, and no type checker sees it."""
     found = []
     for path, tree in parsed_sources().items():
         functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-        functions |= {
-            alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
-        }
-        for node in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
-            for statement in (each for each in node.body if isinstance(each, ast.Assign)):
-                values = statement.value.elts if isinstance(statement.value, ast.Tuple) else [statement.value]
-                for value in values:
-                    root = value
-                    while isinstance(root, ast.Attribute):
-                        root = root.value
-                    is_function = isinstance(root, ast.Name) and root.id in functions and not root.id[:1].isupper()
-                    is_method = isinstance(value, ast.Attribute) and value.attr.islower()
-                    if (isinstance(value, ast.Name) and is_function) or (
-                        isinstance(value, ast.Attribute) and is_function and is_method
-                    ):
-                        found.append(f"{path.relative_to(ROOT)}:{statement.lineno}: {ast.unparse(statement)}")
+        imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+        functions |= {alias.asname or alias.name for node in imports for alias in node.names}
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        for statement in (each for node in classes for each in node.body if isinstance(each, ast.Assign)):
+            values = statement.value.elts if isinstance(statement.value, ast.Tuple) else [statement.value]
+            if any(names_a_function(value, functions) for value in values):
+                found.append(f"{path.relative_to(ROOT)}:{statement.lineno}: {ast.unparse(statement)}")
     assert not found, "\n".join(found)
 
 

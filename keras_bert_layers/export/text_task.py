@@ -20,11 +20,9 @@ class TextTask(Protocol):
     The parts of a task are below it and cannot import it: they know it as this.
     """
 
-    name: str
     backbone: Any
     pipeline: Any
     predictor: Any
-    trainer: Any
     part: str | None
     output_name: str
     output: Any
