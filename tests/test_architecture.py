@@ -247,6 +247,7 @@ MAX_LINES, MAX_FUNCTION_LINES, MAX_ARGUMENTS, MAX_METHODS = 450, 45, 10, 20
 WIDE_CONSTRUCTORS = {
     "BertEmbedding": "sizes and rates, each a key of a config",
     "BytePairTokenizer": "options of tokenizer.json, each of which changes ids",
+    "SentencePieceTokenizer": "options of tokenizer.json, each of which changes ids, and the rule of words",
     "BertClassifier": "a backbone, the kind of labels, and how vectors are made of texts",
     "BertDualEncoder": "two backbones and two preprocessors, and how vectors are made of texts",
     "BertSentenceEncoder": "a backbone and each option that sentence-transformers stores",

@@ -41,12 +41,12 @@ def decode_masks(
     Args:
         logits: float `(batch, masks, vocabulary_size)`; columns after the last token are ignored.
         columns: int32 `(batch, masks)`, the column of the answer for each mask; -1 for padding.
-        vocabulary: the tokens.
+        vocabulary: the tokens, as they shall be shown.
         num_columns: the number of columns of the answer.
         top_k: the number of tokens for each mask.
 
     Returns:
-        `"token"`: string `(batch, num_columns, top_k)`, as in the vocabulary, with `##` for a piece inside a word;
+        `"token"`: string `(batch, num_columns, top_k)`, as in `vocabulary`;
         `"probability"`: float32 of that shape. Columns without a mask contain `""` and -1.
 
     Examples:

@@ -15,6 +15,8 @@ from keras_bert_layers.preprocessing.tokens.tokens import ragged_tokens, tokens_
 
 # What a tokenizer's config holds besides its settings: too long to read.
 LONG_OPTIONS = ("vocabulary", "scores", "character_map", "merges")
+# Where words of texts end: at whitespace, punctuation and Chinese characters, or at spaces alone, as in older files.
+WORD_BOUNDARIES = ("punctuation", "spaces")
 
 
 class Tokenizer(ABC):
@@ -32,6 +34,9 @@ class Tokenizer(ABC):
         num_pair_separators: how many separators stand between the texts of a pair.
         second_segment: the segment of the second text of a pair.
         takes_words: whether a word alone has the tokens that it has inside a text.
+        word_boundaries: where words of texts end: `"vocabulary"`, where the vocabulary says so, as that of BERT, whose
+            words end at whitespace and punctuation; or one of `WORD_BOUNDARIES`.
+        space_id: the id of the token of one space, which a word may begin with; -1 for a tokenizer without.
         pad_id: the id of the token that fills rows up.
         unknown_id: the id of the token for text that no other token matches.
         start_id: the id of the first token of an input.
@@ -42,6 +47,8 @@ class Tokenizer(ABC):
     num_pair_separators: int
     second_segment: int
     takes_words = True
+    word_boundaries = "vocabulary"
+    space_id = -1
     _encoder: Any
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_tokenizer(source)`.")
@@ -107,6 +114,10 @@ class Tokenizer(ABC):
     @abstractmethod
     def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
         """The text of tokens, ragged strings `(…, tokens)`."""
+
+    def readable_tokens(self) -> list[str]:
+        """Every token as people read it, in order of the ids: the text that it stands for, not its form inside."""
+        return self.all_tokens()
 
     def id_to_token(self, token_id: int) -> str:
         """The token with this id; ValueError if there is none."""

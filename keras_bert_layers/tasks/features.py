@@ -50,8 +50,8 @@ class Features:
     They are the input of a model that is trained without BERT: a Keras model, or one of scikit-learn. Weights are
     shared with `model`, and a change to them shows in the next call. Blocks above the highest chosen layer do not run.
 
-    **Words.** With `per="word"`, a row is a text, or a list of words. The words of a text are those of the tokenizer,
-    which splits at whitespace and punctuation; `words` lists them. A list gives one vector per given word. A word's
+    **Words.** With `per="word"`, a row is a text, or a list of words. Words end at whitespace and
+    punctuation, as in `BertTokenClassifier`; `words` lists them. A list gives one vector per given word. A word's
     vector is the mean over its pieces.
 
     **Length.** Per token and per word, texts longer than the preprocessor's `max_length` are read through windows, and

@@ -225,7 +225,7 @@ class BertQuestionAnswerer(Task):
 
     def _onnx_best(self, model: onnx.OnnxModel, question: onnx.Tensor, context: onnx.Tensor) -> dict[str, onnx.Answer]:
         tokenizer = model.tokenizer(self.preprocessor.tokenizer)
-        questions, contexts = tokenizer.tokens(question), tokenizer.tokens(context, with_offsets=True)
+        questions, contexts = tokenizer.tokens(question), onnx.in_sight(tokenizer.tokens(context, with_offsets=True))
         fits = questions.counts <= self.preprocessor.max_question_length
         # What does not fit gets a window without a question and without a context.
         counts = tuple(fits.where(tokens.counts, 0) for tokens in (contexts, questions))

@@ -274,7 +274,7 @@ class BertTokenClassifier(Task):
 
     def _onnx_answers(self, model: onnx.OnnxModel, text: onnx.Tensor) -> dict[str, onnx.Answer]:
         tokenizer, max_length = self.preprocessor.tokenizer, self.preprocessor.max_length
-        tokens = model.tokenizer(tokenizer).tokens(text, with_offsets=True)
+        tokens = onnx.in_sight(model.tokenizer(tokenizer).tokens(text, with_offsets=True))
         room, overlap = max_length - 2, check_stride("export", self.stride, max_length)
         windows = onnx.windows_over(tokens, room, overlap, tokenizer)
         logits = self.onnx_outputs(model, windows.rows)["logits"].tensor

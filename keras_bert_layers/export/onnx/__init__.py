@@ -6,6 +6,7 @@ from keras_bert_layers.export.onnx._answers_graph import (
     best_spans,
     chosen_answers,
     entities,
+    in_sight,
     outputs_of_tokens,
     softmax,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "counts_of",
     "dense",
     "entities",
+    "in_sight",
     "last_hidden_state",
     "layer_norm",
     "outputs_of_tokens",

@@ -8,9 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from keras_bert_layers.export.onnx._encoder_graph import array
-from keras_bert_layers.export.onnx._graph import FLOAT, INT32, INT64, Answer, Tensor
+from keras_bert_layers.export.onnx._graph import BOOL, FLOAT, INT32, INT64, Answer, Tensor
 from keras_bert_layers.export.onnx._rows_graph import NONE, Windows
 from keras_bert_layers.export.onnx._tokenizer_graph import Characters, Tokens, sums
+from keras_bert_layers.preprocessing.preprocessors.seen_text import (
+    CONTROL,
+    FLAG,
+    JOINER,
+    JOINS,
+    PICTURE,
+    PREPENDS,
+    SPACE,
+    SYLLABLE,
+    SYLLABLE_PART,
+    pattern_of,
+)
 from keras_bert_layers.tag_scheme import TagScheme
 
 if TYPE_CHECKING:
@@ -19,6 +31,7 @@ if TYPE_CHECKING:
 # The logit of a position at which no answer may start or end; the sum of two is finite.
 _NEVER = -1e30
 _LARGEST_SCORE = 1e9
+_OF_KINDS = (JOINS, PREPENDS, JOINER, FLAG, PICTURE, SYLLABLE, SYLLABLE_PART)
 
 
 def columns_of(rows: Tensor, num_rows: Tensor, width: Tensor | None = None) -> Tensor:
@@ -52,6 +65,44 @@ def substrings(characters: Characters, firsts: Tensor, lasts: Tensor) -> Tensor:
     position = firsts + graph.range((lasts - firsts).reduced("Max") + 1)  # [N + 1, L]
     texts = laid_out(characters.texts, (position <= lasts).where(position, NONE), "")
     return graph.text("StringJoin", texts, graph.constant([""]), graph.constant([1])).slice(0, NONE)
+
+
+def in_sight(tokens: Tokens) -> Tokens:
+    """Tokens whose first and last characters are what people see as one: `SeenText` as operations."""
+    characters, firsts, lasts = tokens.characters, tokens.firsts, tokens.lasts
+    graph, texts = firsts.graph, characters.texts
+
+    def matches(pattern: str) -> Tensor:
+        return graph.add("RegexFullMatch", texts, pattern=pattern, kind=BOOL)
+
+    def seen() -> list[Tensor]:
+        order, none = graph.range(texts.size()), graph.constant([False])
+        row_starts = characters.splits.slice(0, NONE)
+        begins = order.filled(0, INT64).scattered(row_starts, row_starts.filled(1, INT64)).cast(BOOL)
+        of_kind = {kind: matches(pattern_of(kind)) for kind in _OF_KINDS}
+        is_apart = matches(pattern_of(CONTROL | SPACE))
+
+        def before(values: Tensor) -> Tensor:
+            return graph.concat([none, values.slice(0, NONE)])
+
+        begins_run = of_kind[FLAG] & ~(before(of_kind[FLAG]) & ~begins)
+        first = graph.concat([graph.constant([0]), order.compress(begins_run, 0)])
+        place = order - first.take(begins_run.cast(INT64).cumsum())
+        is_second = (place - place // 2 * 2).equals(1)
+        joins = of_kind[JOINS] & ~before(is_apart)
+        joins = joins | (before(of_kind[PREPENDS]) & ~is_apart)
+        for first, second in ((JOINER, PICTURE), (SYLLABLE, SYLLABLE_PART)):
+            joins = joins | (before(of_kind[first]) & of_kind[second])
+        joins = joins | (of_kind[FLAG] & is_second)
+        is_first = begins | ~joins
+        unit = is_first.cast(INT64).cumsum() - 1
+        starts = order.compress(is_first, 0)
+        after = graph.concat([starts, order.size().column(0)])
+        return [starts.take(unit.take(firsts)), after.take(unit.take(lasts) + 1) - 1]
+
+    is_plain = matches(r"[\x00-\x7f]*").cast(INT64).reduced("Min").equals(1)
+    firsts, lasts = graph.choose(is_plain, lambda: [firsts, lasts], seen)
+    return tokens._replace(firsts=firsts, lasts=lasts)
 
 
 def argmax(scores: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from keras_bert_layers.preprocessing.byte_level.composition import Composer
 from keras_bert_layers.preprocessing.byte_level.merges import ByteMerges, byte_characters
 from keras_bert_layers.preprocessing.byte_level.text_encoder import BytePairTextEncoder
 from keras_bert_layers.preprocessing.engines.spans import SpecialTokens
-from keras_bert_layers.preprocessing.tokenizer import Tokenizer
+from keras_bert_layers.preprocessing.tokenizer import WORD_BOUNDARIES, Tokenizer
 from keras_bert_layers.preprocessing.tokens.token_ids import (
     TokenIds,
     checked_special_tokens,
@@ -60,6 +60,8 @@ class BytePairTokenizer(Tokenizer):
         pad_token: the token that fills rows up.
         unknown_token: the token of an id that is not in the vocabulary; no text has it.
         mask_token: the token that hides another; None for a vocabulary without.
+        word_boundaries: where words of texts end, for tags, entities, features and attributions: `"punctuation"`, at
+            whitespace, punctuation and Chinese characters; or `"spaces"`, as in models that were saved without it.
 
     Attributes:
         pad_id: the id of `<pad>`.
@@ -109,11 +111,13 @@ class BytePairTokenizer(Tokenizer):
         pad_token: str = "<pad>",
         unknown_token: str = "<unk>",
         mask_token: str | None = "<mask>",
+        word_boundaries: str = "punctuation",
     ):
         self._vocabulary = checked_vocabulary(OWNER, vocabulary, kind="token")
         self._merges = _checked_merges(merges)
         self.add_prefix_space = checks.boolean(OWNER, "add_prefix_space", add_prefix_space)
         self.takes_words = self.add_prefix_space
+        self.word_boundaries = checks.one_of(OWNER, "word_boundaries", word_boundaries, WORD_BOUNDARIES)
         self.trim_offsets = checks.boolean(OWNER, "trim_offsets", trim_offsets)
         self.normalizer = checks.one_of(OWNER, "normalizer", normalizer, (None, "nfc"))
         if normalizer and trim_offsets:
@@ -129,6 +133,7 @@ class BytePairTokenizer(Tokenizer):
         self.added_tokens = tuple(added_tokens)
         self._check_tokens(ids)
         super().__init__(ids, roles)
+        self.space_id = ids.id_of(_SPACE)
         # The tables are eager tensors even while a graph is built, so that all graphs share one copy.
         with tf.init_scope(), tf.device("CPU:0"):
             self._encoder = self._text_encoder(ids)
@@ -185,6 +190,13 @@ class BytePairTokenizer(Tokenizer):
         special = {*self.special_tokens, *self.added_tokens}
         return [not token.startswith(_SPACE) and token not in special for token in self._vocabulary]
 
+    def readable_tokens(self) -> list[str]:
+        """Every token as the text of its bytes, a space included; `�` for a part of a character."""
+        return [
+            _bytes(token).decode(errors="replace") if _CHARACTERS.issuperset(token) else token
+            for token in self._ids.tokens
+        ]
+
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the vocabulary as a list of tokens."""
         return {
@@ -197,9 +209,15 @@ class BytePairTokenizer(Tokenizer):
             "stripping_tokens": list(self.stripping_tokens),
             "added_tokens": list(self.added_tokens),
             "normalizer": self.normalizer,
+            "word_boundaries": self.word_boundaries,
             "mask_token": None,
             **{f"{role}_token": token for role, token in self._roles.items()},
         }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """The tokenizer from `get_config`; words end at spaces if an older version wrote it."""
+        return super().from_config({"word_boundaries": "spaces", **config})
 
 
 def _spaces(token: str) -> tuple[int, int]:

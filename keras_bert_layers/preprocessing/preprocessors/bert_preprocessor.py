@@ -12,6 +12,7 @@ from keras_bert_layers._internal.hints import unavailable
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Strings
+from keras_bert_layers.preprocessing.preprocessors.seen_text import seen_tokens
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
@@ -102,7 +103,7 @@ class BertPreprocessor(TextLayer):
         return self.framed(self.truncated([self.tokenizer.tokenize(part) for part in texts]))
 
     def with_offsets(self, text: Strings, *, prompt: str = "") -> dict[str, Any]:
-        """The outputs of a call on a batch, and where in its text each token stands.
+        """The outputs of a call on a batch, and where people see each token in its text.
 
         Args:
             text: strings `(batch,)`, or a pair of them.
@@ -110,25 +111,27 @@ class BertPreprocessor(TextLayer):
 
         Returns:
             What a call returns, with `"starts"` and `"ends"`, int32 `(batch, sequence)`: bytes of the text, or of that
-            text of a pair which the token is from; -1 for special tokens, padding and the prompt.
+            text of a pair which the token is from, without whitespace around it; -1 for special tokens, padding and the
+            prompt. And `"begins_word"`, int32 of that shape, 1 where a word begins, and -1 where no text is.
 
         Raises:
             TypeError, ValueError, tf.errors.InvalidArgumentError: as for a call.
         """
         texts = [as_strings("BertPreprocessor", part) for part in split_pair(text) if part is not None]
         texts[0] = tf.strings.join([prompt, texts[0]])
-        found = [self.tokenizer.tokenize_with_offsets(part) for part in texts]
-        segments = self.truncated([ids for ids, _, _ in found])
+        found = [seen_tokens(self.tokenizer, part) for part in texts]
+        segments = self.truncated([seen.ids for seen in found])
         row, places, size = self.framed(segments), [], len(prompt.encode())
-        for (_, starts, ends), segment in zip(found, segments, strict=True):
-            both = tf.stack([starts.flat_values, ends.flat_values], axis=1) - size  # [T, 2]
-            both = starts.with_flat_values(tf.where(both[:, :1] < 0, NO_OFFSET, both))
-            places.append(keep_tokens(both, tf.cast(segment.row_lengths(), tf.int32), self.truncation_side))
+        for seen, segment in zip(found, segments, strict=True):
+            both = tf.stack([seen.starts, seen.ends], axis=1) - size  # [T, 2]
+            begins = tf.cast(seen.begins, tf.int32)[:, None]
+            each = seen.ids.with_values(tf.concat([tf.where(both[:, :1] < 0, NO_OFFSET, both), begins], axis=1))
+            places.append(keep_tokens(each, tf.cast(segment.row_lengths(), tf.int32), self.truncation_side))
             size = 0
-        none = tf.fill([segments[0].nrows(), 1, 2], NO_OFFSET)
+        none = tf.fill([segments[0].nrows(), 1, 3], NO_OFFSET)
         width = tf.shape(row["token_ids"])[1]
-        joined = self._joined(places, none, none).to_tensor(NO_OFFSET, shape=tf.stack([-1, width, 2]))
-        return {**row, "starts": joined[..., 0], "ends": joined[..., 1]}
+        joined = self._joined(places, none, none).to_tensor(NO_OFFSET, shape=tf.stack([-1, width, 3]))
+        return {**row, "starts": joined[..., 0], "ends": joined[..., 1], "begins_word": joined[..., 2]}
 
     def truncated(self, segments: list[tf.RaggedTensor]) -> list[tf.RaggedTensor]:
         """Shortens one or two texts to fit, ragged int32 `(batch, tokens)` each."""

@@ -17,6 +17,7 @@ from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import (
     as_strings,
     padded_width,
 )
+from keras_bert_layers.preprocessing.preprocessors.seen_text import seen_tokens
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.preprocessing.preprocessors.windows import LaidWindows, fill_windows, lay_windows, row_lengths
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
@@ -55,8 +56,9 @@ class SpanPreprocessor(TextLayer):
         - `"token_ids"`, `"segment_ids"`, `"padding_mask"`: `(windows, sequence)`, the inputs of the backbone; the
           segment of the context and of the last `[SEP]` is 1;
         - `"rows"`: `(windows,)`, the row of the batch that a window belongs to;
-        - `"starts"`, `"ends"`: `(windows, sequence)`, the bytes of the original context at which a token starts and
-          ends; -1 at positions without a token of the context.
+        - `"starts"`, `"ends"`: `(windows, sequence)`, the bytes of the original context at which people see a token
+          start and end: without whitespace around it, and with all marks of its last character; -1 at positions
+          without a token of the context, and for a token of whitespace alone.
 
     Raises:
         TypeError: `tokenizer` is not a tokenizer; the texts are not strings.
@@ -152,6 +154,22 @@ class SpanPreprocessor(TextLayer):
         rows = tf.cast(tf.where(fits)[:, 0], tf.int32)
         return {**windows, "rows": tf.gather(rows, windows["rows"])}, fits
 
+    def with_words(self, texts: Strings) -> dict[str, tf.Tensor]:
+        """The outputs of a call, and which tokens begin a word.
+
+        Args:
+            texts: as for a call.
+
+        Returns:
+            What a call returns, and `"begins_word"`, int32 `(windows, sequence)`, 1 where a word begins.
+
+        Raises:
+            TypeError, ValueError, tf.errors.InvalidArgumentError: as for a call.
+        """
+        questions, contexts = _questions_and_contexts(texts)
+        seen = seen_tokens(self.tokenizer, questions)
+        return self._all_windows(self._question_ids(questions), contexts, question_begins=seen.begins)
+
     def num_windows(self, texts: Strings) -> tf.Tensor:
         """Counts the windows of each row without filling them, to compute the number of training steps.
 
@@ -170,14 +188,16 @@ class SpanPreprocessor(TextLayer):
         windows = self._windows(row_lengths(self._question_ids(questions)), context_lengths)
         return tf.math.bincount(windows.rows, minlength=tf.size(questions))
 
-    def _all_windows(self, question_ids: tf.RaggedTensor, contexts: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _all_windows(
+        self, question_ids: tf.RaggedTensor, contexts: tf.Tensor, *, question_begins: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
         """The outputs of a call for tokenized questions, all of which fit."""
-        context = self.tokenizer.tokenize_with_offsets(contexts)
+        context = seen_tokens(self.tokenizer, contexts)
         question_lengths = row_lengths(question_ids)
-        windows = self._windows(question_lengths, row_lengths(context[0]))
+        windows = self._windows(question_lengths, row_lengths(context.ids))
         lengths = windows.lengths + tf.gather(question_lengths, windows.rows) + self._num_special_tokens  # [W]
         width = padded_width(lengths, padding=self.padding, max_length=self.max_length)
-        return fill_windows(windows, question_ids, context, width, self.tokenizer)
+        return fill_windows(windows, question_ids, context, width, self.tokenizer, question_begins=question_begins)
 
     def _windows(self, question_lengths: tf.Tensor, context_lengths: tf.Tensor) -> LaidWindows:
         return lay_windows(context_lengths, self.max_length - self._num_special_tokens - question_lengths, self.stride)

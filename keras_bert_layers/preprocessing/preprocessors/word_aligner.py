@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Strings
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.seen_text import seen_tokens
 from keras_bert_layers.preprocessing.preprocessors.windows import LaidWindows, lay_windows
 
 NUM_SPECIAL_TOKENS = 2
@@ -42,11 +41,15 @@ class AlignedWords(NamedTuple):
 class WordAligner:
     """Finds the words of texts, and the index of each word's first piece in the model's input, in graph.
 
-    Words are what the tokenizer splits at whitespace and punctuation, before it uses the vocabulary: "don't" is three
-    words; a `SentencePieceTokenizer` splits at whitespace alone, a `BytePairTokenizer` at spaces. Given words, such as
-    those in a CoNLL file, are tokenized one by one and split in the same way; so a given word is one word or several,
-    and a text has the same words whether it is given as words or as one string. A given word without any token (a lone
-    variation selector, for example) becomes `[UNK]`, so that every word has a token.
+    Words end at whitespace; a punctuation mark or a Chinese character is a word of its own: "don't" is three words.
+    They are the same for every tokenizer: a token of several words, such as `."` of a byte-level BPE, is a piece of
+    each. Tokenizers with `word_boundaries="spaces"` end words at spaces alone. Given words, such as those in a CoNLL
+    file, are tokenized one by one, each but the first with a space before it where the tokenizer needs one, and split
+    in the same way; so a given word is one word or several, and a text has the same words whether it is given as words
+    or as one string. A given word without any token (a lone variation selector, for example) becomes `[UNK]`, so that
+    every word has a token.
+
+    Where words start and end is what people see: without whitespace, and with all marks of the last character.
 
     A text longer than the preprocessor's `max_length` is split into windows; each shares `stride` tokens with the one
     before it. A word in two windows is taken from the window in which it is farther from the edge.
@@ -58,7 +61,7 @@ class WordAligner:
 
     Raises:
         TypeError: `preprocessor` is not a `BertPreprocessor`; `stride` is not an integer.
-        ValueError: a stride out of range; from `align`, words for a `BytePairTokenizer` without `add_prefix_space`.
+        ValueError: a stride out of range.
 
     Examples:
         >>> import keras_bert_layers as kbl
@@ -77,15 +80,16 @@ class WordAligner:
         cure = "Make one with `BertPreprocessor(tokenizer)` or `load_preprocessor(source)`."
         self.preprocessor = checks.instance("WordAligner", "preprocessor", preprocessor, BertPreprocessor, cure)
         self.stride = check_stride("WordAligner", stride, preprocessor.max_length)
-        with tf.init_scope(), tf.device("CPU:0"):
-            self._continues = tf.constant(np.array(preprocessor.tokenizer.continues_word()))
         # Separate functions, so that each is traced once, however often and wherever a model calls it.
         texts, words = tf.TensorSpec([None], tf.string), tf.RaggedTensorSpec([None, None], tf.string, ragged_rank=1)
-        self._align_texts = tf.function(self._words_of_texts, input_signature=[texts], autograph=False)
-        self._align_pieces = tf.function(self._pieces_of_texts, input_signature=[texts], autograph=False)
-        self._align_words = tf.function(self._given_words, input_signature=[words], autograph=False)
-        by_piece = functools.partial(self._given_words, by_piece=True)
-        self._align_given_pieces = tf.function(by_piece, input_signature=[words], autograph=False)
+        make = functools.partial(tf.function, autograph=False)
+        self._align_texts = make(self._words_of_texts, input_signature=[texts])
+        self._align_pieces = make(self._pieces_of_texts, input_signature=[texts])
+        self._align_tokens = make(self._tokens_of_texts, input_signature=[texts])
+        self._align_given = {
+            per: make(functools.partial(self._given_words, per=per), input_signature=[words])
+            for per in ("word", "piece", "token")
+        }
 
     def align(self, texts: Any) -> AlignedWords:
         """Aligns the words of a batch.
@@ -98,7 +102,7 @@ class WordAligner:
         """
         with tf.device("CPU:0"):
             if isinstance(texts, tf.RaggedTensor):
-                return self._align_words(texts)
+                return self._align_given["word"](texts)
             return self._align_texts(tf.convert_to_tensor(texts, tf.string))
 
     def align_pieces(self, texts: Strings) -> AlignedWords:
@@ -112,55 +116,86 @@ class WordAligner:
         """
         with tf.device("CPU:0"):
             if isinstance(texts, tf.RaggedTensor):
-                return self._align_given_pieces(texts)
+                return self._align_given["piece"](texts)
             return self._align_pieces(tf.convert_to_tensor(texts, tf.string))
 
-    def _pieces_of_texts(self, texts: tf.Tensor) -> AlignedWords:
+    def align_tokens(self, texts: Strings) -> AlignedWords:
+        """Aligns the tokens of a batch, as if each token was a word.
+
+        Args:
+            texts: as in `align`.
+
+        Returns:
+            An `AlignedWords` of tokens, those of whitespace included; starts and ends are those of
+            `tokenize_with_offsets`.
+        """
+        with tf.device("CPU:0"):
+            if isinstance(texts, tf.RaggedTensor):
+                return self._align_given["token"](texts)
+            return self._align_tokens(tf.convert_to_tensor(texts, tf.string))
+
+    def _tokens_of_texts(self, texts: tf.Tensor) -> AlignedWords:
         ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
-        firsts, pieces = self._first_pieces(ids), tf.range(tf.size(ids.flat_values))
-        inputs, places, as_rows, first_windows = self._laid_out(ids, pieces)
-        # Words of all rows together, less those of the rows before.
-        words = tf.searchsorted(firsts, pieces, side="right")
-        words -= tf.gather(tf.searchsorted(firsts, tf.cast(ids.row_starts(), tf.int32)), ids.value_rowids()) + 1
+        inputs, places, as_rows, first_windows = self._laid_out(ids, tf.range(tf.size(ids.flat_values)))
         starts, ends = as_rows(starts.flat_values), as_rows(ends.flat_values)
-        return AlignedWords(inputs, places, as_rows(words), starts, ends, first_windows)
+        return AlignedWords(inputs, places, _in_order(places), starts, ends, first_windows)
+
+    def _pieces_of_texts(self, texts: tf.Tensor) -> AlignedWords:
+        seen = seen_tokens(self.preprocessor.tokenizer, texts)
+        pieces = seen.pieces()
+        inputs, places, as_rows, first_windows = self._laid_out(seen.ids, pieces.tokens)
+        word = tf.cumsum(tf.cast(pieces.begins, tf.int32)) - 1
+        # Words of all rows together, less those of the rows before.
+        text_of = tf.gather(seen.ids.value_rowids(), pieces.tokens)
+        words = word - tf.gather(tf.math.segment_min(word, text_of), text_of)
+        return AlignedWords(inputs, places, as_rows(words), as_rows(pieces.starts), as_rows(pieces.ends), first_windows)
 
     def _words_of_texts(self, texts: tf.Tensor) -> AlignedWords:
-        ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
-        firsts = self._first_pieces(ids)
-        lasts = tf.concat([firsts, tf.size(ids.flat_values)[None]], 0)[1:] - 1
-        inputs, places, as_rows, first_windows = self._laid_out(ids, firsts)
+        seen = seen_tokens(self.preprocessor.tokenizer, texts)
+        pieces = seen.pieces()
+        firsts = tf.where(pieces.begins)[:, 0]
+        lasts = tf.concat([firsts, tf.size(pieces.begins, tf.int64)[None]], 0)[1:] - 1
+        inputs, places, as_rows, first_windows = self._laid_out(seen.ids, tf.gather(pieces.tokens, firsts))
         return AlignedWords(
             inputs=inputs,
             places=places,
-            word_ids=tf.where(places == NO_WORD, NO_WORD, tf.cumsum(tf.ones_like(places), axis=1) - 1),
-            starts=as_rows(tf.gather(starts.flat_values, firsts)),
-            ends=as_rows(tf.gather(ends.flat_values, lasts)),
+            word_ids=_in_order(places),
+            starts=as_rows(tf.gather(pieces.starts, firsts)),
+            ends=as_rows(tf.gather(pieces.ends, lasts)),
             first_windows=first_windows,
         )
 
-    def _given_words(self, words: tf.RaggedTensor, *, by_piece: bool = False) -> AlignedWords:
-        tokenizer = self.preprocessor.tokenizer
-        if not tokenizer.takes_words:
-            rule = "have add_prefix_space=True for texts that are given as words"
-            cure = "Without it a word alone has other tokens than inside a text."
-            raise ValueError(checks.message("WordAligner", "tokenizer", rule, False, cure))
-        pieces = tokenizer.tokenize(words.values)  # ragged [N, (T)], N given words
-        is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
+    def _given_words(self, words: tf.RaggedTensor, *, per: str) -> AlignedWords:
+        """Given words `[B, (W)]`, `per="word"` of the text, or per piece of one, or per token."""
+        seen = seen_tokens(self.preprocessor.tokenizer, self._as_in_a_text(words))  # of N given words
+        is_empty = tf.cast(seen.ids.row_lengths() == 0, tf.int64)
         unknown = tf.fill([tf.reduce_sum(is_empty)], self.preprocessor.tokenizer.unknown_id)
-        pieces = tf.concat([pieces, tf.RaggedTensor.from_row_lengths(unknown, is_empty, validate=False)], axis=1)
-        firsts = tf.range(tf.size(pieces.flat_values)) if by_piece else self._first_pieces(pieces)
-        ids = tf.RaggedTensor.from_row_splits(pieces, words.row_splits, validate=False).merge_dims(1, 2)
-        inputs, places, as_rows, first_windows = self._laid_out(ids, firsts)
-        word_ids = tf.gather(tf.ragged.range(tf.cast(words.row_lengths(), tf.int32)).values, pieces.value_rowids())
-        return AlignedWords(inputs, places, as_rows(tf.gather(word_ids, firsts)), None, None, first_windows)
+        unknown = tf.RaggedTensor.from_row_lengths(unknown, is_empty, validate=False)
+        tokens = tf.concat([seen.ids, unknown], axis=1)  # ragged [N, (T)]
+        places = tf.range(tf.size(tokens.flat_values))
+        if per != "token":
+            found = seen.pieces()
+            of_words = tf.gather(seen.ids.value_rowids(), found.tokens)
+            added = tf.gather(tf.cumsum(is_empty, exclusive=True), of_words)
+            # A word of whitespace alone is its first token.
+            others = tf.math.bincount(tf.cast(of_words, tf.int32), minlength=tf.size(is_empty)) == 0
+            others = tf.boolean_mask(tokens.row_starts(), others)
+            places = tf.concat([tf.cast(found.tokens, tf.int64) + added, others], 0)
+            order = tf.argsort(places, stable=True)
+            begins = tf.concat([found.begins | (per == "piece"), tf.ones_like(others, tf.bool)], 0)
+            places = tf.cast(tf.boolean_mask(tf.gather(places, order), tf.gather(begins, order)), tf.int32)
+        ids = tf.RaggedTensor.from_row_splits(tokens, words.row_splits, validate=False).merge_dims(1, 2)
+        inputs, indices, as_rows, first_windows = self._laid_out(ids, places)
+        word_ids = tf.gather(tf.ragged.range(tf.cast(words.row_lengths(), tf.int32)).values, tokens.value_rowids())
+        return AlignedWords(inputs, indices, as_rows(tf.gather(word_ids, places)), None, None, first_windows)
 
-    def _first_pieces(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """The indices of the tokens that start a word, int32 `[words]`; a row's first token always starts one."""
-        rows = ids.value_rowids()
-        begins_row = rows != tf.concat([tf.constant([-1], rows.dtype), rows], 0)[:-1]
-        begins_word = tf.logical_not(tf.gather(self._continues, ids.flat_values))
-        return tf.cast(tf.where(begins_row | begins_word)[:, 0], tf.int32)
+    def _as_in_a_text(self, words: tf.RaggedTensor) -> tf.Tensor:
+        """All given words; with a space before each but a row's first, where a tokenizer needs it."""
+        texts = words.values
+        if self.preprocessor.tokenizer.takes_words:
+            return texts
+        follows = tf.range(tf.size(texts, tf.int64)) != tf.gather(words.row_starts(), words.value_rowids())
+        return tf.where(follows & (texts != ""), " " + texts, texts)
 
     def _laid_out(
         self, ids: tf.RaggedTensor, firsts: tf.Tensor
@@ -201,6 +236,11 @@ class WordAligner:
                 [tokens, tf.RaggedTensor.from_row_lengths(ids.flat_values[:0], tf.zeros(num_empty, tf.int64))], 0
             )
         return self.preprocessor.framed([tokens])
+
+
+def _in_order(places: tf.Tensor) -> tf.Tensor:
+    """The index of each word of a row, int32 `(batch, U)`, -1 after the last one."""
+    return tf.where(places == NO_WORD, NO_WORD, tf.cumsum(tf.ones_like(places), axis=1) - 1)
 
 
 def check_stride(owner: str, stride: Any, max_length: int) -> int:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Strings, Tensor
+from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.engines.character_table import character_table
 from keras_bert_layers.preprocessing.tokens.markers import MARKER, WHITESPACE
@@ -38,7 +37,7 @@ class CharacterNormalizer:
         single = {key: text for key, text in character_map.items() if len(key) == 1}
         spaced = {key: _spaced(single.get(key, key)) for key in {*single, *WHITESPACE, MARKER}}
         self._replacer = engine.text_engine().CharacterReplacer(character_table(spaced))
-        self._classes = {name: np.array(ranges, np.int64) for name, ranges in _clusters().items()}
+        self._classes = {name: np.array(ranges, np.int64) for name, ranges in tables.clusters().items()}
         self.care_pattern = _care_pattern(character_map, self._classes) if character_map else None
         keys = sorted((key for key in character_map if len(key) <= MAX_KEY_LENGTH), key=_key_number)
         outputs = [[ord(character) for character in character_map[key]] for key in keys]
@@ -178,12 +177,6 @@ def read_character_map(data: bytes) -> dict[str, str]:
         keys = [keys[parent] + bytes([label + 1]) for parent, label in zip(parents, which, strict=True)]
         nodes = children[is_child]
     return found
-
-
-def _clusters() -> dict[str, Any]:
-    """Ranges of the characters that join the one before, join the one after, and stand alone, by `tokenizers`."""
-    path = files("keras_bert_layers.preprocessing.tables") / "clusters.json"
-    return json.loads(path.read_text(encoding="ascii"))
 
 
 def _in_ranges(codes: tf.Tensor, ranges: np.ndarray) -> tf.Tensor:

@@ -6,7 +6,7 @@ import base64
 import binascii
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
@@ -14,7 +14,7 @@ from keras_bert_layers._internal.registration import register
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.sentence_piece.normalizer import CharacterNormalizer, read_character_map
 from keras_bert_layers.preprocessing.sentence_piece.text_encoder import SentencePieceTextEncoder
-from keras_bert_layers.preprocessing.tokenizer import Tokenizer
+from keras_bert_layers.preprocessing.tokenizer import WORD_BOUNDARIES, Tokenizer
 from keras_bert_layers.preprocessing.tokens.markers import MARKER
 from keras_bert_layers.preprocessing.tokens.token_ids import (
     TokenIds,
@@ -53,6 +53,8 @@ class SentencePieceTokenizer(Tokenizer):
         pad_token: the token that fills rows up.
         unknown_token: the token of characters in no piece.
         mask_token: the token that hides another; None for a vocabulary without.
+        word_boundaries: where words of texts end, for tags, entities, features and attributions: `"punctuation"`, at
+            whitespace, punctuation and Chinese characters; or `"spaces"`, as in models that were saved without it.
 
     Attributes:
         pad_id: the id of `<pad>`.
@@ -98,9 +100,11 @@ class SentencePieceTokenizer(Tokenizer):
         pad_token: str = "<pad>",
         unknown_token: str = "<unk>",
         mask_token: str | None = "<mask>",
+        word_boundaries: str = "punctuation",
     ):
         self._vocabulary = checked_vocabulary(OWNER, vocabulary, kind="piece")
         self._scores = _checked_scores(scores, len(self._vocabulary))
+        self.word_boundaries = checks.one_of(OWNER, "word_boundaries", word_boundaries, WORD_BOUNDARIES)
         ids = TokenIds(self._vocabulary, owner=OWNER)
         self.character_map = checks.instance(OWNER, "character_map", character_map, str, "Give it in base64.")
         roles = {"start": start_token, "separator": separator_token, "pad": pad_token, "unknown": unknown_token}
@@ -128,6 +132,10 @@ class SentencePieceTokenizer(Tokenizer):
         special = {*self.special_tokens} - {self._vocabulary[self.unknown_id]}
         return [not token.startswith(MARKER) and token not in special for token in self._vocabulary]
 
+    def readable_tokens(self) -> list[str]:
+        """Every token as its text, without the marker of a word's beginning, which may be a token of its own."""
+        return [token.replace(MARKER, " ").removeprefix(" ") or token for token in self._ids.tokens]
+
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the vocabulary as a list of tokens."""
         return {
@@ -136,9 +144,15 @@ class SentencePieceTokenizer(Tokenizer):
             "character_map": self.character_map,
             "special_tokens": list(self.special_tokens),
             "stripping_tokens": list(self.stripping_tokens),
+            "word_boundaries": self.word_boundaries,
             "mask_token": None,
             **{f"{role}_token": token for role, token in self._roles.items()},
         }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """The tokenizer from `get_config`; words end at spaces if an older version wrote it."""
+        return super().from_config({"word_boundaries": "spaces", **config})
 
 
 def _checked_scores(scores: Sequence[float | None], size: int) -> list[float | None]:

@@ -85,6 +85,12 @@ def composition() -> Composition:
     return Composition(decomposed, classes, composed)
 
 
+@functools.cache
+def clusters() -> dict[str, list[list[int]]]:
+    """Ranges of the characters that join the one before, join the one after, and stand alone, by `tokenizers`."""
+    return json.loads((files(__name__) / "clusters.json").read_text(encoding="ascii"))
+
+
 def file_name(reference: str, lowercase: bool, strip_accents: bool) -> str:
     """The file name of one table, compressed with zlib."""
     case = "lowercase" if lowercase else "cased"

@@ -110,7 +110,7 @@ def _onnx_answers(task: keras.Model, model: onnx.OnnxModel, *texts: onnx.Tensor)
     places = places.reshape(shape)  # [B, columns]
     probability = graph.add("Exp", best - logits.reduced("LogSumExp", -1, keepdims=True))
     none = [graph.constant([[value] * task.top_k], values.kind) for value, values in ((-1, ids), (-1, probability))]
-    names = graph.constant([*tokenizer.all_tokens(), ""])
+    names = graph.constant([*tokenizer.readable_tokens(), ""])
     values = [graph.concat([part, empty]).take(places) for part, empty in zip((ids, probability), none, strict=True)]
     answers = {"token": names.take(values[0]), "probability": values[1]}
     found = {name: onnx.Answer(value, (None, None, task.top_k)) for name, value in answers.items()}
@@ -137,7 +137,7 @@ def fill_masks(task: keras.Model, *texts: Any) -> tuple[Any, dict[str, Any]]:
     filled = decode_masks(
         outputs["masked_lm"] if isinstance(outputs, dict) else outputs,
         masks.columns,
-        tokenizer.all_tokens(),
+        tokenizer.readable_tokens(),
         num_columns=masks.num_columns,
         top_k=task.top_k,
     )

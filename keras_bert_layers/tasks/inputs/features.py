@@ -64,7 +64,7 @@ class FeatureInputs(Inputs):
 
     def outputs(self, columns: Any, run: Callable[..., Any]) -> list[np.ndarray]:
         """The vectors of each row, float32 `(tokens or words, ...)`."""
-        pieces = on_host(self.aligner().align_pieces, columns)
+        pieces = on_host(self._aligned, columns)
         states = run(pieces.inputs, self.bucketed())  # [windows, S, ...]
         vectors, sizes = on_host(lambda states: self._vectors(tf.convert_to_tensor(states), pieces), states)
         return np.split(vectors.numpy(), np.cumsum(sizes.numpy())[:-1])
@@ -84,7 +84,7 @@ class FeatureInputs(Inputs):
             run: the model, from the ids of any number of windows to `(windows, sequence, ...)`.
             texts: strings `(batch,)`.
         """
-        pieces = self.aligner().align_pieces(texts)
+        pieces = self._aligned(texts)
         vectors, sizes = self._vectors(run(pieces.inputs), pieces)
         width = tf.maximum(tf.reduce_max(sizes), 1)
 
@@ -95,6 +95,11 @@ class FeatureInputs(Inputs):
         begins, ends = self._bounds(pieces)
         starts, ends = tf.boolean_mask(pieces.starts, begins), tf.boolean_mask(pieces.ends, ends)
         return {"features": by_row(vectors, 0.0), "start": by_row(starts, NO_WORD), "end": by_row(ends, NO_WORD)}
+
+    def _aligned(self, texts: Strings) -> AlignedWords:
+        """The tokens of texts, or the pieces of their words."""
+        aligner = self.aligner()
+        return aligner.align_tokens(texts) if self._per == "token" else aligner.align_pieces(texts)
 
     def _bounds(self, pieces: AlignedWords) -> tuple[tf.Tensor, tf.Tensor]:
         """Whether each piece, `(batch, pieces)`, is the first of a token or word, and whether it is the last."""

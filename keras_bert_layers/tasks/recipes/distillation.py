@@ -34,7 +34,7 @@ _OWNER = "distill"
 _OUTPUTS, _MASK, _FIRST_FEATURE = range(3)
 
 # Options of tokenizers that ids do not depend on, and those that the ids of most texts depend on.
-_NOT_IN_IDS = ("vocabulary", "name", "dtype", "trainable", "trim_offsets")
+_NOT_IN_IDS = ("vocabulary", "name", "dtype", "trainable", "trim_offsets", "word_boundaries")
 _IN_MOST_IDS = ("class", "lowercase", "strip_accents")
 
 Layers = Mapping[int, int]

@@ -29,13 +29,15 @@ from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row, num_rows, on_host
 from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
 from keras_bert_layers.tasks.feeding.streams import texts_of_table
+from keras_bert_layers.tasks.inputs.tags import begins_given_word
 
 #: How many points the first quadrature has.
 FIRST_STEPS = 32
 # Of all rows and points that are computed at once: gradients take some 60 kB for a token and a layer of BERT-base.
 TOKENS_AT_ONCE = 2048
 
-#: For each row, the arrays `IDS`, `"starts"` and `"ends"`, int `[S]`; the targets, as in `integral`; and their name.
+#: For each row, the arrays `IDS`, `"starts"`, `"ends"` and `"begins_word"`, int `[S]`; the targets, as in `integral`;
+#: and their name.
 Rows = Iterator[tuple[dict[str, np.ndarray], list[Any], str]]
 #: From a task, columns of texts and a target for each row to `Rows`.
 RowsOf = Callable[[Any, Any, list[Any]], Rows]
@@ -52,12 +54,12 @@ class Attribution:
 
     Args:
         target: what the logit stands for: a class, an answer, or a tag and its word.
-        tokens: the tokens that the model read, special ones included.
+        tokens: the tokens that the model read, special ones included, as `Tokenizer.readable_tokens` gives them.
         scores: float32 `(tokens,)`; 0 for special tokens, which the baseline has too.
         words: the words of the text as the model reads them (in lower case, for example), without special tokens.
         word_scores: float64 `(words,)`, the sums over the tokens of each word.
-        starts: int32 `(tokens,)`, the byte of its text at which a token starts; -1 for special tokens, prompts and
-            questions, and for a token that another window of a token classifier shows with more context.
+        starts: int32 `(tokens,)`, the byte of its text at which people see a token start; -1 for special tokens,
+            prompts and questions, and for a token that another window of a token classifier shows with more context.
         ends: int32 `(tokens,)`, the byte after its last; -1 as above.
         difference: the logit of the text minus that of the baseline.
         error: how far the sum of the scores is from `difference`.
@@ -170,10 +172,11 @@ def _explained(task: keras.Model, rows: Rows, fill: int, tolerance: float, max_s
     tokenizer, spec = task.preprocessor.tokenizer, tf.TensorSpec([None, None], tf.int32)
     signature = (dict.fromkeys(IDS, spec), spec, spec, tf.TensorSpec([None, 3], tf.float32))
     run = task.predictor.traced_once(types.MethodType(integral, task), signature)
-    all_continue = np.array(tokenizer.continues_word())
+    readable = tokenizer.readable_tokens()
     for row, target, name in rows:
         one = {key: np.asarray(values[: row["padding_mask"].sum()], np.int32) for key, values in row.items()}
-        starts, ends, ids = one.pop("starts"), one.pop("ends"), one["token_ids"]
+        starts, ends, begins = (one.pop(name) for name in ("starts", "ends", "begins_word"))
+        ids = one["token_ids"]
         is_text = ~np.isin(ids, special_ids(tokenizer))
         steps, inputs = min(FIRST_STEPS, max_steps), {key: values[None] for key, values in one.items()}
         others = np.where(is_text, fill, ids)[None], np.array([target], np.int32)
@@ -183,10 +186,12 @@ def _explained(task: keras.Model, rows: Rows, fill: int, tolerance: float, max_s
             if steps == max_steps or error <= _largest_error(difference, tolerance):
                 break
             steps = min(2 * steps, max_steps)
-        numbers = np.cumsum(is_text & ~(all_continue[ids] & np.roll(is_text, 1)))[is_text] - 1
+        # A token of whitespace belongs to the word before it.
+        is_first = is_text & ((begins > 0) | ~np.roll(is_text, 1))
+        numbers = np.cumsum(is_first)[is_text] - 1
         words = tokenizer.detokenize(tf.RaggedTensor.from_value_rowids(ids[is_text], numbers)).numpy()
         sums = np.bincount(numbers, scores[is_text], minlength=len(words))
-        tokens, words = [tokenizer.id_to_token(int(token_id)) for token_id in ids], [word.decode() for word in words]
+        tokens, words = [readable[token_id] for token_id in ids], [word.decode().strip() for word in words]
         yield Attribution(name, tokens, scores, words, sums, starts, ends, float(difference), error, steps)
 
 
@@ -214,7 +219,7 @@ def class_names(task: keras.Model) -> list[str]:
 
 def span_rows(task: keras.Model, columns: Any, wanted: list[Any]) -> Rows:
     """The windows of a question answerer that hold the best spans."""
-    windows = {name: np.asarray(values) for name, values in on_host(task.preprocessor, columns).items()}
+    windows = {name: np.asarray(values) for name, values in on_host(task.preprocessor.with_words, columns).items()}
     of_window = windows.pop("rows")
     for row, logits in enumerate(task.predict_stream(columns)):
         checks.one_of(type(task).__name__, "target", wanted[row], [None])
@@ -235,9 +240,13 @@ def tag_rows(task: keras.Model, columns: Columns, wanted: list[Any]) -> Rows:
     pieces = on_host(task.pipeline.aligner().align_pieces, *task.pipeline.answer_columns(columns))
     places, word_ids, starts, ends = (part.numpy() for part in pieces[1:5])
     inputs = {name: values.numpy() for name, values in pieces.inputs.items()}
-    for side, values in (("starts", starts), ("ends", ends)):
-        inputs[side] = np.full_like(inputs["token_ids"], -1)
-        inputs[side].flat[places[places >= 0]] = values[places >= 0]
+    begins = begins_given_word(pieces.word_ids).numpy()
+    # Tokens that another window shows with more context have words by their ids.
+    inputs["begins_word"] = ~np.array(task.preprocessor.tokenizer.continues_word())[inputs["token_ids"]]
+    inputs["starts"], inputs["ends"] = np.full([2, *inputs["token_ids"].shape], -1, np.int32)
+    for name, values in (("starts", starts), ("ends", ends), ("begins_word", begins)):
+        # Of the pieces of one token, the first counts.
+        inputs[name].flat[places[places >= 0][::-1]] = values[places >= 0][::-1]
     shares = np.array(keras.ops.softmax(task.predict(columns, verbose=0)))
     shares[..., [name == "O" for name in task.tag_names]] = 0
     for row, given in enumerate(wanted):
@@ -373,7 +382,7 @@ def _serve(task: keras.Model, *texts: Any) -> dict[str, Any]:
     scores, differences = integral(task, inputs, baseline_ids, highest[:, None], tf.constant(path(FIRST_STEPS)))
     return {
         "target": tf.gather(class_names(task), highest),
-        "token": tf.where(row["padding_mask"] > 0, tf.gather(tokenizer.token_strings, ids), ""),
+        "token": tf.where(row["padding_mask"] > 0, tf.gather(tf.constant(tokenizer.readable_tokens()), ids), ""),
         "score": scores,
         "start": row["starts"],
         "end": row["ends"],

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import keras_bert_layers as kbl
-from keras_bert_layers.export.onnx import Answer, Graph
+from keras_bert_layers.export.onnx import Answer, Graph, in_sight
 from keras_bert_layers.export.onnx._answers_graph import columns_of, laid_out
 from keras_bert_layers.export.onnx._rows_graph import rows_of
 from keras_bert_layers.export.onnx._tokenizer_graph import TokenizerGraph
+from keras_bert_layers.preprocessing.preprocessors.seen_text import seen_tokens
 
 pytestmark = pytest.mark.usefixtures("rules_once")
 # NUL ends a string on its way into ONNX Runtime, whatever the graph does.
@@ -18,6 +19,15 @@ UNUSUAL = [
     *("[SEP]", "[sep]", "x[MASK]y", "[ MASK ]", "[MASK][MASK]", "[SE\x01P]", "[SE\nP]", "\x01 \x02\x7f\x0e", "##ab"),
     *("ΟΔΟΣ ΣΑΣ Σ. ΑΣ' b ΑΣ1", "İstanbul", "ﬁ ß ǅ", "한국어 가나", "\u0301a\u0301", "a\u200bb", "\ufffd a", "😀 ok"),
     *("abcd " * 40, "ab?cd", "\ue000ab\uf8ff", "a\\b [x]"),
+]
+# Characters that people see as one.
+JOINED = [
+    "abe\u0301 cd\u0308.",
+    "a",
+    "👨\u200d👩\u200d👧🇫🇷🇩🇪🇫 a🇫b",
+    "\u1112\u1161\u11abb \u0600a",
+    "नई दिल्ली\u200b में",
+    "\u0301 \u0301",
 ]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "ab", "abcd", "b", "é", "ß", "σ", "ς", "中", "؝", "?", "["]
 VOCABULARY = [*PIECES, "##a", "##b", "##ab", "##cd", "##é", "##σ", "##ς", "##؝", "##[", "x", "y", "ok", "##k"]
@@ -39,16 +49,21 @@ def differences(tokenizer, texts, ask, max_length=64):
     return wrong
 
 
-def wrong_places(tokenizer, texts, ask):
-    """The texts of which a token has another id, or another place in the text."""
+def wrong_places(tokenizer, texts, ask, *, seen=False):
+    """The texts of which a token has another id, or another place in the text, or where people see it."""
     graph, shape = Graph(), (None, None)
     tokens = TokenizerGraph(tokenizer).tokens(graph.input("text"), with_offsets=True)
+    tokens = in_sight(tokens) if seen else tokens
     places = columns_of(tokens.texts_of(), tokens.splits.size() - 1)
     starts, ends = tokens.characters.starts.take(tokens.firsts), tokens.characters.ends.take(tokens.lasts)
     found = {"ids": tokens.ids, "starts": starts, "ends": ends}
     answers = {name: Answer(laid_out(values, places, -1), shape) for name, values in found.items()}
     found = ask(graph.model({"text": (None,)}, answers).SerializeToString(), texts)
-    wanted = [each.to_tensor(-1).numpy() for each in tokenizer.tokenize_with_offsets(texts)]
+    wanted = tokenizer.tokenize_with_offsets(texts)
+    if seen:
+        found_by_keras = seen_tokens(tokenizer, np.array(texts))
+        wanted = [wanted[0], *(wanted[0].with_values(part) for part in found_by_keras[1:3])]
+    wanted = [each.to_tensor(-1).numpy() for each in wanted]
     assert [values.shape for values in found.values()] == [values.shape for values in wanted]
     is_wrong = [(ours != theirs).any(axis=1) for ours, theirs in zip(found.values(), wanted, strict=True)]
     return [texts[row] for row in np.nonzero(np.logical_or.reduce(is_wrong))[0]]
@@ -85,6 +100,7 @@ def test_unusual_texts(tokenizer, unusual_texts, ask):
     assert differences(tokenizer, unusual_texts, ask) == []
     assert wrong_places(tokenizer, unusual_texts, ask) == []
     assert wrong_places(tokenizer, ["", "  "], ask) == []
+    assert wrong_places(tokenizer, JOINED, ask, seen=True) == []
 
 
 @pytest.mark.parametrize(

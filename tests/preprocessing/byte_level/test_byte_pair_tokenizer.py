@@ -3,6 +3,7 @@
 import pickle
 import unicodedata
 
+import byte_pair_models
 import keras
 import numpy as np
 import pytest
@@ -200,15 +201,34 @@ def test_pairs(tokenizer):
 
 @pytest.mark.usefixtures("traces_nothing")
 def test_words(tokenizer):
-    """A word begins with a space; given words need one each."""
-    words = WordAligner(kbl.BertPreprocessor(tokenizer)).align(["new york's  hall"])
+    """Words end at whitespace and punctuation; given words have the tokens that they have in a text."""
+    aligner = WordAligner(kbl.BertPreprocessor(tokenizer))
+    words = aligner.align(["new york's  hall"])
+    assert words.starts.numpy().tolist() == [[0, 4, 8, 9, 12]]
+    assert words.ends.numpy().tolist() == [[3, 8, 9, 10, 16]]
+    given = aligner.align(tf.ragged.constant([["new", "york's", "hall"]]))
+    assert given.inputs["token_ids"].numpy()[0, 1:-1].tolist() == tokenizer.tokenize("new york's hall").numpy().tolist()
+    assert given.word_ids.numpy().tolist() == [[0, 1, 1, 1, 2]]
+    older = BytePairTokenizer.from_config(
+        {key: value for key, value in tokenizer.get_config().items() if key != "word_boundaries"}
+    )
+    words = WordAligner(kbl.BertPreprocessor(older)).align(["new york's  hall"])
     assert words.starts.numpy().tolist() == [[0, 4, 11, 12]]  # of two spaces, one is a word
-    with pytest.raises(ValueError, match="`WordAligner`: `tokenizer` must have add_prefix_space=True"):
-        WordAligner(kbl.BertPreprocessor(tokenizer)).align(tf.ragged.constant([["new", "york"]]))
     spaced = BytePairTokenizer(**{**tokenizer.get_config(), "add_prefix_space": True})
     aligned = WordAligner(kbl.BertPreprocessor(spaced)).align(tf.ragged.constant([["new", "york"]]))
     expected = spaced.tokenize("new york").numpy().tolist()
     assert aligned.inputs["token_ids"].numpy().tolist() == [[0, *expected, 2]]
+
+
+@pytest.mark.parametrize("trained", ["roberta", "modernbert"])
+def test_readable_tokens_are_what_the_library_decodes(trained):
+    options = byte_pair_models.modern()
+    tokenizer, library = BytePairTokenizer(**options), byte_pair_models.modern_library(options)
+    if trained == "roberta":
+        vocabulary, merges = byte_pair_models.train()
+        tokenizer, library = BytePairTokenizer(vocabulary, merges), byte_pair_models.library(vocabulary, merges)
+    expected = [library.decode([index], skip_special_tokens=False) for index in range(tokenizer.vocabulary_size())]
+    assert tokenizer.readable_tokens() == expected
 
 
 BYTES = list(byte_characters().values())

@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_layers import BertPreprocessor, BertTokenizer
-from keras_bert_layers.preprocessing import WordAligner
+from keras_bert_layers.preprocessing import BytePairTokenizer, WordAligner
+from keras_bert_layers.preprocessing.byte_level.merges import byte_characters
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"new york ##ark ' s don t @ user in e ##e ##f . 😀".split()]
 UNKNOWN = 1
@@ -49,11 +50,34 @@ def test_words_of_texts(tokenizer):
         [],
         ["@", "User", "don", "'", "t"],
         ["É😀new"],
-        ["zzz", "new"],
+        ["zzz\ufe0f", "new"],
     ]
     np.testing.assert_array_equal(words.word_ids, np.where(words.places == -1, -1, np.arange(7)))
     np.testing.assert_array_equal(words.places == -1, words.starts == -1)
     np.testing.assert_array_equal(words.places == -1, words.ends == -1)
+
+
+@pytest.mark.usefixtures("traces_nothing")
+def test_a_token_of_several_words_is_a_piece_of_each():
+    characters = [*byte_characters().values()]
+    vocabulary = ["<s>", "<pad>", "</s>", "<unk>", *characters, 'Ġ"', '."', "Ġa", "æĿ", "æĿ±", "Ġb"]
+    merges = ['Ġ "', '. "', "Ġ a", "æ Ŀ", "æĿ ±", "Ġ b"]
+    tokenizer = BytePairTokenizer(vocabulary, merges, mask_token=None, special_tokens=["<s>", "</s>", "<pad>", "<unk>"])
+    aligner = WordAligner(BertPreprocessor(tokenizer))
+    texts = ['b a."', "b 東a", "a\n\n b ", "  "]
+    words, pieces = aligner.align(texts), aligner.align_pieces(texts)
+    tokens = [tokenizer.id_to_token(token) for token in words.inputs["token_ids"].numpy().ravel()]
+    at = [[tokens[place] for place in row if place >= 0] for row in words.places.numpy()]
+    assert at == [["b", "Ġa", '."', '."'], ["b", "Ġ", "a"], ["a", "Ġb"], []], "a space begins the word after it"
+    assert words.starts.numpy().tolist() == [[0, 2, 3, 4], [0, 2, 5, -1], [0, 4, -1, -1], [-1] * 4]
+    assert words.ends.numpy().tolist() == [[1, 3, 4, 5], [1, 5, 6, -1], [1, 5, -1, -1], [-1] * 4]
+    assert pieces.word_ids.numpy().tolist() == [[0, 1, 2, 3], [0, 1, 1, 2], [0, 1, -1, -1], [-1] * 4]
+    assert pieces.starts.numpy().tolist() == [[0, 2, 3, 4], [0, 2, 2, 5], [0, 4, -1, -1], [-1] * 4]
+    given = aligner.align(tf.ragged.constant([["b", 'a."'], ["b", "東a"], ["", "\n"]]))
+    assert given.word_ids.numpy().tolist() == [[0, 1, 1, 1], [0, 1, 1, -1], [0, 1, -1, -1]]
+    np.testing.assert_array_equal(given.inputs["token_ids"][:2], words.inputs["token_ids"][:2, :6])
+    tokens = aligner.align_tokens(texts)
+    assert (tokens.places.numpy() >= 0).sum(axis=1).tolist() == [3, 5, 5, 2], "those of whitespace too"
 
 
 @pytest.mark.usefixtures("traces_nothing")

@@ -131,11 +131,11 @@ def test_windows_of_contexts(tokenizer):
 
 @pytest.mark.usefixtures("traces_nothing")
 def test_words(tokenizer):
-    """Words are split at whitespace; an unknown character is a part of its word."""
+    """Words are split at whitespace and punctuation, so a special token that is written in a text is three."""
     words = WordAligner(kbl.BertPreprocessor(tokenizer)).align(["good nightღ <mask> night", "night"])
     assert words.inputs["token_ids"].numpy()[0].tolist() == [0, 5, 4, 6, 3, 11, 4, 6, 2]
-    assert words.starts.numpy().tolist() == [[0, 5, 14, 21], [0, -1, -1, -1]]
-    assert words.ends.numpy().tolist() == [[4, 13, 20, 26], [5, -1, -1, -1]]
+    assert words.starts.numpy().tolist() == [[0, 5, 14, 15, 19, 21], [0, -1, -1, -1, -1, -1]]
+    assert words.ends.numpy().tolist() == [[4, 13, 15, 19, 20, 26], [5, -1, -1, -1, -1, -1]]
     given = WordAligner(kbl.BertPreprocessor(tokenizer)).align(tf.ragged.constant([["good", "nightღ"], ["night"]]))
     assert given.places.numpy().tolist() == [[1, 2], [7, -1]]
 
