@@ -10,7 +10,10 @@ from keras_bert_layers.visualization.picture import Picture
 
 # Of the largest score of a text; a word below it is not marked.
 _LEAST = 0.1
-_NOTE = "A word with a score above 0 raised the logit, one below 0 lowered it. The scores add up to the difference."
+_NOTE = (
+    "A word with a score above 0 spoke for the answer that is named above the text, one below 0 against it. The scores "
+    "add up to the difference of its logit."
+)
 
 
 class AttributionPicture(Picture):
@@ -52,9 +55,13 @@ def _described(found: Attribution) -> list[html.Element]:
     for word, score in zip(found.words, found.word_scores.tolist(), strict=True):
         share, index = abs(score) / largest, 0 if score > 0 else 1
         shade = f"background: color-mix(in srgb, {colors.tint(index).css()} {share:.0%}, var(--surface))"
-        label = [html.isolated(word), " ", html.element("small", f"{score:+.2f}")]
+        label = [html.isolated(word), "\u00a0", html.element("small", f"{score:+.2f}")]
         is_marked = share >= _LEAST
         pieces += [html.element("mark", *label, class_=f"c{index}", style=shade) if is_marked else label[0], " "]
         rows.append([html.isolated(word), html.number(f"{score:+.3f}")])
     text = html.element("p", *pieces, class_="text", dir="auto", translate="no")
-    return [facts, text, html.table("The score of each word, in the order of the text.", ["word", "score"], rows)]
+    return [
+        facts,
+        text,
+        html.table("The score of each word, in the order of the text.", ["word", "for (+) or against (-)"], rows),
+    ]
