@@ -19,6 +19,7 @@ from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.task_table import TASKS, task_of
 from keras_bert_layers.checkpoints.weights.reports import load_report, remember_report
 from keras_bert_layers.config import BertConfig
+from keras_bert_layers.tasks.prediction.new_head import NewHead
 
 OWNER = "load_task"
 
@@ -43,7 +44,7 @@ def load_task(
     - A Google directory gives the task of its variables, usually a `BertPretrainer`; a KerasHub preset the task of its
       `task.json`.
     - If the weights hold the head of `task`, it is read. Otherwise `task` is created on the checkpoint's encoder with a
-      newly initialized head.
+      newly initialized head, and a warning is given if it answers or is exported before it was trained.
 
     Args:
         source: as for `load_backbone`, or a `.keras` file.
@@ -219,9 +220,12 @@ def _new_head(
     backbone = read_backbone(checkpoint, strict=strict, dtype=dtype)
     model = TASKS[task].task_class(backbone, **options)
     known = {id(weight) for weight in backbone.weights}
-    head = tuple(weight.path for weight in model.weights if id(weight) not in known)
+    head = [weight for weight in model.weights if id(weight) not in known]
     report = load_report(backbone)
-    remember_report(model, dataclasses.replace(report, newly_initialized=(*report.newly_initialized, *head)))
+    paths = (*report.newly_initialized, *(weight.path for weight in head))
+    remember_report(model, dataclasses.replace(report, newly_initialized=paths))
+    if TASKS[task].head:
+        model.predictor.new_head = NewHead(type(model).__name__, head, str(checkpoint))
     return model
 
 

@@ -169,6 +169,7 @@ def _explained(task: keras.Model, rows: Rows, fill: int, tolerance: float, max_s
     """The attribution of each row, with twice the points as long as the error is too large."""
     tokenizer, spec = task.preprocessor.tokenizer, tf.TensorSpec([None, None], tf.int32)
     signature = (dict.fromkeys(IDS, spec), spec, spec, tf.TensorSpec([None, 3], tf.float32))
+    task.predictor.warn_of_new_head()
     run = task.predictor.traced_once(types.MethodType(integral, task), signature)
     all_continue = np.array(tokenizer.continues_word())
     for row, target, name in rows:
