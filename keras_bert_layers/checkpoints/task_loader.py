@@ -20,6 +20,7 @@ from keras_bert_layers.checkpoints.task_table import TASKS, task_of
 from keras_bert_layers.checkpoints.weights.reports import load_report, remember_report
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.tasks.prediction.new_head import NewHead
+from keras_bert_layers.tasks.task import Task
 
 OWNER = "load_task"
 
@@ -34,7 +35,7 @@ def load_task(
 ) -> keras.Model:
     """Loads a task of a checkpoint: a model that takes text and gives answers.
 
-    - A `.keras` file gives the task that was saved.
+    - A `.keras` file gives the task that was saved, also one that has no name here, such as a `BertStaticEncoder`.
     - A sentence-transformers directory gives a `BertSentenceEncoder` with its pooling, normalization and maximum
       length.
     - A HuggingFace directory gives the task whose head its weights hold, with that head and its labels. If they fit
@@ -138,7 +139,7 @@ def _saved_task(path: Path, task: str | None, options: dict[str, Any]) -> keras.
         raise CheckpointError(checks.message(OWNER, "source", "be an existing file", str(path)))
     model = read_keras_file(path)
     found = task_of(model)
-    if found is None or task not in (None, found.name):
+    if (task is not None and (found is None or found.name != task)) or not isinstance(model, Task):
         kinds = " or ".join(row.class_name for row in TASKS.values() if task in (None, row.name))
         raise CheckpointError(f"`{OWNER}`: {path} must hold a {kinds}. Received: a {type(model).__name__}.")
     return model
