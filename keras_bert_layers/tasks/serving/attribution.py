@@ -1,6 +1,7 @@
 """`Attribution`: integrated gradients, a score for each token that says how much it raised or lowered a logit.
 
-Axes: R rows, S sequence, H hidden, P points of a path, N = P * R rows at points, K logits that a target is the sum of.
+Axes: R rows, S sequence, H hidden, P points of a path, N = P * R rows at points, K logits that a target is the sum of;
+T texts, which are rows, or one text whose windows are rows.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from keras_bert_layers.config import IDS
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers import BertEmbedding
+from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
+from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row, num_rows, on_host
 from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
@@ -34,8 +37,14 @@ from keras_bert_layers.tasks.feeding.streams import texts_of_table
 FIRST_STEPS = 32
 # Of all rows and points that are computed at once: gradients take some 60 kB for a token and a layer of BERT-base.
 TOKENS_AT_ONCE = 2048
+# Above all ids of tokens.
+_FIRST_NUMBER = 2**30
+# What `HeadTail` and `Windows` read of a preprocessor, beside its tokenizer.
+_READ_BY_RULES = ("max_length", "truncation", "truncation_side", "framed", "truncated")
 
 #: For each row, the arrays `IDS`, `"starts"` and `"ends"`, int `[S]`; the targets, as in `integral`; and their name.
+#: Under a rule for long texts, `IDS` and `"places"` are `[windows, S]`, and `"tokens"` and the offsets `[tokens]`: the
+#: places are those of a window's tokens in the tokens of the whole text, or -1.
 Rows = Iterator[tuple[dict[str, np.ndarray], list[Any], str]]
 #: From a task, columns of texts and a target for each row to `Rows`.
 RowsOf = Callable[[Any, Any, list[Any]], Rows]
@@ -47,12 +56,13 @@ class Attribution:
 
     A score is the integrated gradient of the logit over the output of the embedding layer, on the straight path from a
     baseline: the same row with [PAD] (or [MASK]) in place of the text's tokens. Above 0, the token raised the logit.
-    The scores add up to the difference of the logit between the text and the baseline.
+    The scores add up to the difference of the logit between the text and the baseline. Where a text is read through
+    windows, a token's score is the sum over those that show it, as they count in the task's pooling.
     `visualization.AttributionPicture` draws them.
 
     Args:
         target: what the logit stands for: a class, an answer, or a tag and its word.
-        tokens: the tokens that the model read, special ones included.
+        tokens: the tokens that the model read, special ones included; those of several windows once each.
         scores: float32 `(tokens,)`; 0 for special tokens, which the baseline has too.
         words: the words of the text as the model reads them (in lower case, for example), without special tokens.
         word_scores: float64 `(words,)`, the sums over the tokens of each word.
@@ -172,14 +182,16 @@ def _explained(task: keras.Model, rows: Rows, fill: int, tolerance: float, max_s
     task.predictor.warn_of_new_head()
     run = task.predictor.traced_once(types.MethodType(integral, task), signature)
     all_continue = np.array(tokenizer.continues_word())
-    for row, target, name in rows:
-        one = {key: np.asarray(values[: row["padding_mask"].sum()], np.int32) for key, values in row.items()}
-        starts, ends, ids = one.pop("starts"), one.pop("ends"), one["token_ids"]
-        is_text = ~np.isin(ids, special_ids(tokenizer))
-        steps, inputs = min(FIRST_STEPS, max_steps), {key: values[None] for key, values in one.items()}
-        others = np.where(is_text, fill, ids)[None], np.array([target], np.int32)
+    for given_row, target, name in rows:
+        row = given_row if "places" in given_row else _without_padding(given_row)
+        starts, ends, ids, places = row["starts"], row["ends"], row["tokens"], np.atleast_2d(row["places"])
+        inputs, is_text = {key: np.atleast_2d(row[key]) for key in IDS}, ~np.isin(ids, special_ids(tokenizer))
+        given, steps = inputs["token_ids"], min(FIRST_STEPS, max_steps)
+        others = np.where(np.isin(given, special_ids(tokenizer)), given, fill), np.array([target], np.int32)
         while True:
-            (scores,), (difference,) = (found.numpy() for found in run(inputs, *others, path(steps)))
+            found, (difference,) = (found.numpy() for found in run(inputs, *others, path(steps)))
+            scores = np.zeros(len(ids), np.float32)
+            np.add.at(scores, places[places >= 0], found[places >= 0])
             error = abs(float(scores.sum(dtype=np.float64)) - float(difference))
             if steps == max_steps or error <= _largest_error(difference, tolerance):
                 break
@@ -191,21 +203,64 @@ def _explained(task: keras.Model, rows: Rows, fill: int, tolerance: float, max_s
         yield Attribution(name, tokens, scores, words, sums, starts, ends, float(difference), error, steps)
 
 
+def _without_padding(row: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A row of tokens, as one of a long text with a single window."""
+    row = {key: np.asarray(values[: row["padding_mask"].sum()], np.int32) for key, values in row.items()}
+    return {**row, "tokens": row["token_ids"], "places": np.arange(len(row["token_ids"]))}
+
+
 # What a task explains, from columns of texts and a target for each row.
 
 
 def class_rows(task: keras.Model, columns: Any, wanted: list[Any]) -> Rows:
     """The rows of a classifier or a cross encoder."""
-    _check_rows(task)
+    checks.instance(type(task).__name__, "backbone", task.backbone, BertBackbone)
     look_for_cuts(task.pipeline, columns)
-    inputs = on_host(functools.partial(task.preprocessor.with_offsets, prompt=task.pipeline.prompt), columns)
+    if task.long_texts is None:
+        inputs = on_host(functools.partial(task.preprocessor.with_offsets, prompt=task.pipeline.prompt), columns)
     names = class_names(task)
     indices = {key: index for index, name in enumerate(names) for key in (name, index)}
     highest = task.predict(columns, verbose=0).argmax(axis=-1).tolist() if None in wanted else wanted
     for row, target in enumerate(wanted):
         given = highest[row] if target is None else target
         index = indices[checks.one_of(type(task).__name__, "target", given, indices)]
-        yield {name: values[row].numpy() for name, values in inputs.items()}, [index], names[index]
+        if task.long_texts is not None:
+            texts = [column[row : row + 1] for column in (columns if isinstance(columns, tuple) else (columns,))]
+            yield _read_long(task, texts), [index], names[index]
+        else:
+            yield {name: values[row].numpy() for name, values in inputs.items()}, [index], names[index]
+
+
+def _read_long(task: keras.Model, texts: list[Any]) -> dict[str, np.ndarray]:
+    """A text, or a pair, as the rule for long texts reads it; see `Rows`."""
+    preprocessor, prompt = task.preprocessor, task.pipeline.prompt
+    tokenizer, texts = preprocessor.tokenizer, [tf.constant(text, tf.string) for text in texts]
+    texts[0] = tf.strings.join([prompt, texts[0]])
+
+    def numbered(text: tf.Tensor) -> tf.RaggedTensor:
+        return tf.cast(tf.ragged.range(tokenizer.tokenize(text).row_lengths()), tf.int32) + _FIRST_NUMBER
+
+    # The rule lays the numbers of tokens in their text just as it lays their ids.
+    numbering = types.SimpleNamespace(tokenize=numbered, num_pair_separators=tokenizer.num_pair_separators)
+    same = {name: getattr(preprocessor, name) for name in _READ_BY_RULES}
+    read = tuple(texts) if len(texts) > 1 else texts[0]
+    numbers = task.long_texts(types.SimpleNamespace(tokenizer=numbering, **same), read)["token_ids"].numpy()
+    is_token = numbers >= _FIRST_NUMBER
+    text_of = np.minimum(np.cumsum(~is_token, axis=1) - 1, len(texts) - 1)  # of a token, by the special ones before it
+    rows, places = [np.array([[tokenizer.start_id, NO_OFFSET, NO_OFFSET]])], np.full_like(numbers, -1)
+    for number, text in enumerate(texts):
+        found = np.stack([part.flat_values.numpy() for part in tokenizer.tokenize_with_offsets(text)], axis=1)
+        is_own = is_token & (text_of == number)
+        shown, order = np.unique(numbers[is_own] - _FIRST_NUMBER, return_inverse=True)
+        places[is_own] = sum(map(len, rows)) + order
+        offsets = found[shown, 1:] - (0 if number else len(prompt.encode()))
+        offsets = np.where(offsets[:, :1] < 0, NO_OFFSET, offsets)
+        num_separators = 1 if number == len(texts) - 1 else tokenizer.num_pair_separators
+        separators = [[tokenizer.separator_id, NO_OFFSET, NO_OFFSET]] * num_separators
+        rows += [np.column_stack([found[shown, 0], offsets]), np.array(separators)]
+    tokens, starts, ends = np.concatenate(rows).astype(np.int32).T
+    windows = {name: values.numpy() for name, values in task.long_texts(preprocessor, read).items()}
+    return {**windows, "places": places, "tokens": tokens, "starts": starts, "ends": ends}
 
 
 def class_names(task: keras.Model) -> list[str]:
@@ -281,14 +336,15 @@ def integral(
         task: the task.
         inputs: the model's inputs, int32 `[R, S]` each.
         baseline_ids: int32 `[R, S]`, the token ids at the start of the path.
-        targets: int32 `[R, K]`: for each output of the task, in the order of their names, the index of a logit in the
-            flattened logits of the row.
+        targets: int32 `[T, K]`: for each output of the task, in the order of their names, the index of a logit in the
+            flattened logits of the text.
         path: what `path` returns.
 
     Returns:
-        The scores, float32 `[R, S]`, 0 at padding, and the differences, float32 `[R]`.
+        The scores, float32 `[R, S]`, 0 at padding, and the differences, float32 `[T]`.
     """
     num_rows, length = tf.unstack(tf.shape(baseline_ids))
+    num_texts = tf.shape(targets)[0]
     at_once = tf.maximum(1, TOKENS_AT_ONCE // tf.maximum(1, num_rows * length))
 
     def add(start: Tensor, scores: Tensor, differences: Tensor) -> tuple[Any, Any, Any]:
@@ -297,18 +353,20 @@ def integral(
         rows = tf.nest.map_structure(lambda ids: tf.tile(ids, [number, 1]), (inputs, baseline_ids, targets))
         products, logits = _at_points(task, tf.repeat(points[:, 0], num_rows), *rows)
         scores += tf.tensordot(points[:, 1], tf.reshape(products, [number, num_rows, length]), 1)
-        differences += tf.tensordot(points[:, 2], tf.reshape(logits, [number, num_rows]), 1)
+        differences += tf.tensordot(points[:, 2], tf.reshape(logits, [number, num_texts]), 1)
         return start + at_once, scores, differences
 
-    state = (tf.constant(0), tf.zeros([num_rows, length]), tf.zeros([num_rows]))
+    state = (tf.constant(0), tf.zeros([num_rows, length]), tf.zeros([num_texts]))
     return tf.while_loop(lambda start, *_: start < tf.shape(path)[0], add, state, parallel_iterations=1)[1:]
 
 
 def _at_points(
     task: TextTask, shares: Tensor, inputs: dict[str, Any], baseline_ids: Tensor, targets: Tensor
 ) -> tuple[Any, Any]:
-    """Gradients times changes at points of paths, summed over H, float32 `[N, S]`; and the targets `[N]`."""
+    """Gradients times changes at points of paths, summed over H, float32 `[N, S]`; and the targets `[P * T]`."""
     found: list[Any] = []
+    shape = [tf.shape(targets)[0], -1, tf.shape(baseline_ids)[1]]
+    read = {name: tf.reshape(ids, shape) for name, ids in inputs.items()}  # windows by text
 
     def embed(layer: BertEmbedding, token_ids: Tensor, segment_ids: Tensor, padding_mask: Tensor) -> Any:
         # [PAD] has a position of its own in RoBERTa. The baseline has the positions of the text.
@@ -320,7 +378,8 @@ def _at_points(
         return found[0]
 
     with freed_with(task), tf.GradientTape(watch_accessed_variables=False) as tape:
-        outputs = tf.nest.flatten(_outputs(task, inputs, embed))
+        has_windows = isinstance(task.long_texts, Windows)
+        outputs = tf.nest.flatten(_outputs(task, read if has_windows else inputs, embed))
         rows = [tf.reshape(output, [tf.shape(targets)[0], -1]) for output in outputs]
         logits = tf.add_n([tf.gather(row, targets[:, i], batch_dims=1) for i, row in enumerate(rows)])
     products = tf.reduce_sum(tape.gradient(logits, found[0]) * found[1], axis=-1)
@@ -359,8 +418,8 @@ def attribution_signature(task: TextTask) -> Signature:
 def _check_rows(task: TextTask) -> None:
     checks.instance(type(task).__name__, "backbone", task.backbone, BertBackbone)
     if task.long_texts is not None:
-        cure = "Make or load the task without it, and attribute the parts of long texts one by one."
-        rule = "be None for attributions, which read one row of `max_length` tokens"
+        cure = "`attribute` reads all of a long text."
+        rule = "be None for the signature 'attributions', which reads one row of `max_length` tokens"
         raise ValueError(checks.message(type(task).__name__, "long_texts", rule, task.long_texts, cure))
 
 
