@@ -107,6 +107,21 @@ def test_an_optimizer_whose_weights_were_frozen_is_saved(new_backbone, tmp_path)
     assert int(again.optimizer.iterations) == int(trained.optimizer.iterations) == 1
 
 
+def test_single_weights_that_were_frozen(new_backbone, tmp_path):
+    """The file does not hold that they are frozen, and its optimizer has no state of them."""
+    task = BertClassifier(new_backbone(), 2)
+    task.compile(adamw(RATE), run_eagerly=True)
+    for weight in task.backbone.get_layer("encoder_block_0").weights:
+        weight.trainable = False
+    moved(task, 2)
+    task.save(tmp_path / "bert.keras")
+    again = keras.models.load_model(tmp_path / "bert.keras")
+    assert [variable.shape for variable in again.optimizer.variables] == [v.shape for v in task.optimizer.variables]
+    again.run_eagerly = True
+    assert "encoder_block_0" in moved(again, 1)
+    assert int(again.optimizer.iterations) == 3
+
+
 class OnceBuilt(keras.optimizers.SGD):
     """A user's optimizer that refuses to be built twice."""
 
