@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from os import PathLike
 from typing import Any
 
 import keras
 from keras import ops
 
 from keras_bert_layers._internal import checks, keras_models
+from keras_bert_layers._internal.files import atomic_save
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.registration import register
 from keras_bert_layers._internal.types import Ids, Tensor
@@ -83,6 +85,12 @@ class StaticBackbone(keras.Model):
 
     def _run_through_graph(self, inputs: Ids, **functions: Any) -> Any:
         return keras_models.run_through_graph(self, inputs, **functions)
+
+    def save(
+        self, filepath: str | PathLike[str], overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
+    ) -> None:
+        """Writes a `.keras` file, as `keras.Model.save`; a file there is replaced when the new one is complete."""
+        atomic_save.save(self, filepath, overwrite, zipped, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""

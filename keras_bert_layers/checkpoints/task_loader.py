@@ -19,6 +19,8 @@ from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.task_table import TASKS, task_of
 from keras_bert_layers.checkpoints.weights.reports import load_report, remember_report
 from keras_bert_layers.config import BertConfig
+from keras_bert_layers.tasks.prediction.new_head import NewHead
+from keras_bert_layers.tasks.task import Task
 
 OWNER = "load_task"
 
@@ -33,7 +35,7 @@ def load_task(
 ) -> keras.Model:
     """Loads a task of a checkpoint: a model that takes text and gives answers.
 
-    - A `.keras` file gives the task that was saved.
+    - A `.keras` file gives the task that was saved, also one that has no name here, such as a `BertStaticEncoder`.
     - A sentence-transformers directory gives a `BertSentenceEncoder` with its pooling, normalization and maximum
       length.
     - A HuggingFace directory gives the task whose head its weights hold, with that head and its labels. If they fit
@@ -43,7 +45,7 @@ def load_task(
     - A Google directory gives the task of its variables, usually a `BertPretrainer`; a KerasHub preset the task of its
       `task.json`.
     - If the weights hold the head of `task`, it is read. Otherwise `task` is created on the checkpoint's encoder with a
-      newly initialized head.
+      newly initialized head, and a warning is given if it answers or is exported before it was trained.
 
     Args:
         source: as for `load_backbone`, or a `.keras` file.
@@ -137,7 +139,7 @@ def _saved_task(path: Path, task: str | None, options: dict[str, Any]) -> keras.
         raise CheckpointError(checks.message(OWNER, "source", "be an existing file", str(path)))
     model = read_keras_file(path)
     found = task_of(model)
-    if found is None or task not in (None, found.name):
+    if (task is not None and (found is None or found.name != task)) or not isinstance(model, Task):
         kinds = " or ".join(row.class_name for row in TASKS.values() if task in (None, row.name))
         raise CheckpointError(f"`{OWNER}`: {path} must hold a {kinds}. Received: a {type(model).__name__}.")
     return model
@@ -219,9 +221,12 @@ def _new_head(
     backbone = read_backbone(checkpoint, strict=strict, dtype=dtype)
     model = TASKS[task].task_class(backbone, **options)
     known = {id(weight) for weight in backbone.weights}
-    head = tuple(weight.path for weight in model.weights if id(weight) not in known)
+    head = [weight for weight in model.weights if id(weight) not in known]
     report = load_report(backbone)
-    remember_report(model, dataclasses.replace(report, newly_initialized=(*report.newly_initialized, *head)))
+    paths = (*report.newly_initialized, *(weight.path for weight in head))
+    remember_report(model, dataclasses.replace(report, newly_initialized=paths))
+    if TASKS[task].head:
+        model.predictor.new_head = NewHead(type(model).__name__, head, str(checkpoint))
     return model
 
 

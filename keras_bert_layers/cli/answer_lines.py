@@ -24,7 +24,7 @@ def answer_lines(
     many digits as they need.
 
     Args:
-        answers: name -> array, rows first, strings as `str` or `bytes`.
+        answers: name -> array, rows first, strings as `str` or `bytes`; or those of several tasks by the task's name.
         rows: the inputs.
         inputs: the names of the inputs, with their numbers of axes.
 
@@ -36,6 +36,7 @@ def answer_lines(
         >>> list(answer_lines(answers, [TextRow("argument 1", ("A film.",))], {"text": 1}))
         ['{"label": "good", "probabilities": [0.1, 0.9]}']
     """
+    answers = {key: array for name, value in answers.items() for key, array in _named(name, value)}
     has_lists = any(array.dtype == object and array.ndim > 1 for array in answers.values())
     for index, row in enumerate(rows):
         values = {name: _plain(answers[name][index]) for name in sorted(answers)}
@@ -48,6 +49,11 @@ def answer_lines(
         if values.get("bytes_cut") == 0:
             del values["bytes_cut"]
         yield json.dumps(values, ensure_ascii=False)
+
+
+def _named(name: str, value: Any) -> list[tuple[str, np.ndarray]]:
+    """An answer; or those of a task, named as its export does."""
+    return [(f"{name}_{key}", array) for key, array in value.items()] if isinstance(value, Mapping) else [(name, value)]
 
 
 def _plain(value: Any) -> Any:

@@ -66,7 +66,7 @@ def encode(arguments: argparse.Namespace, *, least: int = 1, owner: str) -> tupl
         raise ValueError(f"`{owner}`: {arguments.file} {rule}")
     task = None if keras_file(source_of(arguments.model)) else _TASK
     loaded = load_task_of_texts(arguments.model, task, owner=owner, argument="--model")
-    if loaded.task != _TASK:
+    if loaded.task not in (_TASK, "BertStaticEncoder"):
         raise ValueError(checks.message(owner, "--model", "be a sentence encoder", checks.Shown(loaded.task)))
     vectors = np.empty((len(texts), loaded.model.output.shape[-1]), np.float32)
     with progress("Encoding", len(texts), unit="rows") as advance:

@@ -32,7 +32,7 @@ class LoadedModel(NamedTuple):
     Args:
         model: a task, or a `BertBackbone`.
         preprocessor: the task's or the encoder's preprocessor, or None.
-        task: the name of the task for `load_task`; None for an encoder.
+        task: the name of the task for `load_task`, or the class of one that it only reads; None for an encoder.
     """
 
     model: Any
@@ -133,15 +133,15 @@ def _keras_model(path: Path, task: str | None, *, owner: str) -> LoadedModel:
     from keras_bert_layers.checkpoints import CheckpointError
     from keras_bert_layers.checkpoints.files.keras_file import read_keras_file
     from keras_bert_layers.distribution import load_backup
+    from keras_bert_layers.tasks import Task
 
     is_file = path.suffix == ".keras"
     if is_file and not path.is_file():
         raise CheckpointError(f"`{owner}`: no such file: {path}.")
     model: Any = read_keras_file(path) if is_file else load_backup(path)
-    row = task_of(model)
-    name = None if row is None else row.name
+    row, kind = task_of(model), type(model).__name__
+    name = row.name if row is not None else kind if isinstance(model, Task) else None
     if name is None and not isinstance(model, BertBackbone):
-        kind = type(model).__name__
         raise CheckpointError(f"`{owner}`: {path} must hold a task or a BertBackbone. Received: {kind}.")
     loaded = LoadedModel(model, getattr(model, "preprocessor", None), name)
     if task == ENCODER:

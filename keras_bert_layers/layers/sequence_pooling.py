@@ -108,7 +108,8 @@ class SequencePooling(keras.layers.Layer):
         mask = ops.cast(real.padding_mask, dtype)
         # A row of only padding has a token, which must not count.
         tokens = ops.cast(tokens, dtype) * real.select(mask[:, :, None])  # [T, H]
-        total = ops.segment_sum(tokens, real.rows(), sorted=True)  # [B, H]
+        # XLA has no sum over sorted segments.
+        total = ops.segment_sum(tokens, real.rows(), num_segments=ops.shape(mask)[0])  # [B, H]
         return ops.cast(total / ops.maximum(ops.sum(mask, axis=1, keepdims=True), 1), self.compute_dtype)
 
     def compute_output_spec(self, hidden: Tensor, padding_mask: Tensor | None = None) -> Any:

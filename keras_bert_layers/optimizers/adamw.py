@@ -149,12 +149,26 @@ class BertAdamW(BertOptimizer, keras.optimizers.AdamW):
         self._steps_before: Any = Untracked({})
 
     def restart(self, variables: Sequence[Tensor]) -> None:
-        """Counts the steps of some weights from here on, for bias correction; functions traced before do not."""
-        for variable in variables:
+        """Counts the steps of some weights from here on, for bias correction; functions traced before do not.
+
+        Weights that it was not built for are left out.
+        """
+        known, num_steps = set(map(id, self._trainable_variables)), int(ops.convert_to_numpy(self.iterations))
+        for variable in (variable for variable in variables if id(variable) in known):
             index = self._get_variable_index(variable)
             for moments in (self._momentums[index], self._velocities[index]):
-                moments.assign(ops.zeros_like(moments))
-            self._steps_before.value[self._var_key(variable)] = int(self.iterations)
+                moments.assign(ops.zeros(moments.shape, moments.dtype))
+            self._steps_before.value[self._var_key(variable)] = num_steps
+
+    @property
+    def steps_before(self) -> list[int]:
+        """How many steps were before those of each weight; it is no variable, so files of tasks store it apart."""
+        return [self._steps_before.value.get(self._var_key(variable), 0) for variable in self._trainable_variables]
+
+    @steps_before.setter
+    def steps_before(self, steps: Sequence[int]) -> None:
+        keys = map(self._var_key, self._trainable_variables)
+        self._steps_before.value = dict(zip(keys, map(int, steps), strict=True))
 
     def update_step(
         self, gradient: Tensor, variable: Tensor, learning_rate: float | keras.optimizers.schedules.LearningRateSchedule

@@ -32,15 +32,17 @@ def deserialized(config: dict[str, Any], custom_objects: Mapping[str, Any]) -> d
 
 
 def with_training_state(task: keras.Model, config: dict[str, Any]) -> dict[str, Any]:
-    """A compile config with two more facts: whether the optimizer has state yet, and which layers are frozen.
+    """A compile config with more facts: of which weights the optimizer has state yet, and which layers are frozen.
 
     They are stored beside the optimizer's own keys, where Keras ignores them: `keras.models.clone_model` hands this
     dictionary to a plain model.
     """
     if getattr(task, "optimizer", None) is not None:
+        places = {id(weight): index for index, weight in enumerate(task.weights)}
         config["optimizer"] = {
             **keras.saving.serialize_keras_object(task.optimizer),
             "has_state": task.optimizer.built,
+            "trained_weights": [places.get(id(weight)) for weight in task.optimizer._trainable_variables],
             "frozen_layers": [index for index, layer in enumerate(all_layers(task)) if not layer.trainable],
         }
     return config
@@ -56,4 +58,6 @@ def compile_as_saved(task: keras.Model, config: dict[str, Any]) -> None:
     task.compile(**keras.saving.deserialize_keras_object(config))
     # Only if there is state to read: Keras warns of an optimizer that has slots and a file that has none.
     if optimizer.get("has_state", False):
-        task.optimizer.build(task.trainable_variables)
+        trained = optimizer.get("trained_weights", [None])  # older files have none
+        weights = task.trainable_variables if None in trained else [task.weights[index] for index in trained]
+        task.optimizer.build(weights)

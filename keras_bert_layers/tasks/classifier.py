@@ -23,7 +23,8 @@ from keras_bert_layers.tasks.graphs.vectors import Pooling, as_given, pooled_vec
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.labels import make_labels
 from keras_bert_layers.tasks.labels.calibration import Calibration, calibrated
-from keras_bert_layers.tasks.serving.attribution import attribute, class_rows
+from keras_bert_layers.tasks.serving.attributed_rows import class_rows
+from keras_bert_layers.tasks.serving.attribution import attribute
 from keras_bert_layers.tasks.serving.classification_report import ClassificationReport, report_of
 from keras_bert_layers.tasks.task import Task
 

@@ -20,7 +20,8 @@ from keras_bert_layers.tasks.graphs.heads import check_parts, head_options
 from keras_bert_layers.tasks.graphs.text_graph import text_graph
 from keras_bert_layers.tasks.inputs import TextInputs
 from keras_bert_layers.tasks.labels import Relevance
-from keras_bert_layers.tasks.serving.attribution import attribute, class_rows
+from keras_bert_layers.tasks.serving.attributed_rows import class_rows
+from keras_bert_layers.tasks.serving.attribution import attribute
 from keras_bert_layers.tasks.serving.prompts import Prompts
 from keras_bert_layers.tasks.task import Task
 

@@ -29,7 +29,8 @@ from keras_bert_layers.tasks.inputs import QuestionInputs
 from keras_bert_layers.tasks.inputs.answer_spans import END, START
 from keras_bert_layers.tasks.prediction.windows import in_parts
 from keras_bert_layers.tasks.serving import answers
-from keras_bert_layers.tasks.serving.attribution import attribute, span_rows
+from keras_bert_layers.tasks.serving.attributed_rows import span_rows
+from keras_bert_layers.tasks.serving.attribution import attribute
 from keras_bert_layers.tasks.task import Task
 
 

@@ -28,7 +28,8 @@ from keras_bert_layers.tasks.graphs.heads import check_parts, head_options, head
 from keras_bert_layers.tasks.inputs import WordInputs
 from keras_bert_layers.tasks.inputs.tags import IGNORED
 from keras_bert_layers.tasks.prediction.windows import states_of_windows
-from keras_bert_layers.tasks.serving.attribution import attribute, tag_rows
+from keras_bert_layers.tasks.serving.attributed_rows import tag_rows
+from keras_bert_layers.tasks.serving.attribution import attribute
 from keras_bert_layers.tasks.serving.word_tags import AGGREGATIONS, TaggedWords, tags_of_pieces
 from keras_bert_layers.tasks.task import Task
 

@@ -95,6 +95,7 @@ def test_classifier_without_its_head(classifier, huggingface):
         assert load_task(classifier, "classifier").class_names == ["bad", "fair", "good"]
 
 
+@pytest.mark.filterwarnings("ignore:.*its head, .*, is new")
 def test_fresh_classifier(checkpoint):
     task = load_task(checkpoint, task="classifier", num_classes=4)
     assert task.predict(TEXTS, verbose=0).shape == (3, 4)
@@ -172,6 +173,60 @@ def test_fresh_head_of_every_task(checkpoint, task, options):
     assert report.fresh
     assert not any(path.startswith("pooler") for path in report.fresh)
     assert all(getattr(model, name) == value for name, value in options.items())
+
+
+NEW_HEAD = "its head, .*, is new: .* Train it with `fit`"
+TAGS = ["O", "B-x", "I-x"]
+WAYS_TO_ANSWER = {
+    "masked_lm": ({}, lambda task: task.answer("a [MASK] film")),
+    "pretrainer": ({}, lambda task: task.answer(("a film", "good"))),
+    "question_answerer": ({}, lambda task: task.answer(("film", "a good film"))),
+    "multiple_choice": ({}, lambda task: task.answer(("a", ["film", "night"]))),
+    "cross_encoder": ({}, lambda task: task.rank("film", ["good film", "bad film"])),
+    "classifier": ({"num_classes": 2}, lambda task: task.predict(TEXTS, verbose=0)),
+    "token_classifier": ({"tag_names": TAGS}, lambda task: task.predict_on_batch(task.preprocessor(TEXTS))),
+}
+
+
+@pytest.mark.parametrize("kind", WAYS_TO_ANSWER)
+def test_new_head_warns_once_before_it_was_trained(checkpoint, kind):
+    options, answer = WAYS_TO_ANSWER[kind]
+    task = load_task(checkpoint, kind, **options)
+    with pytest.warns(UserWarning, match=f"`{type(task).__name__}`: {NEW_HEAD}") as found:
+        answer(task)
+    assert sum("is new" in str(warning.message) for warning in found) == 1
+    answer(task)  # and not again
+
+
+def _train(task):
+    ids, labels, _ = task.pipeline.batches.one(TEXTS, [1, 0, 1])
+    task.train_on_batch(ids, labels)
+
+
+def _read_weights(task, folder):
+    other = BertClassifier.from_config(task.get_config())
+    other.save_weights(folder / "other.weights.h5")
+    task.load_weights(folder / "other.weights.h5")
+
+
+GIVEN_WEIGHTS = {
+    "train_on_batch": lambda task, _: _train(task),
+    "load_weights": _read_weights,
+    "set_weights": lambda task, _: task.set_weights([weight + 1 for weight in task.get_weights()]),
+}
+
+
+@pytest.mark.parametrize("way", GIVEN_WEIGHTS)
+def test_head_that_was_given_weights_does_not_warn(checkpoint, tmp_path, way):
+    task = load_task(checkpoint, "classifier", num_classes=2)
+    GIVEN_WEIGHTS[way](task, tmp_path)
+    task.answer(TEXTS)
+
+
+def test_new_head_warns_before_an_export(checkpoint):
+    task = load_task(checkpoint, "classifier", num_classes=2)
+    with pytest.warns(UserWarning, match=NEW_HEAD), pytest.raises(ValueError, match="`format` must be one of"):
+        task.export("nowhere", format="tflite")
 
 
 def test_dual_encoder_of_a_sentence_encoder(sentence_encoder):

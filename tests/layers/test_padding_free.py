@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert_layers import BertBackbone, BertConfig
-from keras_bert_layers.layers import TransformerEncoderBlock
+from keras_bert_layers.layers import SequencePooling, TransformerEncoderBlock
 from keras_bert_layers.layers.padding_free import PaddingFreeLayer, real_tokens_of
 
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="padding is left out on TensorFlow")
@@ -273,3 +273,19 @@ def test_rows_of_one_length_stay_together():
 def test_a_batch_may_be_empty():
     _, rows = grouped(np.ones((0, 4)))
     assert [group.padding_mask.shape[0] for group in rows.groups] == [0, 0]
+
+
+def test_a_mean_of_tokens_is_compiled_by_xla():
+    """Where `compile(jit_compile=True)` was not called, and padding is left out."""
+    import tensorflow as tf
+
+    backbone = BertBackbone(
+        BertConfig(vocabulary_size=9, hidden_dim=15, num_layers=1, num_heads=3, intermediate_dim=21)
+    )
+    pooling, ids = SequencePooling("mean"), {"token_ids": MASK * 5, "segment_ids": 0 * MASK, "padding_mask": MASK}
+
+    def pooled(inputs):
+        return pooling(backbone(inputs)["sequence_output"], inputs["padding_mask"])
+
+    expected = tf.function(pooled)(ids)
+    np.testing.assert_allclose(tf.function(pooled, jit_compile=True)(ids), expected, atol=FLOAT32)

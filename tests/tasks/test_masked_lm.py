@@ -16,6 +16,8 @@ ODD = [b"", b" \t ", "😀 ليلة".encode(), b"good " * 5_000 + b"[MASK]", b"\
 MAX_LENGTH = 9
 # The same float32 sums in another order: eager against traced, one batch against another.
 TRACE_TOLERANCE = 1e-5
+# Most batches here have rows without a mask, whose answers are empty.
+pytestmark = pytest.mark.filterwarnings("ignore:.*texts with no mask")
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +90,21 @@ class TestMasks:
         inputs, _, _ = masked_lm.pipeline.encode(["a [MASK] film"])
         size = preprocessor(["a [MASK] film"])["token_ids"].shape[1]
         assert inputs["token_ids"].shape[1] == size > 5  # "[", "mask" and "]" are plain words to Google's code
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        ("a good film", "no mask"),
+        (["a [MASK] film", b"a [mask] film"], "1 of 2 texts with no mask, first in row 1"),
+        (["a <mask> film"], "mask token of another model"),
+        (["a [MASK] <mask> film"], "mask token of another model"),
+    ],
+    ids=["no mask", "another case", "RoBERTa's", "both"],
+)
+def test_answer_warns_of_texts_without_the_mask(masked_lm, texts, kind):
+    with pytest.warns(UserWarning, match=rf"is written '\[MASK\]'\. Received: .*{kind}"):
+        masked_lm.pipeline.answer_columns(np.atleast_1d(texts).astype(object))
 
 
 class TestNumbers:

@@ -24,7 +24,9 @@ FOUND = Attribution(
 
 def test_marks_have_signs_and_strengths():
     page = AttributionPicture(FOUND).html()
-    marks = re.findall(r'<mark class="(c\d)" style="[^"]* (\d+)%[^"]*"><bdi[^>]*>(\w+)</bdi>\u00a0<small>([^<]+)<', page)
+    marks = re.findall(
+        r'<mark class="(c\d)" style="[^"]* (\d+)%[^"]*"><bdi[^>]*>(\w+)</bdi>\u00a0<small>([^<]+)<', page
+    )
     assert marks == [("c0", "100", "good", "+2.00"), ("c1", "50", "bad", "-1.00")]  # "a" is too weak
     for text in ("positive", "scores add up to +1.010", "difference +1.010", "error 1.0e-05", "64 points", "+0.010"):
         assert text in page

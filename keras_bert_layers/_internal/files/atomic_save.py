@@ -18,6 +18,7 @@ import h5py
 import keras
 import numpy as np
 
+from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.files.atomic_write import atomic_write, hidden_directory, leftovers, synchronise
 from keras_bert_layers._internal.files.disk_space import check_room
 
@@ -116,7 +117,14 @@ def _empty(index: Path, owner: str) -> None:
 def save(
     model: keras.Model, filepath: str | PathLike[str], overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
 ) -> None:
-    """Writes a `.keras` file, as `keras.Model.save`; a file there is replaced when the new one is complete."""
+    """Writes a `.keras` file, as `keras.Model.save`; a file there is replaced when the new one is complete.
+
+    Raises:
+        ValueError: the name is of an HDF5 file, from which Keras cannot make these models again.
+    """
+    if str(filepath).endswith((".h5", ".hdf5")):
+        cure = 'Keras could not load it again. For the weights alone: `save_weights("model.weights.h5")`.'
+        raise ValueError(checks.message(type(model).__name__, "filepath", "end in .keras", str(filepath), cure))
     atomic_save(model, partial(keras.Model.save, model), filepath, overwrite=overwrite, zipped=zipped, **kwargs)
 
 

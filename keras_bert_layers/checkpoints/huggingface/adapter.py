@@ -12,6 +12,7 @@ import numpy as np
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
 from keras_bert_layers.checkpoints.files.json_file import read_json_object, shown
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
+from keras_bert_layers.checkpoints.files.tensor_views import TensorView
 
 ADAPTER_CONFIG = "adapter_config.json"
 
@@ -43,6 +44,8 @@ _CLASSES = {
     "QUESTION_ANS": "AutoPeftModelForQuestionAnswering",
     "FEATURE_EXTRACTION": "AutoPeftModelForFeatureExtraction",
 }
+_EMBEDDING, _MASKED_LM = "embeddings.word_embeddings.weight", "cls.predictions."
+_DECODER = f"{_MASKED_LM}decoder.weight"
 _NAMES_IN_AN_ERROR = 3
 _CURE_IF_MERGED = f"If they hold the adapter's changes already, remove {ADAPTER_CONFIG}."
 
@@ -90,10 +93,12 @@ class AdaptedTensors:
 def merged_adapter(
     folder: Path, base: TensorFile, adapter: TensorFile, table_name: Callable[[str], str]
 ) -> tuple[TensorFile, list[str]]:
-    """Adds the adapter of a directory to the weights beside it, as PEFT's `merge_and_unload` does.
+    """Adds the adapter of a directory to the weights beside it, as PEFT computes with both.
 
     LoRA on dense layers and embeddings, with ranks and alphas for single modules, rank-stabilized or not, trained
-    biases and complete modules (`modules_to_save`).
+    biases and complete modules (`modules_to_save`). Where an adapter changes the token embedding or the decoder of a
+    masked language model whose decoder is that embedding, it was trained with the other one unchanged: the tensors then
+    hold both. (PEFT's `merge_and_unload` changes both, and so the outputs.)
 
     Args:
         folder: the directory, for its `adapter_config.json`.
@@ -115,6 +120,9 @@ def merged_adapter(
     values = adapter_values(path)
     _warn_of_other_base(path, values)
     homes = {table_name(name): name for name in base.infos}
+    is_tied = _EMBEDDING in homes and _DECODER not in homes and any(name.startswith(_MASKED_LM) for name in homes)
+    if is_tied:
+        homes[_DECODER] = _DECODER
     replaced: dict[str, str] = {}
     parts: dict[tuple[str, str], dict[str, str]] = {}
     for theirs in adapter.infos:
@@ -137,6 +145,8 @@ def merged_adapter(
         if not name or delta is None:
             raise _refusal(path, values, f"fit the weights beside it. Received: {shown(sorted(kinds.values()))}")
         deltas[name] = delta
+    if is_tied and not {homes[_EMBEDDING], _DECODER}.isdisjoint({*replaced, *deltas}):
+        base = TensorView({**{name: (base, name) for name in base.infos}, _DECODER: (base, homes[_EMBEDDING])})
     merged = AdaptedTensors(base, adapter, replaced, deltas)
     _check_shapes(path, values, merged, adapter, deltas)
     names = f", and {len(replaced)} tensors replaced" if replaced else ""

@@ -142,7 +142,8 @@ def _keras_facts(path: Path) -> dict[str, Any]:
             values = json.loads(archive.read("config.json"))
             with archive.open("model.weights.h5") as file:
                 tensors = list(_hdf5_tensors(file))
-        settings = values["config"]
+        parts = list(values["config"].get("tasks", {}).values())  # of `CombinedTasks`, which share a tokenizer
+        settings = parts[0]["config"] if parts else values["config"]
         is_task = "backbone" in settings
         part = settings["backbone"]["config"] if is_task else settings
         config = part["config"] if "config" in part else {key: part[key] for key in ("vocabulary_size", "hidden_dim")}
@@ -154,7 +155,9 @@ def _keras_facts(path: Path) -> dict[str, Any]:
     return {
         "source": str(path),
         "layout": "keras",
-        "tasks": [{"name": values["class_name"], "options": _options(settings)}] if is_task else [],
+        "tasks": [{"name": part["class_name"], "options": _options(part["config"])} for part in (values, *parts)]
+        if is_task
+        else [],
         "parameters": sum(math.prod(tensor["shape"]) for tensor in tensors),
         "config": config,
         "tokenizer": preprocessor and _tokenizer_facts(preprocessor["tokenizer"]["config"], preprocessor["max_length"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,8 @@ from keras_bert_layers.tasks.inputs.inputs import Inputs
 from keras_bert_layers.tasks.inputs.written_masks import preprocessor_with_masks
 
 POSITIONS = "mask_positions"
+# As BERT's tokenizers and ModernBERT's write it, and as RoBERTa's and its relatives' do.
+MASK_TOKENS = ("[MASK]", "<mask>")
 # Rows of neighbouring blocks; those of a block are shuffled when they are made.
 SHUFFLED_ROWS = 10_000
 ORDER_ROW = 2**62  # no row of a source has this number
@@ -203,6 +206,20 @@ class MaskedInputs(Inputs):
 
     # Outputs at each `[MASK]` that is written in a text.
 
+    def answer_columns(self, x: Rows) -> list[Any]:
+        """The columns of texts; warns of rows without a mask to fill, or with the mask token of other models."""
+        columns, mask = super().answer_columns(x), self.preprocessor.tokenizer.mask_token
+        others = [name for name in MASK_TOKENS if name != mask]
+        rows = ["\0".join(map(_as_text, texts)) for texts in zip(*columns, strict=True)]
+        foreign = [row for row, text in enumerate(rows) if any(other in text for other in others)]
+        without = [] if self.takes_pairs else [row for row, text in enumerate(rows) if mask not in text]
+        if found := foreign or without:
+            kind = f"the mask token of another model, one of {others}" if foreign else "no mask"
+            rule = f"the mask of this tokenizer is written {mask!r}"
+            received = f"{len(found)} of {len(rows)} texts with {kind}, first in row {found[0]}"
+            warnings.warn(checks.row_message(self.owner, rule, received, f"Write {mask!r}."), stacklevel=2)
+        return columns
+
     def outputs(self, columns: Any, run: Callable[..., Any]) -> Any:
         """The outputs at each `[MASK]` that is written in a text."""
         return run(on_host(self.reader, columns), self.reader, finish=self.model_inputs)
@@ -219,6 +236,10 @@ class MaskedInputs(Inputs):
     def tokens(self, *texts: Tensor) -> dict[str, Any]:
         """The ids for a batch of strings in which `[MASK]` is the mask, in graph."""
         return traced_once(self.reader, texts if len(texts) > 1 else texts[0])
+
+
+def _as_text(text: str | bytes) -> str:
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
 
 
 def equally_many(source: RowSource, epoch: Any) -> tf.data.Dataset:

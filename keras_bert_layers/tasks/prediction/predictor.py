@@ -24,6 +24,7 @@ from keras_bert_layers.tasks.graphs.heads import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
 from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, Progress, plan
+from keras_bert_layers.tasks.prediction.new_head import NewHead
 from keras_bert_layers.tasks.prediction.windows import outputs_of_windows, run_windows
 
 
@@ -41,6 +42,8 @@ class Predictor:
     def __init__(self, model: keras.Model, parts: Mapping[Any, keras.Model] | None = None):
         self._model = model
         self._parts = parts or {}
+        #: A head of the model that was not trained yet, which `warn_of_new_head` looks at.
+        self.new_head: NewHead | None = None
         self._functions: dict[Any, Any] = {}
         self._traced_states: Any = None
         self._dense_layers = [layer for layer in all_layers(model) if isinstance(layer, keras.layers.Dense)]
@@ -57,6 +60,11 @@ class Predictor:
             for model in (self._model, *self._parts.values()):
                 model.train_function = model.test_function = model.predict_function = None
         self._traced_states = states
+
+    def warn_of_new_head(self) -> None:
+        """Warns, once, before the first answers of a head that was never trained."""
+        if self.new_head is not None:
+            self.new_head.look()
 
     def forget(self) -> None:
         """Drops all traced functions."""
@@ -110,6 +118,7 @@ class Predictor:
 
     def _model_for(self, ids: Ids) -> keras.Model:
         """The model that takes these ids: all of it, or for ids of single rows a part."""
+        self.warn_of_new_head()
         self.follow_layers()
         return self.part(self._model.part if has_key(ids, "token_ids") else None)
 
@@ -139,6 +148,7 @@ class Predictor:
             callbacks: Keras callbacks.
             compute: takes checked columns and `run`, as `Inputs.outputs`, which it is if None.
         """
+        self.warn_of_new_head()
         sizes = {"batch_size": batch_size, "max_tokens_per_batch": max_tokens_per_batch, "steps": steps}
         for name, value in sizes.items():
             checks.optional(checks.positive_integer, inputs.owner, name, value)
@@ -197,6 +207,7 @@ class Predictor:
         Answers of as many columns as a batch needs are padded to the widest batch, with `b""` for strings and -1 for
         numbers.
         """
+        self.warn_of_new_head()
         checks.positive_integer(inputs.owner, "batch_size", batch_size)
         columns = [np.asarray(column) for column in inputs.answer_columns(x)]
         look_for_cuts(inputs, tuple(columns) if len(columns) > 1 else columns[0])

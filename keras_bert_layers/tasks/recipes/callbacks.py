@@ -14,6 +14,7 @@ from keras_bert_layers._internal.types import Outputs, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.optimizers.adamw import BertAdamW
 from keras_bert_layers.tasks.task import Task
+from keras_bert_layers.tasks.training.rebuilt_optimizer import parts_of
 
 
 class _ChangedTraining(keras.callbacks.Callback):
@@ -215,11 +216,13 @@ class GradualUnfreezing(keras.callbacks.Callback):
         backbone = self.model.backbone
         names = ["embedding", *(f"encoder_block_{index}" for index in range(backbone.config.num_layers))]
         self._layers = [backbone.get_layer(name) for name in reversed(names)]
-        self._num_open = -1
+        self._num_open: int | None = None
         self._trainable = [[weight.trainable for weight in layer.weights] for layer in self._layers]
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Freezes what does not learn in this epoch yet."""
+        if self._num_open is None and self.model.trainer.place.step == 0:  # within an epoch, its blocks opened before
+            self._set(max(epoch - 1, 0) * self.blocks_per_epoch)
         self._set(epoch * self.blocks_per_epoch)
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
@@ -235,7 +238,7 @@ class GradualUnfreezing(keras.callbacks.Callback):
                 is_open = was_trainable and index < num_open
                 opened += [weight] if is_open and not weight.trainable else []
                 weight.trainable = is_open
-        optimizer = getattr(self.model.optimizer, "inner_optimizer", self.model.optimizer)
-        if isinstance(optimizer, BertAdamW):
-            optimizer.restart(opened)
-        self.model.make_train_function(force=True)
+        for part in parts_of(self.model.optimizer):
+            if isinstance(part, BertAdamW):
+                part.restart(opened)
+        self.model.trainer.place.make_step_again()

@@ -16,6 +16,8 @@ from keras_bert_layers.tasks.static_encoder import BertStaticEncoder
 
 OWNER = "distill_static"
 
+_DIM = 256
+
 # As many tokens go through the encoder at a time.
 _BATCH_SIZE = 1024
 
@@ -26,7 +28,7 @@ _MAX_LENGTH = 512
 def distill_static(
     encoder: BertSentenceEncoder,
     *,
-    dim: int = 256,
+    dim: int | None = None,
     sif_coefficient: float = 1e-3,
     texts: Iterable[str] | None = None,
 ) -> BertStaticEncoder:
@@ -40,7 +42,7 @@ def distill_static(
 
     Args:
         encoder: a `BertSentenceEncoder` with a preprocessor; it stays unchanged.
-        dim: width of the new vectors, at most that of the encoder's.
+        dim: width of the new vectors, at most that of the encoder's; None for 256, or for all of a narrower encoder's.
         sif_coefficient: `a`; a smaller one weights frequent tokens less.
         texts: texts in which the tokens are counted, to estimate their probability. None takes Zipf's law: the
             vocabulary is in the order of frequency, as those of BERT are, and the probability of rank r is proportional
@@ -71,7 +73,9 @@ def distill_static(
     if encoder.preprocessor is None:
         raise ValueError(checks.message(OWNER, "encoder.preprocessor", "be given", None))
     vectors = encoder.get_layer("normalize").input if encoder.normalize else encoder.output
-    if checks.positive_integer(OWNER, "dim", dim) > (width := vectors.shape[-1]):
+    width = vectors.shape[-1]
+    dim = min(_DIM, width) if dim is None else checks.positive_integer(OWNER, "dim", dim)
+    if dim > width:
         raise ValueError(checks.message(OWNER, "dim", f"be at most the width of the encoder's vectors, {width}", dim))
     checks.positive_number(OWNER, "sif_coefficient", sif_coefficient)
     tokenizer = encoder.preprocessor.tokenizer

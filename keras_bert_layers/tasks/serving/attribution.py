@@ -1,12 +1,12 @@
 """`Attribution`: integrated gradients, a score for each token that says how much it raised or lowered a logit.
 
-Axes: R rows, S sequence, H hidden, P points of a path, N = P * R rows at points, K logits that a target is the sum of.
+Axes: R rows, S sequence, H hidden, P points of a path, N = P * R rows at points, K logits that a target is the sum of;
+T texts, which are rows, or one text whose windows are rows.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,28 +19,22 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.custom_gradients import freed_with
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers._internal.types import Columns, Ids, Strings, Tensor
+from keras_bert_layers._internal.types import Ids, Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.config import IDS
 from keras_bert_layers.export import Signature
 from keras_bert_layers.export.text_task import TextTask
 from keras_bert_layers.layers import BertEmbedding
+from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
-from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row, num_rows, on_host
-from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
+from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row, num_rows
 from keras_bert_layers.tasks.feeding.streams import texts_of_table
-from keras_bert_layers.tasks.inputs.tags import begins_given_word
+from keras_bert_layers.tasks.serving.attributed_rows import Rows, RowsOf, class_names
 
 #: How many points the first quadrature has.
 FIRST_STEPS = 32
 # Of all rows and points that are computed at once: gradients take some 60 kB for a token and a layer of BERT-base.
 TOKENS_AT_ONCE = 2048
-
-#: For each row, the arrays `IDS`, `"starts"`, `"ends"` and `"begins_word"`, int `[S]`; the targets, as in `integral`;
-#: and their name.
-Rows = Iterator[tuple[dict[str, np.ndarray], list[Any], str]]
-#: From a task, columns of texts and a target for each row to `Rows`.
-RowsOf = Callable[[Any, Any, list[Any]], Rows]
 
 
 @dataclass(frozen=True)
@@ -49,12 +43,14 @@ class Attribution:
 
     A score is the integrated gradient of the logit over the output of the embedding layer, on the straight path from a
     baseline: the same row with [PAD] (or [MASK]) in place of the text's tokens. Above 0, the token raised the logit.
-    The scores add up to the difference of the logit between the text and the baseline.
+    The scores add up to the difference of the logit between the text and the baseline. Where a text is read through
+    windows, a token's score is the sum over those that show it, as they count in the task's pooling.
     `visualization.AttributionPicture` draws them.
 
     Args:
         target: what the logit stands for: a class, an answer, or a tag and its word.
-        tokens: the tokens that the model read, special ones included, as `Tokenizer.readable_tokens` gives them.
+        tokens: the tokens that the model read, special ones included, as `Tokenizer.readable_tokens` gives them; those
+            of several windows once each.
         scores: float32 `(tokens,)`; 0 for special tokens, which the baseline has too.
         words: the words of the text as the model reads them (in lower case, for example), without special tokens.
         word_scores: float64 `(words,)`, the sums over the tokens of each word.
@@ -103,7 +99,7 @@ def attribute(
 
     Args:
         task: the task; its method `attribute` calls this function.
-        rows_of: what the task explains: one of the functions below.
+        rows_of: what the task explains: one of the functions of `attributed_rows`.
         texts: as in `answer`: a list, array or column of strings, or a tuple of two; or a single row.
         target: what to explain, or a list with one for each text: a class, by its name or index; or a tuple of the
             index of a word, counted by the tokenizer, and the name of a tag. None is the highest logit of a classifier,
@@ -171,23 +167,25 @@ def _explained(task: keras.Model, rows: Rows, fill: int, tolerance: float, max_s
     """The attribution of each row, with twice the points as long as the error is too large."""
     tokenizer, spec = task.preprocessor.tokenizer, tf.TensorSpec([None, None], tf.int32)
     signature = (dict.fromkeys(IDS, spec), spec, spec, tf.TensorSpec([None, 3], tf.float32))
+    task.predictor.warn_of_new_head()
     run = task.predictor.traced_once(types.MethodType(integral, task), signature)
     readable = tokenizer.readable_tokens()
-    for row, target, name in rows:
-        one = {key: np.asarray(values[: row["padding_mask"].sum()], np.int32) for key, values in row.items()}
-        starts, ends, begins = (one.pop(name) for name in ("starts", "ends", "begins_word"))
-        ids = one["token_ids"]
-        is_text = ~np.isin(ids, special_ids(tokenizer))
-        steps, inputs = min(FIRST_STEPS, max_steps), {key: values[None] for key, values in one.items()}
-        others = np.where(is_text, fill, ids)[None], np.array([target], np.int32)
+    for given_row, target, name in rows:
+        row = given_row if "places" in given_row else _without_padding(given_row)
+        starts, ends, ids, places = row["starts"], row["ends"], row["tokens"], np.atleast_2d(row["places"])
+        inputs, is_text = {key: np.atleast_2d(row[key]) for key in IDS}, ~np.isin(ids, special_ids(tokenizer))
+        given, steps = inputs["token_ids"], min(FIRST_STEPS, max_steps)
+        others = np.where(np.isin(given, special_ids(tokenizer)), given, fill), np.array([target], np.int32)
         while True:
-            (scores,), (difference,) = (found.numpy() for found in run(inputs, *others, path(steps)))
+            found, (difference,) = (found.numpy() for found in run(inputs, *others, path(steps)))
+            scores = np.zeros(len(ids), np.float32)
+            np.add.at(scores, places[places >= 0], found[places >= 0])
             error = abs(float(scores.sum(dtype=np.float64)) - float(difference))
             if steps == max_steps or error <= _largest_error(difference, tolerance):
                 break
             steps = min(2 * steps, max_steps)
         # A token of whitespace belongs to the word before it.
-        is_first = is_text & ((begins > 0) | ~np.roll(is_text, 1))
+        is_first = is_text & ((row["begins_word"] > 0) | ~np.roll(is_text, 1))
         numbers = np.cumsum(is_first)[is_text] - 1
         words = tokenizer.detokenize(tf.RaggedTensor.from_value_rowids(ids[is_text], numbers)).numpy()
         sums = np.bincount(numbers, scores[is_text], minlength=len(words))
@@ -195,77 +193,10 @@ def _explained(task: keras.Model, rows: Rows, fill: int, tolerance: float, max_s
         yield Attribution(name, tokens, scores, words, sums, starts, ends, float(difference), error, steps)
 
 
-# What a task explains, from columns of texts and a target for each row.
-
-
-def class_rows(task: keras.Model, columns: Any, wanted: list[Any]) -> Rows:
-    """The rows of a classifier or a cross encoder."""
-    _check_rows(task)
-    look_for_cuts(task.pipeline, columns)
-    inputs = on_host(functools.partial(task.preprocessor.with_offsets, prompt=task.pipeline.prompt), columns)
-    names = class_names(task)
-    indices = {key: index for index, name in enumerate(names) for key in (name, index)}
-    highest = task.predict(columns, verbose=0).argmax(axis=-1).tolist() if None in wanted else wanted
-    for row, target in enumerate(wanted):
-        given = highest[row] if target is None else target
-        index = indices[checks.one_of(type(task).__name__, "target", given, indices)]
-        yield {name: values[row].numpy() for name, values in inputs.items()}, [index], names[index]
-
-
-def class_names(task: keras.Model) -> list[str]:
-    """A name for each logit of a classifier or a cross encoder."""
-    return task.label_kind.answers if task.output.shape[-1] > 1 else ["score"]
-
-
-def span_rows(task: keras.Model, columns: Any, wanted: list[Any]) -> Rows:
-    """The windows of a question answerer that hold the best spans."""
-    windows = {name: np.asarray(values) for name, values in on_host(task.preprocessor.with_words, columns).items()}
-    of_window = windows.pop("rows")
-    for row, logits in enumerate(task.predict_stream(columns)):
-        checks.one_of(type(task).__name__, "target", wanted[row], [None])
-        start, end = logits["start_logits"], logits["end_logits"]
-        of_row, width = np.flatnonzero(of_window == row), start.shape[1]
-        is_context = windows["starts"][of_row, :width] >= 0
-        length = np.arange(width) - np.arange(width)[:, None]  # from a start (rows) to an end (columns)
-        is_span = is_context[:, :, None] & is_context[:, None] & (length >= 0) & (length < task.max_answer_length)
-        spans = np.where(is_span, start[:, :, None] + end[:, None], -np.inf)
-        window, first, last = np.unravel_index(spans.argmax(), spans.shape)  # [CLS] in a context without tokens
-        one = {name: values[of_row[window]] for name, values in windows.items()}
-        # The end's logits come first.
-        yield one, [last, first], _part(columns[1][row], max(one["starts"][first], 0), max(one["ends"][last], 0))
-
-
-def tag_rows(task: keras.Model, columns: Columns, wanted: list[Any]) -> Rows:
-    """The windows of a token classifier in which words have most context."""
-    pieces = on_host(task.pipeline.aligner().align_pieces, *task.pipeline.answer_columns(columns))
-    places, word_ids, starts, ends = (part.numpy() for part in pieces[1:5])
-    inputs = {name: values.numpy() for name, values in pieces.inputs.items()}
-    begins = begins_given_word(pieces.word_ids).numpy()
-    # Tokens that another window shows with more context have words by their ids.
-    inputs["begins_word"] = ~np.array(task.preprocessor.tokenizer.continues_word())[inputs["token_ids"]]
-    inputs["starts"], inputs["ends"] = np.full([2, *inputs["token_ids"].shape], -1, np.int32)
-    for name, values in (("starts", starts), ("ends", ends), ("begins_word", begins)):
-        # Of the pieces of one token, the first counts.
-        inputs[name].flat[places[places >= 0][::-1]] = values[places >= 0][::-1]
-    shares = np.array(keras.ops.softmax(task.predict(columns, verbose=0)))
-    shares[..., [name == "O" for name in task.tag_names]] = 0
-    for row, given in enumerate(wanted):
-        count = word_ids[row].max() + 1
-        pairs = list(itertools.product(range(count), task.tag_names))
-        target = pairs[shares[row, :count].argmax()] if given is None and pairs else given
-        if target not in pairs:
-            rule = f"be the index of one of the {count} words of row {row}, and one of {task.tag_names}"
-            raise ValueError(checks.message(type(task).__name__, "target", rule, target))
-        of_word = np.flatnonzero(word_ids[row] == target[0])
-        window, position = divmod(places[row, of_word[0]], inputs["token_ids"].shape[1])
-        word = _part(columns[row], starts[row, of_word[0]], ends[row, of_word[-1]])
-        index = position * len(task.tag_names) + task.tag_names.index(target[1])
-        yield {name: values[window] for name, values in inputs.items()}, [index], f"{target[1]}: {word}"
-
-
-def _part(text: Strings, start: int, end: int) -> str:
-    """The part of a text between two bytes."""
-    return (text if isinstance(text, bytes) else str(text).encode())[start:end].decode(errors="replace")
+def _without_padding(row: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A row of tokens, as one of a long text with a single window."""
+    row = {key: np.asarray(values[: row["padding_mask"].sum()], np.int32) for key, values in row.items()}
+    return {**row, "tokens": row["token_ids"], "places": np.arange(len(row["token_ids"]))}
 
 
 def path(steps: int) -> np.ndarray:
@@ -289,14 +220,15 @@ def integral(
         task: the task.
         inputs: the model's inputs, int32 `[R, S]` each.
         baseline_ids: int32 `[R, S]`, the token ids at the start of the path.
-        targets: int32 `[R, K]`: for each output of the task, in the order of their names, the index of a logit in the
-            flattened logits of the row.
+        targets: int32 `[T, K]`: for each output of the task, in the order of their names, the index of a logit in the
+            flattened logits of the text.
         path: what `path` returns.
 
     Returns:
-        The scores, float32 `[R, S]`, 0 at padding, and the differences, float32 `[R]`.
+        The scores, float32 `[R, S]`, 0 at padding, and the differences, float32 `[T]`.
     """
     num_rows, length = tf.unstack(tf.shape(baseline_ids))
+    num_texts = tf.shape(targets)[0]
     at_once = tf.maximum(1, TOKENS_AT_ONCE // tf.maximum(1, num_rows * length))
 
     def add(start: Tensor, scores: Tensor, differences: Tensor) -> tuple[Any, Any, Any]:
@@ -305,18 +237,20 @@ def integral(
         rows = tf.nest.map_structure(lambda ids: tf.tile(ids, [number, 1]), (inputs, baseline_ids, targets))
         products, logits = _at_points(task, tf.repeat(points[:, 0], num_rows), *rows)
         scores += tf.tensordot(points[:, 1], tf.reshape(products, [number, num_rows, length]), 1)
-        differences += tf.tensordot(points[:, 2], tf.reshape(logits, [number, num_rows]), 1)
+        differences += tf.tensordot(points[:, 2], tf.reshape(logits, [number, num_texts]), 1)
         return start + at_once, scores, differences
 
-    state = (tf.constant(0), tf.zeros([num_rows, length]), tf.zeros([num_rows]))
+    state = (tf.constant(0), tf.zeros([num_rows, length]), tf.zeros([num_texts]))
     return tf.while_loop(lambda start, *_: start < tf.shape(path)[0], add, state, parallel_iterations=1)[1:]
 
 
 def _at_points(
     task: TextTask, shares: Tensor, inputs: dict[str, Any], baseline_ids: Tensor, targets: Tensor
 ) -> tuple[Any, Any]:
-    """Gradients times changes at points of paths, summed over H, float32 `[N, S]`; and the targets `[N]`."""
+    """Gradients times changes at points of paths, summed over H, float32 `[N, S]`; and the targets `[P * T]`."""
     found: list[Any] = []
+    shape = [tf.shape(targets)[0], -1, tf.shape(baseline_ids)[1]]
+    read = {name: tf.reshape(ids, shape) for name, ids in inputs.items()}  # windows by text
 
     def embed(layer: BertEmbedding, token_ids: Tensor, segment_ids: Tensor, padding_mask: Tensor) -> Any:
         # [PAD] has a position of its own in RoBERTa. The baseline has the positions of the text.
@@ -328,7 +262,8 @@ def _at_points(
         return found[0]
 
     with freed_with(task), tf.GradientTape(watch_accessed_variables=False) as tape:
-        outputs = tf.nest.flatten(_outputs(task, inputs, embed))
+        has_windows = isinstance(task.long_texts, Windows)
+        outputs = tf.nest.flatten(_outputs(task, read if has_windows else inputs, embed))
         rows = [tf.reshape(output, [tf.shape(targets)[0], -1]) for output in outputs]
         logits = tf.add_n([tf.gather(row, targets[:, i], batch_dims=1) for i, row in enumerate(rows)])
     products = tf.reduce_sum(tape.gradient(logits, found[0]) * found[1], axis=-1)
@@ -367,8 +302,8 @@ def attribution_signature(task: TextTask) -> Signature:
 def _check_rows(task: TextTask) -> None:
     checks.instance(type(task).__name__, "backbone", task.backbone, BertBackbone)
     if task.long_texts is not None:
-        cure = "Make or load the task without it, and attribute the parts of long texts one by one."
-        rule = "be None for attributions, which read one row of `max_length` tokens"
+        cure = "`attribute` reads all of a long text."
+        rule = "be None for the signature 'attributions', which reads one row of `max_length` tokens"
         raise ValueError(checks.message(type(task).__name__, "long_texts", rule, task.long_texts, cure))
 
 

@@ -100,6 +100,7 @@ def export_task(
 ) -> Path:
     """Writes a task as a SavedModel or as an ONNX file; see `Task.export`."""
     owner = type(task).__name__
+    task.predictor.warn_of_new_head()
     if checks.one_of(owner, "format", format, ["tf_saved_model", "onnx"]) == "onnx":
         if version is not None:
             raise ValueError(checks.message(owner, "version", 'be None with format="onnx", which is a file', version))

@@ -27,6 +27,7 @@ from keras_bert_layers.tasks.graphs.heads import backbones_of
 from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.objectives.losses import on_logits
 from keras_bert_layers.tasks.objectives.metrics import metrics_for
+from keras_bert_layers.tasks.training.rebuilt_optimizer import is_built_for, rebuild
 from keras_bert_layers.tasks.training.training_place import TrainingPlace
 
 #: What reads the data of `fit`, and what makes batches of them.
@@ -40,13 +41,15 @@ def _traced_again_after_errors(method: Method) -> Method:
     TensorFlow takes the second call of a function whose first trace was interrupted for one that needs no variables.
     Keras keeps the function, so that every later `fit` would fail.
 
-    An error in a batch of a generator or a `PyDataset` is raised as it is; TensorFlow raises one of its own.
+    An error in a batch of a generator or a `PyDataset` is raised as it is; TensorFlow raises one of its own. While the
+    method runs, callbacks may freeze weights for a time: the optimizer stays as it is.
     """
 
     @functools.wraps(method)
     def guarded(trainer: Trainer, *arguments: Any, **options: Any) -> Any:
-        task = trainer._task
-        trainer.follow_layers()
+        task, is_outer = trainer._task, not trainer._is_running
+        task.predictor.follow_layers()
+        trainer._is_running = True
         has_own = any(backbone.rematerialize for backbone in backbones_of(task))
         try:
             with freed_with(task) if has_own else contextlib.nullcontext():
@@ -58,6 +61,8 @@ def _traced_again_after_errors(method: Method) -> Method:
             if own is not None and error is not own:
                 raise own from None
             raise
+        finally:
+            trainer._is_running = not is_outer
 
     return guarded  # type: ignore[return-value]
 
@@ -78,7 +83,7 @@ class Trainer:
         #: The metrics and the weighted metrics of the last `compile`.
         self.metrics: list[Any] = []
         self._token_count: keras.metrics.Sum | None = None
-        self._lora_ranks: list[int | None] = []
+        self._is_running = False
 
     def compile(self, optimizer: Any, loss: Any, metrics: Any, weighted_metrics: Any, **options: Any) -> None:
         """Compiles the task; see `Task.compile`."""
@@ -99,27 +104,17 @@ class Trainer:
         if task.weighs_metrics and weighted_metrics is None:
             metrics, weighted_metrics = None, metrics
         self.metrics = [metrics, weighted_metrics]
-        self._lora_ranks = self._ranks()
         optimizer = adamw(getattr(task, "default_learning_rate", 5e-5)) if _is_auto(optimizer) else optimizer
         options = {"metrics": metrics, "weighted_metrics": weighted_metrics, **options}
         keras.Model.compile(task, optimizer, losses[0], **options)
         task.predictor.forget()
 
     def follow_layers(self) -> None:
-        """Drops what was made for other layers: an optimizer's state, if a backbone got LoRA, and traced functions."""
-        task, ranks = self._task, self._ranks()
-        if task.compiled and self._lora_ranks != ranks:
-            before, self._lora_ranks = self._lora_ranks, ranks
-            if task.optimizer is not None and task.optimizer.built:
-                try:
-                    task.compile_from_config(task.get_compile_config())
-                except BaseException:
-                    self._lora_ranks = before
-                    raise
-        task.predictor.follow_layers()
-
-    def _ranks(self) -> list[int | None]:
-        return [backbone.lora_rank for backbone in backbones_of(self._task)]
+        """Builds the optimizer again if other weights are trained than before; drops functions of other layers."""
+        optimizer = self._task.optimizer if self._task.compiled else None
+        if optimizer is not None and optimizer.built and not self._is_running:
+            self._build_optimizer()
+        self._task.predictor.follow_layers()
 
     def count_tokens(self) -> None:
         """Adds the metric `"tokens"`: how many tokens an epoch has had so far, padding not included."""
@@ -289,12 +284,21 @@ class Trainer:
             self.follow_layers()
 
     def _build_optimizer(self) -> None:
-        """Creates the optimizer's variables: TensorFlow traces a function twice if its first trace creates some."""
-        task = self._task
-        if task.optimizer is not None and not task.optimizer.built:
-            strategy = self._strategy()
-            with contextlib.nullcontext() if strategy is None else strategy.scope():
-                task.optimizer.build(task.trainable_variables)
+        """Creates the optimizer's variables: TensorFlow traces a function twice if its first trace creates some.
+
+        If other weights are trained than those that it was built for, it is built again, and the training step too.
+        See `rebuild` for what it keeps.
+        """
+        task, optimizer, weights = self._task, self._task.optimizer, self._task.trainable_variables
+        if optimizer is None or (optimizer.built and is_built_for(optimizer, weights)):
+            return
+        strategy = self._strategy()
+        with contextlib.nullcontext() if strategy is None else strategy.scope():
+            if not optimizer.built:
+                optimizer.build(weights)
+                return
+            rebuild(optimizer, weights)
+        task.train_function = None
 
 
 def data_to_build_with(strategy: Any, iterator: Any, data_batch: Any) -> tuple[Any, Any]:

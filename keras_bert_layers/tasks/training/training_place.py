@@ -15,7 +15,9 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.keras_models import Untracked
 from keras_bert_layers._internal.lazy import tf
+from keras_bert_layers.optimizers.adamw import BertAdamW
 from keras_bert_layers.tasks.feeding.global_batches import agreed
+from keras_bert_layers.tasks.training.rebuilt_optimizer import parts_of
 
 Values = list[np.ndarray]
 
@@ -24,8 +26,8 @@ class TrainingPlace(keras.layers.Layer):
     """How far the training of a task was when its `.keras` or weights file was written: a part of these files.
 
     It holds the seed of this training, how many epochs the task was ever trained for, the epoch and step of this `fit`,
-    and the states of dropout and of the metrics. The order of rows, the masks and the pairs of an epoch follow from
-    these numbers.
+    the states of dropout and of the metrics, and what `BertAdamW` has beside its variables. The order of rows, the
+    masks and the pairs of an epoch follow from these numbers.
 
     Training resumes from a file in two cases. A callback of `fit`, such as `keras.callbacks.BackupAndRestore`, reads
     it: then the batches before the step are read and skipped, so that `fit` ends with the same weights as without the
@@ -50,6 +52,7 @@ class TrainingPlace(keras.layers.Layer):
         """Called by Keras."""
         place = np.array([self.seed, self.num_epochs, self.epoch, self.step], np.int64)
         groups = {"place": [place], "dropout": self._dropout_states(), "metrics": self._task.value.metrics_variables}
+        groups["steps"] = [np.array(part.steps_before, np.int64) for part in self._optimizers()]
         for name, values in groups.items():
             for index, value in enumerate(values):
                 store[f"{name}_{index:04}"] = keras.ops.convert_to_numpy(value)
@@ -62,6 +65,25 @@ class TrainingPlace(keras.layers.Layer):
         self._read.value = read
         if "place" in read:
             self.num_epochs = int(read["place"][0][1])  # also for a new training, whose masks are then new ones
+        for part, steps in zip(self._optimizers(), read.get("steps", ()), strict=False):
+            if len(steps) == len(part.steps_before) and [*steps] != part.steps_before:
+                part.steps_before = steps.tolist()
+                self.make_step_again()
+
+    def make_step_again(self) -> None:
+        """Makes the compiled step of `fit` anew, as for other weights; batches that it was to skip are skipped."""
+        task = self._task.value
+        if (before := task.train_function) is None:
+            return
+        task.make_train_function(force=True)
+        if isinstance(before, _Replay):
+            before.train = task.train_function
+            task.train_function = before
+
+    def _optimizers(self) -> list[BertAdamW]:
+        optimizer = getattr(self._task.value, "optimizer", None)
+        parts = [] if optimizer is None else parts_of(optimizer)
+        return [part for part in parts if isinstance(part, BertAdamW) and part.built]
 
     def _dropout_states(self) -> list[Any]:
         return [variable for variable in self._task.value.variables if variable.name == "seed_generator_state"]
@@ -160,7 +182,7 @@ class _Replay:
 
     def __init__(self, task: keras.Model, num_before: int, num_steps: int, metrics: Values):
         self._task = task
-        self._train = task.train_function
+        self.train = task.train_function
         self._num_before = num_before
         self._num_left = num_steps
         self._metrics = metrics
@@ -175,8 +197,8 @@ class _Replay:
             next(batches)
         self._num_before = 0
         if not self._num_left:
-            self._task.train_function = self._train
-            return self._train(*arguments)
+            self._task.train_function = self.train
+            return self.train(*arguments)
         logs = self._skip(batches)
         self._num_left = max(0, self._num_left - self._task.steps_per_execution)
         if state and len(state[0][-1]) == len(self._metrics):

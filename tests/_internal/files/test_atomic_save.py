@@ -13,6 +13,7 @@ import pytest
 
 from keras_bert_layers import BertBackbone, BertClassifier, BertConfig
 from keras_bert_layers._internal.files.atomic_save import atomic_save, save_shards
+from keras_bert_layers.tasks import StaticBackbone
 
 CONFIG = {"vocabulary_size": 999, "hidden_dim": 64, "num_layers": 1, "num_heads": 2, "intermediate_dim": 64}
 FILES = ["model.keras", "model.weights.h5"]
@@ -34,6 +35,16 @@ def read(path):
     if path.suffix != ".keras":
         task.load_weights(path)
     return {float(value) for weight in task.get_weights() for value in (weight.min(), weight.max())}
+
+
+@pytest.mark.parametrize(
+    "make_model", [make, lambda: make().backbone, lambda: StaticBackbone(9, 4)], ids=["task", "backbone", "static"]
+)
+@pytest.mark.parametrize("name", ["model.h5", "model.hdf5"])
+def test_a_model_in_hdf5_is_refused_as_it_could_not_be_loaded(make_model, name, tmp_path):
+    with pytest.raises(ValueError, match=r"`filepath` must end in \.keras.*`save_weights\("):
+        make_model().save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", FILES)

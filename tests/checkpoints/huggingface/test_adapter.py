@@ -244,3 +244,58 @@ def test_against_peft(torch, transformers, tmp_path, huggingface, options):
     assert any(not np.array_equal(found.read(name), stored[name]) for name in stored)
     for name in found.infos:
         np.testing.assert_allclose(found.read(name), merged[name].numpy(), rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+MASKED_LM = "cls.predictions."
+DECODER = f"{MASKED_LM}decoder.weight"
+
+
+@pytest.mark.parametrize("change", ["LoRA on the embedding", "another embedding", "LoRA on the decoder"])
+def test_a_tied_decoder_stays_as_it_was_trained_with(huggingface, tmp_path, change):
+    rng = np.random.default_rng(2)
+    shapes = {"transform.dense.weight": (15, 15), "bias": (23,)}
+    shapes |= {f"transform.{name}": (15,) for name in ("dense.bias", "LayerNorm.weight", "LayerNorm.bias")}
+    head = {f"{MASKED_LM}{name}": rng.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+    tensors = {**huggingface.random_tensors(prefix="bert."), **head}
+    words = tensors[f"{WORDS}.weight"]
+    directory = huggingface.write(tmp_path / "model", config={**huggingface.CONFIG}, tensors=tensors)
+    decoder, other = DECODER.removesuffix(".weight"), rng.normal(size=words.shape).astype("float32")
+    adapter = {
+        "LoRA on the embedding": low_rank(WORDS, 2, rng, inputs=23, kind="embedding_"),
+        "another embedding": {f"base_model.model.{WORDS}.modules_to_save.weight": other},
+        "LoRA on the decoder": low_rank(decoder, 2, rng, outputs=23),
+    }[change]
+    write_adapter(directory, adapter)
+    task = load_task(directory, "masked_lm", preprocessor=None)
+    found = {"embedding": task.backbone.get_layer("embedding").token_embedding, "decoder": task.layers[-1].decoder}
+    kept, changed = ("embedding", "decoder") if "decoder" in change else ("decoder", "embedding")
+    np.testing.assert_array_equal(found[kept].numpy(), words)
+    assert np.abs(found[changed].numpy() - words).max() > 1
+
+
+@pytest.mark.peers
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"target_modules": ["query", "word_embeddings"]}, {"target_modules": ["decoder"]}])
+def test_a_masked_lm_against_peft(torch, transformers, tmp_path, huggingface, options):
+    """With the adapter beside its base: `merge_and_unload` adds what is added to one of two tied matrices to both."""
+    peft = pytest.importorskip("peft")
+    torch.manual_seed(0)
+    names = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    config = transformers.BertConfig(**{name: huggingface.CONFIG[name] for name in names})
+    transformers.BertForMaskedLM(config).save_pretrained(tmp_path)
+    base = transformers.BertForMaskedLM.from_pretrained(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = peft.get_peft_model(base, peft.LoraConfig(r=3, lora_alpha=7, **options)).eval()
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if "lora_" in name:
+                    parameter.copy_(torch.randn_like(parameter) / 3)
+        model.save_pretrained(tmp_path)
+    ids = np.array([[2, 5, 9, 4, 3]], "int32")
+    with torch.no_grad():
+        expected = model(input_ids=torch.tensor(ids)).logits.numpy()
+    task = load_task(tmp_path, "masked_lm", preprocessor=None)
+    ours = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": np.ones_like(ids)}
+    found = task({**ours, "mask_positions": np.arange(5, dtype="int32")[None]})
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)

@@ -296,6 +296,7 @@ class TestWhatIsNotPartOfTheEncoder:
             load_backbone(checkpoint)
 
 
+@pytest.mark.filterwarnings("ignore:.*its head, .*, is new")
 def test_a_pair_for_an_encoder_of_one_segment(checkpoint, huggingface):
     config = {**huggingface.CONFIG, "type_vocab_size": 1}
     huggingface.write(checkpoint, config=config, tensors=huggingface.random_tensors(config))

@@ -110,6 +110,11 @@ def test_fewer_tokens_than_dimensions():
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=TOLERANCE)
 
 
+def test_width_of_a_narrow_encoder(encoder):
+    """All of it, where 256 would be the default."""
+    assert distill_static(encoder).backbone.config.hidden_dim == 8
+
+
 def test_pruned(static):
     """The vocabulary of a static encoder can be pruned like that of any task."""
     pruned, _ = prune_vocabulary(static, TEXTS)

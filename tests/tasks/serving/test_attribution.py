@@ -14,6 +14,7 @@ from keras import ops
 import keras_bert_layers as kbl
 from keras_bert_layers.layers import EncoderParts, RotaryPositions
 from keras_bert_layers.preprocessing import SentencePieceTokenizer, SpanPreprocessor
+from keras_bert_layers.tasks.serving import attribution
 
 TEXTS = ["a good film", "unhappy night , good night !", "film"]
 NAMES = ["bad", "good", "so"]
@@ -281,6 +282,83 @@ def test_graph_frees_its_custom_gradients(new_backbone, preprocessor):
     assert set(gradient_registry._registry) == before
 
 
+LONG = ["good film , unhappy night ! a bad film , a good night . good !", "a film"]
+
+
+@pytest.fixture(scope="module")
+def long_preprocessor(tokenizer):
+    return kbl.BertPreprocessor(tokenizer, max_length=9)
+
+
+def shown(one, texts):
+    """The tokens of a text that have offsets, and what stands there."""
+    text = iter(texts)
+    current, pairs, last = next(text), [], -1
+    for token, start, end in zip(one.tokens, one.starts, one.ends, strict=True):
+        if 0 <= start <= last:
+            current = next(text)
+        if start >= 0:
+            pairs.append((token.removeprefix("##"), current[start:end]))
+            last = start
+    return pairs
+
+
+@pytest.mark.parametrize(
+    ("problem", "pooling"),
+    [("single_label_classification", "mean"), ("multi_label_classification", "max"), ("regression", "attention")],
+)
+def test_long_texts(new_backbone, long_preprocessor, problem, pooling):
+    rule = kbl.preprocessing.Windows(stride=2, pooling=pooling)
+    classes = {"num_classes": 1} if problem == "regression" else {"class_names": NAMES}
+    options = {"preprocessor": long_preprocessor, "long_texts": rule, "problem_type": problem}
+    task = kbl.BertClassifier(new_backbone(), **classes, **options)
+    found = task.attribute(LONG, max_steps=64)
+    assert len(found[0].words) == 16
+    for one, text, logits in zip(found, LONG, task.predict(LONG, verbose=0), strict=True):
+        assert one.error <= 1e-3 * max(1, abs(one.difference)) + SUM_TOLERANCE
+        assert one.scores.sum() == pytest.approx(one.difference, abs=one.error + SUM_TOLERANCE)
+        assert all(token == word for token, word in shown(one, [text]))
+        windows = {
+            name: values.numpy() for name, values in rule(long_preprocessor, [text]).items() if "rows" not in name
+        }
+        masked = {**windows, "token_ids": np.where(windows["token_ids"] > 3, 0, windows["token_ids"])}
+        index = 0 if problem == "regression" else NAMES.index(one.target)
+        rest = task({name: values[None] for name, values in masked.items()})[0, index]
+        assert one.difference == pytest.approx(float(np.ravel(logits)[index] - rest), abs=SUM_TOLERANCE)
+
+
+def test_windows_of_a_mean_count_alike(new_backbone, long_preprocessor):
+    """The logit of the mean is the mean of the logits, so that each score is the mean over the windows."""
+    rule = kbl.preprocessing.Windows(stride=2)
+    long = kbl.BertClassifier(new_backbone(), 2, preprocessor=long_preprocessor, long_texts=rule)
+    plain = kbl.BertClassifier(long.backbone, 2, preprocessor=long_preprocessor)
+    plain.set_weights(long.get_weights())
+    one = long.attribute(LONG[0], 1, max_steps=32)
+    windows = {name: values for name, values in rule(long_preprocessor, LONG[:1]).items() if name != "window_rows"}
+    baseline = tf.where(windows["token_ids"] > 3, 0, windows["token_ids"])
+    targets = tf.ones([len(baseline), 1], tf.int32)
+    scores, differences = attribution.integral(plain, windows, baseline, targets, tf.constant(attribution.path(32)))
+    assert one.difference == pytest.approx(float(np.mean(differences)), abs=SUM_TOLERANCE)
+    assert one.scores[1] == pytest.approx(float(scores[0, 1]) / len(baseline), abs=SUM_TOLERANCE)
+    assert one.scores.sum() == pytest.approx(float(np.sum(scores)) / len(baseline), abs=10 * SUM_TOLERANCE)
+    shared = float(scores[0, -2] + scores[1, 2]) / len(baseline)  # the last token of the first window
+    assert one.scores[7] == pytest.approx(shared, abs=SUM_TOLERANCE)
+
+
+@pytest.mark.parametrize("rule", ["windows", "head_tail"])
+def test_long_pairs(new_backbone, long_preprocessor, rule):
+    options = {"prompts": {"a": "a "}, "default_prompt": "a", "long_texts": rule}
+    task = kbl.BertCrossEncoder(new_backbone(), long_preprocessor, **options)
+    one = task.attribute(("film", LONG[0]))
+    assert one.scores.sum() == pytest.approx(one.difference, abs=one.error + SUM_TOLERANCE)
+    pairs = shown(one, ["film", LONG[0]])
+    assert pairs[0] == ("film", "film")
+    assert all(token == word for token, word in pairs)
+    assert len(pairs) == (18 if rule == "windows" else 5)
+    assert one.tokens[:4] == ["[CLS]", "a", "film", "[SEP]"]
+    assert one.tokens.count("[SEP]") == 2
+
+
 def test_refusals(classifier, answerer, tagger, new_backbone, monkeypatch):
     for target in ("odd", 3):
         with pytest.raises(
@@ -309,9 +387,8 @@ def test_refusals(classifier, answerer, tagger, new_backbone, monkeypatch):
         answerer.export("not written", signatures=["attributions"])
     options = {"preprocessor": classifier.preprocessor, "long_texts": "windows"}
     long = kbl.BertClassifier(new_backbone(), num_classes=2, **options)
-    for ask in (lambda: long.attribute(TEXTS), lambda: long.export("not written", signatures=["attributions"])):
-        with pytest.raises(ValueError, match="`long_texts` must be None for attributions"):
-            ask()
+    with pytest.raises(ValueError, match="`long_texts` must be None for the signature 'attributions'"):
+        long.export("not written", signatures=["attributions"])
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(RuntimeError, match="`BertClassifier`: `attribute` needs the backend tensorflow"):
         classifier.attribute(TEXTS)

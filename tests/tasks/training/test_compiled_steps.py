@@ -60,3 +60,9 @@ def test_an_encoder_and_a_training_step_are_exported_for_other_accelerators(on_j
         assert found["platforms"] == ["cpu", "tpu", "cuda"]
         assert found["bytes"] > 0
         assert found["difference"] < CLOSE
+
+
+def test_steps_follow_frozen_weights(on_jax):
+    found = printed(on_jax, "frozen_steps.py")
+    everything = ["classification_head", "embedding", "encoder_block_0", "pooler"]
+    assert found == {"changed": [everything, everything[:1], everything], "steps": 3}

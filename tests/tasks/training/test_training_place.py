@@ -16,6 +16,8 @@ import pytest
 from trainings import EPOCHS, KINDS, STEPS, VOCABULARY, After, make_task, train
 
 from keras_bert_layers import BertTokenizer
+from keras_bert_layers.optimizers import OptimizerLogger
+from keras_bert_layers.tasks import AdversarialTraining, GradualUnfreezing, RDrop, TokenRate
 
 PROGRAM = Path(__file__).parents[1] / "trainings.py"
 
@@ -105,6 +107,50 @@ def test_backup_and_restore_in_the_midst(moment, undisturbed, left, tmp_path):
     folder = shutil.copytree(left / moment, tmp_path / "backup")
     backup = keras.callbacks.BackupAndRestore(folder, save_freq=MOMENTS[moment][0])
     assert_goes_on(undisturbed, trained(backup, seed=2))
+
+
+UNFREEZING = {
+    "in the first epoch": (2, 3),
+    "where a block has opened": (2, 8),
+    "before the embedding opens": ("epoch", 12),
+}
+
+
+@pytest.fixture(scope="module")
+def gradually_unfrozen():
+    return trained(GradualUnfreezing(), task=make_task("texts", tokenizer=tokenizer(), run_eagerly=True))
+
+
+@pytest.mark.parametrize("moment", UNFREEZING)
+def test_gradual_unfreezing_resumes(gradually_unfrozen, moment, tmp_path):
+    save_freq, steps = UNFREEZING[moment]
+
+    def go(*others, **options):
+        backup = keras.callbacks.BackupAndRestore(tmp_path, save_freq=save_freq)
+        task = make_task("texts", tokenizer=tokenizer(), run_eagerly=True)
+        return trained(backup, GradualUnfreezing(), *others, task=task, **options)
+
+    go(After(steps, interrupt))
+    assert_goes_on(gradually_unfrozen, go(seed=2))
+
+
+CALLBACKS = {
+    "r-drop": lambda: [RDrop()],
+    "adversarial": lambda: [AdversarialTraining()],
+    "logs": lambda: [TokenRate(), OptimizerLogger()],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("callbacks", CALLBACKS)
+def test_callbacks_resume(callbacks, tmp_path):
+    def go(*others, **options):
+        backup = keras.callbacks.BackupAndRestore(tmp_path, save_freq=2)
+        return trained(backup, *CALLBACKS[callbacks](), *others, epochs=1, **options)[0]
+
+    undisturbed = trained(*CALLBACKS[callbacks](), epochs=1)[0]
+    go(After(3, interrupt))
+    assert_equal(undisturbed, go(seed=2))
 
 
 @pytest.mark.slow
