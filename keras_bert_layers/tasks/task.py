@@ -142,9 +142,9 @@ class Task(keras.Model):
             optimizer: `"auto"` is `optimizers.adamw()`, with a learning rate of 5e-5; 1e-3 for static embeddings.
             loss: `"auto"` is `default_loss()`. The outputs are logits: a cross-entropy by name is made with
                 `from_logits=True`; an object with `from_logits=False` is refused.
-            metrics: `"auto"` is `default_metrics()`. Metrics of masked tokens count the masked positions only. Keras's
-                metrics of probabilities, objects and names, get the probabilities of the logits; what would read logits
-                as something else is refused.
+            metrics: `"auto"` is `default_metrics()`, whose names may be given too. Metrics of masked tokens count the
+                masked positions only. Keras's metrics of probabilities, objects and names, get the probabilities of the
+                logits; what would read logits as something else is refused.
             jit_compile: `"auto"` leaves XLA off on TensorFlow, where padding is then skipped. True turns it on: padding
                 is computed too, and each new length of a batch is compiled.
         """
@@ -202,14 +202,14 @@ class Task(keras.Model):
 
         Args:
             x: with a preprocessor, a list, array or tensor of strings `(rows,)`; a tuple of two of them for pairs; a
-                `tf.data.Dataset`, a generator or a `keras.utils.PyDataset` of batches `(text, y)`; a table of the
-                library `datasets`, with columns named as `text_inputs` (for words `"tokens"`) and `"label"`; for
-                pretraining a `data.RowSource` too. Without a preprocessor, or with `"token_ids"`, what Keras takes.
+                `tf.data.Dataset`, a generator or a `keras.utils.PyDataset` of batches `(text, y)`; a dictionary or a
+                table of Arrow or `datasets` with columns named as `text_inputs` (for words `"tokens"`) and `"label"`;
+                for pretraining a `data.RowSource` too. Without a preprocessor, or with `"token_ids"`, what Keras takes.
             y: one label per text; None if `x` is a dataset.
             batch_size: texts per step, 32 if None; None if `x` is a dataset.
             validation_split: the share of the last rows to validate on, in [0, 1), without `validation_data`.
             validation_data: `(x, y)`, `(x, y, sample_weight)` or a dataset, like the above.
-            class_weight: how much the loss of each class counts; a classifier takes class names too.
+            class_weight: how much the loss of each class counts; a classifier takes class names and "balanced" too.
             initial_epoch: the epoch to begin with, from 0; of a task saved after as many epochs, that training resumes.
             steps_per_epoch: steps per epoch; texts then repeat as often as needed.
             group_by_length: whether texts of similar length are trained on together, which takes less padding: the
@@ -281,8 +281,8 @@ class Task(keras.Model):
 
         Args:
             x: with a preprocessor, a list, array, tensor or pandas column of strings, or a tuple of two for pairs; a
-                dataset or a table, as in `fit`; or an iterable that yields one text or one tuple of texts at a time. It
-                may be empty. Without a preprocessor, or if it holds `"token_ids"`, what Keras takes.
+                dataset, a table or a dictionary, as in `fit`; one string; or an iterable that yields one text or one
+                tuple of texts at a time. It may be empty. Without a preprocessor, or with ids, what Keras takes.
             batch_size: the most rows per step; for ids 32 if None.
             verbose: Keras's progress bar, over rows: 0 shows nothing, 1 and "auto" show it, 2 shows one line.
             steps: the first so many batches of `x`, of `batch_size` or else 32 rows if it is not a dataset.
@@ -292,7 +292,7 @@ class Task(keras.Model):
                 Not for ids.
 
         Returns:
-            One row of outputs per row of `x`, in order.
+            One row of outputs per row of `x`, in order; of one string, its row.
 
         Raises:
             TypeError, ValueError: text that is not strings (the message names the row), or of another kind.

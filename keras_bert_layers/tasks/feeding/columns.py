@@ -99,10 +99,16 @@ def refuse_beside_dataset(owner: str, *, batch_size: int | None, **columns: Any)
         raise ValueError(checks.message(owner, "batch_size", "be None where `x` is a dataset", batch_size, cure))
 
 
+def column_values(column: Any) -> Any:
+    """A column of pandas, polars or Arrow as a NumPy array; anything else unchanged."""
+    if hasattr(column, "to_pylist"):  # Arrow's, which copies strings only if it may
+        return column.to_numpy(zero_copy_only=False)
+    return column.to_numpy() if hasattr(column, "to_numpy") else column
+
+
 def as_array(values: Any) -> Any:
     """One column in a form that can be sliced: a NumPy array, or the tensor that it is."""
-    if hasattr(values, "to_numpy"):  # pandas and polars columns
-        values = values.to_numpy()
+    values = column_values(values)
     if hasattr(values, "shape") and not isinstance(values, np.ndarray):
         return values
     try:
@@ -216,6 +222,7 @@ def as_table(owner: str, x: Any, *, first_row: int = 0) -> np.ndarray:
     Raises:
         TypeError: a row that holds anything but strings; the message names it.
     """
+    x = column_values(x)
     if isinstance(x, str | bytes) or not (isinstance(x, Sequence) or hasattr(x, "shape")):
         rule = "be a column of texts, or of lists of texts"
         raise TypeError(checks.message(owner, "x[2]", rule, type(x)))
