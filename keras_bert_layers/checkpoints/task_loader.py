@@ -82,10 +82,8 @@ def load_task(
     if task is not None:
         checks.one_of(OWNER, "task", task, TASKS)
     if isinstance(source, str | os.PathLike) and Path(source).suffix == ".keras":
-        given = {"max_length": max_length, "dtype": dtype}
-        return _saved_task(
-            Path(source), task, options | {name: value for name, value in given.items() if value is not None}
-        )
+        given = {name: value for name, value in (("max_length", max_length), ("dtype", dtype)) if value is not None}
+        return _saved_task(Path(source), task, {**options, **given})
     checkpoint = open_checkpoint(source, owner=OWNER)
     heads = checkpoint.trained_heads()
     trained = own_head(checkpoint, heads) if task is None else next((head for head in heads if head.name == task), None)

@@ -254,7 +254,7 @@ def test_saved_task_takes_no_options(tmp_path):
     with pytest.raises(ValueError, match=r"a \.keras file takes no options\. Received: \['dtype'\]"):
         load_task(tmp_path / "model.keras", dtype="bfloat16")
     with pytest.raises(ValueError, match=r"\['max_length'\]\. Load it, and set `task.preprocessor` to a new one"):
-        load_task(path, max_length=8)
+        load_task(tmp_path / "model.keras", max_length=8)
     with pytest.raises(ValueError, match=r"a \.keras file takes no options\. Received: \['num_classes'\]"):
         load_task(tmp_path / "x.keras", num_classes=2)
 
