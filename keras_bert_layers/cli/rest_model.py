@@ -75,14 +75,9 @@ class RestModel(abc.ABC):
     def examples(self) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
         """Requests to run before the first one of a client: by default one row for each signature."""
         for signature, inputs in self._inputs.items():
-            shapes = {name: ([size or 1 for size in shape], dtype) for name, (shape, dtype) in inputs.items()}
-            yield (
-                signature,
-                {
-                    name: np.full(shape, b"words", object) if dtype == "string" else np.zeros(shape, dtype)
-                    for name, (shape, dtype) in shapes.items()
-                },
-            )
+            shapes = {name: [size or 1 for size in shape] for name, (shape, _) in inputs.items()}
+            kinds = {name: (b"words", object) if kind == "string" else (0, kind) for name, (_, kind) in inputs.items()}
+            yield signature, {name: np.full(shapes[name], *kinds[name]) for name in inputs}
 
     def warm_up(self) -> None:
         """Runs the `examples`, as the first run of a graph may take longer than a request may."""

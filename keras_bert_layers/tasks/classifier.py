@@ -270,13 +270,7 @@ class BertClassifier(Task):
         return calibrated(self, x, labels, precision=precision, batch_size=batch_size, verbose=verbose)
 
     def report(
-        self,
-        x: Rows,
-        labels: Labels,
-        *,
-        num_errors: int = 5,
-        batch_size: int | None = None,
-        verbose: str | int = 0,
+        self, x: Rows, labels: Labels, *, num_errors: int = 5, batch_size: int | None = None, verbose: str | int = 0
     ) -> ClassificationReport:
         """Reports where the classifier is right and wrong, for one class per text.
 

@@ -14,9 +14,12 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Rows, Tensor
+from keras_bert_layers.data.columns import Columns
 from keras_bert_layers.tasks.feeding.columns import as_tensor, first_part, is_dataset, without_none
 from keras_bert_layers.tasks.feeding.kind_of_data import KindOfData
 
+# The columns of the readers of `data`: those of texts, beside which there may be second ones, and those of labels.
+_READ = {("questions", "contexts"): ("answer_starts", "answers"), ("words",): ("tags",), ("first",): ("labels",)}
 LABELS = ("label", "labels", "tags", "ner_tags", "answers")
 
 
@@ -117,7 +120,9 @@ def _spec(part: Tensor) -> Any:
 
 def is_table(x: Rows) -> bool:
     """Whether `x` is a table with named columns, as of the library `datasets`, a dictionary, or rows of spaCy."""
-    return isinstance(x, Mapping) or _holds_entities(x) or (hasattr(x, "column_names") and hasattr(x, "__getitem__"))
+    if isinstance(x, Mapping | Columns) or _holds_entities(x):
+        return True
+    return hasattr(x, "column_names") and hasattr(x, "__getitem__")
 
 
 def _holds_entities(x: Rows) -> bool:
@@ -143,6 +148,8 @@ def from_table(data: KindOfData, x: Any, y: Any = None) -> tuple[Any, Any]:
     texts = texts_of_table(data, x)
     if texts is x or y is not None or is_dataset(x):
         return texts, y
+    if isinstance(x, Columns):
+        return texts, _of_reader(x, labels=True)
     if _holds_entities(x):
         return texts, [entities for _, entities in x]
     label = _label_of(_names(x))
@@ -163,6 +170,8 @@ def texts_of_table(data: KindOfData, x: Any) -> Any:
     row = first_part(x) if is_dataset(x) else x
     if data.preprocessor is None or not is_table(row) or not data.is_raw(row):
         return x
+    if isinstance(x, Columns):
+        return _of_reader(x, labels=False)
     if _holds_entities(x):
         return [text for text, _ in x]
     names = _text_columns(data, row)
@@ -175,6 +184,15 @@ def texts_of_table(data: KindOfData, x: Any) -> Any:
         return texts_of(x)
     label = None if isinstance(x.element_spec, tuple) else _label_of(list(row))
     return x.map(lambda row, *others: (texts_of(row), *([row[label]] if label else others)))
+
+
+def _of_reader(x: Columns, *, labels: bool) -> Any:
+    """The columns of texts, or of labels, of what a reader of `data` returned; None where it has none."""
+    found = next((parts for parts in _READ.items() if {*parts[0]} <= {*x.names}), None)
+    if found is None:
+        return None if labels else x
+    columns = [x[name] for name in (found[1] if labels else (*found[0], "second")) if name in x.names]
+    return tuple(columns) if len(columns) > 1 else next(iter(columns), None)
 
 
 def _names(table: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from keras_bert_layers._internal import checks
@@ -59,10 +58,6 @@ class Classes:
     def as_given(self, names: Tensor) -> Any:
         """The labels of an answer as a user gives them: one name or an array of them, or indices without names."""
         return names if self.class_names is not None else np.asarray(names).astype(np.int64)[()]
-
-    def named_metrics(self) -> list[keras.metrics.Metric]:
-        """The metrics that `compile` takes by name beside the default ones, each in its one usual form."""
-        return []
 
     def class_weight(self, class_weight: str | Mapping[Any, float], y: Any = None) -> dict[int, float]:
         """Class weights as Keras takes them; refused where they have no meaning."""

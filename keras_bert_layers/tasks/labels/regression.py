@@ -131,10 +131,6 @@ class Relevance:
         """Relevances as float32 `(batch, 1)`."""
         return tf.reshape(tf.cast(y, tf.float32), [-1, 1])
 
-    def named_metrics(self) -> list[keras.metrics.Metric]:
-        """None beside the default one."""
-        return []
-
     def class_weight(self, class_weight: str | Mapping[Any, float], y: Any = None) -> Mapping[Any, float]:
         """As Keras takes them: the classes are 0 and 1."""
         if isinstance(class_weight, str):

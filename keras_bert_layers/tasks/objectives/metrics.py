@@ -150,8 +150,9 @@ def _by_name(task: TextTask, metric: Any) -> Any:
     """The metric of this package that a name stands for, if the task has one; anything else unchanged."""
     if not isinstance(metric, str) or metric.lower() in ("accuracy", "acc") or _name_in_keras(metric):
         return metric
-    kind, defaults = getattr(task, "label_kind", None), task.default_metrics()
-    known = [*(defaults if isinstance(defaults, list) else ()), *(kind.named_metrics() if kind else ())]
+    defaults = task.default_metrics()
+    known = list(defaults if isinstance(defaults, list) else ())
+    known += getattr(getattr(task, "label_kind", None), "named_metrics", list)()  # beside the default ones
     wanted = metric.replace("_", "").lower()
     by_name = {name: own for own in known for name in (own.name.replace("_", ""), type(own).__name__.lower())}
     return by_name.get(wanted, metric)

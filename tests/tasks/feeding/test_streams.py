@@ -8,12 +8,15 @@ import pytest
 import tensorflow as tf
 
 import keras_bert_layers as kbl
+from keras_bert_layers.data import Columns
 from keras_bert_layers.tasks.feeding.streams import (
     BatchStream,
     as_dataset,
     batches_of_pydataset,
     from_table,
+    texts_of_table,
 )
+from keras_bert_layers.tasks.inputs.questions import QuestionInputs
 
 TEXTS = ["a good film", "bad night", "good !", "unhappy", "film"]
 NAMES = ["good", "bad", "good", "bad", "good"]
@@ -198,25 +201,49 @@ def test_columns_of_arrow(classifier, make):
         classifier.predict(arrow.array(["a", None]))
     tagger = make(kbl.BertTokenClassifier, tag_names=["O", "B-x", "I-x"])
     words, tags = [["a", "good"], ["film"]], [["O", "B-x"], ["O"]]
-    keras.tree.map_structure(
-        np.testing.assert_array_equal,
-        first_batch(tagger, arrow.array(words), arrow.array(tags)),
-        first_batch(tagger, words, tags),
-    )
+    checked = tagger.pipeline.batches.checked
+    same_rows(checked(arrow.array(words), arrow.array(tags), None), checked(words, tags, None))
 
 
 def test_rows_of_spacy(make):
     tagger = make(kbl.BertTokenClassifier, tag_names=["O", "B-x", "I-x"])
     texts, spans = ["a good film", "bad night"], [[(2, 11, "x")], []]
-    expected = first_batch(tagger, texts, spans)
+    checked = tagger.pipeline.batches.checked
+    expected = checked(texts, spans, None)
     rows = [(text, {"entities": [list(span) for span in row]}) for text, row in zip(texts, spans, strict=True)]
-    notes = [{"entities": row} for row in spans]
-    for data in ((rows,), (texts, notes), ({"text": texts}, spans)):
-        keras.tree.map_structure(np.testing.assert_array_equal, first_batch(tagger, *data), expected)
-    found = next(iter(tagger.pipeline.batches.validation(rows, 2)))
-    keras.tree.map_structure(np.testing.assert_array_equal, found, expected)
+    for x, y in ((rows, None), (texts, [{"entities": row} for row in spans]), ({"text": texts}, spans)):
+        same_rows(checked(x, y, None), expected)
+    assert texts_of_table(tagger.pipeline, rows) == texts
+    assert tagger.pipeline.batches.validation(rows, 2).element_spec[0].keys() == {
+        "token_ids",
+        "segment_ids",
+        "padding_mask",
+    }
     with pytest.raises(TypeError, match="spans must be a list"):
-        first_batch(tagger, texts, [{"spans": []}, {}])
+        checked(texts, [{"spans": []}, {}], None)
+
+
+def same_rows(found, expected):
+    tf.nest.map_structure(
+        np.testing.assert_array_equal,
+        *(tf.nest.flatten(rows, expand_composites=True) for rows in (found[:2], expected[:2])),
+    )
+
+
+def test_columns_of_the_readers(make, classifier):
+    words, tags = [["a", "good"], ["film"]], [["O", "B-x"], ["O"]]
+    tagger = make(kbl.BertTokenClassifier, tag_names=["O", "B-x", "I-x"])
+    assert from_table(tagger.pipeline, Columns(["words", "tags"], [words, tags])) == (words, tags)
+    assert from_table(classifier.pipeline, Columns(["first", "labels"], [TEXTS, NAMES])) == (TEXTS, NAMES)
+    pairs = Columns(["first", "second", "labels"], [TEXTS, NAMES, [1, 0, 1, 0, 1]])
+    assert from_table(classifier.pipeline, pairs) == ((TEXTS, NAMES), [1, 0, 1, 0, 1])
+    assert texts_of_table(classifier.pipeline, Columns(["first", "second"], [TEXTS, NAMES])) == (TEXTS, NAMES)
+    others = Columns(["documents"], [[["a"]]])
+    assert texts_of_table(classifier.pipeline, others) is others
+    questions = QuestionInputs("Owner", classifier.preprocessor, fill_value=0.0)
+    names = ["ids", "questions", "contexts", "answers", "answer_starts"]
+    read = Columns(names, [["1"], ["good ?"], ["a good film"], [["good"]], [[2]]])
+    assert from_table(questions, read) == ((["good ?"], ["a good film"]), ([[2]], [["good"]]))
 
 
 @pytest.mark.slow
