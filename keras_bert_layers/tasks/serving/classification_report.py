@@ -18,6 +18,7 @@ from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import check_takes_text
 from keras_bert_layers.tasks.feeding.cut_texts import num_special_tokens, token_counts
+from keras_bert_layers.tasks.feeding.streams import texts_of_table
 from keras_bert_layers.tasks.labels.calibration import softmax
 
 _AVERAGES = ("macro avg", "weighted avg")
@@ -111,7 +112,7 @@ def report_of(
     check_scikit_learn(owner, "report")
     from sklearn import metrics
 
-    columns = classifier.pipeline.columns(x)
+    columns = classifier.pipeline.columns(texts_of_table(classifier.pipeline, x))
     columns = columns if isinstance(columns, tuple) else (columns,)
     num_texts = len(columns[0])
     rule = f"hold one label for each of {num_texts} texts"

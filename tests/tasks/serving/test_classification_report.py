@@ -97,6 +97,11 @@ def test_one_hot_labels(classifier, report):
     np.testing.assert_array_equal(classifier.report(TEXTS, one_hot, num_errors=0).confusion, report.confusion)
 
 
+def test_a_dictionary_of_texts(classifier, report):
+    found = classifier.report({"text": TEXTS}, LABELS, num_errors=0)
+    np.testing.assert_array_equal(found.confusion, report.confusion)
+
+
 def test_pairs(classifier):
     found = classifier.report((TEXTS, TEXTS[::-1]), [0, 1, 2, 2, 0], num_errors=1)
     assert found.share_cut == 3 / 5
