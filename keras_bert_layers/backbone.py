@@ -124,6 +124,7 @@ class BertBackbone(keras.Model):
             self.enable_lora(lora_rank, lora_alpha, lora_blocks)
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_backbone(source)`.")
+    (save_pretrained,) = unavailable("Use `checkpoints.save_huggingface(backbone, directory)`.", 1)
 
     def _run_through_graph(self, inputs: Any, **functions: Any) -> Any:
         return keras_models.run_through_graph(self, inputs, **functions)

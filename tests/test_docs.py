@@ -135,7 +135,7 @@ def each_encoder_reads_the_vocabulary_once(monkeypatch):
 
     token_vectors, known = module._token_vectors, {}
 
-    def remembered(model, tokenizer):
+    def remembered(model, tokenizer, verbose):
         digest = hashlib.sha256()
         for weight in model.get_weights():
             digest.update(weight)

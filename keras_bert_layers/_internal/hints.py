@@ -1,7 +1,10 @@
 """Errors for names of other libraries, which state the name in this package, and for a library that is missing."""
 
+import difflib
 import functools
 import inspect
+import reprlib
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 Class = TypeVar("Class", bound=type)
@@ -21,6 +24,14 @@ TRANSFORMERS_NAMES = {
     "initializer_range": "initializer_range",
     "embedding_size": "embedding_dim",
     "layer_norm_eps": "layer_norm_epsilon",
+}
+
+
+# Arguments of other libraries -> ours, and what to write where there is none.
+_OTHER_NAMES = {"num_labels": "num_classes", "n_classes": "num_classes", "labels": "y", "texts": "x", "sentences": "x"}
+_OTHER_WAYS = {
+    "learning_rate": "Give `optimizer=keras_bert_layers.optimizers.adamw(learning_rate)`.",
+    **dict.fromkeys(("question", "context"), "Give both as `x=(question, context)`."),
 }
 
 
@@ -48,6 +59,42 @@ def unavailable(cure: str, count: int = 2) -> tuple[Any, ...]:
         As many class attributes, each of which raises an AttributeError with the cure.
     """
     return tuple(_Unavailable(cure) for _ in range(count))
+
+
+def check_keywords(owner: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """TypeError for a keyword that a function does not have, with the argument that it is meant for."""
+    known = inspect.signature(function).parameters
+    has_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
+    for name in () if has_any else given.keys() - known.keys():
+        other = _OTHER_NAMES.get(name)
+        close = [other] if other in known else difflib.get_close_matches(name, list(known), n=1)
+        cure = _OTHER_WAYS.get(name) or (
+            f"Did you mean `{close[0]}`?" if close else f"It has {', '.join(list(known)[1:])}."
+        )
+        rule = f"must be an argument of `{function.__name__}`, which has none of this name"
+        raise TypeError(f"`{owner}`: `{name}` {rule}. Received: {name}={reprlib.repr(given[name])}. {cure}")
+
+
+def hint_keywords(cls: Class) -> Class:
+    """Checks the keywords of a task's constructor, and of the methods that users call most; a decorator."""
+    make = cls.__new__
+
+    def checked_new(kind: Any, *args: Any, **values: Any) -> Any:
+        check_keywords(kind.__name__, kind.__init__, values)
+        return make(kind, *args, **values)
+
+    def checked(method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def call(self: Any, *args: Any, **values: Any) -> Any:
+            check_keywords(type(self).__name__, method, values)
+            return method(self, *args, **values)
+
+        return call
+
+    cls.__new__ = checked_new  # type: ignore[method-assign, assignment]
+    for name in ("compile", "fit", "predict", "answer"):
+        setattr(cls, name, checked(vars(cls)[name]))
+    return cls
 
 
 def hint_transformers_names(cls: Class) -> Class:

@@ -29,6 +29,7 @@ def load_task(
     source: str | os.PathLike[str],
     task: str | None = None,
     *,
+    max_length: int | None = None,
     dtype: str | keras.DTypePolicy | None = None,
     strict: bool = False,
     **options: Any,
@@ -51,6 +52,8 @@ def load_task(
         source: as for `load_backbone`, or a `.keras` file.
         task: "classifier", "token_classifier", "question_answerer", "multiple_choice", "masked_lm", "pretrainer",
             "sentence_encoder", "dual_encoder", "cross_encoder", or None for the checkpoint's own task.
+        max_length: the most tokens of a text with its special tokens, or of a window; None for the checkpoint's own.
+            A `.keras` file keeps its own.
         dtype: the dtype policy of the backbone and the head, as for `BertBackbone`: `"mixed_bfloat16"` to train,
             `"bfloat16"` for inference only.
         strict: whether unknown tensors and keys of the config are an error, as for `load_backbone`.
@@ -81,7 +84,8 @@ def load_task(
     if task is not None:
         checks.one_of(OWNER, "task", task, TASKS)
     if isinstance(source, str | os.PathLike) and Path(source).suffix == ".keras":
-        return _saved_task(Path(source), task, options if dtype is None else {**options, "dtype": dtype})
+        given = {name: value for name, value in (("max_length", max_length), ("dtype", dtype)) if value is not None}
+        return _saved_task(Path(source), task, {**options, **given})
     checkpoint = open_checkpoint(source, owner=OWNER)
     heads = checkpoint.trained_heads()
     trained = own_head(checkpoint, heads) if task is None else next((head for head in heads if head.name == task), None)
@@ -93,7 +97,11 @@ def load_task(
     else:
         _check_agreement(trained, options)
     if "preprocessor" not in options:
-        options["preprocessor"] = read_preprocessor(checkpoint)
+        longest = {} if max_length is None else {"max_length": max_length}
+        options["preprocessor"] = read_preprocessor(checkpoint, **longest)
+    elif max_length is not None:
+        cure = "The preprocessor has a `max_length` of its own."
+        raise ValueError(checks.message(OWNER, "max_length", "be None beside a `preprocessor`", max_length, cure))
     if trained is None:
         model = _new_head(checkpoint, task, dtype, strict, options)
     else:
@@ -134,7 +142,9 @@ def _names(heads: tuple[TrainedHead, ...]) -> list[str]:
 def _saved_task(path: Path, task: str | None, options: dict[str, Any]) -> keras.Model:
     """Loads a `.keras` file, with its own class, weights and vocabulary."""
     if options:
-        raise ValueError(f"`{OWNER}`: a .keras file takes no options. Received: {sorted(options)}.")
+        cure = " Load it, and set `task.preprocessor` to a new one of `task.preprocessor.tokenizer`."
+        cure = cure if "max_length" in options else ""
+        raise ValueError(f"`{OWNER}`: a .keras file takes no options. Received: {sorted(options)}.{cure}")
     if not path.is_file():
         raise CheckpointError(checks.message(OWNER, "source", "be an existing file", str(path)))
     model = read_keras_file(path)
@@ -154,7 +164,7 @@ def _check_names(task: str, options: dict[str, Any]) -> None:
     if not unknown or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     cure = f"The arguments of `{cls.__name__}` are {', '.join(known)}."
-    of_preprocessor = next((name for name in unknown if name in ("max_length", "padding", "truncation")), None)
+    of_preprocessor = next((name for name in unknown if name in ("padding", "truncation")), None)
     if of_preprocessor:
         cure = f"Give `preprocessor=load_preprocessor(source, {of_preprocessor}={options[of_preprocessor]!r})`."
     raise TypeError(f"`{OWNER}`: `{cls.__name__}` has no argument {unknown[0]!r}. {cure}")

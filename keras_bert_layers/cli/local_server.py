@@ -34,6 +34,8 @@ _MAX_CONNECTIONS = 512
 _MAX_WAITING = 64
 _MAX_HEAD_BYTES = 32 * 1024
 _DRAIN_POLL_SECONDS = 0.02
+# After the last answer of the model, for the clients that are refused meanwhile.
+_LINGER_SECONDS = 1.0
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +72,7 @@ def serve_until_interrupted(
     *,
     owner: str,
     body: str = "application/json",
+    show_error: Callable[[str, int], Answer] = error_answer,
 ) -> None:
     """Writes one line to stdout, and answers requests until Ctrl-C or SIGTERM.
 
@@ -79,11 +82,12 @@ def serve_until_interrupted(
         announce: the line, from the server's address.
         owner: the command, for errors.
         body: as for `LocalServer`.
+        show_error: as for `LocalServer`.
 
     Raises:
         OSError: the port is taken.
     """
-    server = LocalServer(port, answer, owner=owner, body=body)
+    server = LocalServer(port, answer, owner=owner, body=body, show_error=show_error)
     sys.stdout.write(f"{announce(f'http://{HOST}:{server.port}')}\n")
     sys.stdout.flush()
     before = signal.getsignal(signal.SIGTERM)
@@ -103,6 +107,7 @@ class LocalServer:
             model; the requests with POST are answered one by one, in another thread.
         owner: the command, for errors.
         body: the media type of the bodies that `answer` takes.
+        show_error: makes the answer to a request that this class refuses, from a message and a status.
 
     Attributes:
         port: the port.
@@ -119,6 +124,7 @@ class LocalServer:
         *,
         owner: str,
         body: str = "application/json",
+        show_error: Callable[[str, int], Answer] = error_answer,
     ):
         try:
             self._socket = socket.create_server((HOST, port))
@@ -127,7 +133,7 @@ class LocalServer:
             raise OSError(f"`{owner}`: cannot listen on port {port}: {error}. {cure}") from error
         self.port: int = self._socket.getsockname()[1]
         self.is_terminated = False
-        self._answer, self._body_type = answer, body
+        self._answer, self._body_type, self._show_error = answer, body, show_error
         self._model = ThreadPoolExecutor(1, thread_name_prefix="model")
         self._num_connections = self._num_waiting = 0
         self._is_draining = False
@@ -154,12 +160,19 @@ class LocalServer:
             await asyncio.Event().wait()
         except asyncio.CancelledError:  # `stop`, SIGTERM, or the first Ctrl-C
             self._is_draining = True
-            end = self._loop.time() + SECONDS
-            while self._num_waiting and self._loop.time() < end:
-                await asyncio.sleep(_DRAIN_POLL_SECONDS)
+            await self._wait_until(lambda: not self._num_waiting, SECONDS)
+            # Those that have come since get their 503, and no reset; then no more are taken.
+            await self._wait_until(lambda: not self._num_connections, _LINGER_SECONDS)
+            server.close()
+            await self._wait_until(lambda: not self._num_connections, _LINGER_SECONDS)
         finally:
             server.close()
             self._model.shutdown(wait=False, cancel_futures=True)
+
+    async def _wait_until(self, is_done: Callable[[], bool], seconds: float) -> None:
+        end = self._loop.time() + seconds
+        while not is_done() and self._loop.time() < end:
+            await asyncio.sleep(_DRAIN_POLL_SECONDS)
 
     def _terminate(self) -> None:
         self.is_terminated = True
@@ -174,7 +187,7 @@ class LocalServer:
                 # A connection that is closed while its client still sends would lose the answer.
                 while await reader.read(1 << 16):
                     pass
-        except (OSError, TimeoutError):  # the client has gone, or does not read
+        except (OSError, TimeoutError, asyncio.CancelledError):  # the client has gone or does not read, or the end
             pass
         finally:
             self._num_connections -= 1
@@ -194,7 +207,7 @@ class LocalServer:
         except Exception:  # a fault of the server
             logger.exception("a request failed")
             refused = "the server failed; its log says how", 500
-        return error_answer(*refused)
+        return self._show_error(*refused)
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Answer:
         if self._num_connections > _MAX_CONNECTIONS:
@@ -211,14 +224,31 @@ class LocalServer:
 
     async def _answer_of_model(self, request: _Request) -> Answer:
         self._num_waiting += 1
+        started: list[float] = []
+        arrived = self._loop.time()
         try:
             async with asyncio.timeout(SECONDS):
-                return await self._loop.run_in_executor(self._model, self._answer, *request)
+                return await self._loop.run_in_executor(self._model, self._run_model, request, started)
         except TimeoutError:
-            rule = f"a request must be answered within {SECONDS:g} seconds, and was not; send less at a time"
-            raise RequestError(rule, status=504) from None
+            refused = self._late(arrived, started)
+            logger.warning("%s: %s", request.path, refused)
+            raise refused from None
         finally:
             self._num_waiting -= 1
+
+    def _run_model(self, request: _Request, started: list[float]) -> Answer:
+        started.append(self._loop.time())
+        return self._answer(*request)
+
+    def _late(self, arrived: float, started: list[float]) -> RequestError:
+        """The error of a request that was not answered in time, with the reason: the others, or itself."""
+        waited = (started[0] if started else self._loop.time()) - arrived
+        rule = f"a request must be answered within {SECONDS:g} seconds, and was not"
+        if waited > SECONDS / 2:
+            cause = f"the model was busy with other requests for {waited:.1f} of them; try again when there are fewer"
+            return RequestError(f"{rule}: {cause}", status=503)
+        cause = f"the model took more than {SECONDS - waited:.1f} seconds for this one; send fewer or shorter texts"
+        return RequestError(f"{rule}: {cause}", status=504)
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Request:
         """The next request; only a body that is taken is read."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert_layers._internal.files.wire_format import read_fields
 from keras_bert_layers.cli.local_server import Answer, error_answer
 from keras_bert_layers.cli.models import PROGRAM_FILE, load_saved_model
 from keras_bert_layers.cli.onnx_file import OnnxAnswerer
@@ -34,6 +35,10 @@ _OWNER = "serve"
 _STEP_TOKENS = 2048
 # As in `export/model_card.py`, which imports Keras.
 _CARD_FILE = "model_card.json"
+# As in `export/saved_model.py`, which imports Keras too, and as tensorflow-serving-api, whose messages these are.
+_REQUESTS = Path("assets.extra") / "tf_serving_warmup_requests"
+_PREDICT_LOG, _REQUEST, _MODEL_SPEC, _REQUEST_INPUTS, _SIGNATURE_NAME = 6, 1, 1, 2, 3
+_KEY, _VALUE = 1, 2
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +71,21 @@ class RestModel(abc.ABC):
     @abc.abstractmethod
     def signatures(self) -> dict[str, Any]:
         """Inputs and outputs of each signature, as of `SignatureDef` in JSON."""
+
+    def examples(self) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+        """Requests to run before the first one of a client: by default one row for each signature."""
+        for signature, inputs in self._inputs.items():
+            shapes = {name: [size or 1 for size in shape] for name, (shape, _) in inputs.items()}
+            kinds = {name: (b"words", object) if kind == "string" else (0, kind) for name, (_, kind) in inputs.items()}
+            yield signature, {name: np.full(shapes[name], *kinds[name]) for name in inputs}
+
+    def warm_up(self) -> None:
+        """Runs the `examples`, as the first run of a graph may take longer than a request may."""
+        for signature, block in self.examples():
+            try:
+                self.step(signature, block)
+            except RequestError as error:  # also for a client, who may never send the like
+                logger.warning("warm-up of %s: %s", signature, reason(error))
 
     def answer(self, method: str, path: str, body: bytes) -> Answer:
         """The answer to a request."""
@@ -146,6 +166,22 @@ class SavedModelRestModel(RestModel):
             raise RequestError(reason(error)) from error
         return {name: tensor.numpy() for name, tensor in found.items()}
 
+    def examples(self) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+        """The requests that `export` stored for TensorFlow Serving, or those of every `RestModel` without any."""
+        import tensorflow as tf
+        from tensorflow.core.framework.tensor_pb2 import TensorProto
+
+        path = self._path / _REQUESTS
+        if not path.is_file():
+            yield from super().examples()
+            return
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+            fields = read_fields(_part(_part(record, _PREDICT_LOG), _REQUEST))
+            signature = _part(dict(fields)[_MODEL_SPEC], _SIGNATURE_NAME).decode()
+            inputs = [value for number, value in fields if number == _REQUEST_INPUTS]
+            protos = {_part(pair, _KEY).decode(): TensorProto.FromString(_part(pair, _VALUE)) for pair in inputs}
+            yield signature, {name: tf.make_ndarray(proto) for name, proto in protos.items()}
+
     def signatures(self) -> dict[str, Any]:
         """What the SavedModel states."""
         from google.protobuf.json_format import MessageToDict
@@ -187,6 +223,11 @@ class OnnxRestModel(RestModel):
         outputs = {name: {"name": name} for name in self._answerer.outputs}
         inputs = {name: {"name": name} for name in self._answerer.inputs}
         return {DEFAULT_SIGNATURE: {"inputs": inputs, "outputs": outputs}}
+
+
+def _part(message: Any, number: int) -> Any:
+    """The field of a message with this number."""
+    return dict(read_fields(message))[number]
 
 
 def _as_strings(values: np.ndarray) -> np.ndarray:

@@ -52,6 +52,7 @@ class Tokenizer(ABC):
     _encoder: Any
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_tokenizer(source)`.")
+    (save_pretrained,) = unavailable("Use `checkpoints.save_huggingface`, which writes it with a model.", 1)
     encode, decode = unavailable("Use `tokenize`, `detokenize`, or a `BertPreprocessor`, which adds special tokens.")
 
     def __init__(self, ids: TokenIds, roles: Mapping[str, str]):

@@ -225,15 +225,23 @@ class BertClassifier(Task):
         baseline: str = "pad",
         tolerance: float = 1e-3,
         max_steps: int = 256,
+        verbose: str | int = 0,
     ) -> Any:
         """Scores the tokens of texts by how much each raised the logit of a class, or the number.
 
         `tasks.serving.attribution.attribute` documents the arguments, errors and what it returns.
         """
-        return attribute(self, class_rows, texts, target, baseline=baseline, tolerance=tolerance, max_steps=max_steps)
+        options: dict[str, Any] = {"baseline": baseline, "tolerance": tolerance, "max_steps": max_steps}
+        return attribute(self, class_rows, texts, target, verbose=verbose, **options)
 
     def calibrate(
-        self, x: Rows, labels: Labels, *, precision: float | None = None, batch_size: int | None = None
+        self,
+        x: Rows,
+        labels: Labels,
+        *,
+        precision: float | None = None,
+        batch_size: int | None = None,
+        verbose: str | int = 0,
     ) -> Calibration:
         """Makes the probabilities as large as the share of predictions that are right, by a temperature.
 
@@ -249,6 +257,7 @@ class BertClassifier(Task):
                 the threshold is the lowest that reaches it. None chooses the threshold with the best F1. A class that
                 no row has keeps its threshold.
             batch_size: as in `predict`.
+            verbose: as in `predict`.
 
         Returns:
             The temperature, the thresholds, and the calibration error before and after.
@@ -259,10 +268,10 @@ class BertClassifier(Task):
         References:
             Guo et al. 2017, On Calibration of Modern Neural Networks, arXiv:1706.04599, section 4.2.
         """
-        return calibrated(self, x, labels, precision=precision, batch_size=batch_size)
+        return calibrated(self, x, labels, precision=precision, batch_size=batch_size, verbose=verbose)
 
     def report(
-        self, x: Rows, labels: Labels, *, num_errors: int = 5, batch_size: int | None = None
+        self, x: Rows, labels: Labels, *, num_errors: int = 5, batch_size: int | None = None, verbose: str | int = 0
     ) -> ClassificationReport:
         """Reports where the classifier is right and wrong, for one class per text.
 
@@ -273,6 +282,7 @@ class BertClassifier(Task):
             labels: the class of each text, a name or an integer.
             num_errors: how many of the worst errors to list; each takes a prediction for every token of its text.
             batch_size: as in `predict`.
+            verbose: as in `predict`: one bar over the texts, and one over the errors.
 
         Returns:
             The confusion matrix, a table of the classes, the worst errors with a weight for each token, and the share
@@ -282,4 +292,4 @@ class BertClassifier(Task):
             ModuleNotFoundError: scikit-learn is not installed.
             TypeError, ValueError: labels of another kind; no preprocessor; what `predict` and `fit` refuse.
         """
-        return report_of(self, x, labels, num_errors=num_errors, batch_size=batch_size)
+        return report_of(self, x, labels, num_errors=num_errors, batch_size=batch_size, verbose=verbose)

@@ -183,12 +183,14 @@ class BertCrossEncoder(Task):
         baseline: str = "pad",
         tolerance: float = 1e-3,
         max_steps: int = 256,
+        verbose: str | int = 0,
     ) -> Any:
         """Scores the tokens of texts by how much each raised the score of a pair.
 
         `tasks.serving.attribution.attribute` documents the arguments, errors and what it returns.
         """
-        return attribute(self, class_rows, texts, target, baseline=baseline, tolerance=tolerance, max_steps=max_steps)
+        options: dict[str, Any] = {"baseline": baseline, "tolerance": tolerance, "max_steps": max_steps}
+        return attribute(self, class_rows, texts, target, verbose=verbose, **options)
 
     def rank(
         self,

@@ -143,12 +143,14 @@ class BertQuestionAnswerer(Task):
         baseline: str = "pad",
         tolerance: float = 1e-3,
         max_steps: int = 256,
+        verbose: str | int = 0,
     ) -> Any:
         """Scores the tokens of texts by how much each raised the best span.
 
         `tasks.serving.attribution.attribute` documents the arguments, errors and what it returns.
         """
-        return attribute(self, span_rows, texts, target, baseline=baseline, tolerance=tolerance, max_steps=max_steps)
+        options: dict[str, Any] = {"baseline": baseline, "tolerance": tolerance, "max_steps": max_steps}
+        return attribute(self, span_rows, texts, target, verbose=verbose, **options)
 
     def default_loss(self) -> Any:
         """Cross entropy of the start and of the end, over [CLS] and the context; the default loss is their mean."""

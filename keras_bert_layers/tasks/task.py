@@ -11,7 +11,7 @@ import keras
 
 from keras_bert_layers._internal import checks, keras_models
 from keras_bert_layers._internal.files import atomic_save
-from keras_bert_layers._internal.hints import unavailable
+from keras_bert_layers._internal.hints import hint_keywords, unavailable
 from keras_bert_layers._internal.types import Ids, Outputs, Rows, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.export import Signature, onnx
@@ -31,6 +31,7 @@ from keras_bert_layers.tasks.serving.signatures import signature_of_ids
 from keras_bert_layers.tasks.training.trainer import Trainer, data_to_build_with
 
 
+@hint_keywords
 class Task(keras.Model):
     """A functional model over ids, with the parts that let it take raw text.
 
@@ -142,9 +143,9 @@ class Task(keras.Model):
             optimizer: `"auto"` is `optimizers.adamw()`, with a learning rate of 5e-5; 1e-3 for static embeddings.
             loss: `"auto"` is `default_loss()`. The outputs are logits: a cross-entropy by name is made with
                 `from_logits=True`; an object with `from_logits=False` is refused.
-            metrics: `"auto"` is `default_metrics()`. Metrics of masked tokens count the masked positions only. Keras's
-                metrics of probabilities, objects and names, get the probabilities of the logits; what would read logits
-                as something else is refused.
+            metrics: `"auto"` is `default_metrics()`, whose names may be given too. Metrics of masked tokens count the
+                masked positions only. Keras's metrics of probabilities, objects and names, get the probabilities of the
+                logits; what would read logits as something else is refused.
             jit_compile: `"auto"` leaves XLA off on TensorFlow, where padding is then skipped. True turns it on: padding
                 is computed too, and each new length of a batch is compiled.
         """
@@ -202,18 +203,18 @@ class Task(keras.Model):
 
         Args:
             x: with a preprocessor, a list, array or tensor of strings `(rows,)`; a tuple of two of them for pairs; a
-                `tf.data.Dataset`, a generator or a `keras.utils.PyDataset` of batches `(text, y)`; a table of the
-                library `datasets`, with columns named as `text_inputs` (for words `"tokens"`) and `"label"`; for
-                pretraining a `data.RowSource` too. Without a preprocessor, or with `"token_ids"`, what Keras takes.
+                `tf.data.Dataset`, a generator or a `keras.utils.PyDataset` of batches `(text, y)`; a dictionary or a
+                table of Arrow or `datasets` with columns named as `text_inputs` (for words `"tokens"`) and `"label"`;
+                for pretraining a `data.RowSource` too. Without a preprocessor, or with `"token_ids"`, what Keras takes.
             y: one label per text; None if `x` is a dataset.
             batch_size: texts per step, 32 if None; None if `x` is a dataset.
             validation_split: the share of the last rows to validate on, in [0, 1), without `validation_data`.
             validation_data: `(x, y)`, `(x, y, sample_weight)` or a dataset, like the above.
-            class_weight: how much the loss of each class counts; a classifier takes class names too.
+            class_weight: how much the loss of each class counts; a classifier takes class names and "balanced" too.
             initial_epoch: the epoch to begin with, from 0; of a task saved after as many epochs, that training resumes.
             steps_per_epoch: steps per epoch; texts then repeat as often as needed.
-            group_by_length: whether texts of similar length are trained on together, which takes less padding: the
-                shuffled texts of 50 steps are sorted and cut into batches, and these are shuffled. Not for a dataset.
+            group_by_length: whether texts of similar length are trained on together, for less padding: the shuffled
+                texts of 50 steps are sorted and cut into batches, and these are shuffled. Not for a dataset.
 
         Returns:
             Keras's `History`.
@@ -281,18 +282,17 @@ class Task(keras.Model):
 
         Args:
             x: with a preprocessor, a list, array, tensor or pandas column of strings, or a tuple of two for pairs; a
-                dataset or a table, as in `fit`; or an iterable that yields one text or one tuple of texts at a time. It
-                may be empty. Without a preprocessor, or if it holds `"token_ids"`, what Keras takes.
+                dataset, a table or a dictionary, as in `fit`; one string; or an iterable that yields one text or one
+                tuple of texts at a time. It may be empty. Without a preprocessor, or with ids, what Keras takes.
             batch_size: the most rows per step; for ids 32 if None.
             verbose: Keras's progress bar, over rows: 0 shows nothing, 1 and "auto" show it, 2 shows one line.
             steps: the first so many batches of `x`, of `batch_size` or else 32 rows if it is not a dataset.
             callbacks: as in Keras.
-            max_tokens_per_batch: the most tokens per step, padding and special tokens included; a longer text is a step
-                on its own. None is 4096 on a CPU and 65536 on an accelerator, and no limit if `batch_size` is given.
-                Not for ids.
+            max_tokens_per_batch: the most tokens per step, padding included; a longer text is a step on its own. None
+                is 4096 on a CPU, 65536 on an accelerator, and no limit beside `batch_size`. Not for ids.
 
         Returns:
-            One row of outputs per row of `x`, in order.
+            One row of outputs per row of `x`, in order; of one string, its row.
 
         Raises:
             TypeError, ValueError: text that is not strings (the message names the row), or of another kind.
@@ -377,8 +377,7 @@ class Task(keras.Model):
                 not exist yet, or `"next"` for one more than the largest.
             max_bytes: how many bytes of each text the exported model reads, at least 16; the rest is cut off, after a
                 whole character. Answers then have the output `"bytes_cut"`, int32 `(batch,)`: how many bytes of a row's
-                texts were not read. What `max_length` leaves out is not counted, and the ids of `tokenize` have no such
-                output. None sets no bound: time and memory then grow with the text.
+                texts were not read, `max_length` aside; `tokenize` has none. None sets no bound to time and memory.
             warm_up: whether to write requests that TensorFlow Serving runs before it serves the model: a few texts, one
                 long and one empty, for each signature. A model that fails one is not served.
             signatures: names of signatures to write beside the standing ones; of an ONNX file, the one that it has.
@@ -403,6 +402,7 @@ class Task(keras.Model):
         return onnx.last_hidden_state(model, rows)
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_task(source, task)`.")
+    (save_pretrained,) = unavailable("Use `checkpoints.save_huggingface(task, directory)`.", 1)
 
     def _run_through_graph(self, inputs: Ids, **functions: Any) -> Any:
         return keras_models.run_through_graph(self, inputs, **functions)

@@ -170,12 +170,14 @@ class BertTokenClassifier(Task):
         baseline: str = "pad",
         tolerance: float = 1e-3,
         max_steps: int = 256,
+        verbose: str | int = 0,
     ) -> Any:
         """Scores the tokens of texts by how much each raised a tag of a word.
 
         `tasks.serving.attribution.attribute` documents the arguments, errors and what it returns.
         """
-        return attribute(self, tag_rows, texts, target, baseline=baseline, tolerance=tolerance, max_steps=max_steps)
+        options: dict[str, Any] = {"baseline": baseline, "tolerance": tolerance, "max_steps": max_steps}
+        return attribute(self, tag_rows, texts, target, verbose=verbose, **options)
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross entropy of the tags, the mean over the words; with `crf`, of whole rows, divided by the words."""

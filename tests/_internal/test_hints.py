@@ -42,6 +42,43 @@ def test_methods_of_other_classes(cls, method, cure):
         getattr(cls, method)
 
 
+@pytest.mark.parametrize("cls", [kbl.BertBackbone, kbl.BertCrossEncoder, kbl.BertTokenizer, kbl.BertPreprocessor])
+def test_saving_as_transformers_does(cls):
+    with pytest.raises(AttributeError, match=f"`{cls.__name__}` has no `save_pretrained`. .*save_huggingface"):
+        _ = cls.save_pretrained
+    assert callable(kbl.checkpoints.save_huggingface)
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "cure"),
+    [
+        (None, "class_name", "Did you mean `class_names`?"),
+        (None, "num_labels", "Did you mean `num_classes`?"),
+        (None, "n_classes", "Did you mean `num_classes`?"),
+        (None, "qqq", "It has backbone, num_classes, class_names, "),
+        ("compile", "learning_rate", "Give `optimizer=keras_bert_layers.optimizers.adamw(learning_rate)`."),
+        ("compile", "optimiser", "Did you mean `optimizer`?"),
+        ("fit", "epoch", "Did you mean `epochs`?"),
+        ("fit", "labels", "Did you mean `y`?"),
+        ("predict", "texts", "Did you mean `x`?"),
+        ("answer", "question", "Give both as `x=(question, context)`."),
+    ],
+)
+def test_wrong_keywords_of_a_task(method, name, cure):
+    backbone = kbl.BertBackbone(kbl.BertConfig(**SIZES))
+    call = kbl.BertClassifier if method is None else getattr(kbl.BertClassifier(backbone, 2), method)
+    where = "__init__" if method is None else method
+    text = (
+        f"`BertClassifier`: `{name}` must be an argument of `{where}`, which has none of this name. Received: {name}=3."
+    )
+    with pytest.raises(TypeError, match=re.escape(f"{text} {cure}")):
+        call(backbone, **{name: 3})
+
+
+def test_signatures_of_methods_with_checked_keywords_stay():
+    assert list(inspect.signature(kbl.BertClassifier.predict).parameters)[:4] == ["self", "x", "batch_size", "verbose"]
+
+
 @pytest.mark.parametrize("dialect", ["google", "huggingface", "kerashub"])
 @pytest.mark.parametrize("way", ["from", "to"])
 def test_conversions_are_functions_of_checkpoints(dialect, way):

@@ -56,6 +56,16 @@ def test_sentence_encoder_of_a_plain_bert(checkpoint):
     assert (task.pooling, task.normalize, task.preprocessor.max_length) == ("max", False, 17)
 
 
+def test_the_longest_text(classifier, checkpoint, sentence_encoder):
+    assert load_task(classifier, max_length=5).preprocessor.max_length == 5
+    assert load_task(sentence_encoder, max_length=4).preprocessor.max_length == 4
+    assert load_task(checkpoint, "question_answerer", max_length=9).preprocessor.max_length == 9
+    with pytest.raises(ValueError, match="`max_length` must be None beside a `preprocessor`"):
+        load_task(classifier, max_length=5, preprocessor=None)
+    with pytest.raises(ValueError, match="max_length"):
+        load_task(classifier, max_length=500)
+
+
 def test_trained_classifier(classifier, huggingface):
     task = load_task(classifier)
     assert isinstance(task, BertClassifier)
@@ -142,9 +152,9 @@ def test_an_option_that_the_task_does_not_have(checkpoint):
     ):
         load_task(checkpoint, "classifier", classes=["a", "b"])
     with pytest.raises(
-        TypeError, match=r"'max_length'\. Give `preprocessor=load_preprocessor\(source, max_length=64\)`"
+        TypeError, match=r"'padding'\. Give `preprocessor=load_preprocessor\(source, padding='longest'\)`"
     ):
-        load_task(checkpoint, "classifier", num_classes=2, max_length=64)
+        load_task(checkpoint, "classifier", num_classes=2, padding="longest")
 
 
 def test_number_of_classes_unlike_the_checkpoint(classifier):
@@ -298,6 +308,8 @@ def test_saved_task(checkpoint, tmp_path):
 def test_saved_task_takes_no_options(tmp_path):
     with pytest.raises(ValueError, match=r"a \.keras file takes no options\. Received: \['dtype'\]"):
         load_task(tmp_path / "model.keras", dtype="bfloat16")
+    with pytest.raises(ValueError, match=r"\['max_length'\]\. Load it, and set `task.preprocessor` to a new one"):
+        load_task(tmp_path / "model.keras", max_length=8)
     with pytest.raises(ValueError, match=r"a \.keras file takes no options\. Received: \['num_classes'\]"):
         load_task(tmp_path / "x.keras", num_classes=2)
 

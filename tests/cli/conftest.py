@@ -91,6 +91,7 @@ from keras_bert_layers.cli import rest_model
 def served(path, step_tokens, *requests):
     rest_model._STEP_TOKENS = step_tokens
     model = rest_model.OnnxRestModel(Path(path), name="films")
+    model.warm_up()  # before the first request, as `serve` does
     answers = [model.answer(method, "/v1/models/films" + end, body.encode()) for method, end, body in requests]
     return [[answer.status, json.loads(answer.body)] for answer in answers]
 

@@ -152,18 +152,26 @@ def test_too_many_connections(start, monkeypatch):
         assert send(port, GOOD) == (503, {"error": "connections must be at most 2; try again"})
 
 
-def test_a_request_takes_only_its_time(start, model, monkeypatch):
+def test_a_request_takes_only_its_time(start, model, monkeypatch, caplog):
     port = start()
     monkeypatch.setattr(local_server, "SECONDS", 0.2)
     model.gate.clear()
     status, body = send(port, GOOD)
-    assert (status, body["error"]) == (
-        504,
-        "a request must be answered within 0.2 seconds, and was not; send less at a time",
-    )
+    rule = "a request must be answered within 0.2 seconds, and was not: the model "
+    assert (status, body["error"][: len(rule)]) == (504, rule)
+    assert body["error"].endswith(" seconds for this one; send fewer or shorter texts")
+    status, body = send(port, GOOD)  # the first one is still with the model
+    assert (status, body["error"][: len(rule)]) == (503, rule)
+    assert "was busy with other requests for 0.2 of them; try again when there are fewer" in body["error"]
+    assert [record.getMessage()[:4] for record in caplog.records] == ["/: a", "/: a"]
     model.gate.set()
     monkeypatch.setattr(local_server, "SECONDS", PATIENCE)
     assert send(port, GOOD)[0] == 200
+
+
+def test_errors_in_another_form(start):
+    port = start(show_error=lambda message, status: Answer(f'["{message}"]', status, "text/html"))
+    assert send(port, http(b"", path="/", method="PUT")) == (405, ["the method must be GET or POST. Received: PUT"])
 
 
 def test_a_fault_is_logged_and_not_shown(start, caplog):
@@ -201,20 +209,29 @@ serve_until_interrupted(0, answer, str, owner="serve")
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 0)])
 def test_the_end_answers_what_was_accepted(number, code):
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", PROGRAM], **pipes) as process:
         try:
             port = int(process.stdout.readline().rpartition(":")[2])
-            with ThreadPoolExecutor(1) as pool:
+            with ThreadPoolExecutor(9) as pool, socket.create_connection(("127.0.0.1", port)) as slow:
+                slow.sendall(GOOD[:20])
                 accepted = pool.submit(send, port, GOOD)
                 assert process.stdout.readline() == "running\n"
                 process.send_signal(number)
                 while (status := send(port, STATUS)) == (200, {}):  # the signal comes soon
                     pass
                 assert status == send(port, GOOD) == (503, {"error": "the server is shutting down"})
+                begun = [socket.create_connection(("127.0.0.1", port)) for _ in range(8)]
+                for connection in begun:
+                    connection.sendall(GOOD[:20])
                 assert not accepted.done()
                 process.stdin.close()
                 assert accepted.result(PATIENCE) == (200, {})
-            assert process.wait(PATIENCE) == code
+                for connection in begun:
+                    with connection:
+                        connection.sendall(GOOD[20:])
+                        assert connection.recv(100).startswith(b"HTTP/1.1 503 "), "refused, and not reset"
+                assert process.wait(PATIENCE) == code
+            assert process.stderr.read() == ""
         finally:
             process.kill()

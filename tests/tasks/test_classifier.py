@@ -238,6 +238,15 @@ class TestClassWeight:
         expected = losses(still) * [[1.0, 0.0][label] for label in LABELS]
         assert history["loss"][0] == pytest.approx(expected.mean(), abs=TRACE_TOLERANCE)
 
+    def test_balanced(self, still):
+        still.reset_metrics()
+        loss, _ = still.train_on_batch(TEXTS, LABEL_NAMES, class_weight="balanced")
+        counts = np.bincount(LABELS)
+        expected = losses(still) * (len(LABELS) / (2 * counts))[np.array(LABELS)]
+        assert loss == pytest.approx(expected.mean(), abs=TRACE_TOLERANCE)
+        with pytest.raises(ValueError, match=r'"balanced" beside labels in `y`'):
+            still.fit(tf.data.Dataset.from_tensor_slices((TEXTS, LABEL_NAMES)).batch(7), class_weight="balanced")
+
     def test_unknown_class(self, still):
         with pytest.raises(ValueError, match=r"`class_weight` must have keys among \[0, 1, 'negative', 'positive'\]"):
             still.fit(TEXTS, LABELS, class_weight={"neutral": 1.0})
@@ -465,14 +474,14 @@ class TestErrors:
                 classifier.predict(texts)
 
     def test_neither_columns_nor_dataset(self, classifier):
-        for x in (iter([(TEXTS, LABELS)]), {"text": TEXTS}):
+        for x in (iter([(TEXTS, LABELS)]), set(TEXTS)):
             with pytest.raises(TypeError, match="`BertClassifier`: `x` must be a list, array, .* Received: x=<class"):
                 classifier.fit(x)
 
     @pytest.mark.parametrize(
         ("elements", "cure"),
-        [((TEXTS, LABELS), "batch"), ({"text": [TEXTS]}, "row"), (([LABELS], [LABELS]), "row")],
-        ids=["unbatched", "dictionary", "numbers"],
+        [((TEXTS, LABELS), "batch"), (([LABELS], [LABELS]), "row")],
+        ids=["unbatched", "numbers"],
     )
     def test_dataset_of_something_else(self, classifier, elements, cure):
         with pytest.raises(ValueError, match=f"`x` must yield `text`, .*{cure}"):
@@ -524,7 +533,7 @@ class TestErrors:
 
     def test_one_string(self, classifier):
         with pytest.raises(ValueError, match=r"texts must be a list. Received: one string, 'good'. Write \[text\]"):
-            classifier.predict("good")
+            classifier.fit("good", LABELS[:1])
 
     def test_missing_text(self, classifier):
         with pytest.raises(TypeError, match="texts must be strings. Received: None in row 1"):

@@ -260,8 +260,7 @@ class TestErrors:
             encode((QUERIES, DOCUMENTS))
         with pytest.raises(ValueError, match="`batch_size` must be at least 1"):
             encode(QUERIES, batch_size=0)
-        with pytest.raises(ValueError, match="texts must be a list. Received: one string"):
-            encode("good")
+        assert encode("good", verbose=0).shape == encode(["good"], verbose=0)[0].shape
         with pytest.raises(ValueError, match="`preprocessor` must be given for raw text"):
             getattr(BertDualEncoder(encoder.backbone), method)(QUERIES)
 

@@ -191,8 +191,6 @@ def test_errors(network, preprocessor, tokenizer, tmp_path):
         with pytest.raises(error, match=re.escape(message)):
             Features(**{"model": network, "preprocessor": preprocessor, **wrong})
     features = Features(network, preprocessor)
-    with pytest.raises(ValueError, match=r"`Features`: texts must be a list. Received: one string"):
-        features.predict("a film")
     with pytest.raises(TypeError, match=r"`Features`: .*in row 1"):
         features.predict(["a", None])
     with pytest.raises(ValueError, match="be single texts"):

@@ -269,7 +269,7 @@ class TestErrors:
             encoder.fit((TEXTS, OTHERS, NEGATIVES), SCORES)
 
     def test_single_texts_without_labels(self, encoder):
-        with pytest.raises(ValueError, match="`y` must hold one label for each text"):
+        with pytest.raises(ValueError, match=r"`x` must be pairs of texts .*Or give target vectors"):
             encoder.fit(TEXTS)
 
     @pytest.mark.parametrize("method", ["predict", "predict_on_batch"])

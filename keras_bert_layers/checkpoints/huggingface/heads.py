@@ -113,7 +113,7 @@ class HuggingFaceHeads:
         classifiers = [name for name in self._stated if name in _CLASSIFIERS] or _CLASSIFIERS
         heads: list[TrainedHead] = []
         for name in dict.fromkeys([*self._stated, *classifiers, *_OTHERS, _NEXT_SENTENCE]):
-            if self._fits(name):
+            if not self.family.refused_head("load_task", name, self.config) and self._fits(name):
                 heads += [self._completed(head, is_stated=name in self._stated) for head in self._heads_of(name)]
         return tuple(heads)
 
@@ -265,6 +265,8 @@ class HuggingFaceHeads:
             [f"{name} {self.shapes[name]}" for name in names], _NAMES_IN_AN_ERROR
         )
         cure = f"To train a new head instead: `{row.class_name}(load_backbone(source), ...)`."
+        if refused := self.family.refused_head("load_task", row.huggingface or "", self.config):
+            raise CheckpointError(f"{found}. {refused} {cure}")
         is_classifier = row.huggingface in _CLASSIFIERS
         if is_classifier and self._classifier_outputs is not None and len(names) == 2:
             if row.pooled and not self._has(pooler_rows(self.parts)):

@@ -13,6 +13,7 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import contextlib
 import html
 import json
 import string
@@ -50,12 +51,21 @@ def run(arguments: argparse.Namespace) -> int:
     """Shows the page until Ctrl-C, and returns 0."""
     loaded = load_task_of_texts(arguments.folder, arguments.task, owner=OWNER, argument="DIR")
     page = DemoPage(loaded.model, name=Path(arguments.folder).name)
+    page.warm_up()
 
     def announce(address: str) -> str:
         return f"open {address}/ in a browser; Ctrl-C stops it"
 
-    serve_until_interrupted(arguments.port, page.answer, announce, owner=OWNER, body=_FORM)
+    options = {"owner": OWNER, "body": _FORM}
+    serve_until_interrupted(arguments.port, page.answer, announce, show_error=error_page, **options)
     return 0
+
+
+def error_page(message: str, status: int) -> Answer:
+    """An error for a person; it states nothing of the model, as the page of another site may have asked."""
+    text = f'<p role="alert">{html.escape(message[:500])}</p><p><a href="/">Back to the form</a></p>'
+    page = f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Error {status}</title><body>{text}</body></html>"
+    return Answer(page, status, "text/html")
 
 
 class DemoPage:
@@ -69,6 +79,12 @@ class DemoPage:
     def __init__(self, model: keras.Model, *, name: str):
         self._model, self._title = model, f"{name}: {type(model).__name__}"
         self._inputs = input_axes(model)
+
+    def warm_up(self) -> None:
+        """Answers a short text, as the first answer of a model may take longer than a request may."""
+        text = f"A word {self._model.preprocessor.tokenizer.mask_token} is missing."
+        with contextlib.suppress(ValueError, TypeError, RuntimeError):
+            self._result(dict.fromkeys(self._inputs, text))
 
     def answer(self, method: str, path: str, body: bytes) -> Answer:
         """The page; after a form was sent, with the answer."""

@@ -44,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         path, version = find_export(arguments.folder)
         model = SavedModelRestModel(path, name=name, version=version)
 
+    model.warm_up()
+
     def announce(address: str) -> str:
         return f"{address}/v1/models/{name}:predict; Ctrl-C stops it"
 

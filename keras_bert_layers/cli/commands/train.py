@@ -62,6 +62,8 @@ _HIGHEST_RATE = 1e-3
 
 _NAMES_IN_A_LINE = 10
 
+_LONG_TEXTS = ("classifier", "cross_encoder", "sentence_encoder")
+
 # Of the windows of a context, in tokens, as in google-research/bert `run_squad.py`.
 _WINDOW, _STRIDE = 384, 128
 
@@ -83,6 +85,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--batch-size", type=int, default=32, metavar="N", help="rows per step (default: 32)")
     add("--learning-rate", type=float, default=5e-5, metavar="X", help="the highest rate (default: 5e-5)")
     add("--max-length", type=int, metavar="N", help="tokens per row; longer rows are cut (default: the model's)")
+    add("--long-texts", choices=("head_tail", "windows"), help="read both ends, or all, of longer rows instead")
+    add("--class-weight", choices=("balanced",), help="let every class count the same in the loss, however rare it is")
+    shown = "how many blocks, from the embedding on, are not trained, or 'all' of the encoder (default: none)"
+    add("--freeze", metavar="N", help=shown)
+    add("--calibrate", action="store_true", help="correct the probabilities by the validation rows, after training")
     shown = "the random state of the validation rows, the order and the new head (default: 7)"
     add("--seed", type=int, default=7, metavar="N", help=shown)
     add_process_arguments(parser)
@@ -94,6 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     task, reason = (arguments.task, "--task names it") if arguments.task else task_of_file(arguments.file)
     report(OWNER, f"trains a {task}, because {reason}")
     _check(arguments)
+    _check_task(task, arguments)
     check_destination(arguments.to, replace=arguments.force, owner=OWNER, argument="DIR")
     training, validation = _rows(task, arguments)  # first, as Keras takes seconds to be imported
     with quiet_start():
@@ -106,7 +114,11 @@ def run(arguments: argparse.Namespace) -> int:
     report(OWNER, f"{counted(training.num_rows, 'row')} to train on, {validation.num_rows} to validate on")
     if names := getattr(model, "class_names", None):
         report(OWNER, f"{len(names)} classes: {first_names(names, _NAMES_IN_A_LINE)}")
+    _freeze(model.backbone, arguments.freeze)
     history = _fit(model, training, validation, arguments)
+    if arguments.calibrate:
+        temperature = model.calibrate(validation.x, validation.y, batch_size=arguments.batch_size).temperature
+        report(OWNER, f"calibrated by the validation rows, with the temperature {temperature:.3g}")
     metrics = measured(model, validation, arguments.batch_size)
     found = report_of(model, validation)
     facts = {
@@ -156,6 +168,32 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ValueError(checks.message(OWNER, "--share", "be greater than 0 and less than 1", arguments.share))
 
 
+def _check_task(task: str, arguments: argparse.Namespace) -> None:
+    """Refuses options that the task does not have; ValueError."""
+    kind = arguments.labels if task == "classifier" else ""
+    for option, given, is_right, tasks in (
+        ("--class-weight", arguments.class_weight, kind == "one", "a classifier of one label"),
+        ("--calibrate", arguments.calibrate, kind in ("one", "several"), "a classifier of one label or several"),
+        ("--long-texts", arguments.long_texts, task in _LONG_TEXTS, ", ".join(_LONG_TEXTS)),
+    ):
+        if given and not is_right:
+            raise ValueError(f"`{OWNER}`: {option} is for {tasks}. Received: a {task}.")
+    if arguments.freeze not in (None, "all") and not arguments.freeze.isdecimal():
+        raise ValueError(checks.message(OWNER, "--freeze", "be a number of blocks, or 'all'", arguments.freeze))
+
+
+def _freeze(backbone: keras.Model, given: str | None) -> None:
+    """Freezes the encoder, or its embedding and so many of its lowest blocks."""
+    if given == "all":
+        backbone.trainable = False
+    elif given is not None:
+        most = backbone.config.num_layers
+        if int(given) > most:
+            raise ValueError(checks.message(OWNER, "--freeze", f"be at most {most}, the blocks of the model", given))
+        for name in ("embedding", *(f"encoder_block_{index}" for index in range(int(given)))):
+            backbone.get_layer(name).trainable = False
+
+
 def _rows(task: str, arguments: argparse.Namespace) -> tuple[TrainingRows, TrainingRows]:
     """The rows to train on and to validate on."""
     rows = read_rows(arguments.file, task, arguments)
@@ -178,7 +216,7 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
         source: a `.keras` file, a directory, or a name.
         task: the task's name.
         rows: the rows to train and to validate on, whose labels are the classes.
-        arguments: those of the command: `labels` and `max_length`.
+        arguments: those of the command: `labels`, `long_texts` and `max_length`.
 
     Raises:
         CheckpointError, ValueError: the source cannot be read, or is another task.
@@ -193,6 +231,8 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
         model: Any = kbl.load_task(source, None if task in _NEW_HEADS else task)
         own = getattr(task_of(model), "name", None)
         if own == task:
+            if arguments.long_texts:
+                raise ValueError(f"`{OWNER}`: --long-texts must be left out for a .keras file, which has its own.")
             return model
         if own not in _PRETRAINING:
             return kbl.load_task(source, task)  # raises, with both names
@@ -201,7 +241,7 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
         backbone, preprocessor = kbl.load_backbone(source), _preprocessor(source, arguments)
     labels = [label for part in rows for column in part.labels for label in column]
     if task == "classifier":
-        problem: dict[str, Any] = {"problem_type": PROBLEM_TYPES[arguments.labels]}
+        problem: dict[str, Any] = {"problem_type": PROBLEM_TYPES[arguments.labels], "long_texts": arguments.long_texts}
         if arguments.labels != "number":
             problem["class_names"] = _class_names(labels, arguments)
         return kbl.BertClassifier(backbone, preprocessor=preprocessor, **problem)
@@ -214,7 +254,8 @@ def new_task(source: str, task: str, rows: Iterable[TrainingRows], arguments: ar
         stride = min(_STRIDE, length // 3)
         windows = kbl.preprocessing.SpanPreprocessor(preprocessor.tokenizer, max_length=length, stride=stride)
         return kbl.load_task(source, task, preprocessor=windows)
-    return kbl.load_task(source, task, preprocessor=_preprocessor(source, arguments))
+    long = {"long_texts": arguments.long_texts} if arguments.long_texts else {}
+    return kbl.load_task(source, task, preprocessor=_preprocessor(source, arguments), **long)
 
 
 def _class_names(labels: Sequence[Any], arguments: argparse.Namespace) -> list[str]:
@@ -270,6 +311,7 @@ def _fit(
         arguments.epochs,
         verbose=int(has_bar),
         callbacks=callbacks,
+        class_weight=arguments.class_weight,
         validation_data=(validation.x, validation.y),
     )
     return {name: [float(value) for value in values] for name, values in history.history.items()}

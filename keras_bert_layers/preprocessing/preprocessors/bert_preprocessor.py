@@ -72,6 +72,7 @@ class BertPreprocessor(TextLayer):
     """
 
     from_preset, from_pretrained = unavailable("Use `keras_bert_layers.load_preprocessor(source)`.")
+    (save_pretrained,) = unavailable("Use `checkpoints.save_huggingface`, which writes it with a model.", 1)
 
     def __init__(
         self,
@@ -325,7 +326,7 @@ def as_strings(owner: str, text: Any) -> tf.Tensor:
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"`{owner}`: text must be strings. Received: {type(text).__name__} that is not "
-            f"({str(error).splitlines()[0]}). Missing values (None, NaN) must be removed or replaced first."
+            f"({str(error).splitlines()[0]}). Replace missing values (None, NaN) and halves of characters first."
         ) from error
     cure = "Give a string, or a list, array or tensor `(batch,)` of strings."
     if tensor.dtype != tf.string:

@@ -100,6 +100,7 @@ class Batches:
         if is_table(data):
             data = from_table(self._data, data)
         if is_dataset(data):
+            data, _ = from_table(self._data, data)
             return self(data) if self._data.is_raw(data) else data
         if not isinstance(data, tuple) and self._data.makes_labels(data):
             data = (data,)
@@ -108,6 +109,7 @@ class Batches:
         if not is_rows or any(isinstance(part, str | bytes) for part in data):
             raise ValueError(checks.message(owner, "validation_data", rule, checks.Shown(type(data).__name__)))
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(tuple(data))
+        x, y = from_table(self._data, x, y)
         if not self._data.is_raw(x):
             return data
         if y is None and not self._data.makes_labels(x):
@@ -130,6 +132,7 @@ class Batches:
         return self._rows(x, y, sample_weight, self._data.raw_labels)
 
     def _rows(self, x: Rows, y: Labels, sample_weight: Any, labels: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
+        x, y = from_table(self._data, x, y)
         owner, columns = self._data.owner, self._data.columns(x)
         size = num_rows(columns)
         if not size:

@@ -99,10 +99,16 @@ def refuse_beside_dataset(owner: str, *, batch_size: int | None, **columns: Any)
         raise ValueError(checks.message(owner, "batch_size", "be None where `x` is a dataset", batch_size, cure))
 
 
+def column_values(column: Any) -> Any:
+    """A column of pandas, polars or Arrow as a NumPy array; anything else unchanged."""
+    if hasattr(column, "to_pylist"):  # Arrow's, which copies strings only if it may
+        return column.to_numpy(zero_copy_only=False)
+    return column.to_numpy() if hasattr(column, "to_numpy") else column
+
+
 def as_array(values: Any) -> Any:
     """One column in a form that can be sliced: a NumPy array, or the tensor that it is."""
-    if hasattr(values, "to_numpy"):  # pandas and polars columns
-        values = values.to_numpy()
+    values = column_values(values)
     if hasattr(values, "shape") and not isinstance(values, np.ndarray):
         return values
     try:
@@ -202,7 +208,20 @@ def _as_column(owner: str, x: Any, first_row: int) -> Any:
         if not isinstance(text, str | bytes):
             cure = "Missing values must be removed or replaced first."
             raise TypeError(checks.row_message(owner, "texts must be strings", f"{text!r} in row {row}", cure))
+        check_unicode(owner, text, row)
     return column.astype(object)
+
+
+def check_unicode(owner: str, text: str | bytes, row: int) -> None:
+    """ValueError for a text with half of a character, which UTF-8 cannot encode."""
+    if isinstance(text, bytes) or text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        received = f"{text[error.start]!r} at character {error.start} of row {row}"
+        cure = 'It is half of a character. Replace it: `text.encode("utf-8", "replace").decode()`.'
+        raise ValueError(checks.row_message(owner, "texts must be valid Unicode", received, cure)) from error
 
 
 def as_table(owner: str, x: Any, *, first_row: int = 0) -> np.ndarray:
@@ -216,6 +235,7 @@ def as_table(owner: str, x: Any, *, first_row: int = 0) -> np.ndarray:
     Raises:
         TypeError: a row that holds anything but strings; the message names it.
     """
+    x = column_values(x)
     if isinstance(x, str | bytes) or not (isinstance(x, Sequence) or hasattr(x, "shape")):
         rule = "be a column of texts, or of lists of texts"
         raise TypeError(checks.message(owner, "x[2]", rule, type(x)))
@@ -223,6 +243,7 @@ def as_table(owner: str, x: Any, *, first_row: int = 0) -> np.ndarray:
     for index, row in enumerate(rows, start=first_row):
         if not hasattr(row, "__iter__") or not all(isinstance(text, str | bytes) for text in row):
             raise TypeError(f"`{owner}`: texts must be strings. Received: {row!r} in row {index}.")
+        check_unicode(owner, "".join(text for text in row if isinstance(text, str)), index)
     table = np.full((len(rows), max([1, *map(len, rows)])), "", object)
     for padded, row in zip(table, rows, strict=True):
         padded[: len(row)] = list(row)

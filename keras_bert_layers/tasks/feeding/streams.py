@@ -1,10 +1,10 @@
-"""Reads batches of a generator or a `keras.utils.PyDataset`, and columns of a table of HuggingFace's `datasets`."""
+"""Reads batches of a generator or a `keras.utils.PyDataset`, and columns of tables and dictionaries."""
 
 from __future__ import annotations
 
 import itertools
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral
 from typing import Any
 
@@ -14,9 +14,12 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Rows, Tensor
-from keras_bert_layers.tasks.feeding.columns import as_tensor, without_none
+from keras_bert_layers.data.columns import Columns
+from keras_bert_layers.tasks.feeding.columns import as_tensor, first_part, is_dataset, without_none
 from keras_bert_layers.tasks.feeding.kind_of_data import KindOfData
 
+# The columns of the readers of `data`: those of texts, beside which there may be second ones, and those of labels.
+_READ = {("questions", "contexts"): ("answer_starts", "answers"), ("words",): ("tags",), ("first",): ("labels",)}
 LABELS = ("label", "labels", "tags", "ner_tags", "answers")
 
 
@@ -116,12 +119,21 @@ def _spec(part: Tensor) -> Any:
 
 
 def is_table(x: Rows) -> bool:
-    """Whether `x` is a table with named columns, like those of the library `datasets`."""
+    """Whether `x` is a table with named columns, as of the library `datasets`, a dictionary, or rows of spaCy."""
+    if isinstance(x, Mapping | Columns) or _holds_entities(x):
+        return True
     return hasattr(x, "column_names") and hasattr(x, "__getitem__")
 
 
+def _holds_entities(x: Rows) -> bool:
+    """Whether `x` is rows `(text, {"entities": spans})`, as in the training data of spaCy."""
+    first = x[0] if isinstance(x, list) and x else None
+    is_row = isinstance(first, tuple | list) and len(first) == 2
+    return is_row and isinstance(first[1], Mapping) and "entities" in first[1]  # type: ignore[index]
+
+
 def from_table(data: KindOfData, x: Any, y: Any = None) -> tuple[Any, Any]:
-    """Texts and labels of a table of the library `datasets` as columns; anything else unchanged.
+    """Texts and labels of what `is_table`, or of a dataset of dictionaries, as columns; anything else unchanged.
 
     Args:
         data: the kind of data, as for `texts_of_table`. Of the columns besides the texts, the first one in `LABELS`
@@ -134,39 +146,91 @@ def from_table(data: KindOfData, x: Any, y: Any = None) -> tuple[Any, Any]:
         ValueError: a column is missing; the table has a label that the task does not have.
     """
     texts = texts_of_table(data, x)
-    if texts is x or y is not None:
+    if texts is x or y is not None or is_dataset(x):
         return texts, y
-    label = next((name for name in LABELS if name in x.column_names), None)
+    if isinstance(x, Columns):
+        return texts, _of_reader(x, labels=True)
+    if _holds_entities(x):
+        return texts, [entities for _, entities in x]
+    label = _label_of(_names(x))
     return texts, None if label is None else _labels_of_table(data, x, label)
 
 
 def texts_of_table(data: KindOfData, x: Any) -> Any:
-    """Texts of a table of the library `datasets` as columns; anything else unchanged.
+    """Texts of what `is_table`, or of a dataset of dictionaries, as columns; anything else unchanged.
 
     Args:
-        data: the kind of data. `column_names` or else `text_inputs` name the columns of texts.
-        x: what a user gives.
+        data: the kind of data. `column_names` or else `text_inputs` name the columns of texts. In a dictionary,
+            `"text_pair"` is the second column of pairs.
+        x: what a user gives. A dataset of dictionaries keeps its labels, in a column as of `from_table`.
 
     Raises:
         ValueError: a column is missing.
     """
-    if data.preprocessor is None or not is_table(x):
+    row = first_part(x) if is_dataset(x) else x
+    if data.preprocessor is None or not is_table(row) or not data.is_raw(row):
         return x
-    names, found = data.column_names or list(data.text_inputs), x.column_names
+    if isinstance(x, Columns):
+        return _of_reader(x, labels=False)
+    if _holds_entities(x):
+        return [text for text, _ in x]
+    names = _text_columns(data, row)
+
+    def texts_of(columns: Any) -> Any:
+        texts = tuple(_column(columns, name) for name in names)
+        return texts[0] if len(texts) == 1 else texts
+
+    if not is_dataset(x):
+        return texts_of(x)
+    label = None if isinstance(x.element_spec, tuple) else _label_of(list(row))
+    return x.map(lambda row, *others: (texts_of(row), *([row[label]] if label else others)))
+
+
+def _of_reader(x: Columns, *, labels: bool) -> Any:
+    """The columns of texts, or of labels, of what a reader of `data` returned; None where it has none."""
+    found = next((parts for parts in _READ.items() if {*parts[0]} <= {*x.names}), None)
+    if found is None:
+        return None if labels else x
+    columns = [x[name] for name in (found[1] if labels else (*found[0], "second")) if name in x.names]
+    return tuple(columns) if len(columns) > 1 else next(iter(columns), None)
+
+
+def _names(table: Any) -> Any:
+    return list(table) if isinstance(table, Mapping) and not hasattr(table, "column_names") else table.column_names
+
+
+def _label_of(names: Iterable[str]) -> str | None:
+    return next((name for name in LABELS if name in names), None)
+
+
+def _text_columns(data: KindOfData, table: Any) -> list[str]:
+    """The names of the columns of texts; ValueError if one is missing."""
+    found, own = _names(table), list(data.text_inputs)
     if isinstance(found, dict):
         cure = 'Take one: `dataset["train"]`.'
         raise ValueError(checks.message(data.owner, "x", "be one split", sorted(found), cure))
-    missing = [name for name in names if name not in found]
-    if missing:
-        cure = f'Rename one, such as `dataset.rename_column("{found[0]}", "{missing[0]}")`, or give columns themselves.'
+    names = list(data.column_names or own)
+    if not set(names) <= set(found) and set(own) <= set(found):
+        names = own
+    if isinstance(table, Mapping) and names == ["text"] and "text_pair" in found:
+        names = ["text", "text_pair"]
+    if missing := [name for name in names if name not in found]:
+        first = next(iter(found), None)
+        cure = f'Rename one, such as `dataset.rename_column("{first}", "{missing[0]}")`, or give columns themselves.'
         raise ValueError(checks.message(data.owner, "x", f"have the columns {names}", checks.Shown(found), cure))
-    columns = [list(x[name]) for name in names]
-    return columns[0] if len(columns) == 1 else tuple(columns)
+    return names
+
+
+def _column(table: Any, name: str) -> Any:
+    column = table[name]
+    if isinstance(table, Mapping):
+        return column
+    return column.to_pylist() if hasattr(column, "to_pylist") else list(column)  # the first is Arrow's
 
 
 def _labels_of_table(data: KindOfData, x: Any, column: str) -> list[Any]:
     """The labels of a column; ids as names where both the table (its `ClassLabel`) and the task have names."""
-    labels, feature = list(x[column]), (getattr(x, "features", None) or {}).get(column)
+    labels, feature = _column(x, column), (getattr(x, "features", None) or {}).get(column)
     has_lists = not hasattr(feature, "names")
     names = getattr(getattr(feature, "feature", None) if has_lists else feature, "names", None)
     ours = data.label_names

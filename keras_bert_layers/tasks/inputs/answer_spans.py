@@ -11,6 +11,7 @@ from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Labels, Tensor
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
+from keras_bert_layers.tasks.feeding.columns import column_values
 from keras_bert_layers.tasks.feeding.epochs import Epochs, RowOrder
 
 START, END = "start_logits", "end_logits"
@@ -55,8 +56,7 @@ def answer_columns(owner: str, y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _as_rows(column: Tensor) -> Any:
     """A column that can be iterated row by row."""
-    to_rows = getattr(column, "to_numpy", getattr(column, "numpy", lambda: column))
-    return to_rows()
+    return column_values(column.numpy() if hasattr(column, "numpy") else column)
 
 
 def _first(value: object) -> Any:

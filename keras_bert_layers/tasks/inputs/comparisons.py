@@ -11,7 +11,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Columns, Labels, Rows, Tensor
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
-from keras_bert_layers.tasks.feeding.columns import as_array, is_pair, without_none
+from keras_bert_layers.tasks.feeding.columns import as_array, is_dataset, is_pair, without_none
 from keras_bert_layers.tasks.feeding.kind_of_data import Parts
 from keras_bert_layers.tasks.inputs.inputs import Inputs
 from keras_bert_layers.tasks.objectives.contrastive import (
@@ -48,6 +48,8 @@ class ComparedInputs(Inputs):
     def labels(self, columns: Any, y: Any) -> Any:
         """Similarities, checked row by row; target vectors unchecked."""
         y = as_array(y)
+        if isinstance(y, np.ndarray) and not isinstance(columns, tuple):
+            self._check_targets(tf.TensorSpec(y.shape))
         if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype != object:
             y = y.astype(np.float32)
             rule = "every similarity must be in [-1, 1], the range of a cosine"
@@ -58,6 +60,13 @@ class ComparedInputs(Inputs):
     def makes_labels(self, x: Rows) -> bool:
         """Pairs and triplets need no labels: the texts of a row belong together."""
         return is_pair(x)
+
+    def check_labels(self, x: Rows, y: Labels) -> None:
+        """Refuses single texts without target vectors, which nothing can be learnt from; ValueError."""
+        if y is None and not is_dataset(x) and not is_pair(x):
+            rule = "be pairs of texts that belong together, such as `(questions, answers)`, two lists in a tuple"
+            cure = "Or give target vectors `(rows, vector_dim)` as `y`."
+            raise ValueError(checks.message(self.owner, "x", rule, checks.Shown("single texts"), cure))
 
     def encode(self, x: Columns, y: Tensor | None = None, sample_weight: Tensor | None = None) -> tuple[Any, ...]:
         """One batch of `(ids, labels, weights)`, in graph; the texts of a row one after the other."""

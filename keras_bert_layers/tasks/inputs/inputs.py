@@ -172,8 +172,11 @@ class Inputs:
         if y is None and not is_dataset(x) and not self.makes_labels(x):
             raise ValueError(checks.message(self.owner, "y", "hold one label for each text", y))
 
-    def class_weight(self, x: Rows, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
-        """`class_weight` as Keras takes it: a number for each class index."""
+    def class_weight(self, x: Rows, class_weight: Any, y: Any = None) -> Mapping[Any, float]:
+        """`class_weight` as Keras takes it: a number for each class index; `y` is for `"balanced"`."""
+        if isinstance(class_weight, str):
+            cure = '"balanced" is for a classifier of one class per text.'
+            raise ValueError(checks.message(self.owner, "class_weight", "be a dictionary or None", class_weight, cure))
         return class_weight
 
     def check_dataset(self, dataset: tf.data.Dataset) -> None:

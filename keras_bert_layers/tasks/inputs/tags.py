@@ -19,10 +19,10 @@ import numpy as np
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.checks import check_in_graph
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers._internal.types import Labels, Strings
+from keras_bert_layers._internal.types import Strings
 from keras_bert_layers.preprocessing.preprocessors.word_aligner import NO_WORD, AlignedWords
 from keras_bert_layers.tag_scheme import NO_TAG, TagScheme
-from keras_bert_layers.tasks.feeding.columns import first_part, is_dataset, is_ragged
+from keras_bert_layers.tasks.feeding.columns import check_unicode, column_values, first_part, is_dataset, is_ragged
 
 IGNORED = NO_TAG
 FAR = np.iinfo(np.int32).max
@@ -32,7 +32,7 @@ def holds_words(x: Any) -> bool:
     """Whether `x` is, or yields, rows of words rather than texts."""
     if is_dataset(x):
         return isinstance(first_part(x), tf.RaggedTensorSpec)
-    rows = _as_list(x)
+    rows = column_values(x)
     is_list = isinstance(rows, Sequence | np.ndarray) and len(rows) > 0
     return is_ragged(x) or (is_list and isinstance(rows[0], list | tuple | np.ndarray))
 
@@ -61,10 +61,11 @@ def as_words(owner: str, x: Any, *, first_row: int = 0) -> tf.RaggedTensor:
     """
     if is_ragged(x):
         return x
-    rows = _as_list(x)
+    rows = column_values(x)
     for number, row in enumerate(rows, start=first_row):
         if not isinstance(row, list | tuple | np.ndarray) or not all(isinstance(word, str | bytes) for word in row):
             raise TypeError(f"`{owner}`: words must be a list of strings. Received: {row!r} in row {number}.")
+        check_unicode(owner, " ".join(word for word in row if isinstance(word, str)), number)
     return _ragged([list(row) for row in rows], tf.string)
 
 
@@ -77,7 +78,7 @@ def as_tags(owner: str, y: Any, words: tf.RaggedTensor, tag_names: Sequence[str]
     """
     if is_ragged(y):
         return y
-    rows, lengths = _as_list(y), words.row_lengths().numpy()
+    rows, lengths = column_values(y), words.row_lengths().numpy()
     _check_num_rows(owner, rows, len(lengths))
     ids: dict[Any, int] = {IGNORED: IGNORED}
     for tag_id, name in enumerate(tag_names):
@@ -103,6 +104,8 @@ def as_tags(owner: str, y: Any, words: tf.RaggedTensor, tag_names: Sequence[str]
 def as_spans(owner: str, y: Any, texts: Strings, labels: list[str]) -> tuple[tf.RaggedTensor, ...]:
     """Rows of `(start, end, label)` as ragged starts, ends and labels `(rows, spans)`, checked and in order.
 
+    A row may be a dictionary of such a list, `"entities"`, as in the training data of spaCy.
+
     Raises:
         TypeError: a row that is not a list of such tuples.
         ValueError: another number of rows than of texts; a span that is empty, only whitespace, outside its text, or
@@ -110,7 +113,7 @@ def as_spans(owner: str, y: Any, texts: Strings, labels: list[str]) -> tuple[tf.
     """
     if isinstance(y, tuple) and len(y) == 3 and all(is_ragged(part) for part in y):
         return y
-    rows, texts = _as_list(y), [text.decode() if isinstance(text, bytes) else text for text in np.asarray(texts)]
+    rows, texts = column_values(y), [text.decode() if isinstance(text, bytes) else text for text in np.asarray(texts)]
     _check_num_rows(owner, rows, len(texts))
     found = [
         _check_spans(owner, row, text, labels, number)
@@ -122,13 +125,14 @@ def as_spans(owner: str, y: Any, texts: Strings, labels: list[str]) -> tuple[tf.
     )
 
 
-def _check_spans(owner: str, row: Labels, text: str, labels: list[str], number: int) -> list[tuple[int, int, str]]:
+def _check_spans(owner: str, row: Any, text: str, labels: list[str], number: int) -> list[tuple[int, int, str]]:
     def refuse(rule: str, received: object, error: type[Exception] = ValueError) -> Exception:
         # One tag per word is what most files hold, and goes with words.
         is_tags = isinstance(received, str) and error is TypeError
         cure = "For one tag per word, `x` must be lists of words: `text.split()`." if is_tags else ""
         return error(checks.row_message(owner, rule, f"{received!r} in row {number}", cure))
 
+    row = row.get("entities") if isinstance(row, dict) else row
     if not isinstance(row, list | tuple):
         raise refuse("spans must be a list of (start, end, label) for each text", row, TypeError)
     for span in row:
@@ -147,11 +151,6 @@ def _check_spans(owner: str, row: Labels, text: str, labels: list[str], number: 
         if span[0] < before[1]:
             raise refuse("spans must not overlap", [before, span])
     return spans
-
-
-def _as_list(values: Labels) -> Any:
-    """A pandas or polars column as an array; a list or an array unchanged."""
-    return values.to_numpy() if hasattr(values, "to_numpy") else values
 
 
 def _check_num_rows(owner: str, rows: object, expected: int) -> None:

@@ -69,9 +69,9 @@ class TextInputs(Inputs):
         y = as_array(y)
         return self._labels.encode(y) if isinstance(y, np.ndarray) else y
 
-    def class_weight(self, x: Rows, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
-        """Weights by class name or index as weights by index."""
-        return self._labels.class_weight(class_weight)
+    def class_weight(self, x: Rows, class_weight: Any, y: Any = None) -> Mapping[Any, float]:
+        """Weights by class name or index, or `"balanced"` for the labels `y`, as weights by index."""
+        return self._labels.class_weight(class_weight, None if y is None else self.labels(x, y))
 
     @contextmanager
     def fitting(self, x: Rows) -> Iterator[None]:

@@ -102,12 +102,12 @@ class WordInputs(Inputs):
             return as_tags(self.owner, y, columns, self._tag_names)
         return as_spans(self.owner, y, columns, self.scheme.labels)
 
-    def class_weight(self, x: Rows, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
+    def class_weight(self, x: Rows, class_weight: Any, y: Any = None) -> Mapping[Any, float]:
         """Refused for words and texts; unchanged for ids."""
         if self.is_raw(x):
             cure = "Weigh rows with `sample_weight`."
             raise ValueError(checks.message(self.owner, "class_weight", "be None", class_weight, cure))
-        return class_weight
+        return super().class_weight(x, class_weight)
 
     def encode(self, x: Columns, y: Any = None, sample_weight: Tensor | None = None) -> tuple[Any, ...]:
         """One batch as windows and, word by word, positions and tags, in graph."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import keras
 import numpy as np
@@ -34,10 +35,8 @@ class Calibration:
     error_after: float
 
 
-def calibrated(
-    classifier: keras.Model, x: Rows, y: Labels, *, precision: float | None, batch_size: int | None
-) -> Calibration:
-    """Calibrates a `BertClassifier`; see its method `calibrate`."""
+def calibrated(classifier: keras.Model, x: Rows, y: Labels, *, precision: float | None, **options: Any) -> Calibration:
+    """Calibrates a `BertClassifier`; see its method `calibrate`. The options are those of `predict`."""
     owner, several = type(classifier).__name__, classifier.problem_type == "multi_label_classification"
     if classifier.problem_type == "regression":
         raise ValueError(checks.message(owner, "problem_type", "have probabilities", classifier.problem_type))
@@ -52,7 +51,7 @@ def calibrated(
             checks.message(owner, "classification_head", "not be quantized", dense.quantization_mode, cure)
         )
     columns, y, _ = classifier.pipeline.batches.checked(x, y, None)
-    logits = np.asarray(classifier.predict(columns, batch_size=batch_size, verbose=0), np.float64)
+    logits = np.asarray(classifier.predict(columns, **options), np.float64)
     y = np.asarray(y)
     y = np.eye(logits.shape[1])[y] if y.ndim == 1 else y.astype(np.float64)
     temperature = _temperature(logits, y, several)

@@ -59,11 +59,11 @@ class Classes:
         """The labels of an answer as a user gives them: one name or an array of them, or indices without names."""
         return names if self.class_names is not None else np.asarray(names).astype(np.int64)[()]
 
-    def class_weight(self, class_weight: Mapping[str | int, float]) -> dict[int, float]:
+    def class_weight(self, class_weight: str | Mapping[Any, float], y: Any = None) -> dict[int, float]:
         """Class weights as Keras takes them; refused where they have no meaning."""
         cure = "Give each text its own weight with `sample_weight`."
         rule = f"be None, as {self.without_class_weight}"
-        raise ValueError(checks.message(OWNER, "class_weight", rule, dict(class_weight), cure))
+        raise ValueError(checks.message(OWNER, "class_weight", rule, class_weight, cure))
 
     def for_loss(self, y: Any, y_pred: Any, loss: str | Callable[..., Any] | Mapping[str, Any]) -> Any:
         """Labels of a batch in the form that a compiled loss takes."""

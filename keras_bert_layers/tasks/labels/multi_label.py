@@ -13,7 +13,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.decoding import decode_label_sets
 from keras_bert_layers.export import onnx
-from keras_bert_layers.metrics import F1Score
+from keras_bert_layers.metrics import CalibrationError, F1Score
 from keras_bert_layers.tasks.labels.classes import OWNER, Classes, as_text
 
 THRESHOLD = 0.5
@@ -57,6 +57,10 @@ class MultiLabel(Classes):
     def metrics(self) -> list[keras.metrics.Metric]:
         """F1 of all labels together, a label given where its probability is above a half."""
         return [F1Score(self.num_classes, "micro", multi_label=True)]
+
+    def named_metrics(self) -> list[keras.metrics.Metric]:
+        """The calibration error."""
+        return [CalibrationError(multi_label=True)]
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Lists of names, or one column per class, as float32 `(rows, classes)`, checked row by row."""

@@ -13,7 +13,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.config import ACTIVATIONS
 from keras_bert_layers.export import onnx
-from keras_bert_layers.metrics import PearsonCorrelation
+from keras_bert_layers.metrics import PearsonCorrelation, SpearmanCorrelation
 from keras_bert_layers.tasks.labels.classes import OWNER, Classes
 
 
@@ -39,6 +39,10 @@ class Regression(Classes):
         """The mean absolute error, and of single numbers Pearson's correlation."""
         error = keras.metrics.MeanAbsoluteError(name="mean_absolute_error")
         return [error, PearsonCorrelation()] if self.num_classes == 1 else [error]
+
+    def named_metrics(self) -> list[keras.metrics.Metric]:
+        """Spearman's correlation of single numbers."""
+        return [SpearmanCorrelation()] if self.num_classes == 1 else []
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Numbers `(rows,)`, or `(rows, numbers)` of several, as float32, checked row by row."""
@@ -127,8 +131,10 @@ class Relevance:
         """Relevances as float32 `(batch, 1)`."""
         return tf.reshape(tf.cast(y, tf.float32), [-1, 1])
 
-    def class_weight(self, class_weight: Mapping[Any, float]) -> Mapping[Any, float]:
+    def class_weight(self, class_weight: str | Mapping[Any, float], y: Any = None) -> Mapping[Any, float]:
         """As Keras takes them: the classes are 0 and 1."""
+        if isinstance(class_weight, str):
+            raise ValueError(checks.message(_CROSS_ENCODER, "class_weight", "be a dictionary", class_weight))
         return class_weight
 
     def decode(self, logits: Tensor) -> dict[str, tf.Tensor]:

@@ -13,6 +13,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Tensor
 from keras_bert_layers.decoding import decode_labels
 from keras_bert_layers.export import onnx
+from keras_bert_layers.metrics import CalibrationError, F1Score, MatthewsCorrelation
 from keras_bert_layers.tasks.labels.classes import OWNER, Classes, as_text
 from keras_bert_layers.tasks.objectives.losses import takes_columns
 from keras_bert_layers.tasks.objectives.metrics import has_columns, one_hot, take_indices
@@ -90,8 +91,25 @@ class SingleLabel(Classes):
             return y
         return tf.argmax(self.matches(tf.reshape(y, [-1])), axis=-1, output_type=tf.int32)
 
-    def class_weight(self, class_weight: Mapping[str | int, float]) -> dict[int, float]:
-        """Weights by class name or index as one weight for each index; 1 for classes that are left out."""
+    def named_metrics(self) -> list[keras.metrics.Metric]:
+        """The mean F1 of the classes, Matthews's correlation and the calibration error."""
+        return [F1Score(self.num_classes), MatthewsCorrelation(self.num_classes), CalibrationError()]
+
+    def class_weight(self, class_weight: str | Mapping[Any, float], y: Any = None) -> dict[int, float]:
+        """Weights by class name or index as one weight for each index; 1 for classes that are left out.
+
+        `"balanced"` gives a class the number of encoded labels `y` divided by its own and by the number of classes, as
+        scikit-learn does.
+        """
+        if isinstance(class_weight, str):
+            if class_weight != "balanced" or y is None:
+                cure = "Of a dataset, count the labels yourself: `{name: weight}`."
+                rule = 'be a dictionary, or "balanced" beside labels in `y`'
+                raise ValueError(checks.message(OWNER, "class_weight", rule, class_weight, cure))
+            y = np.asarray(y)
+            counts = y.sum(axis=0) if y.ndim == 2 else np.bincount(y.astype(int), minlength=self.num_classes)
+            present = np.flatnonzero(counts)
+            class_weight = {int(index): counts.sum() / (len(present) * counts[index]) for index in present}
         indices: dict[Any, int] = {index: index for index in range(self.num_classes)}
         indices |= {class_name: index for index, class_name in enumerate(self.class_names or ())}
         if any(key not in indices for key in class_weight):

@@ -124,7 +124,8 @@ def metrics_for(task: TextTask, losses: list[Any], metrics: Sequence[Any] | Mapp
     """Metrics of `compile`, in any structure, for a task whose outputs are logits: those with such a loss.
 
     Keras's metrics of probabilities, objects and names, get the probabilities of the logits, and one-hot labels where
-    labels are class indices. What was made for logits stays as it is.
+    labels are class indices. What was made for logits stays as it is. A name of this package's metrics stands for the
+    one that the task has by default, or that suits its labels.
 
     Args:
         task: the task.
@@ -134,6 +135,7 @@ def metrics_for(task: TextTask, losses: list[Any], metrics: Sequence[Any] | Mapp
     Raises:
         ValueError: a metric that would read logits as something else.
     """
+    metrics = keras.tree.map_structure(lambda metric: _by_name(task, metric), metrics)
     of_logits = [loss for loss in keras.tree.flatten(losses) if getattr(loss, "from_logits", False)]
     if not of_logits:
         return metrics
@@ -142,6 +144,18 @@ def metrics_for(task: TextTask, losses: list[Any], metrics: Sequence[Any] | Mapp
     if type(losses[-1]) is keras.losses.SparseCategoricalCrossentropy and len(getattr(task.output, "shape", ())) == 2:
         wrapper = OfClasses
     return keras.tree.map_structure(lambda metric: _for_logits(type(task).__name__, metric, wrapper), metrics)
+
+
+def _by_name(task: TextTask, metric: Any) -> Any:
+    """The metric of this package that a name stands for, if the task has one; anything else unchanged."""
+    if not isinstance(metric, str) or metric.lower() in ("accuracy", "acc") or _name_in_keras(metric):
+        return metric
+    defaults = task.default_metrics()
+    known = list(defaults if isinstance(defaults, list) else ())
+    known += getattr(getattr(task, "label_kind", None), "named_metrics", list)()  # beside the default ones
+    wanted = metric.replace("_", "").lower()
+    by_name = {name: own for own in known for name in (own.name.replace("_", ""), type(own).__name__.lower())}
+    return by_name.get(wanted, metric)
 
 
 def _for_logits(owner: str, metric: str | keras.metrics.Metric, wrapper: type[OfClasses] | None) -> Any:

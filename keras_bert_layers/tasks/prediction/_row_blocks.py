@@ -18,11 +18,6 @@ def is_stream(x: Rows) -> bool:
     return isinstance(x, Iterable) and not is_column and not is_dataset(x)
 
 
-def rows_of_batch(batch: Rows) -> Iterator[Any]:
-    """The rows of a batch `x`, `(x, y)` or `(x, y, sample_weight)`: texts, lists of words, or tuples."""
-    return rows_of_columns(batch[0] if isinstance(batch, tuple) else batch)
-
-
 def rows_of_columns(columns: Any) -> Iterator[Any]:
     """The rows of a column, or tuples of the rows of several."""
     if isinstance(columns, tuple):

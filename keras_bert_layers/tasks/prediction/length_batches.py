@@ -1,6 +1,6 @@
 """Runs a model over many rows of ids, those of similar length together."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -69,6 +69,17 @@ class Progress:
         if self._bar is not None:
             self._bar.update(round(self._rows_done), finalize=True)
         self._callbacks.on_predict_end()
+
+
+def with_progress(rows: Iterable[Any], total: int, verbose: str | int) -> Iterator[Any]:
+    """The same rows, with the progress bar of `predict` over them; without one under `verbose=0`."""
+    if verbose == 0:
+        yield from rows
+        return
+    bar = keras.utils.Progbar(total, verbose=1 if verbose == "auto" else verbose, unit_name="row")
+    for row in rows:
+        bar.add(1)
+        yield row
 
 
 # The default number of tokens per step, padding included. With fewer, the fixed cost of a step dominates; with more,

@@ -90,6 +90,8 @@ class Predictor:
     ) -> Any:
         """The outputs of all rows of `x`, of text as `inputs` joins them; options as for `blocks`."""
         x = texts_of_table(inputs, x)
+        if isinstance(x, str | bytes) and inputs.is_raw(x):
+            return next(_rows_of_outputs(self.predict(inputs, [x], batch_size, max_tokens_per_batch, **options)))
         if inputs.is_raw(x):
             blocks = list(self.blocks(inputs, x, batch_size, max_tokens_per_batch, **options))
             if blocks:
@@ -154,7 +156,7 @@ class Predictor:
             checks.optional(checks.positive_integer, inputs.owner, name, value)
         if batch_size is None and max_tokens_per_batch is None:
             max_tokens_per_batch = inputs.tokens_per_step
-        rows, size = _row_stream(inputs, x, steps, batch_size)
+        rows, size = _row_stream(inputs, texts_of_table(inputs, x), steps, batch_size)
         progress = Progress(self._model, num_rows=size, verbose=verbose, callbacks=callbacks)
         batches = LengthBatches(
             max_rows=batch_size,
@@ -230,7 +232,8 @@ def _row_stream(inputs: Inputs, x: Any, steps: int | None, batch_size: int | Non
         inputs.check_dataset(x)
     if is_dataset(x) or isinstance(x, keras.utils.PyDataset):
         batches = itertools.islice(x if is_dataset(x) else batches_of_pydataset(x), steps)
-        return itertools.chain.from_iterable(map(row_blocks.rows_of_batch, batches)), None
+        texts = (texts_of_table(inputs, batch[0] if isinstance(batch, tuple) else batch) for batch in batches)
+        return itertools.chain.from_iterable(map(row_blocks.rows_of_columns, texts)), None
     size = None
     if not row_blocks.is_stream(x):
         x = inputs.columns(x)

@@ -11,6 +11,7 @@ from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
 from keras_bert_layers.preprocessing.word_piece.vocabulary_trainer import text_batches
 from keras_bert_layers.static_backbone import StaticBackbone
+from keras_bert_layers.tasks.prediction.length_batches import with_progress
 from keras_bert_layers.tasks.sentence_encoder import BertSentenceEncoder
 from keras_bert_layers.tasks.static_encoder import BertStaticEncoder
 
@@ -31,6 +32,7 @@ def distill_static(
     dim: int | None = None,
     sif_coefficient: float = 1e-3,
     texts: Iterable[str] | None = None,
+    verbose: str | int = 0,
 ) -> BertStaticEncoder:
     """Makes a static encoder: each token of the vocabulary goes through a sentence encoder, alone.
 
@@ -47,6 +49,7 @@ def distill_static(
         texts: texts in which the tokens are counted, to estimate their probability. None takes Zipf's law: the
             vocabulary is in the order of frequency, as those of BERT are, and the probability of rank r is proportional
             to 1 / (r + 1). Single characters, which have no rank there, count as the word before them.
+        verbose: as in `predict`; the bar counts batches of tokens.
 
     Returns:
         A `BertStaticEncoder` with the tokenizer of the encoder, which reads 512 tokens of a text. Like any task, it
@@ -82,19 +85,21 @@ def distill_static(
     probabilities = _by_rank(tokenizer) if texts is None else _by_counts(tokenizer, texts)
     weights = sif_coefficient / (sif_coefficient + probabilities)
     weights[[tokenizer.pad_id, tokenizer.unknown_id, tokenizer.start_id, tokenizer.separator_id]] = 0
-    table = _components(_token_vectors(keras.Model(encoder.input, vectors), tokenizer), dim) * weights[:, None]
+    model = keras.Model(encoder.input, vectors)
+    table = _components(_token_vectors(model, tokenizer, verbose), dim) * weights[:, None]
     backbone = StaticBackbone(len(table), dim, dtype="float32")
     backbone.set_weights([table])
     return BertStaticEncoder(backbone, preprocessor=BertPreprocessor(tokenizer, max_length=_MAX_LENGTH))
 
 
-def _token_vectors(model: keras.Model, tokenizer: Tokenizer) -> np.ndarray:
+def _token_vectors(model: keras.Model, tokenizer: Tokenizer, verbose: str | int = 0) -> np.ndarray:
     """The encoder's vector of each token, `[V, H]`."""
     ids = np.full((tokenizer.vocabulary_size(), 3), [tokenizer.start_id, 0, tokenizer.separator_id], np.int32)
     ids[:, 1] = np.arange(len(ids))
     batches = [ids[start : start + _BATCH_SIZE] for start in range(0, len(ids), _BATCH_SIZE)]
     inputs = [{"token_ids": rows, "segment_ids": 0 * rows, "padding_mask": 0 * rows + 1} for rows in batches]
-    return np.concatenate([model.predict_on_batch(batch) for batch in inputs]).astype(np.float64)
+    found = with_progress((model.predict_on_batch(batch) for batch in inputs), len(inputs), verbose)
+    return np.concatenate(list(found)).astype(np.float64)
 
 
 def _components(vectors: np.ndarray, dim: int) -> np.ndarray:

@@ -188,6 +188,7 @@ def zero_shot(
     multi_label: bool = False,
     entailment: str = "entailment",
     contradiction: str = "contradiction",
+    verbose: str | int = 0,
 ) -> np.ndarray:
     """Classifies texts into classes that are only named, with a classifier of natural language inference.
 
@@ -204,6 +205,7 @@ def zero_shot(
         entailment: the name of the class of entailment, in small or capital letters; `"0"`, `"1"` and so on for a
             classifier without names.
         contradiction: that of contradiction; read only with `multi_label` or for a single label.
+        verbose: as in `predict`.
 
     Returns:
         Float32 `(texts, labels)`; `(labels,)` for one string.
@@ -240,7 +242,7 @@ def zero_shot(
     rows = [texts] if isinstance(texts, str | bytes) else list(texts)
     premises = [text for text in rows for _ in names]
     hypotheses = [hypothesis.replace("{}", name) for name in names] * len(rows)
-    logits = classifier.predict((premises, hypotheses), verbose=0)[:, columns]
+    logits = classifier.predict((premises, hypotheses), verbose=verbose)[:, columns]
     logits = logits.reshape(len(rows), len(names), len(columns))  # [B, labels, 1 or 2]
     probabilities = softmax(logits)[..., 0] if multi_label else softmax(logits[..., 0])
     return probabilities[0] if isinstance(texts, str | bytes) else probabilities

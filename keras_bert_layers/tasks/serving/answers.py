@@ -26,8 +26,8 @@ def ask(task: TextTask, serve: Callable[..., Any], x: Rows, batch_size: int) -> 
         ValueError: the task has no preprocessor.
     """
     check_takes_text(task)
-    is_one = is_single_row(x)
     x = texts_of_table(task.pipeline, x)
+    is_one = is_single_row(x)
     answers = as_text(task.predictor.ask(task.pipeline, serve, as_rows(x) if is_one else x, batch_size))
     return {name: values[0] for name, values in answers.items()} if is_one else answers
 

@@ -29,6 +29,7 @@ from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row, num_rows
 from keras_bert_layers.tasks.feeding.streams import texts_of_table
+from keras_bert_layers.tasks.prediction.length_batches import with_progress
 from keras_bert_layers.tasks.serving.attributed_rows import Rows, RowsOf, class_names
 
 #: How many points the first quadrature has.
@@ -86,6 +87,7 @@ def attribute(
     baseline: str = "pad",
     tolerance: float = 1e-3,
     max_steps: int = 256,
+    verbose: str | int = 0,
 ) -> Any:
     """Scores the tokens of texts by how much each raised the logit of an answer, with integrated gradients.
 
@@ -111,6 +113,7 @@ def attribute(
             exceed it are computed again with twice the points, 32 at first.
         max_steps: the most points. A text that is still above the tolerance, as may be in half precision, is named in
             a warning.
+        verbose: as in `predict`.
 
     Returns:
         One `tasks.Attribution` for each text; for a single row, its own.
@@ -145,7 +148,8 @@ def attribute(
     columns = task.pipeline.columns(as_rows(texts) if is_one else texts_of_table(task.pipeline, texts))
     wanted = list(target) if isinstance(target, list | np.ndarray) else [target] * num_rows(columns)
     checks.length(owner, "target", wanted, num_rows(columns), rule="hold one for each text", unit="targets")
-    made = list(_explained(task, rows_of(task, columns, wanted), fill, tolerance, max_steps)) if wanted else []
+    explained = _explained(task, rows_of(task, columns, wanted), fill, tolerance, max_steps)
+    made = list(with_progress(explained, len(wanted), verbose)) if wanted else []
     missed = [row for row, found in enumerate(made) if found.error > _largest_error(found.difference, tolerance)]
     if missed:
         received = f"rows {missed[:10]}{' and more' if len(missed) > 10 else ''} with a larger error"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +18,10 @@ from keras_bert_layers.preprocessing.preprocessors.long_texts import Windows
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.feeding.columns import check_takes_text
 from keras_bert_layers.tasks.feeding.cut_texts import num_special_tokens, token_counts
+from keras_bert_layers.tasks.feeding.streams import texts_of_table
 from keras_bert_layers.tasks.labels.calibration import softmax
+
+_AVERAGES = ("macro avg", "weighted avg")
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class ClassificationReport:
 
 
 def report_of(
-    classifier: keras.Model, x: Rows, y: Labels, *, num_errors: int, batch_size: int | None
+    classifier: keras.Model, x: Rows, y: Labels, *, num_errors: int, batch_size: int | None, verbose: str | int
 ) -> ClassificationReport:
     """The report of a `BertClassifier`; see its method `report`."""
     owner = type(classifier).__name__
@@ -108,7 +112,7 @@ def report_of(
     check_scikit_learn(owner, "report")
     from sklearn import metrics
 
-    columns = classifier.pipeline.columns(x)
+    columns = classifier.pipeline.columns(texts_of_table(classifier.pipeline, x))
     columns = columns if isinstance(columns, tuple) else (columns,)
     num_texts = len(columns[0])
     rule = f"hold one label for each of {num_texts} texts"
@@ -118,24 +122,24 @@ def report_of(
     if not num_texts:
         raise ValueError(f"`{owner}`: a report needs at least one text. Received: 0 texts.")
     names = list(classifier.class_names or map(str, range(classifier.num_classes)))
-    probabilities = softmax(classifier.predict(x, batch_size=batch_size, verbose=0).astype(np.float64))
+    probabilities = softmax(classifier.predict(x, batch_size=batch_size, verbose=verbose).astype(np.float64))
     predicted = probabilities.argmax(axis=-1)
     indices = list(range(len(names)))
     table = metrics.classification_report(
         labels, predicted, labels=indices, target_names=names, output_dict=True, zero_division=0.0
     )
-    averages = ("macro avg", "weighted avg")
     wrong = np.flatnonzero(predicted != labels)
     worst = wrong[np.argsort(probabilities[wrong, labels[wrong]], kind="stable")][:num_errors]
+    occluded = _occluded(classifier, [column[worst] for column in columns], predicted[worst], verbose)
     return ClassificationReport(
         class_names=names,
         num_texts=num_texts,
         accuracy=float((predicted == labels).mean()),
         confusion=metrics.confusion_matrix(labels, predicted, labels=indices),
-        per_class={name: {key: float(value) for key, value in table[name].items()} for name in (*names, *averages)},
+        per_class={name: {key: float(value) for key, value in table[name].items()} for name in (*names, *_AVERAGES)},
         errors=[
-            _error(classifier, columns, row, names=names, label=labels[row], probabilities=probabilities[row])
-            for row in worst.tolist()
+            _error(columns, row, found, names=names, label=labels[row], probabilities=probabilities[row])
+            for row, found in zip(worst.tolist(), occluded, strict=True)
         ],
         share_cut=0.0 if isinstance(classifier.long_texts, Windows) else _share_cut(classifier.preprocessor, columns),
         max_length=classifier.preprocessor.max_length,
@@ -143,9 +147,9 @@ def report_of(
 
 
 def _error(
-    classifier: keras.Model,
     columns: Sequence[Any],
     row: int,
+    occluded: tuple[list[str], list[float]],
     *,
     names: Sequence[str],
     label: int,
@@ -154,7 +158,6 @@ def _error(
     values = (column[row] for column in columns)
     texts = tuple(value.decode(errors="replace") if isinstance(value, bytes) else str(value) for value in values)
     predicted = int(probabilities.argmax())
-    tokens, weights = _occluded(classifier, texts, predicted)
     return ClassificationError(
         row=row,
         text=texts[0] if len(texts) == 1 else texts,
@@ -162,26 +165,39 @@ def _error(
         predicted=names[predicted],
         probability=float(probabilities[predicted]),
         label_probability=float(probabilities[label]),
-        tokens=tokens,
-        weights=weights,
+        tokens=occluded[0],
+        weights=occluded[1],
     )
 
 
-def _occluded(classifier: keras.Model, texts: Sequence[str], predicted: int) -> tuple[list[str], list[float]]:
-    """The tokens of a text or a pair, and how much the probability of a class falls without each of them."""
-    tokenizer = classifier.preprocessor.tokenizer
-    inputs = classifier.preprocessor([texts[0]] if len(texts) == 1 else tuple([text] for text in texts))
-    inputs = {name: np.asarray(ids) for name, ids in inputs.items()}
-    length = int(inputs["padding_mask"].sum())
-    ids = inputs["token_ids"][0, :length]
-    special = (tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id)
-    positions = np.flatnonzero(~np.isin(ids, special))
-    rows = {name: np.repeat(values[:, :length], len(positions) + 1, axis=0) for name, values in inputs.items()}
-    rows["token_ids"][np.arange(1, len(positions) + 1), positions] = tokenizer.unknown_id
-    probabilities = softmax(classifier.predict(rows, verbose=0).astype(np.float64))[:, predicted]
-    weights = np.zeros(length)
-    weights[positions] = probabilities[0] - probabilities[1:]
-    return [tokenizer.id_to_token(int(token_id)) for token_id in ids], weights.tolist()
+def _occluded(
+    classifier: keras.Model, columns: Sequence[Any], predicted: np.ndarray, verbose: str | int
+) -> list[tuple[list[str], list[float]]]:
+    """The tokens of each row, and how much the probability of a class falls without each of them."""
+    inputs, tokenizer = classifier.pipeline, classifier.preprocessor.tokenizer
+    preprocessor = inputs.bucketed()
+    special, classes = (tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id), iter(predicted.tolist())
+
+    def of_row(row: Any, run: Callable[..., Any], share: float) -> tuple[list[str], list[float]]:
+        ids = {name: np.asarray(values) for name, values in preprocessor(row).items()}
+        tokens = ids["token_ids"][0, : int(ids["padding_mask"].sum())].copy()
+        positions = np.flatnonzero(~np.isin(tokens, special))
+        ids = {name: np.repeat(values, len(positions) + 1, axis=0) for name, values in ids.items()}
+        ids["token_ids"][np.arange(1, len(positions) + 1), positions] = tokenizer.unknown_id
+        logits = run(ids, preprocessor, finish=inputs.model_inputs, share=share)
+        probabilities = softmax(logits.astype(np.float64))[:, next(classes)]
+        weights = np.zeros(len(tokens))
+        weights[positions] = probabilities[0] - probabilities[1:]
+        return [tokenizer.id_to_token(int(token_id)) for token_id in tokens], weights.tolist()
+
+    def of_block(block: Any, run: Callable[..., Any]) -> list[tuple[list[str], list[float]]]:
+        sides = block if isinstance(block, tuple) else (block,)
+        rows = (tuple([side[index]] for side in sides) for index in range(len(sides[0])))
+        return [of_row(row if len(row) > 1 else row[0], run, 1 / len(sides[0])) for row in rows]
+
+    x = tuple(columns) if len(columns) > 1 else columns[0]
+    blocks = classifier.predictor.blocks(inputs, x, verbose=verbose if len(predicted) else 0, compute=of_block)
+    return list(itertools.chain.from_iterable(blocks))
 
 
 def _share_cut(preprocessor: TextLayer, columns: Sequence[Any]) -> float:

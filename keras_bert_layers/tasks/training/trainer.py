@@ -159,7 +159,7 @@ class Trainer:
         first, steps = options["initial_epoch"], options["steps_per_epoch"]
         options["callbacks"] = self.place.callbacks(callbacks, initial_epoch=first, steps_per_epoch=steps)
         if class_weight is not None:
-            options["class_weight"] = task.pipeline.class_weight(x, class_weight)
+            options["class_weight"] = self._class_weight(x, y, class_weight)
         rows = x, y, sample_weight
         reading = self._reading(rows, is_raw=is_raw, shuffle=shuffle, group_by_length=group_by_length)
         self._check_devices(is_raw=is_raw)
@@ -242,7 +242,7 @@ class Trainer:
         """Trains on one batch; see `Task.train_on_batch`."""
         task = self._task
         if class_weight is not None:
-            class_weight = task.pipeline.class_weight(x, class_weight)
+            class_weight = self._class_weight(x, y, class_weight)
         batch = self._one_batch(x, y, sample_weight, training=True)
         self._build_optimizer()
         return keras.Model.train_on_batch(task, *batch, class_weight=class_weight, return_dict=return_dict)
@@ -253,10 +253,16 @@ class Trainer:
         batch = self._one_batch(x, y, sample_weight, training=False)
         return keras.Model.test_on_batch(self._task, *batch, return_dict=return_dict)
 
+    def _class_weight(self, x: Rows, y: Labels, class_weight: Any) -> Any:
+        """`class_weight` as Keras takes it; `"balanced"` needs the labels."""
+        labels = (y,) if isinstance(class_weight, str) else ()
+        return self._task.pipeline.class_weight(x, class_weight, *labels)
+
     def _one_batch(self, x: Rows, y: Labels, sample_weight: Labels, *, training: bool) -> tuple[Any, ...]:
         pipeline = self._task.pipeline
         if not pipeline.is_raw(x):
             return x, y, sample_weight
+        x, y = from_table(pipeline, x, y)
         if self._task.loss is not None:
             pipeline.check_labels(x, y)
         return pipeline.batches.one(x, y, sample_weight, training=training)

@@ -6,7 +6,8 @@ import keras
 import pytest
 
 from keras_bert_layers import BertBackbone, BertConfig, BertMultipleChoice, BertPreprocessor, BertTokenizer
-from keras_bert_layers.cli.commands.demo import DemoPage
+from keras_bert_layers.cli.commands import demo
+from keras_bert_layers.cli.commands.demo import DemoPage, error_page
 
 HOSTILE = "<script>alert('1')</script> good"
 
@@ -35,6 +36,20 @@ def test_an_answer(page):
     assert "&lt;script&gt;" in shown
     for trace in ("<script", "http:", "https:", "//"):
         assert trace not in shown.replace("&lt;/script", "")
+
+
+def test_a_page_for_errors():
+    shown = error_page("busy <with> others", 503)
+    assert (shown.status, shown.kind) == (503, "text/html")
+    assert '<p role="alert">busy &lt;with&gt; others</p>' in shown.body
+
+
+def test_the_model_is_warm_before_the_address_is_shown(run, keras_file, monkeypatch):
+    done = []
+    monkeypatch.setattr(DemoPage, "_result", lambda self, texts: done.append(texts))
+    monkeypatch.setattr(demo, "serve_until_interrupted", lambda *_, **options: done.append(options["show_error"]))
+    assert run("demo", keras_file) == 0
+    assert done == [{"text": "A word [MASK] is missing."}, error_page]
 
 
 def test_what_is_missing(page):

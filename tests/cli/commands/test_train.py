@@ -10,7 +10,7 @@ import pytest
 
 from keras_bert_layers import cli
 from keras_bert_layers.cli.commands.predict import SavedModelAnswerer
-from keras_bert_layers.cli.commands.train import new_task
+from keras_bert_layers.cli.commands.train import _freeze, new_task
 from keras_bert_layers.cli.models import load_model
 from keras_bert_layers.cli.text_rows import TextRow
 from keras_bert_layers.cli.training_rows import TrainingRows
@@ -105,6 +105,10 @@ def test_questions(run, encoder, tmp_path, capsys, eager):
         (["--label", "sentiment", "--share", "1"], "`--share` must be greater than 0 and less than 1"),
         (["--label", "sentiment", "--validation", "absent.csv"], "no such file: absent.csv"),
         (["--label", "sentiment", "--from", "absent.keras"], "no such file: absent.keras"),
+        (["--label", "stars", "--labels", "number", "--class-weight", "balanced"], "--class-weight is for a classif"),
+        (["--label", "stars", "--labels", "number", "--calibrate"], "--calibrate is for a classifier of one label or"),
+        (["--task", "masked_lm", "--long-texts", "windows"], "--long-texts is for classifier, cross_.* a masked_lm"),
+        (["--label", "sentiment", "--freeze", "some"], "`--freeze` must be a number of blocks, or 'all'"),
     ],
 )
 def test_refusals_before_training(run, error_line, encoder, reviews, tmp_path, words, message):
@@ -145,9 +149,9 @@ def test_a_fault_leaves_nothing(run, encoder, reviews, tmp_path, eager, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
-def make(source, task, *labels, labels_kind="one", max_length=None, texts=(TEXTS,)):
+def make(source, task, *labels, labels_kind="one", max_length=None, texts=(TEXTS,), long_texts=None):
     rows = TrainingRows(texts, labels)
-    arguments = Namespace(labels=labels_kind, max_length=max_length)
+    arguments = Namespace(labels=labels_kind, max_length=max_length, long_texts=long_texts)
     return new_task(str(source), task, (rows, rows), arguments)
 
 
@@ -167,6 +171,47 @@ def test_a_classifier_for_the_labels(encoder, kind, labels, problem_type, num_cl
 
 def test_a_new_head_where_the_classes_are_others(classifier):
     assert make(classifier, "classifier", ["x", "y"]).class_names == ["x", "y"]
+
+
+@pytest.mark.usefixtures("eager")
+def test_options_of_a_classifier(run, encoder, reviews, tmp_path, capsys, monkeypatch):
+    import keras_bert_layers as kbl
+
+    given = {}
+    fit = kbl.BertClassifier.fit
+
+    def remember(model, *rows, **options):
+        given.update(options, weights=[model.backbone.get_weights()])
+        return fit(model, *rows, **options)
+
+    monkeypatch.setattr(kbl.BertClassifier, "fit", remember)
+    words = ("--text", "review", "--label", "sentiment", "--epochs", 1, "--batch-size", 4, "--share", 0.5)
+    words += ("--class-weight", "balanced", "--freeze", "all", "--calibrate", "--max-length", 6)
+    assert run("train", reviews, *words, "--from", encoder, "--to", tmp_path / "out", "--long-texts", "head_tail") == 0
+    assert given["class_weight"] == "balanced"
+    assert "train: calibrated by the validation rows, with the temperature " in capsys.readouterr().err
+    model = keras.models.load_model(tmp_path / "out" / "model.keras")
+    assert type(model.long_texts).__name__ == "HeadTail"
+    assert model.preprocessor.max_length == 6
+    for ours, theirs in zip(model.backbone.get_weights(), given["weights"][0], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_some_blocks_are_frozen(encoder):
+    backbone = make(encoder, "masked_lm").backbone
+    _freeze(backbone, "0")
+    assert [layer.name for layer in backbone.layers if layer.weights and not layer.trainable] == ["embedding"]
+    _freeze(backbone, "1")
+    assert not backbone.get_layer("encoder_block_0").trainable
+    with pytest.raises(ValueError, match="`train`: `--freeze` must be at most 1, the blocks of the model"):
+        _freeze(backbone, "9")
+
+
+def test_long_texts(encoder, keras_file):
+    for task in ("sentence_encoder", "cross_encoder"):
+        assert type(make(encoder, task, long_texts="windows").long_texts).__name__ == "Windows"
+    with pytest.raises(ValueError, match="--long-texts must be left out for a .keras file"):
+        make(keras_file, "classifier", ["x", "y"], long_texts="windows")
 
 
 def test_tags_of_every_type(encoder):
@@ -214,7 +259,7 @@ def test_a_column_of_values_that_all_differ_is_refused(encoder, kind, column):
     rows = TrainingRows((["a"] * len(column),), (column,)).split(0.25, seed=1)
     match = r"--label must be a column of classes .* Received: \d values, each of them once: .*--labels number"
     with pytest.raises(ValueError, match=match):
-        new_task(str(encoder), "classifier", rows, Namespace(labels=kind, max_length=None))
+        new_task(str(encoder), "classifier", rows, Namespace(labels=kind, max_length=None, long_texts=None))
 
 
 def test_one_class_is_refused(encoder):

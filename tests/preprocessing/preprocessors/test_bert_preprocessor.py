@@ -219,8 +219,10 @@ class TestErrors:
             preprocessor([1, 2])
 
     def test_missing_value(self, preprocessor):
-        with pytest.raises(TypeError, match="text must be strings.*Missing values"):
+        with pytest.raises(TypeError, match="text must be strings.*Replace missing values"):
             preprocessor(["good", None])
+        with pytest.raises(TypeError, match="text must be strings.*halves of characters"):
+            preprocessor(["good\ud83d"])
 
     def test_rank(self, preprocessor):
         with pytest.raises(ValueError, match=r"rank 0 or 1. Received: shape=\(1, 2\)"):

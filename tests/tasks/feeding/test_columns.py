@@ -92,6 +92,18 @@ def test_texts_in_columns():
         ("a", {}, ValueError, "texts must be a list. Received: one string, 'a'. Write \\[text\\]."),
         (["a", None], {"first_row": 7}, TypeError, "texts must be strings. Received: None in row 8. Missing values"),
         ([1.5], {}, TypeError, "texts must be strings. Received: an array of dtype float64"),
+        (
+            ["a", "b\ud83d"],
+            {},
+            ValueError,
+            r"texts must be valid Unicode. .*ud83d' at character 1 of row 1. It is half",
+        ),
+        (
+            (["a"], ["b"], [["c\udc80"]]),
+            {"most": 3},
+            ValueError,
+            "valid Unicode. .* of row 0. It is half of a character",
+        ),
         ([["a", "b"]], {}, ValueError, r"texts must be one column `\(rows,\)`. Received: shape=\(1, 2\). Pairs are"),
         (
             pandas.DataFrame({"text": ["a"], "n": [1]}),

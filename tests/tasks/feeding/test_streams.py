@@ -1,4 +1,4 @@
-"""Generators, `keras.utils.PyDataset` and tables of the library `datasets`."""
+"""Generators, `keras.utils.PyDataset`, tables of the library `datasets`, dictionaries and columns of Arrow."""
 
 from types import SimpleNamespace
 
@@ -8,12 +8,15 @@ import pytest
 import tensorflow as tf
 
 import keras_bert_layers as kbl
+from keras_bert_layers.data import Columns
 from keras_bert_layers.tasks.feeding.streams import (
     BatchStream,
     as_dataset,
     batches_of_pydataset,
     from_table,
+    texts_of_table,
 )
+from keras_bert_layers.tasks.inputs.questions import QuestionInputs
 
 TEXTS = ["a good film", "bad night", "good !", "unhappy", "film"]
 NAMES = ["good", "bad", "good", "bad", "good"]
@@ -118,6 +121,129 @@ def test_fit_is_that_of_the_rows(fit, preprocessor, expected, kind):
         "PyDataset of ids": lambda: Batches(ids, labels),
     }[kind]()
     np.testing.assert_allclose(fit(x, batch_size=2 if kind == "table" else None), expected, atol=ROUNDING)
+
+
+def rows_as_dictionaries(texts, labels):
+    """The same rows in every form with names."""
+    rows, outside = {"id": range(5), "text": texts, "label": labels}, {"text": texts}
+    return {
+        "dictionary": (rows, None),
+        "dictionary beside labels": (outside, labels),
+        "dataset": (tf.data.Dataset.from_tensor_slices({"text": texts, "label": labels}).batch(2), None),
+        "dataset of pairs": (tf.data.Dataset.from_tensor_slices((outside, labels)).batch(2), None),
+        "generator": (generator(outside, labels), None),
+        "PyDataset": (Batches(outside, labels), None),
+    }
+
+
+def first_batch(task, x, y=None):
+    x, y = from_table(task.pipeline, x, y)
+    x, is_raw = as_dataset(task.pipeline, x)
+    assert is_raw
+    return next(iter(task.pipeline.batches(x, y, batch_size=None if isinstance(x, tf.data.Dataset) else 2)))
+
+
+def test_dictionaries_and_datasets_of_them(classifier):
+    expected = first_batch(classifier, TEXTS, NAMES)
+    for x, y in rows_as_dictionaries(TEXTS, NAMES).values():
+        keras.tree.map_structure(np.testing.assert_array_equal, first_batch(classifier, x, y), expected)
+    outputs = classifier.predict(TEXTS, verbose=0)
+    for x, _ in rows_as_dictionaries(TEXTS, NAMES).values():
+        if isinstance(x, (dict, tf.data.Dataset, Batches)):
+            np.testing.assert_allclose(classifier.predict(x, verbose=0), outputs, atol=ROUNDING)
+    assert len(list(classifier.predict_stream({"text": TEXTS}))) == 5
+    with pytest.raises(ValueError, match=r"`x` must have the columns \['text'\]. Received: x=\['texts'\]"):
+        classifier.predict({"texts": TEXTS})
+
+
+def test_validation_data_of_dictionaries(classifier):
+    batches = classifier.pipeline.batches
+    expected = next(iter(batches.validation((TEXTS, NAMES), 2)))
+    dataset = tf.data.Dataset.from_tensor_slices({"text": TEXTS, "label": NAMES}).batch(2)
+    for data in ({"text": TEXTS, "label": NAMES}, ({"text": TEXTS}, NAMES), dataset, Batches({"text": TEXTS}, NAMES)):
+        keras.tree.map_structure(np.testing.assert_array_equal, next(iter(batches.validation(data, 2))), expected)
+
+
+def test_pairs_in_dictionaries(make, eagerly):
+    pairs, others = TEXTS[:4], TEXTS[1:]
+    expected = first_batch(make(kbl.BertClassifier, class_names=["bad", "good"]), (pairs, others), NAMES[:4])
+    for x in (
+        {"text": pairs, "text_pair": others},
+        tf.data.Dataset.from_tensor_slices(({"text": pairs, "text_pair": others}, NAMES[:4])).batch(2),
+    ):
+        task = make(kbl.BertClassifier, class_names=["bad", "good"])
+        found = first_batch(task, x, NAMES[:4] if isinstance(x, dict) else None)
+        keras.tree.map_structure(np.testing.assert_array_equal, found, expected)
+    encoder = make(kbl.BertCrossEncoder)
+    names = list(encoder.text_inputs())
+    with eagerly():
+        found = encoder.answer(dict(zip(names, (pairs, others), strict=True)))["score"]
+        np.testing.assert_allclose(found, encoder.answer((pairs, others))["score"], atol=ROUNDING)
+        one = encoder.answer(dict(zip(names, (pairs[0], others[0]), strict=True)))["score"]
+    np.testing.assert_allclose(one, found[0], atol=ROUNDING)
+
+
+def test_one_text(classifier):
+    expected = classifier.predict(TEXTS[:1], verbose=0)[0]
+    for text in (TEXTS[0], TEXTS[0].encode(), {"text": TEXTS[0]}):
+        np.testing.assert_allclose(classifier.predict(text, verbose=0), expected, atol=ROUNDING)
+
+
+def test_columns_of_arrow(classifier, make):
+    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow, from the extra `parquet`")
+    expected = first_batch(classifier, TEXTS, NAMES)
+    table = arrow.table({"text": TEXTS, "label": NAMES})
+    forms = [arrow.array(TEXTS), arrow.chunked_array([TEXTS[:2], TEXTS[2:]]), arrow.array(TEXTS, arrow.large_string())]
+    labels = [arrow.array(NAMES), arrow.array([1, 0, 1, 0, 1]), arrow.array(NAMES).dictionary_encode()]
+    for x, y in [*zip(forms, labels, strict=True), (table, None), (table.to_batches()[0], None)]:
+        keras.tree.map_structure(np.testing.assert_array_equal, first_batch(classifier, x, y), expected)
+    with pytest.raises(TypeError, match="Received: None in row 1. Missing values"):
+        classifier.predict(arrow.array(["a", None]))
+    tagger = make(kbl.BertTokenClassifier, tag_names=["O", "B-x", "I-x"])
+    words, tags = [["a", "good"], ["film"]], [["O", "B-x"], ["O"]]
+    checked = tagger.pipeline.batches.checked
+    same_rows(checked(arrow.array(words), arrow.array(tags), None), checked(words, tags, None))
+
+
+def test_rows_of_spacy(make):
+    tagger = make(kbl.BertTokenClassifier, tag_names=["O", "B-x", "I-x"])
+    texts, spans = ["a good film", "bad night"], [[(2, 11, "x")], []]
+    checked = tagger.pipeline.batches.checked
+    expected = checked(texts, spans, None)
+    rows = [(text, {"entities": [list(span) for span in row]}) for text, row in zip(texts, spans, strict=True)]
+    for x, y in ((rows, None), (texts, [{"entities": row} for row in spans]), ({"text": texts}, spans)):
+        same_rows(checked(x, y, None), expected)
+    assert texts_of_table(tagger.pipeline, rows) == texts
+    assert tagger.pipeline.batches.validation(rows, 2).element_spec[0].keys() == {
+        "token_ids",
+        "segment_ids",
+        "padding_mask",
+    }
+    with pytest.raises(TypeError, match="spans must be a list"):
+        checked(texts, [{"spans": []}, {}], None)
+
+
+def same_rows(found, expected):
+    tf.nest.map_structure(
+        np.testing.assert_array_equal,
+        *(tf.nest.flatten(rows, expand_composites=True) for rows in (found[:2], expected[:2])),
+    )
+
+
+def test_columns_of_the_readers(make, classifier):
+    words, tags = [["a", "good"], ["film"]], [["O", "B-x"], ["O"]]
+    tagger = make(kbl.BertTokenClassifier, tag_names=["O", "B-x", "I-x"])
+    assert from_table(tagger.pipeline, Columns(["words", "tags"], [words, tags])) == (words, tags)
+    assert from_table(classifier.pipeline, Columns(["first", "labels"], [TEXTS, NAMES])) == (TEXTS, NAMES)
+    pairs = Columns(["first", "second", "labels"], [TEXTS, NAMES, [1, 0, 1, 0, 1]])
+    assert from_table(classifier.pipeline, pairs) == ((TEXTS, NAMES), [1, 0, 1, 0, 1])
+    assert texts_of_table(classifier.pipeline, Columns(["first", "second"], [TEXTS, NAMES])) == (TEXTS, NAMES)
+    others = Columns(["documents"], [[["a"]]])
+    assert texts_of_table(classifier.pipeline, others) is others
+    questions = QuestionInputs("Owner", classifier.preprocessor, fill_value=0.0)
+    names = ["ids", "questions", "contexts", "answers", "answer_starts"]
+    read = Columns(names, [["1"], ["good ?"], ["a good film"], [["good"]], [[2]]])
+    assert from_table(questions, read) == ((["good ?"], ["a good film"]), ([[2]], [["good"]]))
 
 
 @pytest.mark.slow

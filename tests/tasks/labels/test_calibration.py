@@ -51,11 +51,12 @@ def entropy(logits, y):
     return lambda inverse: -log_softmax(logits * inverse, axis=1)[np.arange(len(y)), y].mean()
 
 
-def test_temperature_of_one_label(make, labels):
+def test_temperature_of_one_label(make, labels, capsys):
     model = make()
     before = model.predict(TEXTS, verbose=0)
     picture = ReliabilityDiagram.from_model(model, TEXTS, labels, num_bins=15)
-    found = model.calibrate(TEXTS, labels)
+    found = model.calibrate(TEXTS, labels, verbose=1)
+    assert "30/30" in capsys.readouterr().out
     y = np.array([NAMES.index(label) for label in labels])
     best = minimize_scalar(
         entropy(before.astype("float64"), y), bounds=(0.02, 50), method="bounded", options={"xatol": 1e-9}

@@ -74,6 +74,15 @@ def test_class_weight(labels, class_weight, expected):
     assert {type(weight) for weight in found.values()} == {float}
 
 
+@pytest.mark.parametrize("y", [[1, 0, 1, 1], [[0, 1], [1, 0], [0, 1], [0, 1]]], ids=["indices", "one-hot"])
+def test_balanced_class_weight(labels, y):
+    assert labels.class_weight("balanced", np.array(y)) == {0: 4 / (2 * 1), 1: 4 / (2 * 3)}
+    assert labels.class_weight("balanced", np.array([1, 1])) == {0: 1.0, 1: 1.0}  # the first has no text
+    for wrong in (("balance", np.array(y)), ("balanced",)):
+        with pytest.raises(ValueError, match=r'must be a dictionary, or "balanced" beside labels in `y`.*count the'):
+            labels.class_weight(*wrong)
+
+
 def test_loss_and_metrics(labels):
     y = np.array([1, 1, 0])
     shares = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=-1, keepdims=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_layers import BertClassifier, BertCrossEncoder, BertMultipleChoice
+from keras_bert_layers import BertClassifier, BertCrossEncoder, BertMaskedLM, BertMultipleChoice, BertTokenClassifier
 from keras_bert_layers.metrics import MatthewsCorrelation
 from keras_bert_layers.tasks.objectives.metrics import OfClasses, OfSigmoid, metrics_for, take_indices
 
@@ -26,6 +26,7 @@ class Task:
     """Without outputs of one class per row."""
 
     output: dict = {}  # noqa: RUF012 - never changed
+    default_metrics = dict
 
 
 KINDS = [(name, type(keras.metrics.get(name))) for name in NAMES]
@@ -188,7 +189,7 @@ def test_what_is_right_stays():
     ]
     assert all(a is b for a, b in zip(metrics_on_logits(right, BINARY), right, strict=True))
     numbers = [keras.metrics.BinaryAccuracy(), "binary_accuracy"]
-    assert metrics_on_logits(numbers, keras.losses.MeanSquaredError()) is numbers
+    assert metrics_on_logits(numbers, keras.losses.MeanSquaredError()) == numbers
 
 
 def ids(rows):
@@ -216,6 +217,27 @@ def test_tasks(new_backbone):
     assert again.test_on_batch(x, LABELS, return_dict=True) == pytest.approx(found, rel=ROUNDING)
     with pytest.raises(ValueError, match="`BertClassifier`: `metrics` must read logits"):
         compiled(again, weighted_metrics=[keras.metrics.Accuracy()])
+
+
+def test_names_of_the_packages_own_metrics(new_backbone):
+    kinds = "single_label_classification", "multi_label_classification", "regression"
+    single, several, number = (
+        BertClassifier(new_backbone(), 1 if kind == "regression" else 2, problem_type=kind) for kind in kinds
+    )
+    tagger = BertTokenClassifier(new_backbone(), tag_names=["O", "B-x", "I-x"])
+    for task, names in (
+        (single, ["f1", "matthews_correlation", "MatthewsCorrelation", "calibration_error"]),
+        (several, ["f1", "calibration_error"]),
+        (number, ["pearson_correlation", "SpearmanCorrelation"]),
+        (tagger, ["f1", "EntityF1", "entity_f1"]),
+        (BertMaskedLM(new_backbone()), ["perplexity"]),
+    ):
+        for found in metrics_for(task, [task.default_loss()], names):
+            assert type(found).__module__.startswith("keras_bert_layers.metrics"), found
+    found = compiled(single, metrics=["f1"], weighted_metrics=["matthews_correlation"])
+    found = found.test_on_batch(ids(4), np.array([1, 0, 1, 0]), return_dict=True)
+    assert sorted(found) == ["f1", "loss", "matthews_correlation"]
+    assert metrics_for(number, [number.default_loss()], ["f1"]) == ["f1"], "Keras refuses it"
 
 
 @pytest.mark.parametrize("regression", [False, True])

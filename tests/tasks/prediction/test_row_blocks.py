@@ -58,14 +58,3 @@ def test_columns_to_rows_and_back():
     assert row_blocks.as_columns(rows) == (["a", "b"], [b"c", b"d"])
     words = tf.ragged.constant([["in", "New"], ["York"]])
     assert row_blocks.as_columns(list(row_blocks.rows_of_columns(words))) == [[b"in", b"New"], [b"York"]]
-
-
-def test_rows_of_a_dataset():
-    labelled = tf.data.Dataset.from_tensor_slices((["a", "b", "c"], [1, 0, 1])).batch(2)
-    assert [row for batch in labelled for row in row_blocks.rows_of_batch(batch)] == [b"a", b"b", b"c"]
-    pairs = tf.data.Dataset.from_tensor_slices(((["a", "b", "c"], ["d", "e", "f"]),)).batch(2)
-    assert [row for batch in pairs for row in row_blocks.rows_of_batch(batch)] == [
-        (b"a", b"d"),
-        (b"b", b"e"),
-        (b"c", b"f"),
-    ]

@@ -93,6 +93,13 @@ def test_the_same_bits_each_time_also_without_normalize(encoder):
     np.testing.assert_array_equal(other, first)
 
 
+def test_a_progress_bar(encoder, capsys):
+    distill_static(encoder, dim=3, verbose="auto")
+    assert "1/1" in capsys.readouterr().out
+    distill_static(encoder, dim=3)
+    assert capsys.readouterr().out == ""
+
+
 def test_vectors_are_means_of_token_vectors(static):
     table, tokenizer = array(static.backbone.weights[0]), static.preprocessor.tokenizer
     found = static.predict(TEXTS, verbose=0)

@@ -258,6 +258,12 @@ class TestZeroShot:
     def test_no_texts(self, classifier):
         assert zero_shot(classifier, [], ["film", "night"]).shape == (0, 2)
 
+    def test_a_progress_bar(self, classifier, capsys):
+        zero_shot(classifier, TEXTS[:3], ["film", "night"], verbose=1)
+        assert "6/6" in capsys.readouterr().out
+        zero_shot(classifier, TEXTS[:3], ["film", "night"])
+        assert capsys.readouterr().out == ""
+
     @pytest.mark.parametrize(
         ("names", "options", "message"),
         [

@@ -254,6 +254,13 @@ def test_many_tokens_are_computed_in_parts(classifier, monkeypatch):
     np.testing.assert_allclose(classifier.attribute(TEXTS[1]).scores, whole.scores, atol=SUM_TOLERANCE)
 
 
+def test_a_progress_bar(classifier, capsys):
+    classifier.attribute(["good", "bad"], [0, 1], verbose=1)
+    assert "2/2" in capsys.readouterr().out
+    classifier.attribute(["good", "bad"], [0, 1])
+    assert capsys.readouterr().out == ""
+
+
 def test_no_text_and_an_empty_text(classifier):
     assert classifier.attribute([]) == []
     found = classifier.attribute("")

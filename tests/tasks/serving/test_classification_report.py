@@ -75,9 +75,31 @@ def test_errors(report, classifier, preprocessor, probabilities):
     assert error.weights[1] == pytest.approx(error.probability - without, abs=1e-5)
 
 
+def test_all_rows_of_an_error_are_steps_of_one_prediction(classifier, report, monkeypatch, capsys):
+    predictions, predict = [], classifier.predict
+
+    def counted(*rows, **options):
+        predictions.append(rows)
+        return predict(*rows, **options)
+
+    monkeypatch.setattr(classifier, "predict", counted)
+    assert classifier.report(TEXTS, LABELS, num_errors=2, verbose=1).errors == report.errors
+    assert len(predictions) == 1
+    shown = capsys.readouterr().out
+    assert "5/5" in shown
+    assert "2/2" in shown
+    classifier.report(TEXTS, LABELS, num_errors=1)
+    assert capsys.readouterr().out == ""
+
+
 def test_one_hot_labels(classifier, report):
     one_hot = np.eye(3, dtype=int)[[NAMES.index(label) for label in LABELS]]
     np.testing.assert_array_equal(classifier.report(TEXTS, one_hot, num_errors=0).confusion, report.confusion)
+
+
+def test_a_dictionary_of_texts(classifier, report):
+    found = classifier.report({"text": TEXTS}, LABELS, num_errors=0)
+    np.testing.assert_array_equal(found.confusion, report.confusion)
 
 
 def test_pairs(classifier):

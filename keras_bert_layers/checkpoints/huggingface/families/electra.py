@@ -27,7 +27,9 @@ ELECTRA = Family(
         has_one_bias=True,
     ),
     other_classes=frozenset({"ElectraForPreTraining"}),  # the discriminator, whose head is not BERT's
-    choice_only={"summary_type": ("first",), "summary_use_proj": (True,), "summary_activation": ("gelu",)},
+    head_only={
+        CHOICE_CLASS: {"summary_type": ("first",), "summary_use_proj": (True,), "summary_activation": ("gelu",)}
+    },
     unread=frozenset({"summary_last_dropout", "summary_first_dropout", "summary_proj_to_labels"}),
     has_pooler=False,
     has_projection=True,

@@ -174,7 +174,7 @@ class Family:
         constants: key of BERT that these files do not have -> its value.
         unread: other keys that change nothing.
         only: key that is read with these values only; the first is written.
-        choice_only: key of the multiple-choice head -> the values that are allowed; the first is written.
+        head_only: name of BERT's class with a head, or "" for all of them -> the same for the keys of that head.
         has_pooler: whether the bare encoder has a pooler.
         has_projection: whether the embedding may be narrower than the hidden states.
         pooler_activation: activation of the pooler, or of the layer in its place in heads.
@@ -198,7 +198,7 @@ class Family:
     constants: Mapping[str, Any] = _empty()
     unread: frozenset[str] = frozenset()
     only: Mapping[str, tuple[Any, ...]] = _empty()
-    choice_only: Mapping[str, tuple[Any, ...]] = _empty()
+    head_only: Mapping[str, Mapping[str, tuple[Any, ...]]] = _empty()
     has_pooler: bool = True
     has_projection: bool = False
     pooler_activation: str = "tanh"
@@ -239,12 +239,10 @@ class Family:
         """
         stated = stated_names(values)
         keys.check_only(owner, values, self.only)
-        if not stated or any("ForMultipleChoice" in name for name in stated):
-            keys.check_only(owner, values, self.choice_only)
         read = values.keys() - self.unread
         required = (key for key, name in self.keys.items() if not name.endswith("_prob") and name not in read)
         keys.check_present(owner, values, list(required))
-        skipped = {*self.unread, *self.only, *self.choice_only, *self.constants, *self._dropout_keys}
+        skipped = {*self.unread, *self.only, *self._head_keys, *self.constants, *self._dropout_keys}
         result = {self.keys.get(key, key): value for key, value in values.items() if key not in skipped}
         if stated:
             result["architectures"] = [self.bert_class(name) for name in stated]
@@ -272,7 +270,7 @@ class Family:
             del result["embedding_size"]
         if self.counts_padding:
             result |= {_LENGTH: values[_LENGTH] + config.position_offset, "pad_token_id": config.position_offset - 1}
-        result |= {key: allowed[0] for key, allowed in {**self.only, **self.choice_only}.items()}
+        result |= {key: allowed[0] for key, allowed in {**self.only, **self._head_keys}.items()}
         return {"model_type": self.model_types[0], **result}
 
     def _check(self, owner: str, config: BertConfig) -> None:
@@ -320,6 +318,19 @@ class Family:
         rate = self.dropouts[task]
         others = {key: value for key, value in values.items() if key != "classifier_dropout"}
         return others if rate is None else {**others, rate[0]: values["classifier_dropout"]}
+
+    def refused_head(self, owner: str, bert_class: str, values: Mapping[str, Any]) -> str:
+        """Why the head of one of BERT's classes cannot be read, by the keys of the family; "" if it can."""
+        try:
+            for name in ("", bert_class):
+                keys.check_only(owner, values, self.head_only.get(name, {}))
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    @property
+    def _head_keys(self) -> dict[str, tuple[Any, ...]]:
+        return {key: allowed for rules in self.head_only.values() for key, allowed in rules.items()}
 
     @property
     def _dropout_keys(self) -> set[str]:

@@ -138,11 +138,10 @@ MODERNBERT = Family(
         "attention_dropout": "attention_probs_dropout_prob",
     },
     constants={"type_vocab_size": 0},
-    only={
-        **dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), (False,)),
-        "decoder_bias": (True,),
-        "classifier_activation": ("gelu",),
-        "rope_scaling": (None,),
+    only={**dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias"), (False,)), "rope_scaling": (None,)},
+    head_only={
+        "": {"classifier_bias": (False,), "classifier_activation": ("gelu",)},
+        "BertForMaskedLM": {"decoder_bias": (True,)},
     },
     # What states the parts, and what changes no output: BERT's keys are not read there either.
     unread=frozenset({"rope_parameters", "layer_types", "global_attn_every_n_layers", "local_attention"})

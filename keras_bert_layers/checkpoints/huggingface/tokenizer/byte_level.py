@@ -28,7 +28,10 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
 )
 from keras_bert_layers.checkpoints.sentence_transformers.modules import text_settings
 
-ROBERTA = ("RobertaTokenizer", "RobertaTokenizerFast")
+# transformers 5: BART's is the same class; Longformer's and LED's became RoBERTa's. Before, all of them were equal.
+ROBERTA = tuple(f"{name}Tokenizer{fast}" for name in ("Roberta", "Bart", "Longformer", "LED") for fast in ("", "Fast"))
+# It splits and names as the files say in full, but for what `_check_gpt2` checks.
+_GPT2 = ("GPT2Tokenizer", "GPT2TokenizerFast")
 VOCABULARY, MERGES = "vocab.json", "merges.txt"
 
 # The keys of the BPE model: the values under which it is byte-level BPE as GPT-2 has it.
@@ -57,7 +60,7 @@ def byte_level_options(folder: Path, config: Mapping[str, Any], default_class: s
         CheckpointError: a file is damaged, or describes a tokenizer that `BytePairTokenizer` is not.
     """
     path, json_path = folder / "tokenizer_config.json", folder / "tokenizer.json"
-    kinds = (*ROBERTA, *GENERIC)
+    kinds = (*ROBERTA, *GENERIC, *_GPT2)
     named_by, kind = named_class(folder, config, default_class if default_class in kinds else ROBERTA[0])
     check_one_of(named_by, "tokenizer_class", kind, kinds)
     if text_settings(folder)[1]:
@@ -66,6 +69,9 @@ def byte_level_options(folder: Path, config: Mapping[str, Any], default_class: s
     check_sides(path, config, pads_left=pads_left(values))
     vocabulary, merges = _read_model(folder, values, kind)
     stated = stated_entries(folder, config)
+    if kind in _GPT2:
+        _check_gpt2(path, stated, values)
+        kind = GENERIC[0]
     added = added_tokens(folder, config, listed_tokens(json_path, values.get("added_tokens") or []))
     tokens = special_tokens(folder, config, added, kind, stated)
     known = set(vocabulary)
@@ -94,6 +100,18 @@ def byte_level_options(folder: Path, config: Mapping[str, Any], default_class: s
     }
 
 
+def _check_gpt2(path: Path, stated: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Checks that `GPT2Tokenizer` of transformers, which has defaults, reads the files as a generic class does."""
+    for role in ("unk_token", "bos_token", "eos_token"):
+        if content_of(stated.get(role)) is None:
+            raise CheckpointError(f"{path}: `{role}` must be stated, or GPT2Tokenizer takes <|endoftext|> for it.")
+    normalizer = only_part(values.get("normalizer"), "normalizers")
+    check_one_of(path.with_name("tokenizer.json"), "normalizer", normalizer, (None,), "GPT2Tokenizer has none.")
+    splitter: Any = only_part(values.get("pre_tokenizer"), "pretokenizers")
+    prefix = isinstance(splitter, dict) and bool(splitter.get("add_prefix_space", True))
+    check_one_of(path, "add_prefix_space", stated.get("add_prefix_space", False), (prefix,), "So is tokenizer.json's.")
+
+
 def _read_model(folder: Path, values: Mapping[str, Any], kind: object) -> tuple[list[str], Any]:
     """The tokens in order of their ids, and the merges: those of `tokenizer.json`, if it has `values`."""
     path = folder / ("tokenizer.json" if values else VOCABULARY)
@@ -115,20 +133,21 @@ def _stored_settings(path: Path, values: Mapping[str, Any], vocabulary: list[str
     splitter = json_file.check_object(path, "pre_tokenizer", splitter)
     check_one_of(path, "pre_tokenizer.type", splitter.get("type"), ("ByteLevel",))
     check_one_of(path, "pre_tokenizer.use_regex", splitter.get("use_regex", True), (True,))
-    processor: Any = json_file.check_object(
-        path, "post_processor", only_part(values.get("post_processor"), "processors")
-    )
+    processor, level = _processors(path, values.get("post_processor"))
     ids = {token: index for index, token in enumerate(vocabulary)}
     kind = processor.get("type")
-    check_one_of(path, "post_processor.type", kind, ("RobertaProcessing", "TemplateProcessing"))
+    cure = "It adds the tokens at the ends of a text, which an encoder needs."
+    check_one_of(path, "post_processor.type", kind, ("RobertaProcessing", "BertProcessing", "TemplateProcessing"), cure)
     prefix = bool(splitter.get("add_prefix_space", True))
     start: Any
     end: Any
-    if kind == "RobertaProcessing":
+    level = processor if kind == "RobertaProcessing" else level
+    trims = level is not None and bool(level.get("trim_offsets", True))
+    if trims:
+        check_one_of(path, "post_processor.add_prefix_space", level.get("add_prefix_space", True), (prefix,))
+    if kind != "TemplateProcessing":
         start, end = processor_ends(path, processor, ids)
-        trims, num_separators = bool(processor.get("trim_offsets", True)), 2
-        if trims:
-            check_one_of(path, "post_processor.add_prefix_space", processor.get("add_prefix_space", True), (prefix,))
+        num_separators = 2 if kind == "RobertaProcessing" else 1
     else:
         single, pair = template(processor.get("single")), template(processor.get("pair"))
         names = [name for name, _ in single] if isinstance(single, list) and len(single) == 3 else [None] * 3
@@ -138,10 +157,22 @@ def _stored_settings(path: Path, values: Mapping[str, Any], vocabulary: list[str
         one, two = ([start, "A", *[end] * number, "B", end] for number in (1, 2))
         check_one_of(path, "post_processor.pair", of_pair, (one, two), "It must be <s> A </s> B </s>.")
         check_template_ids(path, processor, {token: ids.get(token) for token in (start, end)})
-        trims, num_separators = False, 1 if of_pair == one else 2
+        num_separators = 1 if of_pair == one else 2
     roles = {"start_token": start, "separator_token": end}
     settings = {"add_prefix_space": prefix, "trim_offsets": trims, "num_pair_separators": num_separators}
     return {**settings, "normalizer": None if normalizer is None else "nfc", "roles": roles}
+
+
+def _processors(path: Path, value: Any) -> tuple[Any, Any]:
+    """What adds the tokens at the ends of a text, and the `ByteLevel` that trims offsets beside it, or None."""
+    value = only_part(value, "processors")
+    members = value.get("processors") if isinstance(value, dict) else None
+    members = members if isinstance(members, list) else [value]
+    parts = [json_file.check_object(path, "post_processor", part) for part in members]
+    levels = [part for part in parts if part.get("type") == "ByteLevel"]
+    if len(parts) == 2 and len(levels) == 1:
+        return next(part for part in parts if part is not levels[0]), levels[0]
+    return parts[0] if len(parts) == 1 else value, None
 
 
 def _in_order(path: Path, ids: Any) -> list[str]:

@@ -199,14 +199,16 @@ def stored_model(path: Path) -> str:
 
 
 def only_part(value: Any, key: str) -> Any:
-    """The only part of a sequence of one part; any other value as it is.
+    """The only part of a sequence of one part, None for an empty one; any other value as it is.
 
     Examples:
         >>> only_part({"type": "Sequence", "normalizers": [{"type": "BertNormalizer"}]}, "normalizers")
         {'type': 'BertNormalizer'}
     """
-    is_sequence = isinstance(value, dict) and value.get("type") == "Sequence" and isinstance(value.get(key), list)
-    return only_part(value[key][0], key) if is_sequence and len(value[key]) == 1 else value
+    if not isinstance(value, dict) or value.get("type") != "Sequence" or not isinstance(value.get(key), list):
+        return value
+    parts = [part for part in value[key] if only_part(part, key) is not None]
+    return None if not parts else only_part(parts[0], key) if len(parts) == 1 else value
 
 
 def pads_left(values: Mapping[str, Any]) -> bool:

@@ -1,11 +1,18 @@
 """ModernBERT's `config.json`: what states the rotary positions and the activation, as in transformers 5."""
 
+import json
 import re
 
 import pytest
 
-from keras_bert_layers import BertConfig
-from keras_bert_layers.checkpoints import config_from_huggingface
+from keras_bert_layers import BertBackbone, BertClassifier, BertConfig, BertMaskedLM
+from keras_bert_layers.checkpoints import (
+    CheckpointError,
+    config_from_huggingface,
+    load_backbone,
+    load_task,
+    save_huggingface,
+)
 from keras_bert_layers.checkpoints.huggingface.config_keys import read_fields
 from keras_bert_layers.checkpoints.huggingface.families.modernbert import MODERNBERT
 
@@ -61,6 +68,31 @@ def test_plain_rotary_positions_by_either_key(entry, transformers):
     theirs = transformers.ModernBertConfig(rope_parameters={kind: dict(entry) for kind in kinds}).rope_parameters
     assert [theirs[kind]["rope_type"] for kind in kinds] == ["default", "default"]
     assert bases(given) == [theirs[kind]["rope_theta"] for kind in kinds]
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value"),
+    [
+        (BertMaskedLM, "decoder_bias", False),
+        (BertMaskedLM, "classifier_bias", True),
+        (BertClassifier, "classifier_bias", True),
+        (BertClassifier, "classifier_activation", "relu"),
+    ],
+    ids=["decoder_bias", "classifier_bias", "classifier_bias of classes", "classifier_activation"],
+)
+def test_keys_of_a_head_refuse_this_head_alone(kind, key, value, tmp_path):
+    config = BertConfig(**read_fields(VALUES))
+    backbone = BertBackbone(config, parts=MODERNBERT.parts.read(VALUES, config))
+    options = {"num_classes": 2} if kind is BertClassifier else {"head_activation": "gelu_erf"}
+    save_huggingface(kind(backbone, **options), tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    with pytest.raises(CheckpointError, match=f"`load_task`: `{key}` must be .*Received: {key}=.*To train a new head"):
+        load_task(tmp_path / "model", preprocessor=None)
+    encoder = load_task(tmp_path / "model", task="sentence_encoder", preprocessor=None)
+    assert encoder.backbone.config == load_backbone(tmp_path / "model").config == config
+    if key == "decoder_bias":  # the layers of other heads have their own keys
+        load_task(tmp_path / "model", task="classifier", num_classes=2, preprocessor=None)
 
 
 @pytest.mark.parametrize("key", ["type", "rope_type"])

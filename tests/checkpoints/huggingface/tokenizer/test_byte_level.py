@@ -13,9 +13,10 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import (
 )
 from keras_bert_layers.preprocessing import BytePairTokenizer
 
-pytest.importorskip("tokenizers", reason="keras-hub brings the tokenizers library")
+tokenizers = pytest.importorskip("tokenizers", reason="keras-hub brings the tokenizers library")
 models = pytest.importorskip("byte_pair_models")
 
+processors = tokenizers.processors
 TEXTS = ["Hello <mask> it's", "  <mask>x", "<s> a</s>", "e\u0301  ½\n\nb", "", "日本語", "x<mask>world"]
 GENERIC = "PreTrainedTokenizerFast"
 
@@ -137,7 +138,8 @@ def test_refuses_other_models(values, message, written):
         ({"normalizer": {"type": "NFC"}}, "`trim_offsets` must be False with a normalizer"),
         ({"pre_tokenizer": {"type": "Whitespace"}}, "`pre_tokenizer.type`"),
         ({"pre_tokenizer": {"type": "ByteLevel", "use_regex": False}}, "`pre_tokenizer.use_regex`"),
-        ({"post_processor": {"type": "BertProcessing"}}, "`post_processor.type`"),
+        ({"post_processor": {"type": "ByteLevel"}}, "`post_processor.type`.*tokens at the ends of a text"),
+        ({"post_processor": {"type": "Sequence", "processors": [{"type": "ByteLevel"}] * 2}}, "`post_processor.type`"),
     ],
 )
 def test_refuses_other_parts(values, message, written):
@@ -151,10 +153,78 @@ def test_refuses_other_parts(values, message, written):
 
 
 def test_refuses_other_classes(written):
-    change(written[0] / "tokenizer_config.json", tokenizer_class="GPT2Tokenizer")
+    change(written[0] / "tokenizer_config.json", tokenizer_class="CLIPTokenizer")
     with pytest.raises(
-        CheckpointError, match="`tokenizer_class` must be .*RobertaTokenizer.*Received: 'GPT2Tokenizer'"
+        CheckpointError, match="`tokenizer_class` must be .*RobertaTokenizer.*Received: 'CLIPTokenizer'"
     ):
+        load_tokenizer(written[0])
+
+
+@pytest.mark.parametrize("name", ["BartTokenizer", "BartTokenizerFast", "LongformerTokenizer", "LEDTokenizerFast"])
+def test_classes_that_are_robertas(name, written):
+    directory, tokenizer = written
+    change(directory / "tokenizer_config.json", tokenizer_class=name)
+    change(directory / "tokenizer.json", normalizer={"type": "NFD"}, post_processor=None)  # which it does not read
+    assert load_tokenizer(directory).get_config() == tokenizer.get_config()
+
+
+FORMS = "template", "template of two", "BertProcessing", "ByteLevel first", "ByteLevel last", "one in a sequence"
+
+
+def form(kind, ids):
+    """A post-processor of the library."""
+    template = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B </s>" if kind == "template of two" else "<s> $A </s> $B </s>",
+        special_tokens=[("<s>", ids["<s>"]), ("</s>", ids["</s>"])],
+    )
+    bert = processors.BertProcessing(("</s>", ids["</s>"]), ("<s>", ids["<s>"]))
+    level = processors.ByteLevel(trim_offsets=True, add_prefix_space=False)
+    return {
+        "BertProcessing": bert,
+        "ByteLevel first": processors.Sequence([level, template]),
+        "ByteLevel last": processors.Sequence([bert, level]),
+        "one in a sequence": processors.Sequence([template]),
+    }.get(kind, template)
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_forms_that_the_library_writes(kind, written):
+    directory, _ = written
+    library = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+    library.post_processor = form(kind, library.get_vocab())
+    library.normalizer = tokenizers.normalizers.Sequence([])
+    library.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([library.pre_tokenizer])
+    library.save(str(directory / "tokenizer.json"))
+    change(directory / "tokenizer_config.json", tokenizer_class="GPT2Tokenizer")
+    by_gpt2 = load_tokenizer(directory).get_config()
+    change(directory / "tokenizer_config.json", tokenizer_class=GENERIC)
+    ours = load_tokenizer(directory)
+    assert ours.get_config() == by_gpt2
+    for text in TEXTS[:3] + TEXTS[6:]:
+        ids, starts, ends = (part.numpy().tolist() for part in ours.tokenize_with_offsets(text))
+        expected = library.encode(text)
+        assert ids == expected.ids[1:-1]
+        assert list(zip(starts, ends, strict=True)) == expected.offsets[1:-1]
+    library.enable_padding(pad_id=ours.pad_id)
+    pairs = kbl.BertPreprocessor(ours, 77)((TEXTS, TEXTS[::-1]))["token_ids"].numpy().tolist()
+    assert pairs == [row.ids for row in library.encode_batch(list(zip(TEXTS, TEXTS[::-1], strict=True)))]
+
+
+@pytest.mark.parametrize(
+    ("values", "json_values", "message"),
+    [
+        ({"unk_token": None}, {}, "`unk_token` must be stated, or GPT2Tokenizer"),
+        ({"add_prefix_space": True}, {}, "`add_prefix_space` must be False. Received: True. So is tokenizer.json's"),
+        ({}, {"normalizer": {"type": "NFC"}}, "`normalizer` must be None"),
+        ({}, {"post_processor": {"type": "ByteLevel"}}, "`post_processor.type`"),
+    ],
+    ids=["a default", "spaces", "normalizer", "no ends"],
+)
+def test_what_gpt2_would_read_in_another_way(values, json_values, message, written):
+    change(written[0] / "tokenizer.json", **json_values)
+    change(written[0] / "tokenizer_config.json", tokenizer_class="GPT2TokenizerFast", **values)
+    with pytest.raises(CheckpointError, match=message):
         load_tokenizer(written[0])
 
 

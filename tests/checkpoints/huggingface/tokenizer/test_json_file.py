@@ -117,6 +117,17 @@ def test_other_tokenizers_are_refused(read, change, message):
         read(change)
 
 
+def test_empty_parts_of_a_sequence(read):
+    empty = {"type": "Sequence", "normalizers": []}
+
+    def add_empty(values):
+        values["normalizer"] = {"type": "Sequence", "normalizers": [empty, values["normalizer"]]}
+
+    assert read(add_empty).options == read(lambda values: None).options
+    with pytest.raises(CheckpointError, match="`normalizer` must be a JSON object. Received: None"):
+        read(lambda values: values.update(normalizer=empty))
+
+
 @pytest.mark.parametrize("part", ["normalizer", "pre_tokenizer", "post_processor"])
 def test_parts_that_a_class_does_not_read(huggingface, tmp_path, part):
     path = tmp_path / "tokenizer.json"
