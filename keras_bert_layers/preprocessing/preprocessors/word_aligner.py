@@ -12,6 +12,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Strings
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.windows import LaidWindows, lay_windows
+from keras_bert_layers.preprocessing.tokens.tokens import rows_of
 
 NUM_SPECIAL_TOKENS = 2
 NO_WORD = -1
@@ -121,7 +122,7 @@ class WordAligner:
         inputs, places, as_rows, first_windows = self._laid_out(ids, pieces)
         # Words of all rows together, less those of the rows before.
         words = tf.searchsorted(firsts, pieces, side="right")
-        words -= tf.gather(tf.searchsorted(firsts, tf.cast(ids.row_starts(), tf.int32)), ids.value_rowids()) + 1
+        words -= tf.gather(tf.searchsorted(firsts, tf.cast(ids.row_starts(), tf.int32)), rows_of(ids.row_splits)) + 1
         starts, ends = as_rows(starts.flat_values), as_rows(ends.flat_values)
         return AlignedWords(inputs, places, as_rows(words), starts, ends, first_windows)
 
@@ -152,12 +153,12 @@ class WordAligner:
         firsts = tf.range(tf.size(pieces.flat_values)) if by_piece else self._first_pieces(pieces)
         ids = tf.RaggedTensor.from_row_splits(pieces, words.row_splits, validate=False).merge_dims(1, 2)
         inputs, places, as_rows, first_windows = self._laid_out(ids, firsts)
-        word_ids = tf.gather(tf.ragged.range(tf.cast(words.row_lengths(), tf.int32)).values, pieces.value_rowids())
+        word_ids = tf.gather(tf.ragged.range(tf.cast(words.row_lengths(), tf.int32)).values, rows_of(pieces.row_splits))
         return AlignedWords(inputs, places, as_rows(tf.gather(word_ids, firsts)), None, None, first_windows)
 
     def _first_pieces(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """The indices of the tokens that start a word, int32 `[words]`; a row's first token always starts one."""
-        rows = ids.value_rowids()
+        rows = rows_of(ids.row_splits)
         begins_row = rows != tf.concat([tf.constant([-1], rows.dtype), rows], 0)[:-1]
         begins_word = tf.logical_not(tf.gather(self._continues, ids.flat_values))
         return tf.cast(tf.where(begins_row | begins_word)[:, 0], tf.int32)
@@ -173,7 +174,7 @@ class WordAligner:
         num_windows = tf.math.bincount(windows.rows, minlength=tf.size(num_tokens))  # [B]
         inputs = self._inputs(ids, windows)
         sequence = tf.shape(inputs["token_ids"])[1]
-        rows = tf.gather(ids.value_rowids(), firsts)
+        rows = tf.gather(rows_of(ids.row_splits), firsts)
         position = tf.gather(tf.ragged.range(num_tokens).flat_values, firsts)
         # Each of two windows takes half of the part that they share, so that a word has as much context as possible.
         window = tf.clip_by_value((position - (room + step) // 2) // step + 1, 0, tf.gather(num_windows, rows) - 1)
