@@ -12,7 +12,7 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint, DoubtKind, TrainedHead
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, naming
 from keras_bert_layers.checkpoints.files.keras_file import read_keras_file
 from keras_bert_layers.checkpoints.loaders import read_backbone, read_model, read_preprocessor, warn_of_gaps
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
@@ -81,7 +81,8 @@ def load_task(
     if isinstance(source, str | os.PathLike) and Path(source).suffix == ".keras":
         return _saved_task(Path(source), task, options if dtype is None else {**options, "dtype": dtype})
     checkpoint = open_checkpoint(source, owner=OWNER)
-    heads = checkpoint.trained_heads()
+    with naming(checkpoint):
+        heads = checkpoint.trained_heads()
     trained = own_head(checkpoint, heads) if task is None else next((head for head in heads if head.name == task), None)
     task = task or trained.name  # type: ignore[union-attr]
     _check_names(task, options)
