@@ -219,7 +219,8 @@ class Backup(keras.callbacks.Callback):
             self._manager.close()
         self._manager = _manager(self.directory)
         self._num_since = self._num_steps = 0
-        if self._manager.latest_step() is not None:
+        self._restored = self._manager.latest_step()
+        if self._restored is not None:
             _restore(self._manager, self.model, _BACKUP)
         self._is_terminated = False
         # JAX follows the signal of several processes itself.
@@ -254,7 +255,7 @@ class Backup(keras.callbacks.Callback):
         """Called by Keras."""
         self._take_no_signals()
         self._save()
-        if not self._num_steps:
+        if self._restored == int(self.model.optimizer.iterations):
             warnings.warn(
                 f"`{_BACKUP}`: nothing was trained: `directory` holds the backup of a training that is finished, and "
                 f"its weights were restored. Received: directory={str(self.directory)!r}. Give another directory to "
