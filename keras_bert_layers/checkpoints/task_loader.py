@@ -20,6 +20,8 @@ from keras_bert_layers.checkpoints.task_table import TASKS, task_of
 from keras_bert_layers.checkpoints.weights.reports import load_report, remember_report
 from keras_bert_layers.config import BertConfig
 
+# Of the dense layer of sentence-transformers.
+_PROJECTION = "dense.linear.weight"
 OWNER = "load_task"
 
 
@@ -226,6 +228,15 @@ def _new_head(
     return model
 
 
+def _check_projection(checkpoint: Checkpoint, width: int | None) -> None:
+    """CheckpointError for a projection of another width than that of its tensor, before one is made."""
+    tensors = checkpoint.weights.infos
+    info = tensors.get(checkpoint.stored_names(tensors).get(_PROJECTION, ""))
+    if width is not None and info is not None and info.shape[:1] != (width,):
+        found = f"a config of {width}, and a tensor of shape {info.shape}"
+        raise CheckpointError(f"{checkpoint}: `out_features` must be the rows of {_PROJECTION!r}. Received: {found}.")
+
+
 def _trained_head(
     checkpoint: Checkpoint, trained: TrainedHead, dtype: str | keras.DTypePolicy, strict: bool, options: dict[str, Any]
 ) -> Any:
@@ -237,6 +248,7 @@ def _trained_head(
         with damaged(f"{checkpoint}: the config's settings do not fit the task", ValueError):
             return TASKS[trained.name].task_class(backbone, **options)
 
+    _check_projection(checkpoint, options.get("projection_dim"))
     needs_pooler = TASKS[trained.name].pooled
     model = read_model(checkpoint, trained.rows, make, strict=strict, needs_pooler=needs_pooler)
     notes = [] if trained.stated else [f"the task {trained.name!r}, as the weights are of its head"]

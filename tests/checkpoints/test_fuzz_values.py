@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from keras_bert_layers import BertBackbone, BertClassifier, BertConfig, BertPreprocessor, load_task
+from keras_bert_layers import (
+    BertBackbone,
+    BertClassifier,
+    BertConfig,
+    BertPreprocessor,
+    BertSentenceEncoder,
+    load_task,
+)
 from keras_bert_layers.checkpoints import CheckpointError, save_huggingface, task_loader
 from keras_bert_layers.checkpoints.huggingface.families.modernbert import MODERNBERT
 from keras_bert_layers.checkpoints.huggingface.families.mpnet import MPNET
@@ -238,3 +245,15 @@ def test_values_of_modernbert(folders):
         path.write_text(json.dumps(values))
     expected = [(key, str(wrong)) for key, many in CASES.items() for wrong in many]
     assert [key for key in expected if not found.get(key)] == []
+
+
+def test_a_projection_of_another_width(tmp_path):
+    """A layer of this width is not made, which would take 64 GB."""
+    tokenizer = BertTokenizer(WORDS, reference="huggingface")
+    backbone = BertBackbone(BertConfig(**SIZES, vocabulary_size=len(WORDS)))
+    preprocessor = BertPreprocessor(tokenizer, max_length=5)
+    save_huggingface(BertSentenceEncoder(backbone, preprocessor=preprocessor, projection_dim=3), tmp_path / "encoder")
+    (path,) = (tmp_path / "encoder").glob("*_Dense/config.json")
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "out_features": 4 * 10**9}))
+    with pytest.raises(CheckpointError, match="`out_features` must be the rows of 'dense.linear.weight'"):
+        load_task(tmp_path / "encoder")
