@@ -230,9 +230,11 @@ def _new_head(
 
 def _check_projection(checkpoint: Checkpoint, width: int | None) -> None:
     """CheckpointError for a projection of another width than that of its tensor, before one is made."""
+    if width is None:
+        return
     tensors = checkpoint.weights.infos
     info = tensors.get(checkpoint.stored_names(tensors).get(_PROJECTION, ""))
-    if width is not None and info is not None and info.shape[:1] != (width,):
+    if info is not None and info.shape[:1] != (width,):
         found = f"a config of {width}, and a tensor of shape {info.shape}"
         raise CheckpointError(f"{checkpoint}: `out_features` must be the rows of {_PROJECTION!r}. Received: {found}.")
 
