@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +14,9 @@ from typing import Any, TypeVar
 import keras
 
 from keras_bert_layers._internal import checks
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError
+from keras_bert_layers.checkpoints.files.json_file import read_json
+from keras_bert_layers.checkpoints.files.keras_file import check_model_config, reason_of
 from keras_bert_layers.config import BertConfig
 from keras_bert_layers.tasks.task import Task
 
@@ -20,6 +25,8 @@ Result = TypeVar("Result")
 _INITIALIZE, _LAYOUT_MAP, _BACKUP, _LOAD = "distribution.initialize", "bert_layout_map", "Backup", "load_backup"
 # What a launcher sets for each of several processes: Keras, JAX on Open MPI, SLURM and TPU.
 _NUM_PROCESSES = ("KERAS_DISTRIBUTION_NUM_PROCESSES", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+# The steps and epochs of a training, the states of its metrics and the seeds of its dropout.
+_MOST_PLACE = 10_000_000
 _HOSTS = ("TPU_PROCESS_ADDRESSES", "TPU_WORKER_HOSTNAMES")
 
 
@@ -212,7 +219,8 @@ class Backup(keras.callbacks.Callback):
             self._manager.close()
         self._manager = _manager(self.directory)
         self._num_since = self._num_steps = 0
-        if self._manager.latest_step() is not None:
+        self._restored = self._manager.latest_step()
+        if self._restored is not None:
             _restore(self._manager, self.model, _BACKUP)
         self._is_terminated = False
         # JAX follows the signal of several processes itself.
@@ -247,6 +255,13 @@ class Backup(keras.callbacks.Callback):
         """Called by Keras."""
         self._take_no_signals()
         self._save()
+        if self._restored == int(self.model.optimizer.iterations):
+            warnings.warn(
+                f"`{_BACKUP}`: nothing was trained: `directory` holds the backup of a training that is finished, and "
+                f"its weights were restored. Received: directory={str(self.directory)!r}. Give another directory to "
+                "train anew, or more `epochs` to go on.",
+                stacklevel=2,
+            )
         self._manager.close()
         self._manager = None
 
@@ -264,7 +279,13 @@ class Backup(keras.callbacks.Callback):
             "place": ocp.args.StandardSave(place),
             "task": ocp.args.JsonSave(keras.saving.serialize_keras_object(task)),
         }
-        self._manager.save(step, args=ocp.args.Composite(**items))
+        if not self._manager.save(step, args=ocp.args.Composite(**items)):
+            newest = self._manager.latest_step()
+            warnings.warn(
+                f"`{_BACKUP}`: step {step} was not saved, as `directory` holds the backup of step {newest}. Received: "
+                f"directory={str(self.directory)!r}. Give another directory.",
+                stacklevel=2,
+            )
 
 
 def load_backup(directory: str | os.PathLike[str]) -> Any:
@@ -277,19 +298,37 @@ def load_backup(directory: str | os.PathLike[str]) -> Any:
 
     Raises:
         FileNotFoundError: it holds no complete backup.
+        CheckpointError: the backup is damaged or hostile, by the checks of `.keras` files.
         ModuleNotFoundError: Orbax is not installed.
     """
     path = Path(directory).absolute()
     manager = _manager(path) if path.is_dir() else None
     if manager is None or (step := manager.latest_step()) is None:
         raise FileNotFoundError(checks.message(_LOAD, "directory", "hold a complete backup", str(directory)))
+    file = path / str(step) / "task" / "metadata"
+    config = read_json(file)
+    stored = sum(part.stat().st_size for part in (path / str(step) / "state").rglob("*"))
+    check_model_config(str(file), config, stored)
+    try:
+        with manager:
+            _check_place(path / str(step) / "place")
+            task = checks.instance(_LOAD, "task", keras.saving.deserialize_keras_object(config), Task)
+            _restore(manager, task, _LOAD)
+    except Exception as error:  # Keras's, Orbax's and our classes' own, of many kinds
+        raise CheckpointError(f"{path}: the backup cannot be read: {reason_of(error)}") from error
+    return task
+
+
+def _check_place(folder: Path) -> None:
+    """ValueError for a place of a training that takes more memory than any does; compressed, it may be small."""
+    import jax
     import orbax.checkpoint as ocp
 
-    with manager:
-        config = manager.restore(step, args=ocp.args.Composite(task=ocp.args.JsonRestore()))["task"]
-        task = keras.saving.deserialize_keras_object(config)
-        _restore(manager, task, _LOAD)
-    return task
+    with ocp.StandardCheckpointer() as checkpointer:
+        arrays = jax.tree.leaves(checkpointer.metadata(folder).item_metadata.tree)
+    size = sum(math.prod(array.shape) for array in arrays)
+    if size > _MOST_PLACE:
+        raise ValueError(f"place must hold at most {_MOST_PLACE:,} numbers. Received: {size:,}")
 
 
 def _manager(directory: Path) -> Any:

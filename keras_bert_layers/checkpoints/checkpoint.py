@@ -159,8 +159,8 @@ class Checkpoint(abc.ABC):
         """The tokenizer of the files."""
         from keras_bert_layers.preprocessing import BertTokenizer, BytePairTokenizer, SentencePieceTokenizer
 
-        options = self.tokenizer_options()
         with naming(self):
+            options = self.tokenizer_options()
             if "merges" in options:
                 return BytePairTokenizer(**options)
             return SentencePieceTokenizer(**options) if "scores" in options else BertTokenizer(**options)

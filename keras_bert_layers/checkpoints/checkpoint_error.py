@@ -34,6 +34,8 @@ def naming(path: object) -> Iterator[None]:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror}.") from error
     except (ValueError, TypeError) as error:
         raise CheckpointError(f"{path}: {error}") from error
+    except (LookupError, AttributeError, ArithmeticError, RecursionError) as error:  # a value of another kind
+        raise CheckpointError(f"{path}: cannot be read: {type(error).__name__}: {first_line(error)}.") from error
 
 
 @contextlib.contextmanager

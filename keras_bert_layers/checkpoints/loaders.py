@@ -7,7 +7,8 @@ from typing import Any
 
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint
-from keras_bert_layers.checkpoints.checkpoint_error import first_names
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, first_names
+from keras_bert_layers.checkpoints.files.json_file import check_one_of
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
 from keras_bert_layers.checkpoints.weights.loading import check_num_layers, check_sizes, load_weights
 from keras_bert_layers.checkpoints.weights.reports import LoadReport, load_report
@@ -21,6 +22,8 @@ from keras_bert_layers.preprocessing import (
     SentencePieceTokenizer,
 )
 
+# [CLS], one token and [SEP].
+_LEAST_LENGTH = 3
 _NAMES_IN_A_WARNING = 20
 
 
@@ -193,6 +196,10 @@ def load_preprocessor(source: str | os.PathLike[str], **options: Any) -> BertPre
 def read_preprocessor(checkpoint: Checkpoint, **options: Any) -> BertPreprocessor:
     """The preprocessor of an opened checkpoint."""
     if "max_length" not in options:
-        options["max_length"] = checkpoint.max_length()
-    options.setdefault("truncation_side", checkpoint.truncation_side())
+        options["max_length"] = length = checkpoint.max_length()
+        if length < _LEAST_LENGTH:
+            raise CheckpointError(f"{checkpoint}: must have at least {_LEAST_LENGTH} positions. Received: {length}.")
+    if "truncation_side" not in options:
+        side = checkpoint.truncation_side()
+        options["truncation_side"] = check_one_of(checkpoint.root, "truncation_side", side, ("right", "left"))
     return BertPreprocessor(checkpoint.tokenizer(), **options)

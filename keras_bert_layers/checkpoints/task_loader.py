@@ -12,7 +12,7 @@ import keras
 from keras_bert_layers._internal import checks
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint, DoubtKind, TrainedHead
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, naming
 from keras_bert_layers.checkpoints.files.keras_file import read_keras_file
 from keras_bert_layers.checkpoints.loaders import read_backbone, read_model, read_preprocessor, warn_of_gaps
 from keras_bert_layers.checkpoints.open_checkpoint import open_checkpoint
@@ -22,6 +22,8 @@ from keras_bert_layers.config import BertConfig
 from keras_bert_layers.tasks.prediction.new_head import NewHead
 from keras_bert_layers.tasks.task import Task
 
+# Of the dense layer of sentence-transformers.
+_PROJECTION = "dense.linear.weight"
 OWNER = "load_task"
 
 
@@ -87,7 +89,8 @@ def load_task(
         given = {name: value for name, value in (("max_length", max_length), ("dtype", dtype)) if value is not None}
         return _saved_task(Path(source), task, {**options, **given})
     checkpoint = open_checkpoint(source, owner=OWNER)
-    heads = checkpoint.trained_heads()
+    with naming(checkpoint):
+        heads = checkpoint.trained_heads()
     trained = own_head(checkpoint, heads) if task is None else next((head for head in heads if head.name == task), None)
     task = task or trained.name  # type: ignore[union-attr]
     _check_names(task, options)
@@ -240,6 +243,17 @@ def _new_head(
     return model
 
 
+def _check_projection(checkpoint: Checkpoint, width: int | None) -> None:
+    """CheckpointError for a projection of another width than that of its tensor, before one is made."""
+    if width is None:
+        return
+    tensors = checkpoint.weights.infos
+    info = tensors.get(checkpoint.stored_names(tensors).get(_PROJECTION, ""))
+    if info is not None and info.shape[:1] != (width,):
+        found = f"a config of {width}, and a tensor of shape {info.shape}"
+        raise CheckpointError(f"{checkpoint}: `out_features` must be the rows of {_PROJECTION!r}. Received: {found}.")
+
+
 def _trained_head(
     checkpoint: Checkpoint, trained: TrainedHead, dtype: str | keras.DTypePolicy, strict: bool, options: dict[str, Any]
 ) -> Any:
@@ -251,6 +265,7 @@ def _trained_head(
         with damaged(f"{checkpoint}: the config's settings do not fit the task", ValueError):
             return TASKS[trained.name].task_class(backbone, **options)
 
+    _check_projection(checkpoint, options.get("projection_dim"))
     needs_pooler = TASKS[trained.name].pooled
     model = read_model(checkpoint, trained.rows, make, strict=strict, needs_pooler=needs_pooler)
     notes = [] if trained.stated else [f"the task {trained.name!r}, as the weights are of its head"]

@@ -263,7 +263,8 @@ class BertClassifier(Task):
             The temperature, the thresholds, and the calibration error before and after.
 
         Raises:
-            ValueError: a regression; no rows; a quantized head; what `fit` and `predict` refuse.
+            ValueError: a regression; rows of fewer than two classes; weights that give NaN; a quantized head; what
+                `fit` and `predict` refuse.
 
         References:
             Guo et al. 2017, On Calibration of Modern Neural Networks, arXiv:1706.04599, section 4.2.

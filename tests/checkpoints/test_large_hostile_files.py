@@ -109,6 +109,44 @@ def word_piece_json(vocabulary):
     return file("tokenizer.json", json.dumps(values), load_tokenizer)
 
 
+def byte_level(vocabulary="{}", merges=""):
+    """A directory of RoBERTa's tokenizer; None for a file without an end."""
+
+    def write(folder):
+        config(folder, model_type="roberta")
+        (folder / "vocab.txt").unlink(missing_ok=True)
+        for name, content in (("vocab.json", vocabulary), ("merges.txt", merges)):
+            (folder / name).symlink_to("/dev/zero") if content is None else (folder / name).write_text(content)
+        return load_tokenizer, folder
+
+    return write
+
+
+def byte_level_json(vocabulary, merges):
+    model = {"type": "BPE", "vocab": vocabulary, "merges": merges}
+    return file("tokenizer.json", json.dumps({"model": model}), load_tokenizer)
+
+
+def modern(layers):
+    values = {"model_type": "modernbert", "hidden_activation": "gelu", "norm_eps": 1e-5, "num_hidden_layers": layers}
+    return changed_config(**values, layer_types=["full_attention"] + ["sliding_attention"] * (layers - 1))
+
+
+def long_module(length):
+    def write(folder):
+        adapter(["dense"])(folder)
+        name = "base_model.model." + "a" * length
+        tensors = {f"{name}.lora_{kind}.weight": np.ones((2, 2), "f4") for kind in "AB"}
+        save_file(tensors, folder / "adapter_model.safetensors")
+        return load_backbone, folder
+
+    return write
+
+
+def numbered(count):
+    return {f"w{index}": index for index in range(count)}
+
+
 def piece(text):
     return field(1, field(1, text) + field(2, 0))
 
@@ -138,6 +176,29 @@ FILES = {
     "patterns": lambda: adapter([f"a{index}.*b" for index in range(300_000)]),
     "a thousand patterns": lambda: adapter([f"a{index}.*b" for index in range(1000)]),
     "a pattern that takes for ever": lambda: adapter(["(a*)*" * 40 + "b"]),
+    "a long module": lambda: long_module(MILLION // 5),
+    "layers of ModernBERT": lambda: modern(MILLION),
+    "positions of ModernBERT": lambda: changed_config(
+        model_type="modernbert", hidden_activation="gelu", norm_eps=1e-5, max_position_embeddings=10**9
+    ),
+    "layers of MPNet": lambda: changed_config(model_type="mpnet", num_hidden_layers=MILLION),
+    "tokens of MPNet": lambda: changed_config(model_type="mpnet", vocab_size=10**9),
+    "bytes of vocab.json": lambda: byte_level(json.dumps(numbered(2 * MILLION))),
+    "tokens of vocab.json": lambda: byte_level(json.dumps(numbered(MILLION // 2))),
+    "vocab.json without an end": lambda: byte_level(None),
+    "merges.txt without an end": lambda: byte_level(merges=None),
+    "lines of merges.txt": lambda: byte_level(merges="a b\n" * (8 * MILLION)),
+    "many lines of merges.txt": lambda: byte_level(merges="a b\n" * (3 * MILLION)),
+    "tokens of BPE in tokenizer.json": lambda: file(
+        "tokenizer.json",
+        json.dumps({"model": {"type": "BPE", "vocab": numbered(MILLION), "merges": []}}),
+        load_tokenizer,
+    ),
+    "merges in tokenizer.json": lambda: file(
+        "tokenizer.json",
+        json.dumps({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"] * (4 * MILLION)}}),
+        load_tokenizer,
+    ),
     "a long pattern": lambda: adapter(["(a|" * MILLION]),
 }
 # What nothing reads changes nothing.

@@ -2,11 +2,13 @@
 
 import copy
 import pickle
+import sys
 
 import keras
 import pytest
 
-from keras_bert_layers.preprocessing import BertTokenizer, SentencePieceTokenizer
+from keras_bert_layers.preprocessing import AddedToken, BertTokenizer, BytePairTokenizer, SentencePieceTokenizer
+from keras_bert_layers.preprocessing.byte_level.merges import byte_characters
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer, check_is_tokenizer
 
 PIECES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "▁a", "b", "▁"]
@@ -83,3 +85,58 @@ def test_check(tokenizer):
     assert isinstance(tokenizer, Tokenizer)
     with pytest.raises(TypeError, match="`Layer`: `tokenizer` must be a BertTokenizer"):
         check_is_tokenizer("Layer", object())
+
+
+MANY = 8_000
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+# The best pieces of "aaaaa" have equals, and are looked for once more.
+EQUAL_SUMS = ["▁", "▁a", "a", "aa"], [-2.3, -3.1, -2.1, -4.1]
+
+
+def byte_pair(**options):
+    return BytePairTokenizer([*SPECIAL, *byte_characters().values()], [], **options)
+
+
+LINEAR = {
+    "word_piece": lambda: BertTokenizer(
+        ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", "a", "##a"],
+        reference="huggingface",
+        added_tokens=[AddedToken("<s>", single_word=True, lstrip=True)],
+    ),
+    "sentence_piece": lambda: SentencePieceTokenizer([*SPECIAL, *EQUAL_SUMS[0]], [None] * 5 + EQUAL_SUMS[1]),
+    "byte_level": lambda: byte_pair(stripping_tokens=["<mask>"]),
+    "byte_level_composed": lambda: byte_pair(normalizer="nfc", trim_offsets=False, added_tokens=["a"]),
+}
+
+
+def texts_of(number):
+    """Texts of many parts of which one is long: a copy of it, or a column for its length, for each part is too much."""
+    words = " ".join("".join("abcdefghij"[int(digit)] for digit in str(10**5 + index)) for index in range(number))
+    return {
+        "special tokens": ["<s>" * number * 3 + "a" * number],
+        "NUL": ["<s>\0" * number + "a" * number],
+        "words": ["a" * number * 2 + " " + words],
+        "equal words": ["a" * number + " aaaaa" * (number // 4)],
+        "texts": ["e\u0301<s>" * number + "a", *["b"] * (number // 2)],
+    }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="measures as Linux does")
+@pytest.mark.parametrize(
+    "number", [pytest.param(MANY, id="many"), pytest.param(10 * MANY, id="ten_times", marks=[pytest.mark.exhaustive])]
+)
+# Of SentencePiece, long words cost time of each character.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "sentence_piece" else []) for name in LINEAR]
+)
+def test_memory_is_linear(name, number):
+    import resource
+
+    tokenizer, gigabyte = LINEAR[name](), 2**20
+    for kind, texts in texts_of(number).items():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        assert after - before < gigabyte * number // MANY // 2, kind
+        assert ids.row_lengths().numpy().tolist() == starts.row_lengths().numpy().tolist()
+        assert (ends.flat_values >= starts.flat_values).numpy().all()

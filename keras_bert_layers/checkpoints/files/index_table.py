@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert_layers._internal.files.wire_format import read_varint, varint
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
-from keras_bert_layers.checkpoints.files.json_file import check_size
+from keras_bert_layers.checkpoints.files.json_file import read_file
 
 _MASK_DELTA = 0xA282EAD8
 
@@ -58,8 +58,7 @@ def read_table(path: Path) -> dict[bytes, bytes]:
         CheckpointError: the file is not such a table, is damaged, compressed, or larger than `MAX_INDEX_BYTES`.
         OSError: it cannot be read.
     """
-    check_size(path, MAX_INDEX_BYTES)
-    data = path.read_bytes()
+    data = read_file(path, MAX_INDEX_BYTES)
     if len(data) < _FOOTER_BYTES or data[-len(_MAGIC) :] != _MAGIC:
         raise CheckpointError(
             f"{path}: not a complete index of a TensorFlow checkpoint: its last 8 bytes must be the format's mark. "

@@ -1,7 +1,9 @@
 """JSON files of a checkpoint: reading with errors that name the file, checks of values, and writing."""
 
 import json
+import os
 import reprlib
+import stat
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,18 +20,40 @@ MAX_JSON_PARTS = 1_000_000
 MAX_JSON_DEPTH = 64
 # The longest file name of common file systems.
 _MAX_NAME_BYTES = 255
+# Of an error; what is allowed may come from a file.
+_LONGEST_RULE = 500
 
 _shown = reprlib.Repr()
 _shown.maxstring = _shown.maxother = _shown.maxlong = 80
 _shown.maxlist = _shown.maxdict = 8
 
 
-def check_size(path: Path, most: int = MAX_JSON_BYTES) -> None:
-    """CheckpointError if a file takes more than `most` bytes, or its size cannot be read."""
-    with naming(path):
-        size = path.stat().st_size
-    if size > most:
-        raise CheckpointError(f"{path}: must take at most {most} bytes. Received: {size} bytes.")
+def read_file(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
+    """Reads a file from outside: a regular one, links followed, of at most `most` bytes.
+
+    A pipe is not waited for, and a file without an end, such as a link to `/dev/zero`, is not read.
+
+    Raises:
+        CheckpointError: it is another kind of file, larger, a git-lfs pointer, or cannot be read.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with naming(path), os.fdopen(os.open(path, flags), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise CheckpointError(f"{path}: must be a regular file.")
+        content = file.read(min(most, status.st_size) + 1)
+    size = max(len(content), status.st_size)
+    if size > most or len(content) > status.st_size:  # what has more than it states has no end
+        raise CheckpointError(f"{path}: must take at most {most} bytes. Received: {size} bytes or more.")
+    check_not_pointer(path)
+    return content
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file; CheckpointError for one that cannot be read, such as a pipe or a broken link."""
+    if path.is_file() or path.is_dir() or not os.path.lexists(path):
+        return path.is_file()
+    raise CheckpointError(f"{path}: must be a regular file.")
 
 
 def read_json(path: Path) -> Any:
@@ -45,10 +69,7 @@ def read_json(path: Path) -> Any:
         CheckpointError: the file cannot be read, is larger than `MAX_JSON_BYTES`, is not JSON, holds more objects and
             lists than `MAX_JSON_PARTS`, or is nested deeper than `MAX_JSON_DEPTH`.
     """
-    check_size(path)
-    check_not_pointer(path)
-    with naming(path):
-        content = path.read_bytes()
+    content = read_file(path)
     check_parts(path, content)
     with damaged(f"{path}: must be valid JSON. Received", (ValueError, RecursionError)):
         value = json.loads(content)
@@ -96,6 +117,7 @@ def check_one_of(path: Path, key: str, value: object, allowed: Sequence[Any], cu
     """The value of a key, if it is one of the allowed ones; CheckpointError otherwise. True is not 1 here."""
     if not any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in allowed):
         rule = repr(allowed[0]) if len(allowed) == 1 else f"one of {list(allowed)}"
+        rule = rule if len(rule) <= _LONGEST_RULE else f"{rule[:_LONGEST_RULE]}..."
         raise CheckpointError(f"{path}: `{key}` must be {rule}. Received: {shown(value)}. {cure}".rstrip())
     return value
 
@@ -107,6 +129,12 @@ def check_known(path: Path, values: Mapping[str, Any], known: Collection[str]) -
             raise CheckpointError(f"{path}: `{key}` must be a known key. Received: {key}={shown(value)}.")
 
 
+def is_added_token(token: Any) -> bool:
+    """Whether a value is the object of an added token, by its content and its id."""
+    is_named = isinstance(token, dict) and isinstance(token.get("content", ""), str)
+    return is_named and isinstance(token.get("id") or 0, int)
+
+
 def is_file_name(value: object) -> bool:
     """Whether a value is "" or a valid file name without folders, so that it cannot lead out of the directory."""
     if not isinstance(value, str) or len(value.encode(errors="replace")) > _MAX_NAME_BYTES:
@@ -116,7 +144,7 @@ def is_file_name(value: object) -> bool:
 
 def optional_json(path: Path) -> dict[str, Any]:
     """Reads a JSON file that holds an object; returns an empty one if there is no such file."""
-    return read_json_object(path) if path.is_file() else {}
+    return read_json_object(path) if is_there(path) else {}
 
 
 def write_json(path: Path, value: object) -> None:

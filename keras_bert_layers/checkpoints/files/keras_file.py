@@ -53,7 +53,7 @@ def read_keras_file(path: Path) -> keras.Model:
     try:
         return keras.models.load_model(path, safe_mode=True)
     except Exception as error:  # Keras's, h5py's and our classes' own, of many kinds
-        raise CheckpointError(f"{path}: Keras refuses this file: {_reason(error)}") from error
+        raise CheckpointError(f"{path}: Keras refuses this file: {reason_of(error)}") from error
 
 
 def check_archive(path: Path) -> None:
@@ -88,17 +88,28 @@ def _check_config(path: Path) -> None:
         for name in archive.namelist():
             if name.endswith(".json"):  # Keras reads metadata.json too
                 check_parts(f"{path}: {name}", archive.read(name))
-        left: list[Any] = [json.loads(archive.read("config.json"))]
+        config = json.loads(archive.read("config.json"))
         sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
-    stored = sizes.get(_WEIGHTS, 0)
+    check_model_config(f"{path}: config.json", config, sizes.get(_WEIGHTS, 0))
+
+
+def check_model_config(name: str, config: Any, stored: int) -> None:
+    """CheckpointError for a serialized model that holds a program, or claims more weights than are stored.
+
+    Args:
+        name: the file, for errors.
+        config: its content.
+        stored: how many bytes the weights take.
+    """
+    left = [config]
     while left:
         part = left.pop()
         if isinstance(part, dict) and part.get("class_name") in _PROGRAMS:
             kind = part["class_name"]
-            raise CheckpointError(f"{path}: config.json must not hold a program. Received: {kind!r}. {_DISTRUST}")
+            raise CheckpointError(f"{name} must not hold a program. Received: {kind!r}. {_DISTRUST}")
         if isinstance(part, dict) and (claimed := _claimed_bytes(part)) > stored:
             raise CheckpointError(
-                f"{path}: config.json must describe the weights in the file. Received: a model that takes at least "
+                f"{name} must describe the weights in the file. Received: a model that takes at least "
                 f"{claimed:,} bytes, and {stored:,} bytes. {_DISTRUST}"
             )
         if isinstance(part, dict | list):
@@ -120,7 +131,7 @@ def _claimed_bytes(part: dict[str, Any]) -> int:
     return weights // _WEIGHTS_A_BYTE + size("num_layers") * _BLOCK_BYTES
 
 
-def _reason(error: Any) -> str:
+def reason_of(error: Any) -> str:
     """The first of a chain of errors, in one line."""
     while (earlier := error.__cause__ or error.__context__) is not None and str(earlier):
         error = earlier

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
-from keras_bert_layers.checkpoints.files.json_file import check_size
-from keras_bert_layers.checkpoints.files.tensor_file import check_not_pointer
+from keras_bert_layers.checkpoints.files.json_file import read_file
 from keras_bert_layers.preprocessing.word_piece.vocabulary import REQUIRED_TOKENS, load_vocabulary
 
 # 31 % of the pieces of bert-base-cased with a Latin letter have a capital one, and none of bert-base-uncased.
@@ -26,8 +25,7 @@ def read_vocabulary(
     Raises:
         CheckpointError: the file is too large, or not a vocabulary.
     """
-    check_size(path)
-    check_not_pointer(path)
+    read_file(path)
     with naming(path):
         return load_vocabulary(read(path), required=required)
 

@@ -37,7 +37,7 @@ _PART = re.compile(r"(?P<module>.+)\.lora_(?P<kind>embedding_[AB]|[AB])(?:\.defa
 _LITERAL = r"(?:[\w-]|\\?\.)"
 _PIECES = rf"(?:\\?\.(?:\\d|\[0-9\])\+(?=\\?\.)|{_LITERAL}|\[[\w-]+\]|\({_LITERAL}+(?:\|{_LITERAL}+)*\))*"
 _PATTERN = re.compile(rf"\^?{_PIECES}(?:\.\*{_PIECES})?\$?")
-_LONGEST_PATTERN, _MOST_PATTERNS = 200, 1000
+_LONGEST_PATTERN, _MOST_PATTERNS, _LONGEST_MODULE = 200, 1000, 1000
 _CLASSES = {
     "SEQ_CLS": "AutoPeftModelForSequenceClassification",
     "TOKEN_CLS": "AutoPeftModelForTokenClassification",
@@ -216,6 +216,8 @@ def _of_module(pattern: Any, module: str, default: float) -> float:
         raise ValueError(f"there must be at most {_MOST_PATTERNS} patterns. Received: {len(pattern)}")
     if not all(len(key) <= _LONGEST_PATTERN and _PATTERN.fullmatch(key) for key in pattern or {}):
         raise ValueError(f"patterns must be names of modules, or simple expressions. Received: {shown(list(pattern))}")
+    if len(module) > _LONGEST_MODULE:  # a pattern takes the square of its length
+        raise ValueError(f"names of modules must have at most {_LONGEST_MODULE} letters. Received: {len(module)}")
     found = (value for key, value in (pattern or {}).items() if re.match(rf"(.*\.)?({key})$", module))
     return float(next(found, default))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from keras_bert_layers.checkpoints.checkpoint import Checkpoint, TrainedHead
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, naming
-from keras_bert_layers.checkpoints.files.json_file import optional_json, read_json_object
+from keras_bert_layers.checkpoints.files.json_file import is_there, optional_json, read_json_object
 from keras_bert_layers.checkpoints.files.tensor_file import TensorFile
 from keras_bert_layers.checkpoints.files.tensor_views import joined_tensors
 from keras_bert_layers.checkpoints.huggingface.adapter import ADAPTER_CONFIG, merged_adapter, missing_base
@@ -136,11 +136,11 @@ class HuggingFaceDirectory(Checkpoint):
     @cached_property
     def config_values(self) -> dict[str, Any]:
         """The content of `config.json`."""
-        is_there = (self.folder / "config.json").is_file()
-        if not is_there and (self.folder / ADAPTER_CONFIG).is_file():
+        has_config = is_there(self.folder / "config.json")
+        if not has_config and is_there(self.folder / ADAPTER_CONFIG):
             raise missing_base(self.folder)
         cure = "Give the directory that `save_pretrained` wrote."
-        if not is_there and [*self.folder.glob("saved_model.pb"), *self.folder.glob("*/saved_model.pb")]:
+        if not has_config and [*self.folder.glob("saved_model.pb"), *self.folder.glob("*/saved_model.pb")]:
             cure = "A SavedModel is a program and not a checkpoint. Load the `.keras` file, or what it was made from."
         return read_json_object(self.existing(self.folder, "config.json", cure))
 
@@ -284,9 +284,10 @@ class HuggingFaceDirectory(Checkpoint):
     def _encoder_tensors(self) -> TensorFile:
         """The tensors of the encoder and its head, with the adapter that is beside them."""
         tensors, notes = open_weights(self.folder, self.weights_file, owner=self.owner)
-        if (self.folder / ADAPTER_CONFIG).is_file():
+        if is_there(self.folder / ADAPTER_CONFIG):
             adapter = open_adapter(self.folder, owner=self.owner)
-            tensors, more = merged_adapter(self.folder, tensors, adapter, self.table_name)
+            with naming(self.folder / ADAPTER_CONFIG):
+                tensors, more = merged_adapter(self.folder, tensors, adapter, self.table_name)
             notes += more
         self.note(*notes)
         return tensors

@@ -162,7 +162,7 @@ class BytePairTokenizer(Tokenizer):
             [ids.id_of(character) for _, character in sorted(byte_characters().items())],
             [(ids.id_of(first), ids.id_of(second)) for first, second in self._merges],
             [ids.id_of(first + second) for first, second in self._merges],
-            {_bytes(token): ids.id_of(token) for token in self._vocabulary if _CHARACTERS.issuperset(token)},
+            {_bytes(token): ids.id_of(token) for token in self._vocabulary if token and _CHARACTERS.issuperset(token)},
         )
         return BytePairTextEncoder(
             merges,

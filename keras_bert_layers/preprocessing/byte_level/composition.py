@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import tables
+from keras_bert_layers.preprocessing.tokens.tokens import rows_of, rows_of_lengths
 
 # Korean syllables are composed by arithmetic: The Unicode Standard, section 3.12.
 _SYLLABLES, _LEADS, _VOWELS, _TAILS = 0xAC00, 0x1100, 0x1161, 0x11A7
@@ -39,7 +40,7 @@ class Composed(NamedTuple):
             ends: the same, above `starts`.
         """
         codes = tf.strings.unicode_decode(self.texts, "UTF-8").values
-        bytes_of = tf.repeat(tf.range(tf.size(codes, tf.int64)), _num_bytes(codes))  # the character of each byte
+        bytes_of = rows_of_lengths(_num_bytes(codes))  # the character of each byte
         lengths = tf.cast(tf.strings.length(self.texts), tf.int64)
         first = tf.gather(tf.cumsum(lengths, exclusive=True), text_of)
         before, last = (tf.gather(bytes_of, first + at) for at in (starts, ends - 1))
@@ -86,7 +87,7 @@ class Composer:
         classes = _looked_up(self._classes, codes.values)
         is_unordered = (classes > 0) & (classes < tf.concat([[0], classes[:-1]], 0)[: tf.size(classes)])
         found = tf.cast(_looked_up(self._may_change, codes.values) | is_unordered, tf.int32)
-        return tf.reduce_max(codes.with_values(found), axis=1) > 0
+        return tf.math.unsorted_segment_max(found, rows_of(codes.row_splits), codes.nrows()) > 0
 
     def compose(self, texts: tf.Tensor) -> Composed:
         """The composed texts; bytes that are not UTF-8 are skipped."""
@@ -95,7 +96,7 @@ class Composer:
 
     def _compose(self, texts: tf.Tensor) -> Composed:
         ragged, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
-        codes, row, change = self._decomposed(ragged.values, ragged.value_rowids())
+        codes, row, change = self._decomposed(ragged.values, rows_of(ragged.row_splits))
         begins_row = tf.concat([tf.ones_like(row[:1], tf.bool), row[1:] != row[:-1]], 0)
         classes = _looked_up(self._classes, codes)
         segment = tf.cumsum(tf.cast((classes == 0) | begins_row, tf.int64))
@@ -122,7 +123,7 @@ class Composer:
         lengths = tf.where(
             is_syllable, 2 + tf.cast(syllable % _NUM_TAILS > 0, tf.int32), _looked_up(self._lengths, codes)
         )
-        index = tf.repeat(tf.range(tf.size(codes)), lengths)
+        index = tf.cast(rows_of_lengths(lengths), tf.int32)
         part = tf.range(tf.size(index)) - tf.gather(tf.cumsum(lengths, exclusive=True), index)
         codes, syllable, is_syllable = (tf.gather(each, index) for each in (codes, syllable, is_syllable))
         is_known = codes < tf.size(self._first)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, repaired
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, repaired, rows_of_lengths
 
 _NONE = np.iinfo(np.int32).max
 NUM_BUCKETS = 2**62
@@ -74,7 +74,7 @@ class ByteMerges:
         sizes = tf.strings.length(words)
         splits = tf.concat([[0], tf.cumsum(sizes)], 0)
         ids = tf.gather(self._byte_ids, tf.cast(tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8), tf.int32))
-        word, starts = tf.repeat(tf.range(tf.size(words)), sizes), tf.range(tf.size(ids))
+        word, starts = tf.cast(rows_of_lengths(sizes), tf.int32), tf.range(tf.size(ids))
         vector = tf.TensorShape([None])
         *_, ids, word, starts = tf.while_loop(
             lambda goes_on, *_: goes_on,

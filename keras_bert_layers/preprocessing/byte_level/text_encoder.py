@@ -12,7 +12,7 @@ from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.byte_level.composition import Composer
 from keras_bert_layers.preprocessing.byte_level.merges import ByteMerges
 from keras_bert_layers.preprocessing.engines.spans import SpecialTokens
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, rows_of_lengths
 
 # The classes of the table.
 OTHER, LETTER, NUMBER, WHITESPACE = range(4)
@@ -72,7 +72,7 @@ class WordSplitter:
             words,
             tf.gather(tf.concat([[0], tf.cumsum(tf.cast(begins, tf.int64))], 0), splits),
             tf.gather(byte_splits, places),
-            tf.repeat(tf.range(tf.size(codes, tf.int64)), sizes),
+            rows_of_lengths(sizes),
             starts,
             starts + tf.cast(sizes, tf.int64),
         )

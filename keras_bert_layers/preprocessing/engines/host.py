@@ -21,7 +21,7 @@ from keras_bert_layers.preprocessing.engines.character_table import (
 )
 from keras_bert_layers.preprocessing.engines.sentence_pieces import piece_names
 from keras_bert_layers.preprocessing.tokens.markers import SUFFIX
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, rows_of
 
 if TYPE_CHECKING:
     import keras
@@ -217,7 +217,7 @@ def split(texts: tf.Tensor, boundary: str, kept_boundary: str) -> Sequence[tf.Te
     """Splits texts `[B]` at each match of an RE2 pattern: spans, their starts and ends, and row splits."""
     marked = tf.strings.regex_replace(texts, boundary, rf"{_MARK}\0{_MARK}")
     parts = tf.strings.split(marked, _MARK)  # ragged [B, (P)], text and boundary in turn
-    spans, rows = parts.values, parts.value_rowids()
+    spans, rows = parts.values, rows_of(parts.row_splits)
     lengths = tf.cast(tf.strings.length(spans), tf.int64)
     is_boundary = (tf.range(tf.size(rows, tf.int64)) - tf.gather(parts.row_splits, rows)) % 2 == 1
     is_kept = tf.where(is_boundary, tf.strings.regex_full_match(spans, kept_boundary), lengths > 0)

@@ -13,7 +13,7 @@ from keras_bert_layers._internal.files.wire_format import field, float_field
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines import tensorflow_text_internals as internals
 from keras_bert_layers.preprocessing.tokens.markers import MARKER
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, repaired
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, repaired, rows_of
 
 # google/sentencepiece, `sentencepiece_model.proto`.
 _KINDS = {False: 1, True: 2}  # normal, unknown
@@ -109,32 +109,49 @@ class BestPath:
 
     def encode(self, words: tf.Tensor) -> Tokens:
         """The pieces of words `[W]`, none empty, with offsets in bytes."""
-        characters = tf.strings.unicode_split(words, "UTF-8").to_tensor("")  # [W, C]
-        num_characters = tf.reduce_sum(tf.cast(characters != "", tf.int32), axis=1)  # [W]
-        ids, lengths = self._forward(tf.transpose(characters))  # [C, W] each
-        ends = self._backward(lengths, num_characters)  # bool [W, C], whether a piece ends after a character
-        word = tf.where(ends)[:, 0]  # [P], P pieces
-        pieces = tf.boolean_mask(tf.transpose(ids), ends)
-        byte_ends = tf.boolean_mask(tf.cumsum(tf.cast(tf.strings.length(characters), tf.int64), axis=1), ends)
+        characters = tf.strings.unicode_split(words, "UTF-8")  # ragged [W, (C)], N characters
+        lengths, word = tf.cast(characters.row_lengths(), tf.int32), rows_of(characters.row_splits)
+        place = tf.ragged.range(lengths).values  # [N]
+        # By place, and there the words that are longest first, so that those that go on are always the first ones: a
+        # matrix of all words would have as many columns as the longest has characters.
+        by_length = tf.argsort(lengths, direction="DESCENDING", stable=True)
+        rank = tf.cast(tf.gather(tf.math.invert_permutation(by_length), word), tf.int64)
+        order = tf.argsort(tf.cast(place, tf.int64) * tf.size(words, tf.int64) + rank)
+        counts = tf.math.bincount(place)  # [C], the words that have a character there
+        ids, steps = self._forward(tf.gather(characters.values, order), counts)  # [N] each
+        ends = self._backward(steps, counts)  # bool [N], whether a piece ends after a character
+        own = tf.math.invert_permutation(order)
+        ends, ids = tf.gather(ends, own), tf.gather(ids, own)
+        sizes = tf.cast(tf.strings.length(characters.values), tf.int64)
+        before = tf.gather(tf.cumsum(sizes, exclusive=True), tf.gather(characters.row_splits, word))
+        word, pieces, byte_ends = (tf.boolean_mask(part, ends) for part in (word, ids, tf.cumsum(sizes) - before))
         # Neighbouring unknown characters are one token, which ends with the last of them.
         next_word, next_piece = tf.concat([word[1:], tf.constant([-1], tf.int64)], 0), tf.concat([pieces[1:], [-1]], 0)
         is_last = (word != next_word) | (pieces != self._unknown_id) | (next_piece != self._unknown_id)
         word, byte_ends = tf.boolean_mask(word, is_last), tf.boolean_mask(byte_ends, is_last)
-        counts = tf.math.bincount(tf.cast(word, tf.int32), minlength=tf.size(words), dtype=tf.int64)
-        row_splits = tf.concat([tf.zeros([1], tf.int64), tf.cumsum(counts)], 0)
+        num_pieces = tf.math.bincount(tf.cast(word, tf.int32), minlength=tf.size(words), dtype=tf.int64)
+        row_splits = tf.concat([tf.zeros([1], tf.int64), tf.cumsum(num_pieces)], 0)
         goes_on = tf.concat([tf.constant([-1], tf.int64), word], 0)[:-1] == word
         starts = tf.where(goes_on, tf.concat([tf.zeros([1], tf.int64), byte_ends], 0)[:-1], tf.zeros([1], tf.int64))
         return Tokens(tf.boolean_mask(pieces, is_last), row_splits, starts, byte_ends)
 
-    def _forward(self, columns: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """For each place, int32 `[C, W]` each: the id and the length of the last piece of the best path to there."""
-        width, num_words = tf.shape(columns)[0], tf.shape(columns)[1]
+    def _forward(self, characters: tf.Tensor, counts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """For each character, int32 `[N]` each: the id and the length of the last piece of the best path to there.
+
+        Args:
+            characters: string `[N]`, the first character of each word, then the second ones, and so on.
+            counts: int32 `[C]`, how many words have a character at a place.
+        """
+        width, num_words = tf.size(counts), counts[0]
         longest = tf.minimum(self._longest, width)
+        firsts = tf.cumsum(counts, exclusive=True)
 
         def step(place: Any, texts: Any, sums: Any, ids: Any, lengths: Any) -> tuple[Any, ...]:
             # What ends here, the longest first, and the sums of the paths up to there.
-            character = tf.repeat(columns[place][:, None], longest, axis=1)
-            texts = tf.strings.join([tf.concat([texts[:, 1:], tf.fill([num_words, 1], "")], 1), character])
+            count, first = counts[place], firsts[place]
+            texts, sums = texts[:count], sums[:count]
+            character = tf.repeat(characters[first : first + count][:, None], longest, axis=1)
+            texts = tf.strings.join([tf.concat([texts[:, 1:], tf.fill([count, 1], "")], 1), character])
             found = tf.reshape(self._find(tf.reshape(texts, [-1])), tf.shape(texts))  # [W, L]
             is_one = tf.range(longest) == longest - 1
             is_piece = (found != self._unknown_id) | is_one
@@ -146,30 +163,34 @@ class BestPath:
 
         none = tf.fill([num_words, longest - 1], tf.constant(float("-inf"), tf.float64))
         sums = tf.concat([none, tf.zeros([num_words, 1], tf.float64)], 1)
-        arrays = (tf.TensorArray(tf.int32, width, element_shape=[None]) for _ in range(2))
+        arrays = (tf.TensorArray(tf.int32, width, element_shape=[None], infer_shape=False) for _ in range(2))
         state = (tf.constant(0), tf.fill([num_words, longest], ""), sums, *arrays)
         *_, ids, lengths = tf.while_loop(
             lambda place, *_: place < width, step, state, shape_invariants=_invariants(state)
         )
-        ids = ids.stack()
-        return tf.where(ids == self._other_id, self._unknown_id, ids), lengths.stack()
+        ids = ids.concat()
+        return tf.where(ids == self._other_id, self._unknown_id, ids), lengths.concat()
 
-    def _backward(self, lengths: tf.Tensor, num_characters: tf.Tensor) -> tf.Tensor:
-        """Whether a piece of the best path ends at a place, bool `[W, C]`."""
-        width, num_words = tf.shape(lengths)[0], tf.shape(lengths)[1]
+    def _backward(self, lengths: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
+        """Whether a piece of the best path ends at each character, bool `[N]`, in the order of `_forward`."""
+        width = tf.size(counts)
         longest = tf.minimum(self._longest, width)
+        firsts = tf.cumsum(counts, exclusive=True)
 
         def step(place: Any, marked: Any, ends: Any) -> tuple[Any, ...]:
-            is_end = marked[:, 0] | (place == num_characters - 1)
+            count, first, num_marked = counts[place], firsts[place], tf.shape(marked)[0]
+            # Words whose last character is here come in.
+            marked = tf.pad(marked, [[0, count - num_marked], [0, 0]])
+            is_end = marked[:, 0] | (tf.range(count) >= num_marked)
             # The end of the one before.
-            before = tf.one_hot(lengths[place], longest + 1, on_value=True, off_value=False)
+            before = tf.one_hot(lengths[first : first + count], longest + 1, on_value=True, off_value=False)
             marked = (marked | (before & is_end[:, None]))[:, 1:]
             return place - 1, tf.pad(marked, [[0, 0], [0, 1]]), ends.write(place, is_end)
 
-        ends = tf.TensorArray(tf.bool, width, element_shape=[None])
-        state = (width - 1, tf.zeros([num_words, longest + 1], tf.bool), ends)
+        ends = tf.TensorArray(tf.bool, width, element_shape=[None], infer_shape=False)
+        state = (width - 1, tf.zeros([0, longest + 1], tf.bool), ends)
         *_, ends = tf.while_loop(lambda place, *_: place >= 0, step, state, shape_invariants=_invariants(state))
-        return tf.transpose(ends.stack())
+        return ends.concat()
 
 
 def piece_names(vocabulary: Sequence[str], scores: Sequence[float | None]) -> list[str]:

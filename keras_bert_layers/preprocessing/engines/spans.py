@@ -8,7 +8,7 @@ from typing import NamedTuple
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.tokens.markers import WHITESPACE, any_of, contains
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, replaced
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, joined, replaced, rows_of
 
 # One token in every vocabulary, if only [UNK]. It is encoded in place of a span whose id is given.
 ONE_TOKEN_TEXT = "."
@@ -107,7 +107,7 @@ class SpecialTokens:
             tf.reduce_any(contains(texts, self.pattern)), lambda: self._spans(texts), lambda: _whole_texts(texts)
         )
         is_forced = spans.forced_ids != NOT_FORCED
-        text = tf.ragged.row_splits_to_segment_ids(spans.row_splits)
+        text = rows_of(spans.row_splits)
         tokens = encode(spans.texts, (spans.starts == 0) & tf.gather(is_first, text))
         forced = tf.boolean_mask(spans.forced_ids, is_forced)
         lengths = tf.boolean_mask(spans.ends - spans.starts, is_forced)
@@ -120,8 +120,8 @@ class SpecialTokens:
     def _spans(self, texts: tf.Tensor) -> Spans:
         """Splits texts `[B]` into special tokens with their ids, and the text between them."""
         spans = cut(tf.strings.regex_replace(texts, r"\x00", "\x01"), self._cut, self._cut)
-        text = tf.gather(texts, tf.ragged.row_splits_to_segment_ids(spans.row_splits))
-        span_texts = tf.strings.substr(text, spans.starts, spans.ends - spans.starts)
+        has_nul = tf.reduce_any(contains(texts, r"\x00"))
+        span_texts = tf.cond(has_nul, lambda: _cut_bytes(texts, spans), lambda: spans.texts)
         token = tf.strings.regex_replace(spans.texts, f"^[{WHITESPACE}]*", "")
         forced_ids = spans.forced_ids
         for special, token_id in self._ids.items():
@@ -134,6 +134,12 @@ class SpecialTokens:
             starts = tf.where(forced_ids == NOT_FORCED, starts, spans.ends - tf.cast(tf.strings.length(kept), tf.int64))
         texts = tf.where(forced_ids == NOT_FORCED, span_texts, "")
         return spans._replace(texts=texts, starts=starts, forced_ids=forced_ids)
+
+
+def _cut_bytes(texts: tf.Tensor, spans: Spans) -> tf.Tensor:
+    """The spans of texts `[B]` byte by byte, with their NULs. A copy of the text for each would be quadratic."""
+    row_splits = tf.concat([[0], tf.cumsum(spans.ends - spans.starts)], 0)
+    return joined(tf.strings.bytes_split(texts).values, row_splits)
 
 
 def _whole_texts(texts: tf.Tensor) -> Spans:

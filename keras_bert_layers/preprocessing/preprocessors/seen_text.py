@@ -16,6 +16,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.preprocessing.tokens.markers import WHITESPACE, contains
+from keras_bert_layers.preprocessing.tokens.tokens import rows_of
 
 # Kinds of characters, as bits.
 SPACE, APART, JOINS, PREPENDS, CONTROL, JOINER, FLAG, PICTURE, SYLLABLE, SYLLABLE_PART = (1 << bit for bit in range(10))
@@ -74,10 +75,10 @@ class SeenTokens(NamedTuple):
         kept = tf.where(self.is_seen)[:, 0]
         first, last = (tf.gather(part, kept) for part in (self.words, self.last_words))
         words = tf.ragged.range(first, last + 1)
-        place = words.value_rowids()
+        place = rows_of(words.row_splits)
         is_first, is_last = (words.values == tf.gather(side, place) for side in (first, last))
         tokens = tf.gather(kept, place)
-        starts, ends = self.text.word_bounds(words.values, tf.gather(self.ids.value_rowids(), tokens))
+        starts, ends = self.text.word_bounds(words.values, tf.gather(rows_of(self.ids.row_splits), tokens))
         return WordPieces(
             tf.cast(tokens, tf.int32),
             tf.where(is_first, tf.gather(self.starts, tokens), starts),
@@ -121,7 +122,7 @@ class SeenText:
 
     def __init__(self, texts: tf.Tensor):
         ragged, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
-        codes, row = ragged.values, ragged.value_rowids()
+        codes, row = ragged.values, rows_of(ragged.row_splits)
         self._text_starts = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64), exclusive=True)  # [B]
         sizes = 1 + sum(tf.cast(codes >= least, tf.int64) for least in (0x80, 0x800, 0x10000))
         # Bytes of all texts together, int64 [N].
@@ -209,7 +210,7 @@ def seen_tokens(tokenizer: Tokenizer, texts: tf.Tensor) -> SeenTokens:
     """
     ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
     starts, ends = starts.flat_values, ends.flat_values
-    text_of = ids.value_rowids()
+    text_of = rows_of(ids.row_splits)
     continues = tf.gather(tf.constant(np.array(tokenizer.continues_word())), ids.flat_values)
     begins = ~continues | (text_of != _before(text_of, -1))
     if tokenizer.word_boundaries == "punctuation":
@@ -236,7 +237,7 @@ def _with_words(tokens: SeenTokens, text: SeenText) -> SeenTokens:
         tokens: tokens with their own bounds and beginnings; of what is seen, whether they are one space.
         text: the texts.
     """
-    places = text.places(tokens.ids.value_rowids(), tokens.starts, tokens.ends)
+    places = text.places(rows_of(tokens.ids.row_splits), tokens.starts, tokens.ends)
     # A space that is a token belongs to the word that follows it at once.
     goes_on = places.is_seen & ~tokens.begins
     is_seen = places.is_seen | (tokens.is_seen & tf.concat([goes_on[1:], [False]], 0)[: tf.size(goes_on)])

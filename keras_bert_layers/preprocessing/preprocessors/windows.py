@@ -7,6 +7,7 @@ from typing import NamedTuple
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.preprocessors.seen_text import SeenTokens
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
+from keras_bert_layers.preprocessing.tokens.tokens import rows_of_lengths
 
 NO_OFFSET = -1
 
@@ -40,7 +41,7 @@ def lay_windows(num_tokens: tf.Tensor, room: tf.Tensor, overlap: int) -> LaidWin
     """
     step = room - overlap  # [B]
     num_windows = 1 + tf.maximum(num_tokens - room + step - 1, 0) // step  # [B]
-    rows = tf.repeat(tf.range(tf.size(num_tokens)), num_windows)  # [W]
+    rows = tf.cast(rows_of_lengths(num_windows), tf.int32)  # [W]
     begins = tf.ragged.range(num_windows).flat_values * tf.gather(step, rows)  # [W]
     lengths = tf.minimum(tf.gather(room, rows), tf.gather(num_tokens, rows) - begins)  # [W]
     return LaidWindows(rows, begins, lengths)

@@ -11,6 +11,7 @@ from keras_bert_layers._internal.types import Strings
 from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import BertPreprocessor
 from keras_bert_layers.preprocessing.preprocessors.seen_text import seen_tokens
 from keras_bert_layers.preprocessing.preprocessors.windows import LaidWindows, lay_windows
+from keras_bert_layers.preprocessing.tokens.tokens import rows_of
 
 NUM_SPECIAL_TOKENS = 2
 NO_WORD = -1
@@ -146,7 +147,7 @@ class WordAligner:
         inputs, places, as_rows, first_windows = self._laid_out(seen.ids, pieces.tokens)
         word = tf.cumsum(tf.cast(pieces.begins, tf.int32)) - 1
         # Words of all rows together, less those of the rows before.
-        text_of = tf.gather(seen.ids.value_rowids(), pieces.tokens)
+        text_of = tf.gather(rows_of(seen.ids.row_splits), pieces.tokens)
         words = word - tf.gather(tf.math.segment_min(word, text_of), text_of)
         return AlignedWords(inputs, places, as_rows(words), as_rows(pieces.starts), as_rows(pieces.ends), first_windows)
 
@@ -175,7 +176,7 @@ class WordAligner:
         places = tf.range(tf.size(tokens.flat_values))
         if per != "token":
             found = seen.pieces()
-            of_words = tf.gather(seen.ids.value_rowids(), found.tokens)
+            of_words = tf.gather(rows_of(seen.ids.row_splits), found.tokens)
             added = tf.gather(tf.cumsum(is_empty, exclusive=True), of_words)
             # A word of whitespace alone is its first token.
             others = tf.math.bincount(tf.cast(of_words, tf.int32), minlength=tf.size(is_empty)) == 0
@@ -186,7 +187,7 @@ class WordAligner:
             places = tf.cast(tf.boolean_mask(tf.gather(places, order), tf.gather(begins, order)), tf.int32)
         ids = tf.RaggedTensor.from_row_splits(tokens, words.row_splits, validate=False).merge_dims(1, 2)
         inputs, indices, as_rows, first_windows = self._laid_out(ids, places)
-        word_ids = tf.gather(tf.ragged.range(tf.cast(words.row_lengths(), tf.int32)).values, tokens.value_rowids())
+        word_ids = tf.gather(tf.ragged.range(tf.cast(words.row_lengths(), tf.int32)).values, rows_of(tokens.row_splits))
         return AlignedWords(inputs, indices, as_rows(tf.gather(word_ids, places)), None, None, first_windows)
 
     def _as_in_a_text(self, words: tf.RaggedTensor) -> tf.Tensor:
@@ -194,7 +195,7 @@ class WordAligner:
         texts = words.values
         if self.preprocessor.tokenizer.takes_words:
             return texts
-        follows = tf.range(tf.size(texts, tf.int64)) != tf.gather(words.row_starts(), words.value_rowids())
+        follows = tf.range(tf.size(texts, tf.int64)) != tf.gather(words.row_starts(), rows_of(words.row_splits))
         return tf.where(follows & (texts != ""), " " + texts, texts)
 
     def _laid_out(
@@ -208,7 +209,7 @@ class WordAligner:
         num_windows = tf.math.bincount(windows.rows, minlength=tf.size(num_tokens))  # [B]
         inputs = self._inputs(ids, windows)
         sequence = tf.shape(inputs["token_ids"])[1]
-        rows = tf.gather(ids.value_rowids(), firsts)
+        rows = tf.gather(rows_of(ids.row_splits), firsts)
         position = tf.gather(tf.ragged.range(num_tokens).flat_values, firsts)
         # Each of two windows takes half of the part that they share, so that a word has as much context as possible.
         window = tf.clip_by_value((position - (room + step) // 2) // step + 1, 0, tf.gather(num_windows, rows) - 1)

@@ -13,6 +13,7 @@ from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.engines.character_table import character_table
 from keras_bert_layers.preprocessing.tokens.markers import MARKER, WHITESPACE
+from keras_bert_layers.preprocessing.tokens.tokens import joined, rows_of, rows_of_lengths
 
 # `Precompiled` of the library `tokenizers` looks up clusters of characters of fewer bytes than this; longer ones
 # character by character.
@@ -58,7 +59,7 @@ class CharacterNormalizer:
         if self.care_pattern is None:
             return self.normalize(texts)
         ragged, byte_starts = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
-        codes, rows = tf.cast(ragged.values, tf.int64), ragged.value_rowids()  # [N], N characters
+        codes, rows = tf.cast(ragged.values, tf.int64), rows_of(ragged.row_splits)  # [N], N characters
         joins = self._joins(codes, rows)
         cluster = tf.cumsum(tf.cast(~joins, tf.int64)) - 1  # [N]
         first = tf.where(~joins)[:, 0]  # [K], K clusters
@@ -79,7 +80,7 @@ class CharacterNormalizer:
         begin = tf.gather(splits, safe)
         count = tf.where(known, tf.gather(splits, safe + 1) - begin, 1)
         place = tf.ragged.range(count)
-        of_unit, place = place.value_rowids(), place.values  # [M], M characters of output
+        of_unit, place = rows_of(place.row_splits), place.values  # [M], M characters of output
         written = tf.gather(outputs, tf.gather(begin, of_unit) + tf.where(tf.gather(known, of_unit), place, 0))
         written = tf.where(tf.gather(known, of_unit), written, tf.gather(codes, tf.gather(unit, of_unit)))
         # A character of output comes from the one at its place in the unit. More than the unit has come from its last;
@@ -99,11 +100,12 @@ class CharacterNormalizer:
         strings = tf.where(_in_ranges(written, np.array([[ord(c), ord(c)] for c in WHITESPACE])), " ", strings)
         strings = tf.where(written == ord(MARKER), f" {MARKER}", strings)
         sizes = tf.strings.length(strings)
-        positions = tf.repeat(tf.gather(byte_starts, source), sizes)
-        row_of_bytes = tf.repeat(source_rows, sizes)
+        string = rows_of_lengths(sizes)
+        positions = tf.gather(tf.gather(byte_starts, source), string)
+        row_of_bytes = tf.gather(source_rows, string)
         ragged = tf.RaggedTensor.from_value_rowids(strings, source_rows, nrows=num_rows, validate=False)
         sources = tf.RaggedTensor.from_value_rowids(positions, row_of_bytes, nrows=num_rows, validate=False)
-        return tf.strings.reduce_join(ragged, axis=1), sources
+        return joined(strings, ragged.row_splits), sources
 
     def _joins(self, codes: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         """Whether a character belongs to the cluster of the one before it, bool `[N]`."""

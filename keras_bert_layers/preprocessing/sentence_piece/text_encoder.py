@@ -9,7 +9,7 @@ from keras_bert_layers.preprocessing.engines.sentence_pieces import SentencePiec
 from keras_bert_layers.preprocessing.engines.spans import SpecialTokens, original_offsets
 from keras_bert_layers.preprocessing.sentence_piece.normalizer import CharacterNormalizer
 from keras_bert_layers.preprocessing.tokens.markers import MARKER, contains
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, repaired
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, repaired, rows_of
 
 _MARKER_BYTES = len(MARKER.encode())
 
@@ -71,7 +71,7 @@ class SentencePieceTextEncoder:
         offset = tf.gather(_word_starts(normalized), word)
         starts = offset + tf.maximum(tokens.starts - tf.cast(added, tf.int64), 0)
         ends = offset + tf.maximum(tokens.ends - tf.cast(added, tf.int64), 1)
-        text_of = tf.gather(words.value_rowids(), word)
+        text_of = tf.gather(rows_of(words.row_splits), word)
         starts, ends = original_offsets(texts, sources, text_of, starts, ends)
         return Tokens(tokens.ids, row_splits, starts, ends)
 

@@ -140,6 +140,9 @@ def checked_vocabulary(owner: str, vocabulary: Any, *, kind: str) -> list[str]:
     if longest > MAX_PIECE_CHARACTERS:
         rule = f"hold {kind}s of at most {MAX_PIECE_CHARACTERS:,} characters"
         raise ValueError(checks.message(owner, "vocabulary", rule, checks.Shown(f"one of {longest:,} characters")))
+    broken = next((token for token in tokens if any("\ud800" <= each <= "\udfff" for each in token)), None)
+    if broken is not None:
+        raise ValueError(checks.message(owner, "vocabulary", "be Unicode text, without lone surrogates", broken))
     if len(set(tokens)) < len(tokens):
         twice = Counter(tokens).most_common(1)[0][0]
         raise ValueError(checks.message(owner, "vocabulary", f"hold each {kind} once", twice))

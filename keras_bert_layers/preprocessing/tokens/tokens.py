@@ -28,10 +28,7 @@ class Tokens(NamedTuple):
 
     def texts_of(self) -> tf.Tensor:
         """The index of each token's text, int64 `[T]`."""
-        first_tokens = self.row_splits[1:-1]
-        num_tokens = self.row_splits[-1]  # where an empty text at the end would begin
-        begun = tf.scatter_nd(first_tokens[:, None], tf.ones_like(first_tokens), num_tokens[None] + 1)
-        return tf.cumsum(begun)[:num_tokens]
+        return rows_of(self.row_splits)
 
     def gather(self, texts: tf.Tensor) -> Tokens:
         """The tokens of the texts with the given indices, in their order."""
@@ -43,6 +40,27 @@ class Tokens(NamedTuple):
     def parts(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Ids, starts and ends."""
         return self.ids, self.starts, self.ends
+
+
+def rows_of(row_splits: tf.Tensor) -> tf.Tensor:
+    """The row of each value, `[values]`, by the splits of B rows, `[B + 1]`, of whose type it is.
+
+    TensorFlow's `value_rowids`, `reduce_join` and `repeat` make a matrix of B columns as long as the longest row.
+    """
+    firsts = row_splits[1:-1]
+    num_values = row_splits[-1]  # where an empty row at the end would begin
+    begun = tf.scatter_nd(firsts[:, None], tf.ones_like(firsts), num_values[None] + 1)
+    return tf.cumsum(begun)[:num_values]
+
+
+def rows_of_lengths(lengths: tf.Tensor) -> tf.Tensor:
+    """The same by the lengths of the rows, integers `[B]`."""
+    return rows_of(tf.concat([[0], tf.cumsum(tf.cast(lengths, tf.int64))], 0))
+
+
+def joined(parts: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
+    """The strings of each row as one, string `[B]`."""
+    return tf.strings.unsorted_segment_join(parts, rows_of(row_splits), tf.size(row_splits) - 1)
 
 
 def concatenate(batches: Sequence[Tokens]) -> Tokens:

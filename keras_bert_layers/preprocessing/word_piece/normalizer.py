@@ -8,7 +8,7 @@ from typing import NamedTuple
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, NormalizationTable
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, joined, rows_of_lengths
 
 CAPITAL_SIGMA = "Σ"
 SMALL_SIGMA = "σ"
@@ -95,9 +95,9 @@ class ExactNormalizer:
         codes, starts = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
         kinds, kind_of = tf.unique(codes.values)
         replacements = tf.gather(self._replacements(tf.strings.unicode_encode(kinds[:, None], "UTF-8")), kind_of)
-        normalized = tf.strings.reduce_join(codes.with_values(replacements), axis=-1)
+        normalized = joined(replacements, codes.row_splits)
         lengths = tf.cast(tf.strings.length(normalized), tf.int64)
-        character = tf.repeat(tf.range(tf.size(kind_of)), tf.strings.length(replacements))
+        character = rows_of_lengths(tf.strings.length(replacements))
         sizes = 1 + sum(tf.cast(codes.values >= code, tf.int64) for code in (0x80, 0x800, 0x10000))
         ends = starts.values + sizes
         origins = (tf.gather(positions, character) for positions in (starts.values, ends))

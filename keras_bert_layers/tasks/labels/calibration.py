@@ -51,8 +51,8 @@ def calibrated(classifier: keras.Model, x: Rows, y: Labels, *, precision: float 
             checks.message(owner, "classification_head", "not be quantized", dense.quantization_mode, cure)
         )
     columns, y, _ = classifier.pipeline.batches.checked(x, y, None)
-    logits = np.asarray(classifier.predict(columns, **options), np.float64)
     y = np.asarray(y)
+    logits = _logits(classifier, columns, y, **options)
     y = np.eye(logits.shape[1])[y] if y.ndim == 1 else y.astype(np.float64)
     temperature = _temperature(logits, y, several)
     if not 1.01 * _LEAST < temperature < 0.99 * _MOST:
@@ -75,6 +75,21 @@ def calibrated(classifier: keras.Model, x: Rows, y: Labels, *, precision: float 
         ]
         thresholds = dict(zip(classifier.label_kind.answers, classifier.threshold, strict=True))
     return Calibration(temperature, thresholds, *(_error(values, y, several) for values in (logits, scaled)))
+
+
+def _logits(classifier: keras.Model, columns: Rows, y: np.ndarray, **options: Any) -> np.ndarray:
+    """The logits of rows with labels that a temperature can be found for; ValueError for others."""
+    owner = type(classifier).__name__
+    if len(y) < 2 or len(np.unique(y)) < 2:
+        cure = "Calibrate with rows of at least two classes, right and wrong ones."
+        raise ValueError(
+            checks.message(owner, "labels", "hold more than one class", checks.Shown(f"{len(y)} rows"), cure)
+        )
+    logits = np.asarray(classifier.predict(columns, **options), np.float64)
+    if not np.isfinite(logits).all():
+        cure = "A weight is NaN or infinite. Train the model with a lower learning rate."
+        raise ValueError(checks.message(owner, "weights", "give finite logits", checks.Shown("NaN or infinity"), cure))
+    return logits
 
 
 def _temperature(logits: np.ndarray, y: np.ndarray, several: bool) -> float:

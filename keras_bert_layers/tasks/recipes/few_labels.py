@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 import keras
@@ -127,10 +128,15 @@ def _classes(labels: Any, class_names: Sequence[str] | None, several: bool) -> d
     """The arguments `class_names` and `num_classes` of the classifier, from the labels where names are not given."""
     if class_names is not None:
         return {"class_names": class_names}
-    rows = as_array(labels).tolist()
+    # NumPy makes the string "nan" of a missing label among strings.
+    rows = list(labels) if isinstance(labels, list | tuple) else as_array(labels).tolist()
     flat = {as_text(label) for label in (itertools.chain.from_iterable(rows) if several else rows)}
     if all(isinstance(label, str) for label in flat):
         return {"class_names": sorted(flat)}
+    wrong = [label for label in flat if not (isinstance(label, Real) and float(label).is_integer())]
+    if wrong:
+        rule = "hold strings, or integers from 0 on"
+        raise ValueError(checks.message(_FEW_SHOT, "labels", rule, wrong[0], "No label may be missing."))
     return {"num_classes": len(rows[0]) if several else int(max(flat)) + 1}
 
 

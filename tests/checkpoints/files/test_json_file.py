@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from keras_bert_layers.checkpoints import CheckpointError
@@ -5,6 +7,8 @@ from keras_bert_layers.checkpoints.files.json_file import (
     MAX_JSON_BYTES,
     MAX_JSON_DEPTH,
     MAX_JSON_PARTS,
+    optional_json,
+    read_file,
     read_json,
     read_json_object,
     write_json,
@@ -61,3 +65,28 @@ def test_written_as_transformers_writes(tmp_path):
     write_json(tmp_path / "x.json", {"é": [1, None]})
     assert (tmp_path / "x.json").read_bytes() == '{\n  "é": [\n    1,\n    null\n  ]\n}\n'.encode()
     assert read_json_object(tmp_path / "x.json") == {"é": [1, None]}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+@pytest.mark.parametrize("kind", ["pipe", "device", "endless", "broken"])
+def test_other_kinds_of_files(tmp_path, kind):
+    path, target = tmp_path / "x.json", {"device": "/dev/zero", "endless": "/proc/self/maps", "broken": "absent"}
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(target[kind])
+    if kind == "endless" and not path.exists():
+        pytest.skip("needs the files of processes")
+    with pytest.raises(
+        CheckpointError, match=r"x\.json: (must be a regular file|must take at most|the file is missing)"
+    ):
+        read_file(path)
+    if kind != "endless":
+        with pytest.raises(CheckpointError, match=r"x\.json: must be a regular file"):
+            optional_json(path)
+
+
+def test_a_link_to_a_file(tmp_path):
+    (tmp_path / "y").write_text("{}")
+    (tmp_path / "x.json").symlink_to("y")
+    assert optional_json(tmp_path / "x.json") == optional_json(tmp_path / "absent.json") == {}

@@ -1,5 +1,6 @@
 import json
 import math
+import os
 import random
 import warnings
 from pathlib import Path
@@ -299,3 +300,35 @@ def test_a_masked_lm_against_peft(torch, transformers, tmp_path, huggingface, op
     ours = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": np.ones_like(ids)}
     found = task({**ours, "mask_positions": np.arange(5, dtype="int32")[None]})
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_long_names_of_modules(parts):
+    """A pattern would take the square of their length."""
+    directory, _, adapter = parts
+    name = "base_model.model." + "a" * 200_000
+    adapter = {
+        **adapter,
+        f"{name}.lora_A.weight": np.ones((2, 3), "f4"),
+        f"{name}.lora_B.weight": np.ones((3, 2), "f4"),
+    }
+    write_adapter(directory, adapter, rank_pattern={"dense": 4})
+    with pytest.raises(CheckpointError, match="names of modules must have at most 1000 letters. Received: 200000"):
+        opened(directory)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_config_that_is_a_pipe(parts):
+    directory, _, adapter = parts
+    write_adapter(directory, adapter)
+    (directory / "adapter_config.json").unlink()
+    os.mkfifo(directory / "adapter_config.json")
+    with pytest.raises(CheckpointError, match=r"adapter_config\.json: must be a regular file"):
+        opened(directory)
+
+
+@pytest.mark.parametrize("base", ["a\0b", "\ud800"], ids=["NUL", "surrogate"])
+def test_a_base_that_is_no_path(parts, base):
+    directory, _, adapter = parts
+    write_adapter(directory, adapter, rank_pattern={"dense": 4}, base_model_name_or_path=base)
+    with pytest.raises(CheckpointError, match=r"adapter_config\.json: "):
+        opened(directory)

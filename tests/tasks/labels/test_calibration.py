@@ -151,3 +151,16 @@ class TestErrors:
     def test_thresholds(self, make):
         with pytest.raises(ValueError, match="`threshold` must be one number, or one for each of 3 classes"):
             make(problem_type="multi_label_classification", threshold=[0.5, 0.5])
+
+
+def test_rows_that_give_no_temperature(make):
+    model = make()
+    for texts, labels in ((TEXTS[:1], ["x"]), (TEXTS, ["x"] * len(TEXTS))):
+        with pytest.raises(ValueError, match="`BertClassifier`: `labels` must hold more than one class"):
+            model.calibrate(texts, labels)
+    several = make(problem_type="multi_label_classification")
+    with pytest.raises(ValueError, match="`labels` must hold more than one class"):
+        several.calibrate(TEXTS, [[]] * len(TEXTS))
+    model.get_layer("classification_head").dense.bias.assign([0, np.nan, 0])
+    with pytest.raises(ValueError, match="`weights` must give finite logits"):
+        model.calibrate(TEXTS, NAMES * 10)

@@ -307,3 +307,12 @@ class TestZeroShot:
             answer = pipeline(text, candidate_labels=labels, multi_label=multi_label)
             expected = dict(zip(answer["labels"], answer["scores"], strict=True))
             np.testing.assert_allclose(row, [expected[label] for label in labels], atol=PEER_TOLERANCE)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")], ids=str)
+def test_missing_labels(encoder, missing):
+    for labels in ([*LABELS[:-1], missing], [0, 0, 0, 0, 1, 1, 1, missing]):
+        with pytest.raises(
+            (ValueError, TypeError), match=r"`few_shot_classifier`: `labels` must hold strings, or integers"
+        ):
+            few_shot_classifier(encoder, TEXTS, labels, num_pairs=2)

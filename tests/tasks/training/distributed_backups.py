@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from pathlib import Path
 
 import keras
@@ -47,6 +48,9 @@ task = kbl.BertMaskedLM(kbl.BertBackbone(CONFIG), preprocessor, seed=1)
 backup = Backup(folder, save_freq=3)
 callbacks = [Happens()] if folder == "-" else [backup, Happens()]
 handler = signal.getsignal(signal.SIGTERM)
-history = task.fit(texts(0), batch_size=BATCH_SIZE, epochs=3, verbose=0, callbacks=callbacks).history
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    history = task.fit(texts(0), batch_size=BATCH_SIZE, epochs=3, verbose=0, callbacks=callbacks).history
 assert signal.getsignal(signal.SIGTERM) == handler
-print(json.dumps({"history": history, "weights": means_of_squares(task), "steps": int(task.optimizer.iterations)}))
+found = {"history": history, "weights": means_of_squares(task), "steps": int(task.optimizer.iterations)}
+print(json.dumps({**found, "warnings": [str(warning.message) for warning in warned]}))

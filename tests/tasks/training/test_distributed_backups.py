@@ -142,3 +142,46 @@ def test_a_full_disk_keeps_the_last_backup(tmp_path, undisturbed, trained, resul
         check_resumed(result(tmp_path / "backup", processes=processes), undisturbed)
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+# On TensorFlow: what hostile and damaged backups give.
+HOSTILE = """
+import json, sys
+from pathlib import Path
+import keras_bert_layers as kbl
+folder = Path(sys.argv[1])
+(step,) = folder.iterdir()
+file, found = step / "task" / "metadata", {}
+good = file.read_text()
+program = {"class_name": "Lambda", "config": {"function": {"class_name": "__lambda__", "config": {"code": "x"}}}}
+changes = {
+    "wide": good.replace('"hidden_dim": ', '"hidden_dim": 100'), "program": json.dumps(program), "half": good[:99],
+    "deep": "[" * 100_000, "empty": "{}", "no config": json.dumps({**json.loads(good), "config": None}),
+}
+def load(name):
+    try:
+        found[name] = type(kbl.distribution.load_backup(folder)).__name__
+    except kbl.checkpoints.CheckpointError as error:
+        found[name] = str(error)
+for name, text in changes.items():
+    file.write_text(text)
+    load(name)
+file.write_text(good)
+load("good")
+(step / "place" / "_METADATA").write_text("{")
+load("place")
+print(json.dumps(found))
+"""
+
+
+def test_a_second_training_and_hostile_backups(tmp_path, result):
+    folder = tmp_path / "backup"
+    rule = "nothing was trained: `directory` holds the backup of a training that is finished"
+    assert [any(rule in text for text in result(folder)["warnings"]) for _ in range(2)] == [False, True]
+    command = [sys.executable, "-W", "ignore", "-c", HOSTILE, str(folder)]
+    done = subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=True, timeout=300)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found.pop("good") == "BertMaskedLM"
+    assert "must describe the weights in the file" in found["wide"]
+    assert "must not hold a program" in found["program"]
+    assert all(str(folder) in text and "\n" not in text for text in found.values()), found

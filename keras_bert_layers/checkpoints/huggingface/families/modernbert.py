@@ -6,6 +6,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -30,6 +31,9 @@ _KINDS = (
     ("full_attention", "global_rope_theta", 160_000.0),
     ("sliding_attention", "local_rope_theta", 10_000.0),
 )
+_POOLINGS = {"cls": "first", "mean": "mean"}
+# Far above the 8,192 of the released models.
+_MOST_TOKENS = 2**20
 _HEAD = {"head.dense.": "pooler.dense.", "head.norm.": "pooler.LayerNorm."}
 
 
@@ -42,6 +46,13 @@ class _ModernParts(PartsForm):
         bases = [self._base(values, *kind) for kind in _KINDS]
         positions, local = (RotaryPositions(base=base, halves=True) for base in bases)
         window = checks.positive_integer(READER, "local_attention", values.get("local_attention", 128))
+        sizes = {"local_attention": window, "max_position_embeddings": config.max_sequence_length}
+        for name, size in sizes.items():  # no tensor has them
+            if size > _MOST_TOKENS:
+                raise ValueError(checks.message(READER, name, f"be at most {_MOST_TOKENS}", size))
+        if window % 2:
+            raise ValueError(checks.message(READER, "local_attention", "be even", window))
+        pooling = checks.one_of(READER, "classifier_pooling", values.get("classifier_pooling", "cls"), tuple(_POOLINGS))
         options: dict[str, Any] = {"activation": config.activation, "use_bias": False}
         return EncoderParts(
             positions=positions,
@@ -51,18 +62,25 @@ class _ModernParts(PartsForm):
             use_bias=False,
             local_attention=LocalAttention(window, global_every=self._period(values, config), positions=local),
             normalizes_heads=True,
-            pooling={"cls": "first", "mean": "mean"}[values.get("classifier_pooling", "cls")],
+            pooling=_POOLINGS[pooling],
         )
 
     def _base(self, values: Mapping[str, Any], kind: str, key: str, default: float) -> float:
         """How slowly the last columns rotate, by the newer or the older key."""
-        newer = (values.get("rope_parameters") or {}).get(kind) or {}
+        newer: Any = values.get("rope_parameters")
+        newer = {} if newer is None else newer
+        for name in ("rope_parameters", f"rope_parameters.{kind}"):
+            checks.instance(READER, name, newer, dict)
+            newer = newer if "." in name else newer.get(kind) or {}
         # transformers, modeling_rope_utils.py: `type` is an older name of `rope_type`.
         newer = {"rope_type": newer.get("type", "default"), **newer}
         for name, allowed in {"rope_type": "default", "partial_rotary_factor": 1.0}.items():
             if newer.get(name, allowed) != allowed:
                 raise ValueError(checks.message(READER, f"rope_parameters.{kind}.{name}", f"be {allowed!r}", newer))
-        return checks.positive_number(READER, key, newer.get("rope_theta", values.get(key, default)))
+        base = checks.positive_number(READER, key, newer.get("rope_theta", values.get(key, default)))
+        if not math.isfinite(base):
+            raise ValueError(checks.message(READER, key, "be finite", base))
+        return base
 
     def _period(self, values: Mapping[str, Any], config: BertConfig) -> int:
         """Every how many blocks one attends to all tokens."""
@@ -72,7 +90,9 @@ class _ModernParts(PartsForm):
         found = values.get("layer_types")
         if found is None:
             return period
-        for period in range(1, config.num_layers + 1):
+        if isinstance(found, list) and len(found) == config.num_layers:
+            is_global = [kind == _KINDS[0][0] for kind in found]
+            period = is_global.index(True, 1) if any(is_global[1:]) else config.num_layers
             if found == [_KINDS[index % period > 0][0] for index in range(config.num_layers)]:
                 return period
         cure = "Global blocks at other places are not implemented."

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, missing, naming
+from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, missing
 from keras_bert_layers.checkpoints.files import json_file
-from keras_bert_layers.checkpoints.files.json_file import check_boolean, check_one_of, check_size, optional_json
+from keras_bert_layers.checkpoints.files.json_file import check_boolean, check_one_of, optional_json, read_file
 from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import (
     check_sides,
     check_template_ids,
     only_part,
     pads_left,
     processor_ends,
-    template,
+    template_names,
 )
 from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
     GENERIC,
@@ -33,6 +33,8 @@ ROBERTA = tuple(f"{name}Tokenizer{fast}" for name in ("Roberta", "Bart", "Longfo
 # It splits and names as the files say in full, but for what `_check_gpt2` checks.
 _GPT2 = ("GPT2Tokenizer", "GPT2TokenizerFast")
 VOCABULARY, MERGES = "vocab.json", "merges.txt"
+# The largest byte-level BPE, o200k of OpenAI's tiktoken, has 200,000 tokens; those of BERT's relatives some 50,000.
+MAX_TOKENS, MAX_BYTES = 300_000, 12 * 1024 * 1024
 
 # The keys of the BPE model: the values under which it is byte-level BPE as GPT-2 has it.
 _MODEL: dict[str, tuple[Any, ...]] = {
@@ -68,6 +70,7 @@ def byte_level_options(folder: Path, config: Mapping[str, Any], default_class: s
     values = optional_json(json_path)
     check_sides(path, config, pads_left=pads_left(values))
     vocabulary, merges = _read_model(folder, values, kind)
+    _check_number(folder, "merges", merges)
     stated = stated_entries(folder, config)
     if kind in _GPT2:
         _check_gpt2(path, stated, values)
@@ -118,6 +121,7 @@ def _read_model(folder: Path, values: Mapping[str, Any], kind: object) -> tuple[
     if not values and kind in GENERIC:
         raise missing(folder, "tokenizer.json", f"{kind} reads no other file.", owner="load_tokenizer")
     if not values:
+        read_file(path, MAX_BYTES)
         return _in_order(path, json_file.read_json_object(path)), _read_merges(folder / MERGES)
     model = json_file.check_object(path, "model", values.get("model"))
     for key, allowed in _MODEL.items():
@@ -149,11 +153,10 @@ def _stored_settings(path: Path, values: Mapping[str, Any], vocabulary: list[str
         start, end = processor_ends(path, processor, ids)
         num_separators = 2 if kind == "RobertaProcessing" else 1
     else:
-        single, pair = template(processor.get("single")), template(processor.get("pair"))
-        names = [name for name, _ in single] if isinstance(single, list) and len(single) == 3 else [None] * 3
+        names, of_pair = template_names(processor.get("single")), template_names(processor.get("pair"))
+        names = names if isinstance(names, list) and len(names) == 3 else [None] * 3
         start, _, end = names
         check_one_of(path, "post_processor.single", names, ([start, "A", end],), "It must be <s> A </s>.")
-        of_pair = [name for name, _ in pair] if isinstance(pair, list) else pair
         one, two = ([start, "A", *[end] * number, "B", end] for number in (1, 2))
         check_one_of(path, "post_processor.pair", of_pair, (one, two), "It must be <s> A </s> B </s>.")
         check_template_ids(path, processor, {token: ids.get(token) for token in (start, end)})
@@ -178,6 +181,7 @@ def _processors(path: Path, value: Any) -> tuple[Any, Any]:
 def _in_order(path: Path, ids: Any) -> list[str]:
     """The tokens of a vocabulary in order of their ids."""
     ids = json_file.check_object(path, "vocab", ids)
+    _check_number(path, "tokens", ids)
     with damaged(f"{path}: the vocabulary must give each token its id", (TypeError, ValueError)):
         tokens = sorted(ids, key=ids.__getitem__)
         if [ids[token] for token in tokens] != list(range(len(tokens))):
@@ -185,13 +189,21 @@ def _in_order(path: Path, ids: Any) -> list[str]:
     return tokens
 
 
+def _check_number(path: Path, what: str, parts: Any) -> None:
+    if isinstance(parts, list | dict) and len(parts) > MAX_TOKENS:
+        raise CheckpointError(f"{path}: must hold at most {MAX_TOKENS:,} {what}. Received: {len(parts):,}.")
+
+
 def _read_merges(path: Path) -> list[str]:
     """The merges of a `merges.txt`, without its first line if that is a comment."""
-    check_size(path)
-    with naming(path), damaged(f"{path}: must be UTF-8", (UnicodeDecodeError,)):
-        lines = path.read_text(encoding="utf-8").split("\n")
-    return [
-        line.rstrip("\r")
-        for index, line in enumerate(lines)
-        if line.strip() and (index or not line.startswith("#version"))
-    ]
+    content = read_file(path, MAX_BYTES)
+    with damaged(f"{path}: must be UTF-8", (UnicodeDecodeError,)):
+        lines = [line.rstrip("\r") for line in content.decode().split("\n")]
+    merges = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or (number == 1 and line.startswith("#version")):
+            continue
+        if len(line.split(" ")) != 2 or line.strip() != line:  # not shown: a link may lead to a file of another kind
+            raise CheckpointError(f"{path}: line {number} must hold two tokens and one space between them.")
+        merges.append(line)
+    return merges

@@ -11,7 +11,8 @@ from keras_bert_layers.checkpoints.files.json_file import (
     check_boolean,
     check_object,
     check_one_of,
-    check_size,
+    is_added_token,
+    read_file,
     read_json_object,
     shown,
 )
@@ -161,7 +162,7 @@ class TokenizerJson:
 
     def _read_added_tokens(self) -> list[dict[str, Any]]:
         added = self._values.get("added_tokens") or []
-        if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
+        if not isinstance(added, list) or not all(is_added_token(token) for token in added):
             raise CheckpointError(f"{self.path}: `added_tokens` must be a list of JSON objects.")
         return sorted(added, key=lambda token: token["id"] if isinstance(token.get("id"), int) else 0)
 
@@ -190,9 +191,7 @@ class TokenizerJson:
 
 def stored_model(path: Path) -> str:
     """The type of the model in a `tokenizer.json`: `"Unigram"`, `"BPE"`, or else `"WordPiece"`."""
-    check_size(path)
-    with naming(path):
-        content = path.read_bytes()
+    content = read_file(path)
     if _UNIGRAM.search(content):
         return "Unigram"
     return "BPE" if _BPE.search(content) else "WordPiece"
@@ -250,6 +249,12 @@ def check_template_ids(path: Path, value: Mapping[str, Any], ids: Mapping[str, A
         entry = stated.get(token)
         found = entry.get("ids") if isinstance(entry, dict) else entry
         check_one_of(path, f"post_processor.special_tokens.{token}.ids", found, ([index],), "It is the vocabulary's.")
+
+
+def template_names(items: Any) -> Any:
+    """The names of the items of a template, None for what is not one; any value but a list as it is."""
+    found = template(items)
+    return [part[0] if isinstance(part, tuple) else None for part in found] if isinstance(found, list) else found
 
 
 def template(items: Any) -> Any:

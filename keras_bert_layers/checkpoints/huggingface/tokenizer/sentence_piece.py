@@ -9,7 +9,7 @@ from typing import Any
 from keras_bert_layers._internal.files.wire_format import read_fields
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged, missing
 from keras_bert_layers.checkpoints.files import json_file
-from keras_bert_layers.checkpoints.files.json_file import check_one_of, check_size, optional_json
+from keras_bert_layers.checkpoints.files.json_file import check_one_of, optional_json, read_file
 from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import (
     check_sides,
     check_template_ids,
@@ -17,6 +17,7 @@ from keras_bert_layers.checkpoints.huggingface.tokenizer.json_file import (
     pads_left,
     processor_ends,
     template,
+    template_names,
 )
 from keras_bert_layers.checkpoints.huggingface.tokenizer.stated_tokens import (
     CAMEMBERT,
@@ -120,7 +121,8 @@ def _stored_roles(path: Path, values: Mapping[str, Any], vocabulary: Sequence[st
         cure = "Without a template this class of transformers adds no special tokens. Save one with the tokenizer."
         check_one_of(path, "post_processor.type", kind, ("TemplateProcessing",), cure)
         single, pair = template(processor.get("single")), template(processor.get("pair"))
-        names = [name for name, _ in single] if isinstance(single, list) and len(single) == 3 else [None] * 3
+        names = template_names(processor.get("single"))
+        names = names if isinstance(names, list) and len(names) == 3 else [None] * 3
         start, _, end = names
         expected = [(start, 0), ("A", 0), (end, 0)]
         check_one_of(path, "post_processor.single", single, (expected,), "It must be <s> A </s>.")
@@ -191,9 +193,9 @@ def _read_model(path: Path, kind: object, mask: str) -> tuple[list[tuple[str, An
 
     The last piece is the mask, by its name.
     """
-    check_size(path)
+    content = read_file(path)
     with damaged(f"{path}: must be a SentencePiece model", (ValueError, TypeError, KeyError, UnicodeDecodeError)):
-        fields = read_fields(path.read_bytes(), most=MAX_PIECES)
+        fields = read_fields(content, most=MAX_PIECES)
         pieces, kinds = [], []
         for number, message in fields:
             if number == _PIECES:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert_layers.checkpoints.checkpoint_error import CheckpointError, damaged
-from keras_bert_layers.checkpoints.files.json_file import check_integer, check_one_of, optional_json
+from keras_bert_layers.checkpoints.files.json_file import check_integer, check_one_of, is_added_token, optional_json
 from keras_bert_layers.checkpoints.huggingface.tokenizer.special_tokens import (
     ADDED,
     CONFIG,
@@ -36,7 +36,9 @@ def listed_tokens(path: Path, tokens: Any) -> dict[str, dict[str, Any]]:
     """Tokens in files -> their flags."""
     if isinstance(tokens, dict):
         tokens = [{**token, "id": int(index)} for index, token in tokens.items()]
-    with damaged(f"{path}: the added tokens must be a list of JSON objects", (TypeError, KeyError, ValueError)):
+    with damaged(f"{path}: the added tokens must be a list of JSON objects", (TypeError, LookupError, ValueError)):
+        if not all(is_added_token(token) for token in tokens):
+            raise ValueError("a token is not an object with a text")
         found = {token["content"]: token for token in tokens}
     for content, flags in found.items():
         set_flags = [flag for flag in ("rstrip", "single_word") if flags.get(flag)]

@@ -7,6 +7,7 @@ import pytest
 import keras_bert_layers as kbl
 from keras_bert_layers import load_tokenizer
 from keras_bert_layers.checkpoints import CheckpointError
+from keras_bert_layers.checkpoints.huggingface.tokenizer import byte_level
 from keras_bert_layers.checkpoints.huggingface.tokenizer.writer import (
     write_byte_pair_tokenizer,
     write_word_piece_tokenizer,
@@ -234,3 +235,38 @@ def test_words_of_a_vocabulary_are_not_the_model(tmp_path):
     tokenizer = kbl.BertTokenizer(tokens, lowercase=False, reference="huggingface")
     write_word_piece_tokenizer(tmp_path, tokenizer, max_length=9)
     assert load_tokenizer(tmp_path).tokenize("BPE merges Unigram type").numpy().tolist() == [4, 5, 6, 7]
+
+
+def test_merges_of_another_file_are_not_shown(written):
+    directory, _ = written
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
+        (directory / name).unlink()
+    (directory / "secret").write_text("root:x:0:0:root")
+    (directory / "merges.txt").unlink()
+    (directory / "merges.txt").symlink_to("secret")
+    with pytest.raises(CheckpointError, match=r"merges\.txt: line 1 must hold two tokens") as error:
+        load_tokenizer(directory)
+    assert "x:0:0" not in str(error.value)
+
+
+@pytest.mark.parametrize("token", ["", "\ud800"], ids=["empty", "surrogate"])
+def test_odd_tokens(written, token):
+    """An empty token is of no text, and a surrogate is not Unicode text."""
+    directory, tokenizer = written
+    ids = {each: index for index, each in enumerate([*tokenizer.all_tokens(), token])}
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
+        (directory / name).unlink()
+    (directory / "vocab.json").write_text(json.dumps(ids))
+    (directory / "merges.txt").write_text("\n".join(map(" ".join, models.train()[1])), "utf-8")
+    if token:
+        with pytest.raises(CheckpointError, match="without lone surrogates"):
+            load_tokenizer(directory)
+    else:
+        assert load_tokenizer(directory)(["good night"]).to_list() == tokenizer(["good night"]).to_list()
+
+
+def test_more_tokens_than_any_has(written, monkeypatch):
+    directory, _ = written
+    monkeypatch.setattr(byte_level, "MAX_TOKENS", 100)
+    with pytest.raises(CheckpointError, match="must hold at most 100 tokens. Received: 900"):
+        load_tokenizer(directory)
