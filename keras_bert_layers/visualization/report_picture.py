@@ -68,21 +68,25 @@ class ReportPicture(Picture):
 
 
 def _described(error: ClassificationError) -> list[html.Element]:
-    """A line of facts, and the tokens of the text with the decisive ones marked."""
+    """A line of facts, and the words of the text with the decisive ones marked."""
     facts = html.element(
         "p",
         f"Row {error.row}: ",
         html.isolated(error.label),
         f" ({html.percent(error.label_probability)}), predicted ",
         html.isolated(error.predicted),
-        f" ({html.percent(error.probability)})",
+        f" ({html.percent(error.probability)}); marked for or against it:",
     )
-    largest = max(map(abs, error.weights), default=0.0)
+    words, weights = (error.words, error.word_weights) if error.words else (error.tokens, error.weights)
+    largest = max(map(abs, weights), default=0.0)
     pieces: list[html.Element | str] = []
-    for token, weight in zip(error.tokens, error.weights, strict=True):
+    for word, weight in zip(words, weights, strict=True):
         if largest and abs(weight) >= _LEAST * largest:
             side, style = ("for", "c0") if weight > 0 else ("against", "c1")
-            pieces += [html.element("mark", html.token(token), " ", html.element("small", side), class_=style), " "]
+            pieces += [
+                html.element("mark", html.isolated(word), "\u00a0", html.element("small", side), class_=style),
+                " ",
+            ]
         else:
-            pieces += [html.token(token), " "]
+            pieces += [html.isolated(word), " "]
     return [facts, html.element("p", *pieces, class_="text", translate="no")]

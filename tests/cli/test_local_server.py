@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -98,28 +97,23 @@ def test_a_taken_port(start):
 
 def test_requests_one_by_one_and_no_more_than_can_wait(start, model, monkeypatch):
     monkeypatch.setattr(local_server, "_MAX_WAITING", 3)
+    arrived, answer_of_model = threading.Semaphore(0), LocalServer._answer_of_model
+
+    async def counted(server, request):
+        arrived.release()
+        return await answer_of_model(server, request)
+
+    monkeypatch.setattr(LocalServer, "_answer_of_model", counted)
     port = start()
     model.gate.clear()
     with ThreadPoolExecutor(3) as pool:
         accepted = [pool.submit(send, port, GOOD) for _ in range(3)]
-        while send(port, STATUS)[0] != 200 or not model.num_running:
-            time.sleep(0.01)
-        while (refused := send_until_refused(port))[0] != 503:
-            pass
-        assert refused[1] == {"error": "waiting requests must be at most 3; try again"}
+        assert all(arrived.acquire(timeout=PATIENCE) for _ in accepted)
+        assert send(port, STATUS)[0] == 200
+        assert send(port, GOOD) == (503, {"error": "waiting requests must be at most 3; try again"})
         model.gate.set()
         assert [request.result(PATIENCE)[0] for request in accepted] == [200] * 3
     assert send(port, GOOD)[0] == 200
-
-
-def send_until_refused(port):
-    with socket.create_connection(("127.0.0.1", port), timeout=0.2) as connection:
-        connection.sendall(GOOD)
-        try:
-            received = connection.recv(1000)
-        except TimeoutError:  # it was accepted, as one of the three had not come yet
-            return 0, None
-    return int(received.split()[1]), json.loads(received.partition(b"\r\n\r\n")[2])
 
 
 def test_many_slow_clients_hold_nobody_up(start):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import keras
@@ -21,6 +21,8 @@ from keras_bert_layers.tasks.feeding.cut_texts import num_special_tokens, token_
 from keras_bert_layers.tasks.feeding.streams import texts_of_table
 from keras_bert_layers.tasks.labels.calibration import softmax
 
+#: The tokens and words of an error, and their weights, as `ClassificationError` has them.
+Occluded = dict[str, list[Any]]
 _AVERAGES = ("macro avg", "weighted avg")
 
 
@@ -38,6 +40,8 @@ class ClassificationError:
         tokens: the tokens that the model read, special tokens included.
         weights: for each token, how much the probability of the predicted class falls if the token is replaced by the
             unknown token; 0 for special tokens.
+        words: the words of the text as the model reads them, without special tokens.
+        word_weights: for each word, the sum of the weights of its tokens.
     """
 
     row: int
@@ -48,6 +52,8 @@ class ClassificationError:
     label_probability: float
     tokens: list[str]
     weights: list[float]
+    words: list[str] = field(default_factory=list)
+    word_weights: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -149,7 +155,7 @@ def report_of(
 def _error(
     columns: Sequence[Any],
     row: int,
-    occluded: tuple[list[str], list[float]],
+    occluded: Occluded,
     *,
     names: Sequence[str],
     label: int,
@@ -165,20 +171,21 @@ def _error(
         predicted=names[predicted],
         probability=float(probabilities[predicted]),
         label_probability=float(probabilities[label]),
-        tokens=occluded[0],
-        weights=occluded[1],
+        **occluded,
     )
 
 
 def _occluded(
     classifier: keras.Model, columns: Sequence[Any], predicted: np.ndarray, verbose: str | int
-) -> list[tuple[list[str], list[float]]]:
-    """The tokens of each row, and how much the probability of a class falls without each of them."""
+) -> list[Occluded]:
+    """The tokens and words of each row, and how much the probability of a class falls without each of them."""
     inputs, tokenizer = classifier.pipeline, classifier.preprocessor.tokenizer
     preprocessor = inputs.bucketed()
     special, classes = (tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id), iter(predicted.tolist())
 
-    def of_row(row: Any, run: Callable[..., Any], share: float) -> tuple[list[str], list[float]]:
+    readable, continues = tokenizer.readable_tokens(), np.array(tokenizer.continues_word())
+
+    def of_row(row: Any, run: Callable[..., Any], share: float) -> Occluded:
         ids = {name: np.asarray(values) for name, values in preprocessor(row).items()}
         tokens = ids["token_ids"][0, : int(ids["padding_mask"].sum())].copy()
         positions = np.flatnonzero(~np.isin(tokens, special))
@@ -188,9 +195,17 @@ def _occluded(
         probabilities = softmax(logits.astype(np.float64))[:, next(classes)]
         weights = np.zeros(len(tokens))
         weights[positions] = probabilities[0] - probabilities[1:]
-        return [tokenizer.id_to_token(int(token_id)) for token_id in tokens], weights.tolist()
+        is_first = ~continues[tokens[positions]] | (np.diff(positions, prepend=-2) > 1)
+        numbers = np.cumsum(is_first) - 1
+        words = tokenizer.detokenize(tf.RaggedTensor.from_value_rowids(tokens[positions], numbers)).numpy()
+        return {
+            "tokens": [readable[token_id] for token_id in tokens],
+            "weights": weights.tolist(),
+            "words": [word.decode(errors="replace").strip() for word in words],
+            "word_weights": np.bincount(numbers, weights[positions], minlength=len(words)).tolist(),
+        }
 
-    def of_block(block: Any, run: Callable[..., Any]) -> list[tuple[list[str], list[float]]]:
+    def of_block(block: Any, run: Callable[..., Any]) -> list[Occluded]:
         sides = block if isinstance(block, tuple) else (block,)
         rows = (tuple([side[index]] for side in sides) for index in range(len(sides[0])))
         return [of_row(row if len(row) > 1 else row[0], run, 1 / len(sides[0])) for row in rows]
