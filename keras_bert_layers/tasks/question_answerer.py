@@ -17,12 +17,13 @@ from keras_bert_layers._internal.shared_graphs import traced_once
 from keras_bert_layers._internal.types import Strings, Tensor
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.config import IDS
-from keras_bert_layers.decoding.spans import NONE, WindowSpans, best_spans, choose_answers, merge_windows
+from keras_bert_layers.decoding.spans import NEVER, NONE, WindowSpans, best_spans, choose_answers, merge_windows
 from keras_bert_layers.export import Signature, onnx
 from keras_bert_layers.layers import SpanHead
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
 from keras_bert_layers.metrics import best_no_answer_threshold
 from keras_bert_layers.preprocessing import BertPreprocessor, SpanPreprocessor
+from keras_bert_layers.preprocessing.preprocessors.seen_text import seen_spans
 from keras_bert_layers.tasks.graphs.heads import check_parts, head_options, head_states
 from keras_bert_layers.tasks.graphs.settings import Setting
 from keras_bert_layers.tasks.inputs import QuestionInputs
@@ -261,9 +262,19 @@ class BertQuestionAnswerer(Task):
         of_best = (self.n_best,)
         sizes = ((tf.float32, of_best), (tf.int32, of_best), (tf.int32, of_best), (tf.float32, ()))
         spans = WindowSpans(*in_parts(self._best_spans, windows, width=self.pipeline.width, sizes=sizes))
-        best = merge_windows(spans, rows, texts[1])
+        best = merge_windows(self._in_sight(spans, rows, texts[1]), rows, texts[1])
         # An error would fail the whole batch, which may hold requests of several clients.
         return {**best, "no_answer_probability": tf.where(fits, best["no_answer_probability"], NONE)}
+
+    def _in_sight(self, spans: WindowSpans, rows: tf.Tensor, contexts: tf.Tensor) -> WindowSpans:
+        """Spans without whitespace at their ends, and with whole characters; none of whitespace alone."""
+        shape, of_span = tf.shape(spans.starts), tf.repeat(rows, tf.shape(spans.starts)[1])
+        flat = (tf.reshape(side, [-1]) for side in (spans.starts, spans.ends))
+        *sides, is_seen = (
+            tf.reshape(part, shape) for part in seen_spans(self.preprocessor.tokenizer, contexts, of_span, *flat)
+        )
+        starts, ends = (tf.where(is_seen, side, NONE) for side in sides)
+        return spans._replace(scores=tf.where(is_seen, spans.scores, 2 * NEVER), starts=starts, ends=ends)
 
     def _best_spans(self, windows: dict[str, Any]) -> WindowSpans:
         logits = self.run({name: windows[name] for name in IDS})

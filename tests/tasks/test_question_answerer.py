@@ -1,3 +1,6 @@
+import unicodedata
+
+import byte_pair_models
 import keras
 import numpy as np
 import pytest
@@ -6,7 +9,7 @@ import tensorflow as tf
 from keras_bert_layers import BertPreprocessor, BertQuestionAnswerer, BertTokenizer
 from keras_bert_layers.decoding import decode_spans
 from keras_bert_layers.layers.span_head import MASKED_LOGIT
-from keras_bert_layers.preprocessing import SpanPreprocessor
+from keras_bert_layers.preprocessing import BytePairTokenizer, SpanPreprocessor
 from keras_bert_layers.tasks.prediction import windows as prediction_windows
 from keras_bert_layers.tasks.serving.answers import as_text
 
@@ -28,6 +31,7 @@ ODD_TEXTS = [
 MAX_LENGTH, STRIDE, MAX_ANSWER_LENGTH, NUM_BEST = 13, 2, 3, 4
 # The same float32 sums in another order: eager against traced, one batch against another.
 TOLERANCE = 1e-5
+KEYS = ("start", "end", "answer")
 SIDES = ("start_logits", "end_logits")
 
 
@@ -400,3 +404,24 @@ class TestThreshold:
         scores = answerer.best_answers(X)["no_answer_score"]
         assert (scores > threshold).tolist() == [False, True, False, True, False]
         answerer.no_answer_threshold = before
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "byte-level"])
+def test_answers_are_what_people_see(new_backbone, eagerly, kind):
+    """Without the space that ModernBERT's tokens begin with, and with the marks that an uncased model drops."""
+    tokenizer = BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"zoewnta", *(f"##{c}" for c in "zoewnta")])
+    if kind == "byte-level":
+        tokenizer = BytePairTokenizer(**byte_pair_models.modern())
+    backbone = new_backbone(vocabulary_size=tokenizer.vocabulary_size(), max_sequence_length=32, num_layers=1)
+    answerer = BertQuestionAnswerer(backbone, SpanPreprocessor(tokenizer, 32, stride=4), n_best=30)
+    context = "Zoe\u0308 went\n\n to  न\u0940 tea "
+    with eagerly():
+        best = answerer.best_answers((["who"], [context]))
+    found = {
+        (start, end): answer for start, end, answer in zip(*(best[key][0] for key in KEYS), strict=True) if end > 0
+    }
+    assert len(found) > 10
+    for (start, end), answer in found.items():
+        assert context.encode()[start:end].decode() == answer == answer.strip() != ""
+        assert not unicodedata.combining(context.encode()[end:].decode()[:1] or " ")
+        assert context.encode()[end:].decode()[:1] != "\u0940"

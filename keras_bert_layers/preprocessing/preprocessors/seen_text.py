@@ -230,6 +230,31 @@ def seen_tokens(tokenizer: Tokenizer, texts: tf.Tensor) -> SeenTokens:
     return SeenTokens(ids, starts, ends, begins, tf.ones_like(begins))
 
 
+def seen_spans(
+    tokenizer: Tokenizer, texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Spans of tokens as people see them: from the first character that is no whitespace to the last, with its marks.
+
+    Args:
+        tokenizer: what the tokens are of.
+        texts: strings `[B]`.
+        rows: the text of each span, int32 `[N]`.
+        starts: the byte at which it starts, int32 `[N]`.
+        ends: the byte after its last.
+
+    Returns:
+        Starts, ends, and whether there is more than whitespace, bool `[N]`.
+    """
+
+    def in_sight() -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return SeenText(texts).places(tf.cast(rows, tf.int64), starts, ends)[:3]
+
+    if tokenizer.word_boundaries != "vocabulary":
+        return in_sight()
+    is_plain = tf.reduce_all(~contains(texts, _NOT_ASCII))
+    return tf.cond(is_plain, lambda: (starts, ends, starts < ends), in_sight)
+
+
 def _with_words(tokens: SeenTokens, text: SeenText) -> SeenTokens:
     """Tokens with the words of the text.
 

@@ -56,9 +56,8 @@ class SpanPreprocessor(TextLayer):
         - `"token_ids"`, `"segment_ids"`, `"padding_mask"`: `(windows, sequence)`, the inputs of the backbone; the
           segment of the context and of the last `[SEP]` is 1;
         - `"rows"`: `(windows,)`, the row of the batch that a window belongs to;
-        - `"starts"`, `"ends"`: `(windows, sequence)`, the bytes of the original context at which people see a token
-          start and end: without whitespace around it, and with all marks of its last character; -1 at positions
-          without a token of the context, and for a token of whitespace alone.
+        - `"starts"`, `"ends"`: `(windows, sequence)`, the bytes of the original context at which a token starts and
+          ends; -1 at positions without a token of the context.
 
     Raises:
         TypeError: `tokenizer` is not a tokenizer; the texts are not strings.
@@ -167,8 +166,8 @@ class SpanPreprocessor(TextLayer):
             TypeError, ValueError, tf.errors.InvalidArgumentError: as for a call.
         """
         questions, contexts = _questions_and_contexts(texts)
-        seen = seen_tokens(self.tokenizer, questions)
-        return self._all_windows(self._question_ids(questions), contexts, question_begins=seen.begins)
+        begins = tuple(seen_tokens(self.tokenizer, texts).begins for texts in (contexts, questions))
+        return self._all_windows(self._question_ids(questions), contexts, begins=begins)
 
     def num_windows(self, texts: Strings) -> tf.Tensor:
         """Counts the windows of each row without filling them, to compute the number of training steps.
@@ -189,15 +188,19 @@ class SpanPreprocessor(TextLayer):
         return tf.math.bincount(windows.rows, minlength=tf.size(questions))
 
     def _all_windows(
-        self, question_ids: tf.RaggedTensor, contexts: tf.Tensor, *, question_begins: tf.Tensor | None = None
+        self,
+        question_ids: tf.RaggedTensor,
+        contexts: tf.Tensor,
+        *,
+        begins: tuple[tf.Tensor, tf.Tensor] | None = None,
     ) -> dict[str, tf.Tensor]:
         """The outputs of a call for tokenized questions, all of which fit."""
-        context = seen_tokens(self.tokenizer, contexts)
+        context = self.tokenizer.tokenize_with_offsets(contexts)
         question_lengths = row_lengths(question_ids)
-        windows = self._windows(question_lengths, row_lengths(context.ids))
+        windows = self._windows(question_lengths, row_lengths(context[0]))
         lengths = windows.lengths + tf.gather(question_lengths, windows.rows) + self._num_special_tokens  # [W]
         width = padded_width(lengths, padding=self.padding, max_length=self.max_length)
-        return fill_windows(windows, question_ids, context, width, self.tokenizer, question_begins=question_begins)
+        return fill_windows(windows, question_ids, context, width, self.tokenizer, begins=begins)
 
     def _windows(self, question_lengths: tf.Tensor, context_lengths: tf.Tensor) -> LaidWindows:
         return lay_windows(context_lengths, self.max_length - self._num_special_tokens - question_lengths, self.stride)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from keras_bert_layers._internal.lazy import tf
-from keras_bert_layers.preprocessing.preprocessors.seen_text import SeenTokens
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.preprocessing.tokens.tokens import rows_of_lengths
 
@@ -50,27 +49,27 @@ def lay_windows(num_tokens: tf.Tensor, room: tf.Tensor, overlap: int) -> LaidWin
 def fill_windows(
     windows: LaidWindows,
     question_ids: tf.RaggedTensor,
-    context: SeenTokens,
+    context: tuple[tf.RaggedTensor, ...],
     width: tf.Tensor | int,
     tokenizer: Tokenizer,
     *,
-    question_begins: tf.Tensor | None = None,
+    begins: tuple[tf.Tensor, tf.Tensor] | None = None,
 ) -> dict[str, tf.Tensor]:
     """The model inputs `[CLS] question [SEP] part of the context [SEP] [PAD] ...` of W windows, S tokens wide.
 
     Args:
         windows: the windows over the contexts.
         question_ids: ragged int32 `[B, tokens]`.
-        context: the contexts' tokens.
+        context: ids, starts and ends of the contexts' tokens, each ragged int32 `[B, tokens]`.
         width: S.
         tokenizer: what the special tokens are from.
-        question_begins: whether each token of the questions begins a word, bool, to return `"begins_word"`.
+        begins: whether each token of the contexts, and of the questions, begins a word, bool, to return
+            `"begins_word"`.
 
     Returns:
         What a call of `SpanPreprocessor`, or `with_words` of it, returns.
     """
-    ids = context.ids.flat_values
-    starts, ends = (tf.where(context.is_seen, part, NO_OFFSET) for part in (context.starts, context.ends))
+    ids, starts, ends = (tokens.flat_values for tokens in context)
     position = tf.tile(tf.range(width)[None, :], [tf.size(windows.rows), 1])  # [W, S], as all that follows
     num_separators = tokenizer.num_pair_separators
     question_lengths = tf.gather(row_lengths(question_ids), windows.rows)[:, None]  # [W, 1]
@@ -82,15 +81,15 @@ def fill_windows(
     # Indices into one list of all tokens: those of the contexts, those of the questions, and the special ones.
     special_ids = tf.constant([tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id], tf.int32)
     all_ids = tf.concat([ids, question_ids.flat_values, special_ids], 0)
-    of_context = position - first + windows.begins[:, None] + _row_starts(context.ids, windows.rows)
+    of_context = position - first + windows.begins[:, None] + _row_starts(context[0], windows.rows)
     of_question = position - 1 + _row_starts(question_ids, windows.rows) + tf.size(ids)
     of_special = tf.size(all_ids) - tf.where(is_real, tf.where(position == 0, 3, 2), 1)
     of_others = tf.where(is_question, of_question, of_special)
     of_offset, of_all = tf.where(is_context, of_context, tf.size(ids)), tf.where(is_context, of_context, of_others)
     words = {}
-    if question_begins is not None:
-        begins = tf.concat([context.begins, question_begins, tf.ones_like(special_ids, tf.bool)], 0)
-        words = {"begins_word": tf.cast(tf.gather(begins, of_all), tf.int32)}
+    if begins is not None:
+        all_begin = tf.concat([*begins, tf.ones_like(special_ids, tf.bool)], 0)
+        words = {"begins_word": tf.cast(tf.gather(all_begin, of_all), tf.int32)}
     return {
         **words,
         "token_ids": tf.gather(all_ids, of_all),

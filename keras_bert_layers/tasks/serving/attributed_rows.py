@@ -18,7 +18,7 @@ from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers._internal.types import Columns, Strings
 from keras_bert_layers.backbone import BertBackbone
-from keras_bert_layers.preprocessing.preprocessors.seen_text import seen_tokens
+from keras_bert_layers.preprocessing.preprocessors.seen_text import seen_spans, seen_tokens
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
 from keras_bert_layers.tasks.feeding.columns import on_host
 from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
@@ -108,6 +108,12 @@ def span_rows(task: keras.Model, columns: Any, wanted: list[Any]) -> Rows:
         spans = np.where(is_span, start[:, :, None] + end[:, None], -np.inf)
         window, first, last = np.unravel_index(spans.argmax(), spans.shape)  # [CLS] in a context without tokens
         one = {name: values[of_row[window]] for name, values in windows.items()}
+        places = np.flatnonzero(one["starts"] >= 0)
+        context, own = tf.constant([columns[1][row]]), (one[side][places] for side in ("starts", "ends"))
+        *seen, is_seen = seen_spans(task.preprocessor.tokenizer, context, np.zeros(len(places), np.int32), *own)
+        for side, found in zip(("starts", "ends"), seen, strict=True):
+            one[side] = one[side].copy()
+            one[side][places[is_seen]] = found[is_seen]
         # The end's logits come first.
         yield one, [last, first], _part(columns[1][row], max(one["starts"][first], 0), max(one["ends"][last], 0))
 

@@ -81,7 +81,7 @@ def test_offsets_cut_the_original_bytes(tokenizer):
     pieces = {
         context.encode()[start:end].decode() for start, end in zip(starts.flat, ends.flat, strict=True) if end > 0
     }
-    assert {"Ün", "happy", "good", "e\u0301"} <= pieces
+    assert {"Ün", "happy", "good", "e"} <= pieces
 
 
 @pytest.mark.parametrize(

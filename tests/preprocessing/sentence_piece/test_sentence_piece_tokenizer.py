@@ -153,6 +153,7 @@ def test_saved_in_a_keras_file(tokenizer, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("traces_nothing")
+@pytest.mark.filterwarnings("ignore:.*texts with no mask")
 def test_masks_are_filled(tokenizer):
     config = kbl.BertConfig(vocabulary_size=12, hidden_dim=8, num_layers=1, num_heads=2, intermediate_dim=16)
     masked_lm = kbl.BertMaskedLM(kbl.BertBackbone(config), kbl.BertPreprocessor(tokenizer, max_length=16), top_k=2)
