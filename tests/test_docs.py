@@ -148,6 +148,8 @@ def each_encoder_reads_the_vocabulary_once(monkeypatch):
 
 
 @pytest.mark.usefixtures("each_encoder_reads_the_vocabulary_once")
+# The pages say so: what they show takes no training.
+@pytest.mark.filterwarnings("ignore:.*its head, .*, is new", "ignore:.*texts with no mask")
 @pytest.mark.parametrize(
     "path", [_as_case(path) for path in PAGES if programs(path) and page_id(path) not in RUN_ELSEWHERE]
 )

@@ -208,7 +208,9 @@ def test_new_head_warns_once_before_it_was_trained(checkpoint, kind):
     answer(task)  # and not again
 
 
-def _train(task):
+def _train(task, **options):
+    if options:
+        task.compile(**options)
     ids, labels, _ = task.pipeline.batches.one(TEXTS, [1, 0, 1])
     task.train_on_batch(ids, labels)
 
@@ -221,6 +223,7 @@ def _read_weights(task, folder):
 
 GIVEN_WEIGHTS = {
     "train_on_batch": lambda task, _: _train(task),
+    "the first step of a warm-up": lambda task, _: _train(task, optimizer=keras.optimizers.SGD(0.0)),
     "load_weights": _read_weights,
     "set_weights": lambda task, _: task.set_weights([weight + 1 for weight in task.get_weights()]),
 }

@@ -53,7 +53,10 @@ def _traced_again_after_errors(method: Method) -> Method:
         has_own = any(backbone.rematerialize for backbone in backbones_of(task))
         try:
             with freed_with(task) if has_own else contextlib.nullcontext():
-                return method(trainer, *arguments, **options)
+                found = method(trainer, *arguments, **options)
+                if method.__name__ in ("fit", "train_on_batch"):
+                    task.predictor.new_head = None  # also if the first steps of a warm-up have changed no weight
+                return found
         except BaseException as error:
             task.train_function = task.test_function = None
             batches = task.pipeline.batches
