@@ -78,7 +78,9 @@ def in_sight(tokens: Tokens) -> Tokens:
     def seen() -> list[Tensor]:
         order, none = graph.range(texts.size()), graph.constant([False])
         row_starts = characters.splits.slice(0, NONE)
-        begins = order.filled(0, INT64).scattered(row_starts, row_starts.filled(1, INT64)).cast(BOOL)
+        # A text that a NUL ends at once has no characters, and may be the last one.
+        begins = graph.concat([order.filled(0, INT64), graph.constant([0])])
+        begins = begins.scattered(row_starts, row_starts.filled(1, INT64)).slice(0, NONE).cast(BOOL)
         of_kind = {kind: matches(pattern_of(kind)) for kind in _OF_KINDS}
         is_apart = matches(pattern_of(CONTROL | SPACE))
 
@@ -100,8 +102,8 @@ def in_sight(tokens: Tokens) -> Tokens:
         after = graph.concat([starts, order.size().column(0)])
         return [starts.take(unit.take(firsts)), after.take(unit.take(lasts) + 1) - 1]
 
-    is_plain = matches(r"[\x00-\x7f]*").cast(INT64).reduced("Min").equals(1)
-    firsts, lasts = graph.choose(is_plain, lambda: [firsts, lasts], seen)
+    is_joined = (~matches(r"[\x00-\x7f]*")).cast(INT64).reduced("Sum") > 0
+    firsts, lasts = graph.choose(is_joined, seen, lambda: [firsts, lasts])
     return tokens._replace(firsts=firsts, lasts=lasts)
 
 

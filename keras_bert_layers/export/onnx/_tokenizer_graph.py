@@ -119,8 +119,7 @@ class TokenizerGraph:
     def tokens(self, texts: Tensor, *, with_offsets: bool = False) -> Tokens:
         """The tokens of strings `[B]`."""
         rules, marks = self._rules, self._marks
-        # With a character at its end, which the branches drop, every text has one.
-        ended = texts.graph.add("StringConcat", texts, _dropped_if_any(texts))
+        ended = _ended(texts, _dropped_if_any(texts))  # by a character which the branches drop
         by_length = sorted(marks, key=len, reverse=True)
         characters = split_characters(ended, by_length) if with_offsets else None
 
@@ -309,8 +308,7 @@ def bounded(texts: Tensor, max_bytes: int) -> tuple[Tensor, Tensor]:
     graph = texts.graph
 
     def cut() -> list[Tensor]:
-        # With a character at its end, which is not kept, every text has one.
-        found = split_characters(graph.add("StringConcat", texts, graph.constant(_DROPPED)))
+        found = split_characters(_ended(texts, graph.constant(_DROPPED)))  # by a character which is not kept
         added = found.splits.slice(1) - 1
         sizes, one = found.starts.take(added), graph.range(added.size()).filled(1, INT64)
         is_kept = (found.ends <= max_bytes) & ~found.ends.filled(0, INT64).scattered(added, one).cast(BOOL)
@@ -341,6 +339,14 @@ def _joined(parts: Tensor, splits: Tensor, row_end: str | bytes = _ROW_END) -> T
         return [rows.reshape(-1).slice(0, -1)]
 
     return graph.choose(splits.size().equals(2), one_text, several)[0]
+
+
+def _ended(texts: Tensor, end: Tensor) -> Tensor:
+    """Texts with a character at their end, so that every text has one.
+
+    The operation that splits texts sees them up to the first NUL, and leaves out the rows of those that it sees empty.
+    """
+    return _replaced(texts.graph.add("StringConcat", texts, end), "^$", _DROPPED)
 
 
 def _dropped_if_any(texts: Tensor) -> Tensor:

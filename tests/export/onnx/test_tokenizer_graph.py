@@ -101,6 +101,11 @@ def test_unusual_texts(tokenizer, unusual_texts, ask):
     assert wrong_places(tokenizer, unusual_texts, ask) == []
     assert wrong_places(tokenizer, ["", "  "], ask) == []
     assert wrong_places(tokenizer, JOINED, ask, seen=True) == []
+    assert (
+        wrong_places(tokenizer, ["\0"], ask, seen=True)
+        == wrong_places(tokenizer, ["e\u0301", "\0"], ask, seen=True)
+        == []
+    )
 
 
 @pytest.mark.parametrize(
