@@ -116,9 +116,13 @@ class Tokenizer(ABC):
     def _joined(self, tokens: tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
         """The text of tokens, ragged strings `(…, tokens)`."""
 
+    def readable(self, token: str) -> str:
+        """A token as people read it: the text that it stands for, not its form inside."""
+        return token
+
     def readable_tokens(self) -> list[str]:
-        """Every token as people read it, in order of the ids: the text that it stands for, not its form inside."""
-        return self.all_tokens()
+        """Every token as people read it, in order of the ids."""
+        return list(map(self.readable, self._ids.tokens))
 
     def id_to_token(self, token_id: int) -> str:
         """The token with this id; ValueError if there is none."""
@@ -158,8 +162,9 @@ class Tokenizer(ABC):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """The tokenizer from `get_config`."""
-        return cls(**config)
+        """The tokenizer from `get_config`; words end at spaces if a version without `word_boundaries` wrote it."""
+        older = {} if cls.word_boundaries == "vocabulary" else {"word_boundaries": "spaces"}
+        return cls(**{**older, **config})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_config, (self.get_config(),)

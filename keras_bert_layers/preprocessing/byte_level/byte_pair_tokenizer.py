@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -92,6 +92,7 @@ class BytePairTokenizer(Tokenizer):
     """
 
     reference = "huggingface"
+    word_boundaries = WORD_BOUNDARIES[0]
     second_segment = 0
 
     def __init__(
@@ -190,12 +191,9 @@ class BytePairTokenizer(Tokenizer):
         special = {*self.special_tokens, *self.added_tokens}
         return [not token.startswith(_SPACE) and token not in special for token in self._vocabulary]
 
-    def readable_tokens(self) -> list[str]:
-        """Every token as the text of its bytes, a space included; `�` for a part of a character."""
-        return [
-            _bytes(token).decode(errors="replace") if _CHARACTERS.issuperset(token) else token
-            for token in self._ids.tokens
-        ]
+    def readable(self, token: str) -> str:
+        """A token as the text of its bytes, a space included; `�` for a part of a character."""
+        return _bytes(token).decode(errors="replace") if _CHARACTERS.issuperset(token) else token
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the vocabulary as a list of tokens."""
@@ -213,11 +211,6 @@ class BytePairTokenizer(Tokenizer):
             "mask_token": None,
             **{f"{role}_token": token for role, token in self._roles.items()},
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        """The tokenizer from `get_config`; words end at spaces if an older version wrote it."""
-        return super().from_config({"word_boundaries": "spaces", **config})
 
 
 def _spaces(token: str) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import tables
-from keras_bert_layers.preprocessing.tokens.tokens import rows_of, rows_of_lengths
+from keras_bert_layers.preprocessing.tokens.tokens import num_bytes, rows_of, rows_of_lengths
 
 # Korean syllables are composed by arithmetic: The Unicode Standard, section 3.12.
 _SYLLABLES, _LEADS, _VOWELS, _TAILS = 0xAC00, 0x1100, 0x1161, 0x11A7
@@ -40,7 +40,7 @@ class Composed(NamedTuple):
             ends: the same, above `starts`.
         """
         codes = tf.strings.unicode_decode(self.texts, "UTF-8").values
-        bytes_of = rows_of_lengths(_num_bytes(codes))  # the character of each byte
+        bytes_of = rows_of_lengths(num_bytes(codes))  # the character of each byte
         lengths = tf.cast(tf.strings.length(self.texts), tf.int64)
         first = tf.gather(tf.cumsum(lengths, exclusive=True), text_of)
         before, last = (tf.gather(bytes_of, first + at) for at in (starts, ends - 1))
@@ -112,7 +112,7 @@ class Composer:
         is_first = (change > 0) & (place == 0)
         source = tf.gather(ragged.row_splits, row) + tf.maximum(place - tf.cast(change > 0, tf.int64), 0)
         starts = tf.where(is_first, tf.zeros_like(source), tf.gather(offsets.values, source))
-        sizes = _num_bytes(tf.gather(ragged.values, source))
+        sizes = num_bytes(tf.gather(ragged.values, source))
         composed = tf.strings.unicode_encode(tf.RaggedTensor.from_row_splits(codes, splits, validate=False), "UTF-8")
         return Composed(composed, starts, tf.where(is_first, tf.zeros_like(source), starts + sizes))
 
@@ -224,9 +224,3 @@ def _marked(codes: set[int]) -> tf.Tensor:
     table = np.zeros(max(codes) + 2, bool)
     table[list(codes)] = True
     return tf.constant(table)
-
-
-def _num_bytes(codes: tf.Tensor) -> tf.Tensor:
-    """How many bytes of UTF-8 characters have, int64."""
-    least = (tf.cast(codes >= limit, tf.int64) for limit in (0x80, 0x800, 0x10000))
-    return sum(least, tf.ones_like(codes, tf.int64))

@@ -12,7 +12,7 @@ from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.byte_level.composition import Composer
 from keras_bert_layers.preprocessing.byte_level.merges import ByteMerges
 from keras_bert_layers.preprocessing.engines.spans import SpecialTokens
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, rows_of_lengths
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, TracedEncoding, num_bytes, rows_of_lengths
 
 # The classes of the table.
 OTHER, LETTER, NUMBER, WHITESPACE = range(4)
@@ -61,20 +61,20 @@ class WordSplitter:
         ragged, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
         codes, splits, starts = ragged.values, ragged.row_splits, offsets.values
         num_characters = tf.size(codes)
-        sizes = sum((tf.cast(codes >= least, tf.int32) for least in (0x80, 0x800, 0x10000)), tf.ones_like(codes))
+        sizes = num_bytes(codes)
         begins_text = _marks(splits[:-1], num_characters)
         begins = self._begins(codes, begins_text)
         places = tf.where(begins)[:, 0]  # [W]
         ends = tf.concat([places, tf.size(codes, tf.int64)[None]], 0)
         words = tf.strings.unicode_encode(tf.RaggedTensor.from_row_splits(codes, ends, validate=False), "UTF-8")
-        byte_splits = tf.concat([[0], tf.cumsum(tf.cast(sizes, tf.int64))], 0)
+        byte_splits = tf.concat([[0], tf.cumsum(sizes)], 0)
         return Words(
             words,
             tf.gather(tf.concat([[0], tf.cumsum(tf.cast(begins, tf.int64))], 0), splits),
             tf.gather(byte_splits, places),
             rows_of_lengths(sizes),
             starts,
-            starts + tf.cast(sizes, tf.int64),
+            starts + sizes,
         )
 
     def _begins(self, codes: tf.Tensor, begins_text: tf.Tensor) -> tf.Tensor:

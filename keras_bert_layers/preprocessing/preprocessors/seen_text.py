@@ -16,7 +16,7 @@ from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.preprocessing.tokens.markers import WHITESPACE, contains
-from keras_bert_layers.preprocessing.tokens.tokens import rows_of
+from keras_bert_layers.preprocessing.tokens.tokens import num_bytes, rows_of
 
 # Kinds of characters, as bits.
 SPACE, APART, JOINS, PREPENDS, CONTROL, JOINER, FLAG, PICTURE, SYLLABLE, SYLLABLE_PART = (1 << bit for bit in range(10))
@@ -124,10 +124,9 @@ class SeenText:
         ragged, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="ignore")
         codes, row = ragged.values, rows_of(ragged.row_splits)
         self._text_starts = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64), exclusive=True)  # [B]
-        sizes = 1 + sum(tf.cast(codes >= least, tf.int64) for least in (0x80, 0x800, 0x10000))
         # Bytes of all texts together, int64 [N].
         self._starts = tf.gather(self._text_starts, row) + offsets.values
-        self._ends = self._starts + sizes
+        self._ends = self._starts + num_bytes(codes)
         firsts, bits = runs_of_kinds()
         kinds = tf.gather(tf.constant(bits), tf.searchsorted(tf.constant(firsts), codes, side="right") - 1)  # [N]
         begins_text = row != _before(row, -1)
@@ -215,18 +214,9 @@ def seen_tokens(tokenizer: Tokenizer, texts: tf.Tensor) -> SeenTokens:
     begins = ~continues | (text_of != _before(text_of, -1))
     if tokenizer.word_boundaries == "punctuation":
         is_space = ids.flat_values == tokenizer.space_id
-        return _with_words(SeenTokens(ids, starts, ends, begins, is_space), SeenText(texts))
-
-    def in_sight() -> tuple[tf.Tensor, tf.Tensor]:
-        places = SeenText(texts).places(text_of, starts, ends)
-        return tf.where(places.is_seen, places.starts, starts), tf.where(places.is_seen, places.ends, ends)
-
-    if tokenizer.word_boundaries == "vocabulary":
-        # No token has whitespace, and few texts have characters of several code points.
-        is_plain = tf.reduce_all(~contains(texts, _NOT_ASCII))
-        starts, ends = tf.cond(is_plain, lambda: (starts, ends), in_sight)
-    else:
-        starts, ends = in_sight()
+        return _with_words(SeenTokens(ids, starts, ends, begins, tf.ones_like(begins)), is_space, SeenText(texts))
+    *seen, is_seen = seen_spans(tokenizer, texts, text_of, starts, ends)
+    starts, ends = (tf.where(is_seen, side, own) for side, own in zip(seen, (starts, ends), strict=True))
     return SeenTokens(ids, starts, ends, begins, tf.ones_like(begins))
 
 
@@ -238,7 +228,7 @@ def seen_spans(
     Args:
         tokenizer: what the tokens are of.
         texts: strings `[B]`.
-        rows: the text of each span, int32 `[N]`.
+        rows: the text of each span, integers `[N]`.
         starts: the byte at which it starts, int32 `[N]`.
         ends: the byte after its last.
 
@@ -251,21 +241,23 @@ def seen_spans(
 
     if tokenizer.word_boundaries != "vocabulary":
         return in_sight()
+    # No token of such a vocabulary has whitespace, and few texts have characters of several code points.
     is_plain = tf.reduce_all(~contains(texts, _NOT_ASCII))
     return tf.cond(is_plain, lambda: (starts, ends, starts < ends), in_sight)
 
 
-def _with_words(tokens: SeenTokens, text: SeenText) -> SeenTokens:
+def _with_words(tokens: SeenTokens, is_space: tf.Tensor, text: SeenText) -> SeenTokens:
     """Tokens with the words of the text.
 
     Args:
-        tokens: tokens with their own bounds and beginnings; of what is seen, whether they are one space.
+        tokens: tokens with their own bounds and beginnings.
+        is_space: whether each of them is one space, bool `[T]`.
         text: the texts.
     """
     places = text.places(rows_of(tokens.ids.row_splits), tokens.starts, tokens.ends)
     # A space that is a token belongs to the word that follows it at once.
     goes_on = places.is_seen & ~tokens.begins
-    is_seen = places.is_seen | (tokens.is_seen & tf.concat([goes_on[1:], [False]], 0)[: tf.size(goes_on)])
+    is_seen = places.is_seen | (is_space & tf.concat([goes_on[1:], [False]], 0)[: tf.size(goes_on)])
     kept = tf.where(is_seen)[:, 0]
     shown = _before(tf.gather(places.last_words, kept), -1)
     begins = tf.gather(tokens.begins, kept) | (tf.gather(places.words, kept) > shown)

@@ -13,7 +13,7 @@ from keras_bert_layers.preprocessing import tables
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.engines.character_table import character_table
 from keras_bert_layers.preprocessing.tokens.markers import MARKER, WHITESPACE
-from keras_bert_layers.preprocessing.tokens.tokens import joined, rows_of, rows_of_lengths
+from keras_bert_layers.preprocessing.tokens.tokens import joined, num_bytes, rows_of, rows_of_lengths
 
 # `Precompiled` of the library `tokenizers` looks up clusters of characters of fewer bytes than this; longer ones
 # character by character.
@@ -119,7 +119,7 @@ class CharacterNormalizer:
     def _cluster_replacement(self, codes: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
         """The index of the shortest key that begins each cluster of several characters, or -1; int64 `[K]`."""
         end = tf.concat([first[1:], tf.size(codes, tf.int64)[None]], 0)
-        sizes = sum((tf.cast(codes >= least, tf.int64) for least in (0x80, 0x800, 0x10000)), tf.ones_like(codes))
+        sizes = num_bytes(codes)
         total = tf.concat([tf.zeros([1], tf.int64), tf.cumsum(sizes)], 0)
         is_short = (end - first > 1) & (tf.gather(total, end) - tf.gather(total, first) <= MAX_KEY_BYTES)
         padded = tf.concat([codes, tf.zeros([MAX_KEY_LENGTH], tf.int64)], 0)

@@ -6,7 +6,7 @@ import base64
 import binascii
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 from keras_bert_layers._internal import checks
 from keras_bert_layers._internal.lazy import tf
@@ -84,6 +84,7 @@ class SentencePieceTokenizer(Tokenizer):
     """
 
     reference = "huggingface"
+    word_boundaries = WORD_BOUNDARIES[0]
     num_pair_separators = 2
     second_segment = 0
 
@@ -132,9 +133,9 @@ class SentencePieceTokenizer(Tokenizer):
         special = {*self.special_tokens} - {self._vocabulary[self.unknown_id]}
         return [not token.startswith(MARKER) and token not in special for token in self._vocabulary]
 
-    def readable_tokens(self) -> list[str]:
-        """Every token as its text, without the marker of a word's beginning, which may be a token of its own."""
-        return [token.replace(MARKER, " ").removeprefix(" ") or token for token in self._ids.tokens]
+    def readable(self, token: str) -> str:
+        """A token as its text, without the marker of a word's beginning, which may be a token of its own."""
+        return token.replace(MARKER, " ").removeprefix(" ") or token
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, the vocabulary as a list of tokens."""
@@ -148,11 +149,6 @@ class SentencePieceTokenizer(Tokenizer):
             "mask_token": None,
             **{f"{role}_token": token for role, token in self._roles.items()},
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        """The tokenizer from `get_config`; words end at spaces if an older version wrote it."""
-        return super().from_config({"word_boundaries": "spaces", **config})
 
 
 def _checked_scores(scores: Sequence[float | None], size: int) -> list[float | None]:

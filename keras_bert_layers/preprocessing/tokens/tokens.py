@@ -58,6 +58,12 @@ def rows_of_lengths(lengths: tf.Tensor) -> tf.Tensor:
     return rows_of(tf.concat([[0], tf.cumsum(tf.cast(lengths, tf.int64))], 0))
 
 
+def num_bytes(codes: tf.Tensor) -> tf.Tensor:
+    """How many bytes of UTF-8 characters have, int64, by their code points."""
+    least = (tf.cast(codes >= limit, tf.int64) for limit in (0x80, 0x800, 0x10000))
+    return sum(least, tf.ones_like(codes, tf.int64))
+
+
 def joined(parts: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
     """The strings of each row as one, string `[B]`."""
     return tf.strings.unsorted_segment_join(parts, rows_of(row_splits), tf.size(row_splits) - 1)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from keras_bert_layers._internal.lazy import tf
 from keras_bert_layers.preprocessing.engines import engine
 from keras_bert_layers.preprocessing.tables import SIGMA_MARKER, NormalizationTable
-from keras_bert_layers.preprocessing.tokens.tokens import Tokens, joined, rows_of_lengths
+from keras_bert_layers.preprocessing.tokens.tokens import Tokens, joined, num_bytes, rows_of_lengths
 
 CAPITAL_SIGMA = "Σ"
 SMALL_SIGMA = "σ"
@@ -98,8 +98,7 @@ class ExactNormalizer:
         normalized = joined(replacements, codes.row_splits)
         lengths = tf.cast(tf.strings.length(normalized), tf.int64)
         character = rows_of_lengths(tf.strings.length(replacements))
-        sizes = 1 + sum(tf.cast(codes.values >= code, tf.int64) for code in (0x80, 0x800, 0x10000))
-        ends = starts.values + sizes
+        ends = starts.values + num_bytes(codes.values)
         origins = (tf.gather(positions, character) for positions in (starts.values, ends))
         return normalized, Origins(tf.cumsum(lengths, exclusive=True), *origins)
 

@@ -2,13 +2,12 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 
 
 class NewHead:
-    """Warns, once, if the weights of a new head are still the ones that it was made with.
+    """Warns if the weights of a new head are still the ones that it was made with.
 
     Whatever gives them others, such as `fit`, a training loop of one's own, `load_weights` and `set_weights`, makes the
     head one that may answer.
@@ -26,12 +25,11 @@ class NewHead:
             "was not trained, so its answers mean nothing. Train it with `fit`, or load a checkpoint with such a head. "
             "This warning is shown once."
         )
-        self._initial: list[tuple[Any, int]] = [(weight, _fingerprint(weight)) for weight in weights]
+        self._initial = [(weight, _fingerprint(weight)) for weight in weights]
 
     def look(self) -> None:
         """Examines the weights before the first answer; a UserWarning names the task, the head and the cure."""
-        initial, self._initial = self._initial, []
-        if initial and all(_fingerprint(weight) == before for weight, before in initial):
+        if all(_fingerprint(weight) == before for weight, before in self._initial):
             warnings.warn(self._text, stacklevel=4)
 
 

@@ -63,8 +63,11 @@ class Predictor:
 
     def warn_of_new_head(self) -> None:
         """Warns, once, before the first answers of a head that was never trained."""
-        if self.new_head is not None:
-            self.new_head.look()
+        head, self.new_head = self.new_head, None
+        optimizer = getattr(self._model, "optimizer", None)
+        # The first steps of a warm-up may have changed no weight.
+        if head is not None and (optimizer is None or not int(optimizer.iterations)):
+            head.look()
 
     def forget(self) -> None:
         """Drops all traced functions."""

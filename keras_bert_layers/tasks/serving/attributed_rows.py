@@ -20,6 +20,7 @@ from keras_bert_layers._internal.types import Columns, Strings
 from keras_bert_layers.backbone import BertBackbone
 from keras_bert_layers.preprocessing.preprocessors.seen_text import seen_spans, seen_tokens
 from keras_bert_layers.preprocessing.preprocessors.windows import NO_OFFSET
+from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.tasks.feeding.columns import on_host
 from keras_bert_layers.tasks.feeding.cut_texts import look_for_cuts
 from keras_bert_layers.tasks.inputs.tags import begins_given_word
@@ -35,6 +36,29 @@ _READ_BY_RULES = ("max_length", "truncation", "truncation_side", "framed", "trun
 Rows = Iterator[tuple[dict[str, np.ndarray], list[Any], str]]
 #: From a task, columns of texts and a target for each row to `Rows`.
 RowsOf = Callable[[Any, Any, list[Any]], Rows]
+
+
+def readable(tokenizer: Tokenizer, ids: np.ndarray) -> list[str]:
+    """The tokens of ids as people read them."""
+    return [tokenizer.readable(tokenizer.id_to_token(int(token_id))) for token_id in ids]
+
+
+def by_words(
+    tokenizer: Tokenizer, ids: np.ndarray, is_text: np.ndarray, begins: np.ndarray, scores: np.ndarray
+) -> tuple[list[str], np.ndarray]:
+    """The words of a row of tokens, and the sums of the scores of their tokens.
+
+    Args:
+        tokenizer: what the tokens are of.
+        ids: int `(tokens,)`.
+        is_text: whether each token is of a text, and no special one.
+        begins: whether it begins a word; what goes on after a special token begins one too.
+        scores: float `(tokens,)`.
+    """
+    is_first = is_text & (begins | ~np.roll(is_text, 1))
+    numbers = np.cumsum(is_first)[is_text] - 1
+    words = tokenizer.detokenize(tf.RaggedTensor.from_value_rowids(ids[is_text], numbers)).numpy()
+    return [word.decode().strip() for word in words], np.bincount(numbers, scores[is_text], minlength=len(words))
 
 
 def class_rows(task: keras.Model, columns: Any, wanted: list[Any]) -> Rows:

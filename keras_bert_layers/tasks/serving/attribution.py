@@ -30,7 +30,7 @@ from keras_bert_layers.preprocessing.tokenizer import Tokenizer
 from keras_bert_layers.tasks.feeding.columns import as_rows, check_takes_text, is_single_row, num_rows
 from keras_bert_layers.tasks.feeding.streams import texts_of_table
 from keras_bert_layers.tasks.prediction.length_batches import with_progress
-from keras_bert_layers.tasks.serving.attributed_rows import Rows, RowsOf, class_names
+from keras_bert_layers.tasks.serving.attributed_rows import Rows, RowsOf, by_words, class_names, readable
 
 #: How many points the first quadrature has.
 FIRST_STEPS = 32
@@ -173,7 +173,6 @@ def _explained(task: keras.Model, rows: Rows, fill: int, tolerance: float, max_s
     signature = (dict.fromkeys(IDS, spec), spec, spec, tf.TensorSpec([None, 3], tf.float32))
     task.predictor.warn_of_new_head()
     run = task.predictor.traced_once(types.MethodType(integral, task), signature)
-    readable = tokenizer.readable_tokens()
     for given_row, target, name in rows:
         row = given_row if "places" in given_row else _without_padding(given_row)
         starts, ends, ids, places = row["starts"], row["ends"], row["tokens"], np.atleast_2d(row["places"])
@@ -188,12 +187,8 @@ def _explained(task: keras.Model, rows: Rows, fill: int, tolerance: float, max_s
             if steps == max_steps or error <= _largest_error(difference, tolerance):
                 break
             steps = min(2 * steps, max_steps)
-        # A token of whitespace belongs to the word before it.
-        is_first = is_text & ((row["begins_word"] > 0) | ~np.roll(is_text, 1))
-        numbers = np.cumsum(is_first)[is_text] - 1
-        words = tokenizer.detokenize(tf.RaggedTensor.from_value_rowids(ids[is_text], numbers)).numpy()
-        sums = np.bincount(numbers, scores[is_text], minlength=len(words))
-        tokens, words = [readable[token_id] for token_id in ids], [word.decode().strip() for word in words]
+        tokens = readable(tokenizer, ids)
+        words, sums = by_words(tokenizer, ids, is_text, row["begins_word"] > 0, scores)
         yield Attribution(name, tokens, scores, words, sums, starts, ends, float(difference), error, steps)
 
 

@@ -20,6 +20,7 @@ from keras_bert_layers.tasks.feeding.columns import check_takes_text
 from keras_bert_layers.tasks.feeding.cut_texts import num_special_tokens, token_counts
 from keras_bert_layers.tasks.feeding.streams import texts_of_table
 from keras_bert_layers.tasks.labels.calibration import softmax
+from keras_bert_layers.tasks.serving.attributed_rows import by_words, readable
 
 #: The tokens and words of an error, and their weights, as `ClassificationError` has them.
 Occluded = dict[str, list[Any]]
@@ -183,27 +184,22 @@ def _occluded(
     preprocessor = inputs.bucketed()
     special, classes = (tokenizer.start_id, tokenizer.separator_id, tokenizer.pad_id), iter(predicted.tolist())
 
-    readable, continues = tokenizer.readable_tokens(), np.array(tokenizer.continues_word())
+    begins = ~np.array(tokenizer.continues_word())
 
     def of_row(row: Any, run: Callable[..., Any], share: float) -> Occluded:
         ids = {name: np.asarray(values) for name, values in preprocessor(row).items()}
         tokens = ids["token_ids"][0, : int(ids["padding_mask"].sum())].copy()
-        positions = np.flatnonzero(~np.isin(tokens, special))
+        is_text = ~np.isin(tokens, special)
+        positions = np.flatnonzero(is_text)
         ids = {name: np.repeat(values, len(positions) + 1, axis=0) for name, values in ids.items()}
         ids["token_ids"][np.arange(1, len(positions) + 1), positions] = tokenizer.unknown_id
         logits = run(ids, preprocessor, finish=inputs.model_inputs, share=share)
         probabilities = softmax(logits.astype(np.float64))[:, next(classes)]
         weights = np.zeros(len(tokens))
         weights[positions] = probabilities[0] - probabilities[1:]
-        is_first = ~continues[tokens[positions]] | (np.diff(positions, prepend=-2) > 1)
-        numbers = np.cumsum(is_first) - 1
-        words = tokenizer.detokenize(tf.RaggedTensor.from_value_rowids(tokens[positions], numbers)).numpy()
-        return {
-            "tokens": [readable[token_id] for token_id in tokens],
-            "weights": weights.tolist(),
-            "words": [word.decode(errors="replace").strip() for word in words],
-            "word_weights": np.bincount(numbers, weights[positions], minlength=len(words)).tolist(),
-        }
+        words, sums = by_words(tokenizer, tokens, is_text, begins[tokens], weights)
+        shown = readable(tokenizer, tokens)
+        return {"tokens": shown, "weights": weights.tolist(), "words": words, "word_weights": sums.tolist()}
 
     def of_block(block: Any, run: Callable[..., Any]) -> list[Occluded]:
         sides = block if isinstance(block, tuple) else (block,)

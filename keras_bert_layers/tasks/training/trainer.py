@@ -53,10 +53,7 @@ def _traced_again_after_errors(method: Method) -> Method:
         has_own = any(backbone.rematerialize for backbone in backbones_of(task))
         try:
             with freed_with(task) if has_own else contextlib.nullcontext():
-                found = method(trainer, *arguments, **options)
-                if method.__name__ in ("fit", "train_on_batch"):
-                    task.predictor.new_head = None  # also if the first steps of a warm-up have changed no weight
-                return found
+                return method(trainer, *arguments, **options)
         except BaseException as error:
             task.train_function = task.test_function = None
             batches = task.pipeline.batches
