@@ -166,7 +166,7 @@ class BertQuestionAnswerer(Task):
 
         Args:
             x: a tuple `(questions, contexts)`; or `(question, context)`, whose answers have no axis of rows.
-            batch_size: rows per step. Windows go through the model 32 at a time, those of similar length together, so a
+            batch_size: rows per step. Windows of similar length go through the model together, a few at a time, so a
                 large batch is faster where lengths differ.
 
         Returns:

@@ -132,4 +132,4 @@ class BertStaticEncoder(Task):
 
     def serve(self, *texts: Tensor) -> dict[str, Any]:
         """Strings to `embedding`."""
-        return {self.output_name: self.run(self.pipeline.tokens(*texts))}
+        return {self.output_name: self.predictor.run_at_once(self.pipeline.tokens(*texts), self.part)}

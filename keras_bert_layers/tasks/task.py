@@ -289,7 +289,7 @@ class Task(keras.Model):
             steps: the first so many batches of `x`, of `batch_size` or else 32 rows if it is not a dataset.
             callbacks: as in Keras.
             max_tokens_per_batch: the most tokens per step, padding included; a longer text is a step on its own. None
-                is 4096 on a CPU, 65536 on an accelerator, and no limit beside `batch_size`. Not for ids.
+                is 2048 on a CPU, 65536 on an accelerator, and no limit beside `batch_size`. Not for ids.
 
         Returns:
             One row of outputs per row of `x`, in order; of one string, its row.

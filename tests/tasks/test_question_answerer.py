@@ -235,7 +235,7 @@ class TestAnswers:
         check_equal(answerer.answer(X, batch_size=1), answers)
 
     def test_do_not_depend_on_how_many_windows_go_together(self, answerer, answers, monkeypatch):
-        monkeypatch.setattr(prediction_windows, "WINDOWS_PER_PART", 3)
+        monkeypatch.setattr(prediction_windows, "default_max_tokens", lambda: 3 * 24)
         check_equal(serve(answerer), answers)
 
     def test_only_the_context_and_cls_have_logits(self, windows, logits):

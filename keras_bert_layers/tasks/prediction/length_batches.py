@@ -83,8 +83,9 @@ def with_progress(rows: Iterable[Any], total: int, verbose: str | int) -> Iterat
 
 
 # The default number of tokens per step, padding included. With fewer, the fixed cost of a step dominates; with more,
-# what a block computes no longer fits the processor's cache. An accelerator needs more at once.
-TOKENS_ON_CPU = 4096
+# what a block computes no longer fits the processor's cache, and each large tensor gets new memory from the system. An
+# accelerator needs more at once.
+TOKENS_ON_CPU = 2048
 TOKENS_ON_ACCELERATOR = 65536
 
 

@@ -25,7 +25,7 @@ from keras_bert_layers.tasks.inputs import Inputs
 from keras_bert_layers.tasks.prediction import _row_blocks as row_blocks
 from keras_bert_layers.tasks.prediction.length_batches import LengthBatches, Progress, plan
 from keras_bert_layers.tasks.prediction.new_head import NewHead
-from keras_bert_layers.tasks.prediction.windows import outputs_of_windows, run_windows
+from keras_bert_layers.tasks.prediction.windows import outputs_in_parts, outputs_of_windows, run_windows
 
 
 class Predictor:
@@ -197,9 +197,18 @@ class Predictor:
         return self.traced_once(model.predict_step, [specs], jit_compile=model.jit_compile)
 
     def run(self, ids: Any, part: Any) -> Any:
-        """The outputs of the model, or of a part, as TensorFlow tensors; eager on other backends."""
+        """The outputs of the model, or of a part, as TensorFlow tensors; vectors of many rows are computed in parts."""
         if WINDOW_ROWS in ids:
-            return run_windows(self.run, ids, part)
+            return run_windows(self.run_at_once, ids, part)
+        outputs = self.part(part).output
+        # Windows come in parts already, and scores of the whole vocabulary are too large to be copied.
+        are_vectors = all(None not in output.shape[1:] for output in keras.tree.flatten(outputs))
+        if keras.backend.backend() != "tensorflow" or not are_vectors:
+            return self.run_at_once(ids, part)
+        return outputs_in_parts(functools.partial(self.run_at_once, part=part), ids, outputs)
+
+    def run_at_once(self, ids: Any, part: Any) -> Any:
+        """The same for all rows together; eager on backends other than TensorFlow."""
         model = self.part(part)
         if keras.backend.backend() == "tensorflow":
             return shared_graphs.traced_once(model, ids, training=False)

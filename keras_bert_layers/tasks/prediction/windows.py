@@ -16,10 +16,8 @@ from keras_bert_layers.preprocessing.preprocessors.bert_preprocessor import Bert
 from keras_bert_layers.preprocessing.preprocessors.long_texts import WINDOW_ROWS, by_text
 from keras_bert_layers.preprocessing.preprocessors.text_layer import TextLayer
 from keras_bert_layers.tasks.graphs.text_graph import ENCODED, POOLED
-from keras_bert_layers.tasks.prediction.length_batches import plan
+from keras_bert_layers.tasks.prediction.length_batches import default_max_tokens, plan
 
-# With more windows at once, the attention scores of BERT-base over 384 tokens take more than a few 100 MB.
-WINDOWS_PER_PART = 32
 # The features of as many windows of BERT-base take 12 MB.
 _WINDOWS_POOLED_AT_ONCE = 4096
 
@@ -87,40 +85,65 @@ def run_windows(run: Callable[..., tf.Tensor], ids: dict[str, tf.Tensor], part: 
 
 def in_parts(
     function: Callable[[dict[str, tf.Tensor]], tuple[tf.Tensor, ...]],
-    windows: dict[str, tf.Tensor],
+    rows: dict[str, tf.Tensor],
     *,
-    width: Callable[[tf.Tensor], tf.Tensor | int],
     sizes: tuple[tuple[Any, tuple[int | None, ...]], ...],
+    width: Callable[[tf.Tensor], tf.Tensor | int] | None = None,
 ) -> tuple[tf.Tensor, ...]:
-    """The outputs of a function for windows, computed in parts of similar length.
+    """The outputs of a function for rows, computed in parts of similar length, which fit into the processor's cache.
 
     Args:
-        function: takes windows and returns tensors, windows first.
-        windows: tensors `[W, S]`, among them `"padding_mask"`.
-        width: maps the lengths of some windows to the width that they are padded to.
-        sizes: the dtype of each output of the function, and its axes after the windows.
+        function: takes rows and returns tensors, rows first.
+        rows: tensors, rows first, among them `"padding_mask"` `[R, ..., S]`.
+        sizes: the dtype of each output of the function, and its axes after the rows.
+        width: maps the length of a part's longest row to the width that the part is cut to; without it, tensors of any
+            axes are not cut.
 
     Returns:
-        The outputs for all windows, in their order.
+        The outputs for all rows, in their order.
     """
-    lengths = tf.reduce_sum(windows["padding_mask"], axis=1)  # [W]
+    mask = rows["padding_mask"]
+    length_of = tf.where(mask > 0, tf.range(1, tf.shape(mask)[-1] + 1), 1)
+    lengths = tf.reduce_max(tf.reshape(length_of, (tf.shape(mask)[0], -1)), axis=1)  # [R]
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
-    num_parts = tf.maximum((tf.size(order) + WINDOWS_PER_PART - 1) // WINDOWS_PER_PART, 1)
+    most = default_max_tokens() // tf.maximum(tf.reduce_prod(tf.shape(mask)[1:-1]), 1)
     results = tuple(
-        tf.TensorArray(dtype, num_parts, element_shape=(None, *axes), infer_shape=False) for dtype, axes in sizes
+        tf.TensorArray(dtype, 1, dynamic_size=True, element_shape=(None, *axes), infer_shape=False)
+        for dtype, axes in sizes
     )
 
-    def one_part(part: tf.Tensor, results: tuple[tf.TensorArray, ...]) -> tuple[tf.Tensor, tuple[tf.TensorArray, ...]]:
-        chosen = order[part * WINDOWS_PER_PART : (part + 1) * WINDOWS_PER_PART]
-        needed = width(tf.gather(lengths, chosen))
-        outputs = function({name: tf.gather(tensor, chosen)[:, :needed] for name, tensor in windows.items()})
-        return part + 1, tuple(result.write(part, output) for result, output in zip(results, outputs, strict=True))
+    def one_part(part: tf.Tensor, begin: tf.Tensor, results: tuple[tf.TensorArray, ...]) -> tuple[Any, ...]:
+        longest = tf.gather(lengths, order[begin : begin + 1])
+        needed = tf.reduce_sum(longest) if width is None else width(longest)
+        chosen = order[begin : begin + tf.maximum(most // tf.maximum(needed, 1), 1)]
+        some = {name: tf.gather(tensor, chosen) for name, tensor in rows.items()}
+        if width is not None:
+            some = {name: tensor[:, :needed] for name, tensor in some.items()}
+        written = (result.write(part, output) for result, output in zip(results, function(some), strict=True))
+        return part + 1, begin + tf.size(chosen), tuple(written)
 
-    _, results = tf.while_loop(
-        lambda part, _: part < num_parts, one_part, (tf.constant(0), results), parallel_iterations=1
+    begin = part = tf.constant(0)
+    *_, results = tf.while_loop(
+        lambda part, begin, _: (part == 0) | (begin < tf.size(order)),
+        one_part,
+        (part, begin, results),
+        parallel_iterations=1,
     )
     position = tf.math.invert_permutation(order)
     return tuple(tf.gather(result.concat(), position) for result in results)
+
+
+def outputs_in_parts(run: Callable[[dict[str, tf.Tensor]], Any], ids: dict[str, tf.Tensor], outputs: Outputs) -> Any:
+    """The outputs of a model for any number of rows, computed in parts; in graph, where padding costs nothing.
+
+    Args:
+        run: the model; returns a tensor, or a dictionary of them.
+        ids: its inputs, rows first.
+        outputs: its symbolic outputs, `keras.KerasTensor`.
+    """
+    sizes = tuple((output.dtype, tuple(output.shape[1:])) for output in tf.nest.flatten(outputs))
+    found = in_parts(lambda part: tuple(tf.nest.flatten(run(part))), ids, sizes=sizes)
+    return tf.nest.pack_sequence_as(outputs, found)
 
 
 def states_of_windows(

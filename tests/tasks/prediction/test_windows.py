@@ -11,7 +11,6 @@ import tensorflow as tf
 from keras_bert_layers import BertClassifier, BertCrossEncoder, BertDualEncoder, BertPreprocessor, BertSentenceEncoder
 from keras_bert_layers.layers import WindowPooling
 from keras_bert_layers.preprocessing import HeadTail, Windows
-from keras_bert_layers.tasks.prediction.windows import WINDOWS_PER_PART
 
 # The same float32 sums in another order, through two layers.
 TOLERANCE = 1e-5
@@ -28,7 +27,8 @@ def text(size, seed=0):
 
 TEXTS = [text(size) for size in SIZES]
 SHORT = [text(size) for size in (3, 0, 7, 5)]
-MANY = text(5 * WINDOWS_PER_PART * (MAX_LENGTH - 2 - STRIDE))
+PER_PART = 32  # windows
+MANY = text(5 * PER_PART * (MAX_LENGTH - 2 - STRIDE))
 
 
 def query_of(task):
@@ -147,16 +147,18 @@ def test_a_document_ranks_by_its_best_window(make, traces_nothing):
     np.testing.assert_allclose([found[row] for row in range(3)], scores, atol=TOLERANCE)
 
 
-def test_more_windows_than_are_computed_at_once(make, traces_nothing):
+def test_more_windows_than_are_computed_at_once(make, monkeypatch, traces_nothing):
+    tokens = PER_PART * MAX_LENGTH
+    monkeypatch.setattr("keras_bert_layers.tasks.prediction.windows.default_max_tokens", lambda: tokens)
     encoder = make(BertSentenceEncoder, Windows(stride=STRIDE), pooling="cls")
-    assert encoder.pipeline.ids(tf.constant([MANY]))["token_ids"].shape[0] > 4 * WINDOWS_PER_PART
-    (vector,) = encoder.predict([MANY], batch_size=WINDOWS_PER_PART, verbose=0)
+    assert encoder.pipeline.ids(tf.constant([MANY]))["token_ids"].shape[0] > 4 * PER_PART
+    (vector,) = encoder.predict([MANY], batch_size=PER_PART, verbose=0)
     sizes = []
     encoded = encoder.predictor.part((None, "encoded"))
     call = encoded.call
     encoded.call = lambda ids, **options: sizes.append(len(ids["token_ids"])) or call(ids, **options)
     np.testing.assert_allclose(encoder.answer(MANY)["embedding"], vector, atol=TOLERANCE)
-    assert max(sizes) == WINDOWS_PER_PART
+    assert max(sizes) == PER_PART
     assert len(sizes) == 5
 
 
